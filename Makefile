@@ -1,0 +1,61 @@
+# Every target sets up what it needs. Choices that belong to the machine are variables:
+#   PYTHON=python3.12      the interpreter to build .venv from (3.11 or newer)
+#   TORCH_INDEX=<url>      another package index for torch alone: a CPU-only or a CUDA build
+#   PIP_ARGS="..."         further arguments for every pip install
+#   TABLE=file.csv         the table for `make demo`
+
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done),python3)
+TORCH_INDEX ?=
+PIP_ARGS ?=
+TABLE ?=
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+TORCH := $(shell grep '^torch==' constraints.txt)
+
+.PHONY: help setup demo serve test lint clean
+
+help:
+	@echo "make setup   make $(VENV) with gcvae on it"
+	@echo "make demo    the whole way on a real table, into demo-out/ (TABLE=file.csv: on yours)"
+	@echo "make serve   the service on $(HOST):$(PORT)"
+	@echo "make test    the test suite"
+	@echo "make lint    ruff, mypy and the import contracts"
+
+setup: $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	$(VENV)/bin/gcvae demo $(if $(TABLE),--table "$(TABLE)")
+
+serve: $(VENV)/.installed
+	$(VENV)/bin/gcvae serve --host $(HOST) --port $(PORT)
+
+test: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+clean:
+	rm -rf $(VENV) demo-out build dist *.egg-info
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo "gcvae needs Python 3.11 or newer, and $(PYTHON) is\
+	 $$($(PYTHON) --version 2>&1). Name a newer one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# torch comes first, alone, so that TORCH_INDEX decides its build and nothing else.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) -e '.[dev]'
+	touch $@
