@@ -1,0 +1,47 @@
+"""The records: datasets, models, jobs and their life cycle, in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from catalog.catalog import Catalog
+from catalog.dispatch import Dispatcher
+from catalog.migrate import upgrade
+from catalog.pages import Page
+from catalog.records import (
+    DEFAULT_WORKSPACE,
+    Cancelled,
+    Claim,
+    Dataset,
+    Document,
+    Failed,
+    Job,
+    JobKind,
+    JobStatus,
+    Model,
+    ModelStatus,
+    Outcome,
+    Produced,
+    Result,
+    Trained,
+)
+
+__all__ = [
+    "DEFAULT_WORKSPACE",
+    "Cancelled",
+    "Catalog",
+    "Claim",
+    "Dataset",
+    "Dispatcher",
+    "Document",
+    "Failed",
+    "Job",
+    "JobKind",
+    "JobStatus",
+    "Model",
+    "ModelStatus",
+    "Outcome",
+    "Page",
+    "Produced",
+    "Result",
+    "Trained",
+    "upgrade",
+]

@@ -1,0 +1,57 @@
+"""The catalog: every gateway to the records of one database."""
+
+from __future__ import annotations
+
+from catalog.database import Database
+from catalog.datasets import Datasets
+from catalog.idempotency import Idempotency
+from catalog.jobs import Jobs
+from catalog.leases import Leases
+from catalog.leftovers import Leftovers
+from catalog.models import Models
+from catalog.records import JobKind
+from catalog.results import Results
+
+
+class Catalog:
+    """The records of one database, by gateway.
+
+    Every gateway method is one transaction and hands out frozen copies. The tables are made by
+    `catalog.migrate.upgrade`.
+
+    Args:
+        database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
+        attempts_limit: attempts of a job since its last new checkpoint.
+        resend_seconds: pause before a job's message is sent again; it doubles each time.
+        resend_limit_seconds: the longest such pause.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        attempts_limit: int = 10,
+        resend_seconds: float = 2.0,
+        resend_limit_seconds: float = 60.0,
+    ) -> None:
+        self.database = Database(database_url)
+        self.datasets = Datasets(self.database)
+        self.models = Models(self.database)
+        self.jobs = Jobs(self.database, resend_seconds)
+        self.leases = Leases(self.database, attempts_limit, resend_seconds, resend_limit_seconds)
+        self.samples = Results(self.database, JobKind.SAMPLE)
+        self.scores = Results(self.database, JobKind.SCORE)
+        self.leftovers = Leftovers(self.database)
+        self.idempotency = Idempotency(self.database)
+
+    def ping(self) -> None:
+        """Ask the database for an answer.
+
+        Raises:
+            sqlalchemy.exc.OperationalError: it gives none.
+        """
+        self.database.ping()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.database.close()

@@ -1,0 +1,99 @@
+"""The dispatch port on Celery: Redis, or the folder broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from catalog.errors import DispatchError
+from catalog.filesystem_transport import Transport
+
+RUN_JOB = "gcvae.run_job"
+QUEUE = "gcvae-jobs"
+
+_FOLDER_SCHEME = "filesystem://"
+_POLLING_SECONDS = 0.1
+_VISIBILITY_SECONDS = 3600
+_RESTORE_SECONDS = 10
+
+
+def make_celery(broker_url: str) -> Celery:
+    """A Celery application on `redis://…` or `filesystem:///FOLDER`.
+
+    No results, no remote control, no events: the database is the truth, the queue carries ids.
+    """
+    app = Celery("gcvae", set_as_current=False, fixups=[])
+    app.conf.update(_broker_settings(broker_url))
+    app.conf.update(
+        task_default_queue=QUEUE,
+        task_ignore_result=True,
+        task_acks_late=True,
+        # A message whose process was killed is not put back: the lease brings the job back.
+        task_reject_on_worker_lost=False,
+        worker_prefetch_multiplier=1,
+        worker_max_tasks_per_child=1,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_hijack_root_logger=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_connection_retry_on_startup=True,
+        task_serializer="json",
+        accept_content=["json"],
+        enable_utc=True,
+    )
+    return app
+
+
+class CeleryDispatcher:
+    """Sends job ids as Celery tasks."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def send(self, job_id: str) -> None:
+        """Send the id.
+
+        Raises:
+            DispatchError: the broker did not take it.
+        """
+        try:
+            self._app.send_task(RUN_JOB, args=[job_id], retry=False, ignore_result=True)
+        except (OperationalError, OSError) as error:
+            raise DispatchError(f"the broker did not take job {job_id}: {error}") from error
+
+    def ping(self) -> None:
+        """Ask the broker for an answer.
+
+        Raises:
+            DispatchError: it gives none.
+        """
+        try:
+            with self._app.connection_for_write() as connection:
+                connection.ensure_connection(max_retries=1, timeout=2)
+                connection.default_channel.queue_declare(QUEUE)
+        except (OperationalError, OSError) as error:
+            raise DispatchError(f"the broker does not answer: {error}") from error
+
+
+def _broker_settings(broker_url: str) -> dict[str, Any]:
+    if broker_url.startswith(_FOLDER_SCHEME):
+        folder = Path(broker_url.removeprefix(_FOLDER_SCHEME))
+        options = {"folder": str(folder), "polling_interval": _POLLING_SECONDS}
+        return {
+            "broker_url": _FOLDER_SCHEME,
+            "broker_transport": Transport,
+            "broker_transport_options": options,
+        }
+    # kombu sweeps for unacknowledged messages only every interval × throttle; its own values
+    # make that 100 s.
+    options = {
+        "visibility_timeout": _VISIBILITY_SECONDS,
+        "unacked_restore_interval": _RESTORE_SECONDS,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": 2,
+        "socket_timeout": 10,
+    }
+    return {"broker_url": broker_url, "broker_transport_options": options}

@@ -1,0 +1,150 @@
+"""Datasets: the records of uploaded tables."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from catalog.clock import database_clock
+from catalog.database import Database
+from catalog.errors import ConflictError, NotFoundError
+from catalog.ids import new_id
+from catalog.leftovers import drop_reservation, leave_behind
+from catalog.pages import Page, copy_row, read_page
+from catalog.records import DEFAULT_WORKSPACE, Dataset, Document, ModelStatus
+from catalog.tables import DatasetRow, ModelRow
+
+
+def dataset_prefix(dataset_id: str) -> str:
+    """Where a dataset's bytes lie in the store."""
+    return f"datasets/{dataset_id}/"
+
+
+class Datasets:
+    """Gateway to the datasets."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def new_id(self) -> str:
+        """An id for a dataset whose bytes are about to be written."""
+        return new_id("ds")
+
+    def add(
+        self,
+        *,
+        dataset_id: str,
+        name: str,
+        format: str,
+        rows: int,
+        columns: int,
+        schema: Document,
+        sha256: str,
+        size_bytes: int,
+        object_key: str,
+        warnings: list[str],
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> Dataset:
+        """Record a dataset whose prefix was reserved (`catalog.leftovers.reserve`).
+
+        Raises:
+            ReservationLostError: the reservation ran out.
+        """
+        row = DatasetRow(
+            id=dataset_id,
+            workspace=workspace,
+            name=name,
+            format=format,
+            rows=rows,
+            columns=columns,
+            schema=schema,
+            sha256=sha256,
+            size_bytes=size_bytes,
+            object_key=object_key,
+            warnings=warnings,
+            created_at=database_clock(),
+        )
+        with self._database.writing() as session:
+            drop_reservation(session, dataset_prefix(dataset_id))
+            session.add(row)
+            session.flush()
+            return _copy(session, row)
+
+    def get(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Dataset:
+        """The dataset.
+
+        Raises:
+            NotFoundError: no such dataset in this workspace.
+        """
+        with self._database.reading() as session:
+            return copy_row(Dataset, find_dataset(session, dataset_id, workspace))
+
+    def list(
+        self, *, limit: int = 50, cursor: str | None = None, workspace: str = DEFAULT_WORKSPACE
+    ) -> Page[Dataset]:
+        """A page of datasets, newest first."""
+        query = select(DatasetRow).where(DatasetRow.workspace == workspace)
+        with self._database.reading() as session:
+            return read_page(session, query, DatasetRow, Dataset, limit, cursor)
+
+    def replace_schema(
+        self,
+        dataset_id: str,
+        schema: Document,
+        warnings: list[str],
+        *,
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> Dataset:
+        """Put another schema (checked against the table by the caller) in place."""
+        with self._database.writing() as session:
+            row = find_dataset(session, dataset_id, workspace, lock=True)
+            row.schema, row.warnings = schema, warnings
+            session.flush()
+            return _copy(session, row)
+
+    def delete(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> list[str]:
+        """Delete the record; returns the store prefixes to sweep (they stand in `leftovers` too).
+
+        Raises:
+            NotFoundError: no such dataset in this workspace.
+            ConflictError: a model is being trained on it.
+        """
+        with self._database.writing() as session:
+            row = find_dataset(session, dataset_id, workspace, lock=True)
+            _refuse_while_training(session, dataset_id)
+            session.delete(row)
+            prefixes = [dataset_prefix(dataset_id)]
+            leave_behind(session, prefixes)
+            return prefixes
+
+
+def find_dataset(
+    session: Session, dataset_id: str, workspace: str, *, lock: bool = False
+) -> DatasetRow:
+    """The row of a dataset of this workspace.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    query = select(DatasetRow).where(DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
+    row = session.scalar(query.with_for_update() if lock else query)
+    if row is None:
+        raise NotFoundError("dataset", dataset_id)
+    return row
+
+
+def _refuse_while_training(session: Session, dataset_id: str) -> None:
+    model_id = session.scalar(
+        select(ModelRow.id)
+        .where(ModelRow.dataset_id == dataset_id, ModelRow.status == ModelStatus.TRAINING)
+        .limit(1)
+    )
+    if model_id is not None:
+        raise ConflictError(
+            f"model {model_id} is being trained on dataset {dataset_id}; cancel its job first"
+        )
+
+
+def _copy(session: Session, row: DatasetRow) -> Dataset:
+    session.refresh(row)
+    return copy_row(Dataset, row)

@@ -1,0 +1,36 @@
+"""The dispatch port: how a job's id reaches a worker. The queue carries ids, nothing else."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from catalog.errors import DispatchError
+
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher(Protocol):
+    """Sends job ids to the workers: at least once where it succeeds, perhaps never."""
+
+    def send(self, job_id: str) -> None:
+        """Send the id.
+
+        Raises:
+            DispatchError: the broker did not take it.
+        """
+
+    def ping(self) -> None:
+        """Ask the broker for an answer.
+
+        Raises:
+            DispatchError: it gives none.
+        """
+
+
+def send_soon(dispatcher: Dispatcher, job_id: str) -> None:
+    """Send the id now, or leave it to the reconciler: the committed job is not lost."""
+    try:
+        dispatcher.send(job_id)
+    except DispatchError as error:
+        _log.warning("job %s was not dispatched, the reconciler will do it: %s", job_id, error)

@@ -1,0 +1,96 @@
+"""The errors of the catalog.
+
+CatalogError
+├── DatabaseUrlError         a database address that is neither SQLite nor PostgreSQL
+├── SchemaVersionError       the database's tables are older or newer than this version's
+├── NotFoundError            no such record in this workspace
+├── ConflictError            the record's state forbids what was asked
+│   └── ModelNotReadyError   a job asked of a model that is not ready
+├── CursorError              a page cursor that this catalog did not give out
+├── IdempotencyMismatchError the key was used before, for another request
+├── IdempotencyBusyError     the first request with this key is still being answered
+├── ReservationLostError     the bytes behind a new record were swept away meanwhile
+├── LeaseLostError           another attempt owns the job, or it is over
+└── DispatchError            the broker did not take a message
+"""
+
+from __future__ import annotations
+
+
+class CatalogError(Exception):
+    """Root of the catalog's errors."""
+
+
+class DatabaseUrlError(CatalogError):
+    """A database address that is neither SQLite nor PostgreSQL."""
+
+
+class SchemaVersionError(CatalogError):
+    """The database's tables are of another version than this program's."""
+
+
+class NotFoundError(CatalogError):
+    """No record of this kind has this id in this workspace."""
+
+    def __init__(self, kind: str, record_id: str) -> None:
+        super().__init__(f"there is no {kind} {record_id!r}")
+        self.kind = kind
+        self.record_id = record_id
+
+
+class ConflictError(CatalogError):
+    """The record's state forbids what was asked."""
+
+
+class ModelNotReadyError(ConflictError):
+    """A job was asked of a model that is not ready."""
+
+    def __init__(self, model_id: str, status: str) -> None:
+        super().__init__(f"model {model_id} is {status}; only a model that is ready can do this")
+        self.model_id = model_id
+        self.status = status
+
+
+class CursorError(CatalogError):
+    """A page cursor that this catalog did not give out."""
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__(f"cursor {cursor!r} is none of this list's; take `next_cursor` as given")
+        self.cursor = cursor
+
+
+class IdempotencyMismatchError(CatalogError):
+    """The idempotency key was used before, for another request."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"Idempotency-Key {key!r} was used for another request; take a new key")
+        self.key = key
+
+
+class IdempotencyBusyError(CatalogError):
+    """The first request with this idempotency key is still being answered."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the first request with Idempotency-Key {key!r} is still under way")
+        self.key = key
+
+
+class ReservationLostError(CatalogError):
+    """The bytes behind a new record were swept away before the record was made."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(f"the bytes under {prefix!r} came too late and were swept away; try again")
+        self.prefix = prefix
+
+
+class LeaseLostError(CatalogError):
+    """Another attempt owns the job, or the job is over: stop and write nothing."""
+
+    def __init__(self, job_id: str, attempt: int) -> None:
+        super().__init__(f"attempt {attempt} no longer owns job {job_id}")
+        self.job_id = job_id
+        self.attempt = attempt
+
+
+class DispatchError(CatalogError):
+    """The broker did not take a message; the reconciler sends it again."""

@@ -1,0 +1,108 @@
+"""A broker in a folder: a kombu transport between processes that needs no server.
+
+A message is written under a temporary name in the queue's own folder, forced to the disk and
+renamed; it is taken by renaming it away. A reader therefore never sees half a message, and of
+several readers one wins. Source: kombu's own `filesystem` transport, which writes in place and
+loses messages that are read too early.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+from kombu.transport import virtual
+from kombu.utils.json import dumps, loads
+
+_MESSAGE = ".msg"
+_HIDDEN = "."  # temporary and taken files; a crash may leave some
+_HIDDEN_SECONDS = 3600.0
+
+
+class Channel(virtual.Channel):
+    """Queues as folders, messages as files, oldest first by name."""
+
+    def _put(self, queue: str, message: Any, **kwargs: Any) -> None:
+        folder = self._folder(queue)
+        name = f"{time.time_ns():020d}-{uuid.uuid4().hex}{_MESSAGE}"
+        temporary = folder / f"{_HIDDEN}{name}"
+        with temporary.open("wb") as file:
+            file.write(dumps(message).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(folder / name)
+
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        for path in self._messages(queue):
+            taken = path.with_name(f"{_HIDDEN}{uuid.uuid4().hex}-taken")
+            try:
+                path.rename(taken)
+            except FileNotFoundError:
+                continue  # another reader was faster
+            content = taken.read_bytes()
+            taken.unlink()
+            return loads(content.decode())
+        raise Empty
+
+    def _size(self, queue: str) -> int:
+        return len(self._messages(queue))
+
+    def _purge(self, queue: str) -> int:
+        return sum(_unlink(path) for path in self._messages(queue))
+
+    def _new_queue(self, queue: str, **kwargs: Any) -> None:
+        for path in _hidden_files(self._folder(queue)):
+            if path.stat().st_mtime < time.time() - _HIDDEN_SECONDS:
+                path.unlink(missing_ok=True)
+
+    def _has_queue(self, queue: str, **kwargs: Any) -> bool:
+        return (self._root / queue).is_dir()
+
+    def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
+        self._purge(queue)
+
+    def _messages(self, queue: str) -> list[Path]:
+        names = os.listdir(self._folder(queue))
+        visible = (name for name in names if not name.startswith(_HIDDEN))
+        return [self._root / queue / name for name in sorted(visible)]
+
+    def _folder(self, queue: str) -> Path:
+        folder = self._root / queue
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def _root(self) -> Path:
+        return Path(self.connection.client.transport_options["folder"])
+
+
+class Transport(virtual.Transport):
+    """The folder broker. Transport options: `folder`, `polling_interval` (seconds)."""
+
+    Channel = Channel
+
+    # Queues and bindings are declared by every process for itself; only messages are shared.
+    global_state = virtual.BrokerState()
+    default_port = 0
+    driver_type = "filesystem"
+    driver_name = "filesystem"
+
+    def driver_version(self) -> str:
+        return "1"
+
+
+def _hidden_files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.iterdir() if path.name.startswith(_HIDDEN))
+
+
+def _unlink(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""Ids: a type prefix and a time-ordered unique part, `job_01k4…`."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+_RANDOM_BITS = 80
+_LENGTH = 26  # 48 bits of milliseconds and 80 random bits, 5 bits a letter
+_PATTERN = re.compile(rf"[a-z]+_[{_ALPHABET}]{{{_LENGTH}}}")
+
+_lock = threading.Lock()
+_last = 0
+
+
+def new_id(prefix: str) -> str:
+    """A new id that sorts after all those this process made before."""
+    return f"{prefix}_{_letters(_next_number())}"
+
+
+def is_id(text: str, prefix: str) -> bool:
+    """True where `text` has the form of an id with this prefix."""
+    return text.startswith(f"{prefix}_") and _PATTERN.fullmatch(text) is not None
+
+
+def _next_number() -> int:
+    global _last
+    milliseconds = time.time_ns() // 1_000_000
+    number = (milliseconds << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
+    with _lock:
+        # Two ids of one millisecond, or a clock set back, must still come out in order.
+        _last = max(number, _last + 1)
+        return _last
+
+
+def _letters(number: int) -> str:
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(5 * (_LENGTH - 1), -1, -5))

@@ -1,0 +1,311 @@
+"""Jobs as their users see them: ask, look, cancel, ask again. Workers use `leases.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from catalog.clock import database_clock
+from catalog.database import Database
+from catalog.datasets import find_dataset
+from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
+from catalog.ids import new_id
+from catalog.leftovers import drop_reservation, leave_behind
+from catalog.models import find_model, make_ready, new_model_row
+from catalog.pages import Page, RecordT, copy_row, read_page
+from catalog.records import (
+    DEFAULT_WORKSPACE,
+    Cancelled,
+    Document,
+    Failed,
+    Job,
+    JobKind,
+    JobStatus,
+    Model,
+    ModelStatus,
+    Outcome,
+    Produced,
+    Trained,
+)
+from catalog.tables import JobRow, ModelRow, ResultRow
+
+_RESULT_PREFIXES = {JobKind.SAMPLE: "smp", JobKind.SCORE: "scr"}
+
+
+def input_prefix(job_id: str) -> str:
+    """Where the table that came with a job lies in the store."""
+    return f"jobs/{job_id}/input/"
+
+
+def checkpoint_prefix(job_id: str, attempt: int) -> str:
+    """Where an attempt writes its checkpoints."""
+    return f"jobs/{job_id}/attempts/{attempt}/"
+
+
+def output_prefix(job: Job | JobRow, attempt: int) -> str:
+    """Where an attempt publishes what it made: the model's artifact or the result's table."""
+    if job.kind == JobKind.TRAIN:
+        return f"models/{job.model_id}/attempts/{attempt}/"
+    return f"results/{job.result_id}/attempts/{attempt}/"
+
+
+class Jobs:
+    """Gateway to the jobs. What a method commits exists, whatever becomes of the broker."""
+
+    def __init__(self, database: Database, resend_seconds: float) -> None:
+        self._database = database
+        self._resend_seconds = resend_seconds
+
+    def new_id(self) -> str:
+        """An id for a job whose input is about to be written."""
+        return new_id("job")
+
+    def enqueue_training(
+        self,
+        *,
+        dataset_id: str,
+        name: str,
+        training: Document,
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> tuple[Model, Job]:
+        """A new model in training and its queued job; the caller then dispatches the job's id.
+
+        Raises:
+            NotFoundError: no such dataset in this workspace.
+        """
+        with self._database.writing() as session:
+            find_dataset(session, dataset_id, workspace, lock=True)
+            model = new_model_row(new_id("mdl"), workspace, name, dataset_id, training)
+            job = self._new_row(new_id("job"), workspace, JobKind.TRAIN, {"training": training})
+            job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
+            session.add(model)
+            session.flush()
+            return _added(session, model, Model), _added(session, job, Job)
+
+    def enqueue(
+        self,
+        kind: JobKind,
+        *,
+        model_id: str,
+        spec: Document,
+        dataset_id: str | None = None,
+        job_id: str | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> Job:
+        """A queued sample or score job; the caller then dispatches its id.
+
+        Args:
+            job_id: given where the job's input table is already in the store under
+                `input_prefix(job_id)`, which was reserved before.
+
+        Raises:
+            NotFoundError: no such model or dataset in this workspace.
+            ModelNotReadyError: the model is not ready.
+            ReservationLostError: the input's reservation ran out.
+        """
+        with self._database.writing() as session:
+            model = find_model(session, model_id, workspace, lock=True)
+            if model.status != ModelStatus.READY:
+                raise ModelNotReadyError(model_id, model.status)
+            if dataset_id is not None:
+                find_dataset(session, dataset_id, workspace, lock=True)
+            if job_id is not None:
+                drop_reservation(session, input_prefix(job_id))
+            row = self._new_row(job_id or new_id("job"), workspace, kind, spec)
+            row.model_id, row.dataset_id = model_id, dataset_id
+            row.result_id = new_id(_RESULT_PREFIXES[kind])
+            return _added(session, row, Job)
+
+    def get(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """The job.
+
+        Raises:
+            NotFoundError: no such job in this workspace.
+        """
+        with self._database.reading() as session:
+            return copy_row(Job, _find(session, job_id, workspace))
+
+    def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+        status: JobStatus | None = None,
+        kind: JobKind | None = None,
+        model_id: str | None = None,
+    ) -> Page[Job]:
+        """A page of jobs, newest first."""
+        query = select(JobRow).where(JobRow.workspace == workspace)
+        for column, wanted in (
+            (JobRow.status, status),
+            (JobRow.kind, kind),
+            (JobRow.model_id, model_id),
+        ):
+            if wanted is not None:
+                query = query.where(column == wanted)
+        with self._database.reading() as session:
+            return read_page(session, query, JobRow, Job, limit, cursor)
+
+    def count(
+        self, statuses: Collection[JobStatus], *, workspace: str | None = DEFAULT_WORKSPACE
+    ) -> int:
+        """How many jobs have one of these statuses; `workspace=None` counts them all."""
+        query = select(func.count()).where(JobRow.status.in_(statuses))
+        if workspace is not None:
+            query = query.where(JobRow.workspace == workspace)
+        with self._database.reading() as session:
+            return int(session.scalar(query) or 0)
+
+    def request_cancel(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """Cancel a queued job at once, ask a running one to stop. Twice is no error.
+
+        Raises:
+            NotFoundError: no such job in this workspace.
+            ConflictError: the job has succeeded or failed.
+        """
+        with self._database.writing() as session:
+            row = _find(session, job_id, workspace, lock=True)
+            if row.status in (JobStatus.SUCCEEDED, JobStatus.FAILED):
+                raise ConflictError(f"job {job_id} is over ({row.status}); nothing to cancel")
+            if row.status == JobStatus.QUEUED:
+                close_job(session, row, Cancelled())
+            elif not row.cancel_requested and row.status == JobStatus.RUNNING:
+                row.cancel_requested = True
+                row.version += 1
+            return _refreshed(session, row, Job)
+
+    def retry(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """Queue a failed or cancelled job again; the caller then dispatches its id.
+
+        Raises:
+            NotFoundError: no such job in this workspace.
+            ConflictError: it is neither failed nor cancelled, or what it needs is deleted.
+        """
+        with self._database.writing() as session:
+            row = _find(session, job_id, workspace, lock=True)
+            _refuse_retry(row)
+            if row.kind == JobKind.TRAIN:
+                find_dataset(session, str(row.dataset_id), workspace, lock=True)
+                model = find_model(session, str(row.model_id), workspace, lock=True)
+                model.status = ModelStatus.TRAINING
+            self._queue_again(row)
+            return _refreshed(session, row, Job)
+
+    def _queue_again(self, row: JobRow) -> None:
+        row.status = JobStatus.QUEUED
+        row.cancel_requested = False
+        row.progress, row.error = {}, None
+        row.attempts_since_checkpoint = row.sends = 0
+        row.finished_at = None
+        row.next_dispatch_at = database_clock(self._resend_seconds)
+        row.version += 1
+
+    def _new_row(self, job_id: str, workspace: str, kind: JobKind, spec: Document) -> JobRow:
+        return JobRow(
+            id=job_id,
+            workspace=workspace,
+            kind=kind,
+            spec=spec,
+            status=JobStatus.QUEUED,
+            attempt=0,
+            attempts_since_checkpoint=0,
+            sends=0,
+            cancel_requested=False,
+            progress={},
+            version=1,
+            next_dispatch_at=database_clock(self._resend_seconds),
+            created_at=database_clock(),
+        )
+
+
+def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
+    """Write a job's outcome, its model's or result's with it, and leave its bytes to the sweep.
+
+    Everything happens in the caller's transaction: nobody sees a job that succeeded beside a
+    model that is not ready.
+    """
+    row.status = _final_status(outcome)
+    row.error = outcome.to_json() if isinstance(outcome, Failed) else None
+    row.finished_at = database_clock()
+    row.lease_owner = row.lease_expires_at = row.next_dispatch_at = None
+    row.checkpoint_key = row.checkpoint_sha256 = None
+    row.version += 1
+    if row.kind == JobKind.TRAIN:
+        _close_model(session, row, outcome)
+    elif isinstance(outcome, Produced):
+        session.add(_result_row(row, outcome))
+    leave_behind(session, _prefixes_over(row, outcome))
+
+
+def _final_status(outcome: Outcome) -> JobStatus:
+    if isinstance(outcome, Failed):
+        return JobStatus.FAILED
+    return JobStatus.CANCELLED if isinstance(outcome, Cancelled) else JobStatus.SUCCEEDED
+
+
+def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
+    model = session.get(ModelRow, row.model_id, with_for_update=True)
+    assert model is not None, "a model can not be deleted while its job is active"
+    if isinstance(outcome, Trained):
+        make_ready(model, outcome)
+    else:
+        model.status = ModelStatus(_final_status(outcome).value)
+
+
+def _result_row(row: JobRow, produced: Produced) -> ResultRow:
+    return ResultRow(
+        id=row.result_id,
+        workspace=row.workspace,
+        kind=row.kind,
+        model_id=row.model_id,
+        job_id=row.id,
+        object_key=produced.object_key,
+        sha256=produced.sha256,
+        size_bytes=produced.size_bytes,
+        media_type=produced.media_type,
+        rows=produced.rows,
+        summary=produced.summary,
+        created_at=database_clock(),
+    )
+
+
+def _prefixes_over(row: JobRow, outcome: Outcome) -> list[str]:
+    """Prefixes that nobody needs once the job is over: all but what the outcome published."""
+    attempts = range(1, row.attempt + 1)
+    prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
+    outputs = [output_prefix(row, attempt) for attempt in attempts]
+    if isinstance(outcome, (Trained, Produced)):
+        prefixes.append(input_prefix(row.id))
+        outputs.pop()  # the winning attempt is the last one claimed
+    return prefixes + outputs
+
+
+def _refuse_retry(row: JobRow) -> None:
+    if row.status not in (JobStatus.FAILED, JobStatus.CANCELLED):
+        raise ConflictError(f"job {row.id} is {row.status}; only failed or cancelled ones retry")
+    if row.model_id is None:
+        raise ConflictError(f"the model of job {row.id} is deleted; it can not be retried")
+    if row.kind == JobKind.TRAIN and row.dataset_id is None:
+        raise ConflictError(f"the dataset of job {row.id} is deleted; it can not be retried")
+
+
+def _find(session: Session, job_id: str, workspace: str, *, lock: bool = False) -> JobRow:
+    query = select(JobRow).where(JobRow.id == job_id, JobRow.workspace == workspace)
+    row = session.scalar(query.with_for_update() if lock else query)
+    if row is None:
+        raise NotFoundError("job", job_id)
+    return row
+
+
+def _added(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
+    session.add(row)
+    return _refreshed(session, row, record_type)
+
+
+def _refreshed(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
+    session.flush()
+    session.refresh(row)
+    return copy_row(record_type, row)

@@ -1,0 +1,255 @@
+"""Leases: how workers own jobs.
+
+A worker owns a job while its lease (owner, attempt, expiry by the database's clock) is alive.
+Every write names the owner and the attempt, so an attempt that was thought dead can not write
+over its successor's: its writes touch no row, and it stops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, and_, case, or_, select, update
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.elements import ColumnElement
+
+from catalog.clock import database_clock
+from catalog.database import Database
+from catalog.errors import LeaseLostError
+from catalog.jobs import close_job
+from catalog.leftovers import leave_behind
+from catalog.pages import copy_row
+from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome
+from catalog.tables import JobRow
+
+
+@dataclass(frozen=True)
+class HeartbeatAnswer:
+    """What a heartbeat learns: whether the attempt still owns the job, whether it shall stop."""
+
+    alive: bool
+    cancel_requested: bool
+
+
+class Leases:
+    """The job life cycle, from the worker's side."""
+
+    def __init__(
+        self,
+        database: Database,
+        attempts_limit: int,
+        resend_seconds: float,
+        resend_limit_seconds: float,
+    ) -> None:
+        self._database = database
+        self._attempts_limit = attempts_limit
+        self._resend_seconds = resend_seconds
+        self._resend_limit_seconds = resend_limit_seconds
+
+    def claim(self, job_id: str, owner: str, lease_seconds: float) -> Claim | None:
+        """Take the job: one conditional UPDATE. None where it is not to be had.
+
+        It is to be had while queued, or while running with an expired lease, unless it is to be
+        cancelled or has used up its attempts.
+        """
+        statement = (
+            update(JobRow)
+            .where(JobRow.id == job_id, self._claimable())
+            .values(
+                status=JobStatus.RUNNING,
+                attempt=JobRow.attempt + 1,
+                attempts_since_checkpoint=JobRow.attempts_since_checkpoint + 1,
+                lease_owner=owner,
+                lease_expires_at=database_clock(lease_seconds),
+                next_dispatch_at=database_clock(),
+                started_at=case(
+                    (JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at
+                ),
+                error=None,
+                version=JobRow.version + 1,
+            )
+            .returning(JobRow)
+        )
+        with self._database.writing() as session:
+            row = session.scalar(statement)
+            if row is None:
+                return None
+            job = copy_row(Job, row)
+            return Claim(job, owner, job.attempt, lease_seconds)
+
+    def find_claim(
+        self, job_id: str, owner: str, attempt: int, lease_seconds: float
+    ) -> Claim | None:
+        """The claim that a parent process made, as its child sees it; None where it is lost."""
+        with self._database.reading() as session:
+            row = session.scalar(select(JobRow).where(_owned_by(job_id, owner, attempt)))
+            return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
+
+    def heartbeat(self, claim: Claim, progress: Document | None = None) -> HeartbeatAnswer:
+        """Prolong the lease, write progress where there is news, learn of a cancellation."""
+        values: dict[str, Any] = {"lease_expires_at": database_clock(claim.lease_seconds)}
+        if progress is not None:
+            values |= {"progress": progress, "version": JobRow.version + 1}
+        statement = (
+            update(JobRow).where(_owned(claim)).values(values).returning(JobRow.cancel_requested)
+        )
+        with self._database.writing() as session:
+            cancel_requested = session.scalar(statement)
+        return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
+
+    def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
+        """Make this checkpoint the one to resume from; the one before is left to the sweep.
+
+        A new checkpoint is progress: the attempts are counted from here again.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; delete the checkpoint.
+        """
+        with self._database.writing() as session:
+            row = _find_owned(session, claim)
+            if row.checkpoint_key is not None and row.checkpoint_key != key:
+                leave_behind(session, [row.checkpoint_key])
+            row.checkpoint_key, row.checkpoint_sha256 = key, sha256
+            row.attempts_since_checkpoint = 0
+
+    def finish(self, claim: Claim, outcome: Outcome) -> None:
+        """Write the outcome of the job, and of its model, in one transaction.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            close_job(session, _find_owned(session, claim), outcome)
+
+    def release(self, claim: Claim, error: Failed) -> JobStatus:
+        """Give the job back for another attempt, or fail it where the attempts are used up.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            row = _find_owned(session, claim)
+            if row.cancel_requested:
+                close_job(session, row, Cancelled())
+            elif row.attempts_since_checkpoint >= self._attempts_limit:
+                close_job(session, row, _given_up(row, error.message))
+            else:
+                self._queue_again(row, error)
+            return row.status
+
+    def hand_back(self, claim: Claim) -> None:
+        """Give the job back because the worker shuts down: at once, and no attempt is counted.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            row = _find_owned(session, claim)
+            row.attempts_since_checkpoint = max(0, row.attempts_since_checkpoint - 1)
+            row.sends = 0
+            _unlease(row)
+
+    def take_due(self, limit: int = 100) -> list[str]:
+        """Ids of jobs whose message should be sent (again) now; each is next due after a pause.
+
+        Due are queued jobs that nobody took since the last message, and running ones whose
+        lease expired. The pause doubles with every message, up to the limit.
+        """
+        query = select(JobRow).where(self._due()).order_by(JobRow.id).limit(limit)
+        if not self._any(query):
+            return []
+        with self._database.writing() as session:
+            rows = session.scalars(query.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                row.next_dispatch_at = database_clock(self._pause_seconds(row.sends))
+                row.sends += 1
+            return [row.id for row in rows]
+
+    def make_due(self) -> None:
+        """Make every queued job due now: after a start the broker may have lost them all."""
+        with self._database.writing() as session:
+            session.execute(
+                update(JobRow)
+                .where(JobRow.status == JobStatus.QUEUED)
+                .values(next_dispatch_at=database_clock())
+            )
+
+    def settle(self) -> list[str]:
+        """Close abandoned jobs that no attempt may take: cancelled ones, and hopeless ones."""
+        query = select(JobRow).where(_abandoned(), ~self._allowed())
+        if not self._any(query):
+            return []
+        with self._database.writing() as session:
+            rows = session.scalars(query.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                hopeless = _given_up(row, "it ended without a word, as a killed worker does")
+                close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
+            return [row.id for row in rows]
+
+    def _queue_again(self, row: JobRow, error: Failed) -> None:
+        _unlease(row)
+        row.error = error.to_json()
+        row.sends = 0
+        pause_seconds = self._pause_seconds(row.attempts_since_checkpoint - 1)
+        row.next_dispatch_at = database_clock(pause_seconds)
+
+    def _pause_seconds(self, earlier: int) -> float:
+        doublings = min(max(earlier, 0), 30)
+        return min(self._resend_seconds * 2.0**doublings, self._resend_limit_seconds)
+
+    def _allowed(self) -> ColumnElement[bool]:
+        return and_(
+            ~JobRow.cancel_requested, JobRow.attempts_since_checkpoint < self._attempts_limit
+        )
+
+    def _claimable(self) -> ColumnElement[bool]:
+        return and_(_abandoned(), self._allowed())
+
+    def _due(self) -> ColumnElement[bool]:
+        return and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
+
+    def _any(self, query: Select[Any]) -> bool:
+        with self._database.reading() as session:
+            return session.scalar(query.with_only_columns(JobRow.id).limit(1)) is not None
+
+
+def _abandoned() -> ColumnElement[bool]:
+    """Nobody works on the job: it is queued, or the lease of its attempt expired."""
+    expired = JobRow.lease_expires_at < database_clock()
+    return or_(JobRow.status == JobStatus.QUEUED, and_(JobRow.status == JobStatus.RUNNING, expired))
+
+
+def _owned(claim: Claim) -> ColumnElement[bool]:
+    return _owned_by(claim.job_id, claim.owner, claim.attempt)
+
+
+def _owned_by(job_id: str, owner: str, attempt: int) -> ColumnElement[bool]:
+    return and_(
+        JobRow.id == job_id,
+        JobRow.lease_owner == owner,
+        JobRow.attempt == attempt,
+        JobRow.status == JobStatus.RUNNING,
+    )
+
+
+def _find_owned(session: Session, claim: Claim) -> JobRow:
+    row = session.scalar(select(JobRow).where(_owned(claim)).with_for_update())
+    if row is None:
+        raise LeaseLostError(claim.job_id, claim.attempt)
+    return row
+
+
+def _unlease(row: JobRow) -> None:
+    row.status = JobStatus.QUEUED
+    row.lease_owner = row.lease_expires_at = None
+    row.next_dispatch_at = database_clock()
+    row.version += 1
+
+
+def _given_up(row: JobRow, last: str) -> Failed:
+    attempts = row.attempts_since_checkpoint
+    return Failed(
+        "attempts_used_up",
+        f"given up after {attempts} attempts without a new checkpoint; the last one: {last}",
+    )

@@ -1,0 +1,106 @@
+"""Bytes that no record stands for: reserved before a record is made, left when it is deleted.
+
+The records are the truth, the bytes follow. Whoever is about to write bytes reserves their prefix
+first; the transaction that makes the record drops the reservation. Whatever deletes a record
+leaves its prefix here in the same transaction. So bytes without a record are always named here,
+and sweeping what is due removes what a crash, a lost upload or a deletion left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from catalog.clock import database_clock
+from catalog.database import Database
+from catalog.errors import ReservationLostError
+from catalog.tables import LeftoverRow
+
+
+class Leftovers:
+    """Gateway to the prefixes in the store that are to be swept."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def reserve(self, prefix: str, seconds: float) -> None:
+        """Announce bytes under `prefix`: swept in `seconds` unless a record is made for them.
+
+        Reserving again prolongs.
+
+        Raises:
+            ReservationLostError: the prefix is already being swept.
+        """
+        with self._database.writing() as session:
+            if not _prolong(session, prefix, seconds):
+                _insert(session, prefix, seconds)
+
+    def leave(self, prefixes: Iterable[str]) -> None:
+        """Name prefixes whose bytes can go at once."""
+        with self._database.writing() as session:
+            leave_behind(session, prefixes)
+
+    def take_due(self, limit: int = 100) -> list[str]:
+        """The prefixes to be swept now; from here on no record can be made for them."""
+        with self._database.writing() as session:
+            due = session.scalars(
+                select(LeftoverRow)
+                .where(LeftoverRow.sweep_at <= database_clock())
+                .order_by(LeftoverRow.sweep_at)
+                .limit(limit)
+                .with_for_update(skip_locked=True)
+            ).all()
+            for row in due:
+                row.being_swept = True
+            return [row.prefix for row in due]
+
+    def forget(self, prefix: str) -> None:
+        """The bytes under `prefix` are gone."""
+        with self._database.writing() as session:
+            session.execute(delete(LeftoverRow).where(LeftoverRow.prefix == prefix))
+
+
+def leave_behind(session: Session, prefixes: Iterable[str]) -> None:
+    """Name prefixes to be swept at once, in the caller's transaction."""
+    for prefix in prefixes:
+        if session.get(LeftoverRow, prefix) is None:
+            _insert(session, prefix, 0.0)
+        session.execute(
+            update(LeftoverRow)
+            .where(LeftoverRow.prefix == prefix)
+            .values(sweep_at=database_clock(), being_swept=True)
+        )
+
+
+def drop_reservation(session: Session, prefix: str) -> None:
+    """Drop the reservation in the transaction that makes the record.
+
+    Raises:
+        ReservationLostError: it ran out and the bytes may be gone.
+    """
+    dropped = session.execute(
+        delete(LeftoverRow).where(LeftoverRow.prefix == prefix, ~LeftoverRow.being_swept)
+    )
+    if dropped.rowcount == 0:  # type: ignore[attr-defined]
+        raise ReservationLostError(prefix)
+
+
+def _prolong(session: Session, prefix: str, seconds: float) -> bool:
+    row = session.get(LeftoverRow, prefix, with_for_update=True)
+    if row is None:
+        return False
+    if row.being_swept:
+        raise ReservationLostError(prefix)
+    session.execute(
+        update(LeftoverRow)
+        .where(LeftoverRow.prefix == prefix)
+        .values(sweep_at=database_clock(seconds))
+    )
+    return True
+
+
+def _insert(session: Session, prefix: str, seconds: float) -> None:
+    session.add(LeftoverRow(prefix=prefix, sweep_at=database_clock(seconds), being_swept=False))
+    session.flush()

@@ -1,0 +1,71 @@
+"""Bring a database's tables to this version (Alembic)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from catalog.database import Database
+from catalog.errors import SchemaVersionError
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_UPGRADE_LOCK = 7_203_118  # any number, the same in every process
+
+
+def upgrade(database_url: str) -> None:
+    """Make or upgrade the tables; several processes may call it at once.
+
+    Raises:
+        DatabaseUrlError: neither SQLite nor PostgreSQL.
+    """
+    database = Database(database_url)
+    try:
+        with database.writing() as session:
+            connection = session.connection()
+            _wait_for_others(connection)
+            command.upgrade(_config(connection), "head")
+    finally:
+        database.close()
+
+
+def check(database_url: str) -> None:
+    """Do nothing where the tables are of this version.
+
+    Raises:
+        SchemaVersionError: they are older or newer.
+    """
+    database = Database(database_url)
+    try:
+        with database.engine.connect() as connection:
+            found = MigrationContext.configure(connection).get_current_revision()
+    finally:
+        database.close()
+    if found != newest_revision():
+        raise SchemaVersionError(
+            f"the database is at revision {found}, this program needs {newest_revision()}; "
+            "run `gcvae db upgrade`"
+        )
+
+
+def newest_revision() -> str | None:
+    """The revision that this version's tables have."""
+    return ScriptDirectory(str(_MIGRATIONS)).get_current_head()
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _wait_for_others(connection: Connection) -> None:
+    # SQLite's BEGIN IMMEDIATE has waited already; PostgreSQL needs a lock of its own.
+    if connection.dialect.name == "postgresql":
+        lock = text("SELECT pg_advisory_xact_lock(:number)")
+        connection.execute(lock, {"number": _UPGRADE_LOCK})

@@ -1,0 +1,14 @@
+"""Run the migrations on the connection that `catalog.migrate` hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from catalog.tables import Base
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    render_as_batch=True,
+)
+context.run_migrations()

@@ -1,0 +1,187 @@
+"""What the catalog hands out: frozen copies of its records, and the outcomes of jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+Document = dict[str, Any]
+"""A JSON object."""
+
+DEFAULT_WORKSPACE = "default"
+
+
+class ModelStatus(StrEnum):
+    """Where a model stands."""
+
+    TRAINING = "training"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class JobKind(StrEnum):
+    """What a job does."""
+
+    TRAIN = "train"
+    SAMPLE = "sample"
+    SCORE = "score"
+
+
+class JobStatus(StrEnum):
+    """Where a job stands: queued → running → succeeded, failed or cancelled."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        """True where the job is over."""
+        return self not in (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """An uploaded table; its bytes lie in the store under `object_key`."""
+
+    id: str
+    workspace: str
+    name: str
+    format: str
+    rows: int
+    columns: int
+    schema: Document
+    sha256: str
+    size_bytes: int
+    object_key: str
+    warnings: list[str]
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Model:
+    """A published synthesizer, or one in the making."""
+
+    id: str
+    workspace: str
+    name: str
+    dataset_id: str | None
+    status: ModelStatus
+    job_id: str | None
+    training: Document
+    schema: Document | None
+    record: Document | None
+    artifact_key: str | None
+    artifact_sha256: str | None
+    artifact_bytes: int | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a user asked for. `version` grows with every visible change (ETag, event id)."""
+
+    id: str
+    workspace: str
+    kind: JobKind
+    spec: Document
+    model_id: str | None
+    dataset_id: str | None
+    result_id: str | None
+    status: JobStatus
+    attempt: int
+    attempts_since_checkpoint: int
+    lease_owner: str | None
+    lease_expires_at: datetime | None
+    cancel_requested: bool
+    progress: Document
+    error: Document | None
+    checkpoint_key: str | None
+    checkpoint_sha256: str | None
+    version: int
+    next_dispatch_at: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The table that a sample or score job made; its bytes lie under `object_key`."""
+
+    id: str
+    workspace: str
+    kind: JobKind
+    model_id: str
+    job_id: str
+    object_key: str
+    sha256: str
+    size_bytes: int
+    media_type: str
+    rows: int
+    summary: Document
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right of one attempt to write a job's outcome (its fencing token)."""
+
+    job: Job
+    owner: str
+    attempt: int
+    lease_seconds: float
+
+    @property
+    def job_id(self) -> str:
+        """The id of the claimed job."""
+        return self.job.id
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Outcome: the artifact is published and its model is ready."""
+
+    artifact_key: str
+    artifact_sha256: str
+    artifact_bytes: int
+    schema: Document
+    record: Document
+
+
+@dataclass(frozen=True)
+class Produced:
+    """Outcome: the table of a sample or score job is published."""
+
+    object_key: str
+    sha256: str
+    size_bytes: int
+    media_type: str
+    rows: int
+    summary: Document = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Outcome: the job can not be done. `code` is stable, `message` is for people."""
+
+    code: str
+    message: str
+    problems: tuple[Document, ...] = ()
+
+    def to_json(self) -> Document:
+        """The job's `error` document."""
+        return {"code": self.code, "message": self.message, "problems": list(self.problems)}
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """Outcome: stopped because the user asked for it."""
+
+
+Outcome = Trained | Produced | Failed | Cancelled
