@@ -1,0 +1,51 @@
+"""The errors of the models store.
+
+StoreError
+├── StoreUrlError        a store address that is neither a folder nor S3
+├── MissingObjectError   nothing is stored under the key
+├── ExistsError          something is stored under the key already; nothing was changed
+├── CorruptedError       the bytes are not those that were published
+└── UnavailableError     the store does not answer, or refuses
+"""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """Root of the store's errors."""
+
+
+class StoreUrlError(StoreError):
+    """A store address that is neither a folder nor S3."""
+
+
+class MissingObjectError(StoreError):
+    """Nothing is stored under the key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"nothing is stored under {key!r}")
+        self.key = key
+
+
+class ExistsError(StoreError):
+    """Something is stored under the key already; nothing was changed."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"something is stored under {key!r} already")
+        self.key = key
+
+
+class CorruptedError(StoreError):
+    """The bytes under the key are not those that were published."""
+
+    def __init__(self, key: str, expected_sha256: str, found_sha256: str) -> None:
+        super().__init__(
+            f"the bytes under {key!r} have sha256 {found_sha256}, published was {expected_sha256}"
+        )
+        self.key = key
+        self.expected_sha256 = expected_sha256
+        self.found_sha256 = found_sha256
+
+
+class UnavailableError(StoreError):
+    """The store does not answer, or refuses."""

@@ -1,0 +1,255 @@
+"""The store: bytes under keys, published whole or not at all, checked when read.
+
+Keys: `datasets/<id>/…`, `models/<id>/…`, `results/<id>/…`, `jobs/<id>/…`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, ObjectStore
+
+from models_store.errors import (
+    CorruptedError,
+    ExistsError,
+    MissingObjectError,
+    UnavailableError,
+)
+from models_store.folders import remove_folder, sync_file
+
+_PART_BYTES = 8 * 1024 * 1024
+_READ_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published: all that is needed to read it back and to trust it."""
+
+    key: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """One entry of a listing."""
+
+    key: str
+    size_bytes: int
+
+
+class Store:
+    """Bytes under keys, in a local folder or in S3.
+
+    Atomic: `publish` (a reader sees all the bytes or none; of two publishers of one key one
+    fails). Not atomic: `delete` of a prefix.
+
+    Args:
+        objects: where the bytes are.
+        folder: the same as a path, where it is a local folder.
+    """
+
+    def __init__(self, objects: ObjectStore, folder: Path | None = None) -> None:
+        self._objects = objects
+        self._folder = folder
+
+    def publish(self, key: str, data: bytes | Path | Iterable[bytes]) -> Published:
+        """Store `data` under `key`, which must be free; memory use is constant.
+
+        Raises:
+            ExistsError: the key is taken; what is there stays as it is.
+            UnavailableError: the store does not answer; nothing is visible under the key.
+        """
+        counted = _Counted(_blocks_of(data))
+        parts = _regroup(counted)
+        first = next(parts, b"")
+        with _translated(key):
+            if len(first) < _PART_BYTES:
+                obstore.put(self._objects, key, first, mode="create", use_multipart=False)
+            else:
+                self._publish_in_parts(key, chain([first], parts))
+        if self._folder is not None:
+            sync_file(self._folder / key)
+        return Published(key, counted.size_bytes, counted.sha256)
+
+    def read(self, key: str, sha256: str) -> bytes:
+        """The bytes under `key`.
+
+        Raises:
+            MissingObjectError: there are none.
+            CorruptedError: they do not have this checksum.
+            UnavailableError: the store does not answer.
+        """
+        return b"".join(self.stream(key, sha256))
+
+    def stream(self, key: str, sha256: str) -> Iterator[bytes]:
+        """The bytes under `key`, block by block.
+
+        The checksum is known only after the last block: whoever can not take back what it
+        passed on must treat the exception as a broken transfer.
+
+        Raises:
+            MissingObjectError: there are none (raised by the call, before the first block).
+            CorruptedError: they did not have this checksum (raised after the last block).
+            UnavailableError: the store does not answer.
+        """
+        with _translated(key):
+            answer = obstore.get(self._objects, key)
+        return self._checked(key, sha256, answer)
+
+    def fetch(self, key: str, sha256: str, destination: Path) -> None:
+        """Copy the bytes under `key` into a file.
+
+        Raises:
+            MissingObjectError, CorruptedError, UnavailableError: as `stream`.
+        """
+        with destination.open("wb") as file:
+            file.writelines(self.stream(key, sha256))
+
+    def exists(self, key: str) -> bool:
+        """True where something is stored under `key`.
+
+        Raises:
+            UnavailableError: the store does not answer.
+        """
+        try:
+            with _translated(key):
+                obstore.head(self._objects, key)
+        except MissingObjectError:
+            return False
+        return True
+
+    def list(self, prefix: str = "") -> Iterator[StoredObject]:
+        """What is stored under `prefix` (a folder, with or without its slash).
+
+        Raises:
+            UnavailableError: the store does not answer.
+        """
+        with _translated(prefix):
+            for page in obstore.list(self._objects, prefix or None):
+                for entry in page:
+                    yield StoredObject(entry["path"], entry["size"])
+
+    def delete(self, prefix: str) -> None:
+        """Delete one key, or everything under a prefix that ends in `/`. Twice is no error.
+
+        Raises:
+            UnavailableError: the store does not answer; some may be left.
+        """
+        if not prefix.endswith("/"):
+            self._delete_keys([prefix])
+            return
+        self._delete_keys([entry.key for entry in self.list(prefix)])
+        if self._folder is not None:
+            # Listings leave out files that a killed process had not finished.
+            remove_folder(self._folder / prefix)
+
+    def ping(self) -> None:
+        """Ask the store for an answer.
+
+        Raises:
+            UnavailableError: it gives none.
+        """
+        self.exists("ping")
+
+    def _publish_in_parts(self, key: str, parts: Iterable[bytes]) -> None:
+        # S3 completes a multipart upload under its key unconditionally; create-only comes from
+        # the copy to the key. Left behind by a crash, the parts lie under the key's own prefix.
+        temporary = f"{key}.part-{uuid.uuid4().hex}"
+        with obstore.open_writer(self._objects, temporary, buffer_size=_PART_BYTES) as writer:
+            for part in parts:
+                writer.write(part)
+        try:
+            obstore.rename(self._objects, temporary, key, overwrite=False)
+        except AlreadyExistsError:
+            obstore.delete(self._objects, temporary)
+            raise
+
+    def _checked(self, key: str, sha256: str, answer: obstore.GetResult) -> Iterator[bytes]:
+        digest = hashlib.sha256()
+        with _translated(key):
+            for block in answer.stream(min_chunk_size=_READ_BYTES):
+                digest.update(block)
+                yield bytes(block)
+        if digest.hexdigest() != sha256:
+            raise CorruptedError(key, sha256, digest.hexdigest())
+
+    def _delete_keys(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            try:
+                with _translated(key):
+                    obstore.delete(self._objects, key)
+            except MissingObjectError:
+                continue
+
+
+class _Counted:
+    """Blocks that are counted and digested as they pass."""
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks = blocks
+        self._digest = hashlib.sha256()
+        self.size_bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for block in self._blocks:
+            self._digest.update(block)
+            self.size_bytes += len(block)
+            yield block
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+
+def _blocks_of(data: bytes | Path | Iterable[bytes]) -> Iterable[bytes]:
+    if isinstance(data, Path):
+        return _blocks_of_file(data)
+    return [data] if isinstance(data, bytes) else data
+
+
+def _blocks_of_file(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(_PART_BYTES):
+            yield block
+
+
+def _regroup(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in parts of at least `_PART_BYTES`, but for the last."""
+    part = bytearray()
+    for block in blocks:
+        part += block
+        if len(part) >= _PART_BYTES:
+            yield bytes(part)
+            part = bytearray()
+    if part:
+        yield bytes(part)
+
+
+@contextmanager
+def _translated(key: str) -> Iterator[None]:
+    """obstore's errors as this package's."""
+    try:
+        yield
+    except AlreadyExistsError as error:
+        raise ExistsError(key) from error
+    except FileNotFoundError as error:
+        raise MissingObjectError(key) from error
+    except (BaseError, PermissionError, TimeoutError, ConnectionError) as error:
+        first_line = str(error).split("\n", 1)[0]
+        raise UnavailableError(f"the store can not do this for {key!r}: {first_line}") from error
+
+
+def folder_store(folder: Path) -> Store:
+    """A store in a local folder, which is made where it is missing."""
+    objects = LocalStore(os.fspath(folder), mkdir=True, automatic_cleanup=True)
+    return Store(objects, folder)
