@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -42,7 +44,7 @@ class Datasets:
         sha256: str,
         size_bytes: int,
         object_key: str,
-        warnings: list[str],
+        warnings: Sequence[str],
         workspace: str = DEFAULT_WORKSPACE,
     ) -> Dataset:
         """Record a dataset whose prefix was reserved (`catalog.leftovers.reserve`).
@@ -61,7 +63,7 @@ class Datasets:
             sha256=sha256,
             size_bytes=size_bytes,
             object_key=object_key,
-            warnings=warnings,
+            warnings=[*warnings],
             created_at=database_clock(),
         )
         with self._database.writing() as session:
@@ -91,18 +93,18 @@ class Datasets:
         self,
         dataset_id: str,
         schema: Document,
-        warnings: list[str],
+        warnings: Sequence[str],
         *,
         workspace: str = DEFAULT_WORKSPACE,
     ) -> Dataset:
         """Put another schema (checked against the table by the caller) in place."""
         with self._database.writing() as session:
             row = find_dataset(session, dataset_id, workspace, lock=True)
-            row.schema, row.warnings = schema, warnings
+            row.schema, row.warnings = schema, [*warnings]
             session.flush()
             return _copy(session, row)
 
-    def delete(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> list[str]:
+    def delete(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
         """Delete the record; returns the store prefixes to sweep (they stand in `leftovers` too).
 
         Raises:
@@ -113,7 +115,7 @@ class Datasets:
             row = find_dataset(session, dataset_id, workspace, lock=True)
             _refuse_while_training(session, dataset_id)
             session.delete(row)
-            prefixes = [dataset_prefix(dataset_id)]
+            prefixes = (dataset_prefix(dataset_id),)
             leave_behind(session, prefixes)
             return prefixes
 

@@ -8,6 +8,7 @@ loses messages that are read too early.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import uuid
@@ -17,7 +18,6 @@ from queue import Empty
 from typing import Any
 
 from kombu.transport import virtual
-from kombu.utils.json import dumps, loads
 
 _MESSAGE = ".msg"
 _HIDDEN = "."  # temporary and taken files; a crash may leave some
@@ -32,7 +32,7 @@ class Channel(virtual.Channel):
         name = f"{time.time_ns():020d}-{uuid.uuid4().hex}{_MESSAGE}"
         temporary = folder / f"{_HIDDEN}{name}"
         with temporary.open("wb") as file:
-            file.write(dumps(message).encode())
+            file.write(json.dumps(message).encode())
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(folder / name)
@@ -46,7 +46,7 @@ class Channel(virtual.Channel):
                 continue  # another reader was faster
             content = taken.read_bytes()
             taken.unlink()
-            return loads(content.decode())
+            return json.loads(content.decode())
         raise Empty
 
     def _size(self, queue: str) -> int:
@@ -88,7 +88,6 @@ class Transport(virtual.Transport):
 
     # Queues and bindings are declared by every process for itself; only messages are shared.
     global_state = virtual.BrokerState()
-    default_port = 0
     driver_type = "filesystem"
     driver_name = "filesystem"
 

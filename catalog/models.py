@@ -89,7 +89,7 @@ class Models:
         with self._database.reading() as session:
             return read_page(session, query, ModelRow, Model, limit, cursor)
 
-    def delete(self, model_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> list[str]:
+    def delete(self, model_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
         """Delete the model and its results; returns the store prefixes to sweep.
 
         The prefixes stand in `leftovers` too, so a caller that dies loses none.
@@ -153,11 +153,11 @@ def _refuse_while_busy(session: Session, model_id: str) -> None:
         raise ConflictError(f"job {job_id} still works on model {model_id}; cancel it first")
 
 
-def _prefixes_of(session: Session, model_id: str) -> list[str]:
+def _prefixes_of(session: Session, model_id: str) -> tuple[str, ...]:
     results = session.scalars(select(ResultRow.id).where(ResultRow.model_id == model_id))
     jobs = session.scalars(select(JobRow.id).where(JobRow.model_id == model_id))
-    return [
+    return (
         model_prefix(model_id),
         *(f"results/{result_id}/" for result_id in results),
         *(f"jobs/{job_id}/" for job_id in jobs),
-    ]
+    )

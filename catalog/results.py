@@ -51,7 +51,7 @@ class Results:
         with self._database.reading() as session:
             return read_page(session, query, ResultRow, Result, limit, cursor)
 
-    def delete(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> list[str]:
+    def delete(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
         """Delete the record; returns the store prefixes to sweep (they stand in `leftovers` too).
 
         Raises:
@@ -59,7 +59,7 @@ class Results:
         """
         with self._database.writing() as session:
             session.delete(self._find(session, result_id, workspace))
-            prefixes = [result_prefix(result_id)]
+            prefixes = (result_prefix(result_id),)
             leave_behind(session, prefixes)
             return prefixes
 
