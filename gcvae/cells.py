@@ -1,0 +1,188 @@
+"""The distinct cells of a column, as text, with where they stand; and the words for "missing"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.dates import write_dates
+from gcvae.errors import Problem, TableError
+from gcvae.notation import Spelling, write_numbers
+
+# These mean "missing" in any column; words such as `unknown` are levels.
+MARKERS = frozenset(
+    [
+        "",
+        "?",
+        "NA",
+        "N/A",
+        "n/a",
+        "NaN",
+        "nan",
+        "NAN",
+        "NULL",
+        "null",
+        "Null",
+        "#N/A",
+        "<NA>",
+        "NaT",
+    ]
+)
+# These do so only where the other cells are numbers, dates or booleans.
+WEAK_MARKERS = frozenset(
+    ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
+)
+
+Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The distinct cells of one column.
+
+    Shape: texts (U,), codes (n,) in [-1, U), -1 where the frame itself has no value.
+
+    Attributes:
+        name: Of the column.
+        source: What the cells were before they were written as text.
+        texts: Each distinct cell once, in order of first appearance.
+        codes: Which of the texts stands in each row.
+        lines: The physical line of each row, where the rows come from a text file.
+        date_format: The format in which dates that were typed are written here.
+    """
+
+    name: str
+    source: Source
+    texts: pa.Array
+    codes: npt.NDArray[np.int64]
+    lines: Any = None
+    date_format: str | None = None
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How often each text stands in the column."""
+        present = self.codes[self.codes >= 0]
+        return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
+
+    @cached_property
+    def stripped(self) -> pa.Array:
+        """The texts without surrounding spaces."""
+        return pc.utf8_trim_whitespace(self.texts)
+
+    def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
+        """True for each text that is one of these, spaces around it aside."""
+        known = pa.array(sorted(markers), pa.string())
+        return np.asarray(pc.is_in(self.stripped, known).to_numpy(zero_copy_only=False), dtype=bool)
+
+    def are_listed(self, markers: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """True for each text that is exactly one of these."""
+        known = pa.array(list(markers), pa.string())
+        return np.asarray(pc.is_in(self.texts, known).to_numpy(zero_copy_only=False), dtype=bool)
+
+    def some(self, chosen: npt.NDArray[np.bool_]) -> Cells:
+        """The cells of the chosen texts only; every other cell has no value."""
+        renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
+        codes = np.append(renumbered, -1)[self.codes]
+        texts = self.texts.filter(pa.array(chosen))
+        return Cells(self.name, self.source, texts, codes, self.lines, self.date_format)
+
+    def problem(self, wrong: npt.NDArray[np.bool_], message: str, **place: Any) -> Problem:
+        """A problem at the first row whose text is wrong; `{}` in the message is the cell."""
+        row = int(np.argmax(np.append(wrong, False)[self.codes]))
+        text = self.texts[int(self.codes[row])].as_py()
+        return self.problem_at(row, message.format(shortened(text)), **place)
+
+    def problem_at(self, row: int, message: str, **place: Any) -> Problem:
+        """A problem of one row, with its line where the rows have lines."""
+        if self.lines is None:
+            return Problem(f"{message} (row {row + 1})", column=self.name, **place)
+        return Problem(message, line=self.lines[row], column=self.name, **place)
+
+
+def shortened(text: str) -> str:
+    """The text in quotes, cut where it is long."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def cells_of(series: pd.Series[Any], lines: Any = None, date_format: str | None = None) -> Cells:
+    """The distinct cells of a text or typed column.
+
+    Raises:
+        TableError: The column holds infinite numbers, or things that are no cells.
+    """
+    series = _plain(series)
+    name, dtype = str(series.name), series.dtype
+    if pd.api.types.is_bool_dtype(dtype):
+        source, (codes, found) = "boolean", pd.factorize(series)
+        texts = pa.array(["True" if x else "False" for x in found], pa.string())
+    elif pd.api.types.is_integer_dtype(dtype):
+        source, (codes, found) = "integer", pd.factorize(series)
+        texts = pa.array(np.asarray(found)).cast(pa.string())
+    elif pd.api.types.is_float_dtype(dtype):
+        source, (codes, found) = "float", pd.factorize(series)
+        texts = _float_texts(np.asarray(found, dtype=np.float64), name)
+    elif pd.api.types.is_datetime64_any_dtype(dtype):
+        source, (codes, found) = "datetime", pd.factorize(series)
+        times = np.asarray(found, dtype="datetime64[ns]")
+        date_format, digits = _typed_format(times) if date_format is None else (date_format, None)
+        texts = write_dates(times, date_format, digits) if len(times) else pa.array([], pa.string())
+    else:
+        source, (codes, found) = "text", pd.factorize(series)
+        texts = _object_texts(found, name)
+    return Cells(name, source, texts, np.asarray(codes, dtype=np.int64), lines, date_format)
+
+
+def _plain(series: Any) -> Any:
+    """The column without a category or object dtype around typed cells."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(series.cat.categories.dtype)
+    if series.dtype == object:
+        held = pd.api.types.infer_dtype(series, skipna=True)
+        if held in _HELD_DTYPES:
+            return series.astype(_HELD_DTYPES[held])
+        if held in ("date", "datetime", "datetime64"):
+            series = pd.to_datetime(series)
+        elif held == "decimal":
+            series = series.astype("float64")
+    if isinstance(series.dtype, pd.DatetimeTZDtype):
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    return series
+
+
+_HELD_DTYPES = {
+    "integer": "Int64",
+    "floating": "float64",
+    "mixed-integer-float": "float64",
+    "boolean": "boolean",
+}
+
+
+def _float_texts(values: npt.NDArray[np.float64], name: str) -> pa.Array:
+    if not np.isfinite(values).all():
+        raise TableError(
+            Problem("the column holds an infinite number", column=name, expected="finite numbers")
+        )
+    return write_numbers(values, Spelling())
+
+
+def _object_texts(found: Any, name: str) -> pa.Array:
+    try:
+        return pa.array([str(cell) for cell in found], pa.string())
+    except (pa.ArrowInvalid, UnicodeError):
+        raise TableError(Problem("a cell can not be written as text", column=name)) from None
+
+
+def _typed_format(times: npt.NDArray[np.datetime64]) -> tuple[str, int | None]:
+    """The ISO format that writes these times in full."""
+    for step, date_format in (("D", "%Y-%m-%d"), ("s", "%Y-%m-%d %H:%M:%S")):
+        if (times.astype(f"datetime64[{step}]") == times).all():
+            return date_format, None
+    exact = (times.astype("datetime64[us]") == times).all()
+    return "%Y-%m-%d %H:%M:%S.%f", 6 if exact else 9

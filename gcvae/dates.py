@@ -1,0 +1,228 @@
+"""Dates in text: their formats recognised, read, and written back as they were.
+
+A format is strptime's, with `%-d`, `%-m`, `%-H`, `%-I` for numbers without leading zeros. Digits of
+a second (`%f`) are written with the column's number of decimals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_TOKEN = re.compile(r"%-?[a-zA-Z%]")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_PADDED = [f"{n:02d}" for n in range(100)]
+_BARE = [str(n) for n in range(100)]
+
+# The order is the preference where several formats fit every cell.
+_DAYS = (
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%-d.%-m.%Y", "%m/%d/%Y", "%-m/%-d/%Y",
+    "%d/%m/%Y", "%-d/%-m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%-m/%-d/%y",
+    "%d/%m/%y", "%-d/%-m/%y", "%d %b %Y", "%-d %b %Y", "%d-%b-%Y", "%-d-%b-%Y", "%d-%b-%y",
+    "%-d-%b-%y", "%d %B %Y", "%-d %B %Y", "%b %d, %Y", "%b %-d, %Y", "%B %d, %Y", "%B %-d, %Y",
+    "%Y-%-m-%-d", "%Y/%-m/%-d", "%Y%m%d", "%Y-%m",
+)  # fmt: skip
+_CLOCKS = [
+    joint + clock + zone
+    for joint in (" ", "T", ", ")
+    for clock in (
+        "%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p",
+        "%I:%M:%S %p", "%-I:%M:%S %p",
+    )
+    for zone in ("", "Z", "+00:00", " UTC", "+0000")
+]  # fmt: skip
+_AMBIGUOUS = {"%m": "%d", "%d": "%m", "%-m": "%-d", "%-d": "%-m"}
+_KNOWN_TOKENS = {
+    "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
+    "%p", "%M", "%S", "%f",
+}  # fmt: skip
+FIRST_YEAR, LAST_YEAR = 1900, 2099  # of eight digits that are to be a date
+
+Dates = npt.NDArray[np.datetime64]
+
+
+def candidate_formats(text: str) -> Iterator[str]:
+    """The formats that a text has the shape of, the preferred ones first."""
+    for day in _DAYS:
+        match = _shape(day).match(text)
+        if match and match.end() == len(text):
+            yield day
+        elif match and day != "%Y%m%d":
+            yield from (
+                day + clock for clock in _CLOCKS if _shape(clock).fullmatch(text, match.end())
+            )
+
+
+def check_format(text: str) -> str:
+    """The format itself.
+
+    Raises:
+        ValueError: A date can not be read by it; the text says what would be right.
+    """
+    tokens = set(_TOKEN.findall(text)) - {"%%"}
+    if not {"%Y", "%y"} & tokens:
+        raise ValueError("a format that has a year, such as %Y-%m-%d")
+    if unknown := tokens - _KNOWN_TOKENS:
+        raise ValueError(f"a format without {', '.join(sorted(unknown))}")
+    return text
+
+
+def infer_format(texts: pa.Array) -> tuple[str, int] | None:
+    """The format that gives every distinct text back, and its digits of a second.
+
+    >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
+    ('%Y-%m-%d', 0)
+    """
+    fitting = list(candidate_formats(texts[0].as_py()))
+    for sample in (texts.slice(0, 1), texts.slice(0, 200), texts):
+        fitting = [f for f in fitting if _gives_back(sample, f)]
+    return (fitting[0], second_digits(texts, fitting[0])) if fitting else None
+
+
+def other_order(texts: pa.Array, date_format: str) -> str | None:
+    """The format with day and month exchanged, where it fits every text too."""
+    if "%b" in date_format.lower() or date_format.startswith("%Y"):
+        return None
+    other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
+    return other if _gives_back(texts, other) else None
+
+
+def read_dates(texts: pa.Array, date_format: str) -> Dates:
+    """The time of each text, to the nanosecond; NaT where it is no date of the format."""
+    series = pd.Series(texts.to_pandas(), dtype=object)
+    form = date_format.replace("%-", "%")
+    return np.asarray(pd.to_datetime(series, format=form, errors="coerce").to_numpy())
+
+
+def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
+    """The text of each time in the format; `digits` of a second where it has %f, 6 by default."""
+    index = pd.DatetimeIndex(times)
+    pieces: list[pa.Array | str] = []
+    end = 0
+    for match in _TOKEN.finditer(date_format):
+        pieces += [date_format[end : match.start()], _piece(index, match[0], digits)]
+        end = match.end()
+    pieces.append(date_format[end:])
+    return pc.binary_join_element_wise(
+        *[p for p in pieces if not (isinstance(p, str) and not p)], ""
+    )
+
+
+def second_digits(texts: pa.Array, date_format: str) -> int:
+    """How many digits of a second the texts have."""
+    if "%f" not in date_format:
+        return 0
+    match = re.search(r"[0-9:]\.([0-9]+)[^0-9]*$", texts[0].as_py())
+    return len(match[1]) if match else 6
+
+
+def resolution(date_format: str, digits: int | None) -> np.timedelta64:
+    """The smallest step that the format can write."""
+    tokens = set(_TOKEN.findall(date_format))
+    if "%f" in tokens:
+        return np.timedelta64(10 ** (9 - min(6 if digits is None else digits, 9)), "ns")
+    if "%S" in tokens:
+        return np.timedelta64(1, "s")
+    if "%M" in tokens:
+        return np.timedelta64(1, "m")
+    return np.timedelta64(1, "h") if tokens & {"%H", "%I", "%-H", "%-I"} else np.timedelta64(1, "D")
+
+
+@cache
+def _shape(date_format: str) -> re.Pattern[str]:
+    """A pattern of the texts that a format can write, values unchecked."""
+    pieces = _TOKEN.split(date_format)
+    tokens = [_shape_of(token) for token in _TOKEN.findall(date_format)]
+    literal = [re.escape(piece) for piece in pieces]
+    return re.compile("".join(x for pair in zip(literal, [*tokens, ""], strict=True) for x in pair))
+
+
+def _shape_of(token: str) -> str:
+    shapes = {
+        "%Y": r"\d{4}",
+        "%f": r"\d{1,9}",
+        "%b": r"[A-Za-z]{3}",
+        "%B": r"[A-Za-z]{3,9}",
+        "%p": "[AP]M",
+    }
+    return shapes.get(token, r"[1-9]?\d" if token.startswith("%-") else r"\d\d")
+
+
+_SHAPES = {
+    "%Y": r"\d{4}",
+    "%f": r"\d{1,9}",
+    "%b": r"[A-Za-z]{3}",
+    "%B": r"[A-Za-z]{3,9}",
+    "%p": "[AP]M",
+}
+
+
+def _gives_back(texts: pa.Array, date_format: str) -> bool:
+    """True where writing what was read gives every text to the character."""
+    times = read_dates(texts, date_format)
+    if np.isnat(times).any():
+        return False
+    if date_format == "%Y%m%d" and not _plausible(times):
+        return False
+    digits = second_digits(texts, date_format)
+    return bool(write_dates(times, date_format, digits).equals(texts))
+
+
+def _plausible(times: Dates) -> bool:
+    years = times.astype("datetime64[Y]").astype(int) + 1970
+    return bool(years.min() >= FIRST_YEAR and years.max() <= LAST_YEAR)
+
+
+def _piece(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.Array | str:
+    """The texts of one token of the format."""
+    if token == "%%":
+        return "%"
+    if token == "%Y":
+        return pa.array(index.year.astype(str).str.zfill(4), pa.string())
+    if token == "%f":
+        return _fractions(index, 6 if digits is None else digits)
+    number, words = _numbers(index, token)
+    return pa.array(words, pa.string()).take(pa.array(np.asarray(number)))
+
+
+def _numbers(index: pd.DatetimeIndex, token: str) -> tuple[pd.Index, list[str]]:
+    """For each time a number, and the words that the numbers stand for."""
+    letter = token[-1]
+    names = {
+        "b": (index.month - 1, [m[:3] for m in _MONTHS]),
+        "B": (index.month - 1, list(_MONTHS)),
+        "a": (index.dayofweek, [d[:3] for d in _WEEKDAYS]),
+        "A": (index.dayofweek, list(_WEEKDAYS)),
+        "p": (index.hour // 12, ["AM", "PM"]),
+    }
+    if letter in names:
+        return names[letter]
+    numbers = {
+        "y": index.year % 100,
+        "m": index.month,
+        "d": index.day,
+        "H": index.hour,
+        "I": (index.hour - 1) % 12 + 1,
+        "M": index.minute,
+        "S": index.second,
+    }
+    return numbers[letter], _BARE if token.startswith("%-") else _PADDED
+
+
+def _fractions(index: pd.DatetimeIndex, digits: int) -> pa.Array:
+    nanoseconds = np.asarray(index.microsecond, dtype=np.int64) * 1000 + np.asarray(
+        index.nanosecond
+    )
+    texts = pa.array(nanoseconds).cast(pa.string())
+    return pc.utf8_slice_codeunits(pc.utf8_lpad(texts, 9, "0"), 0, digits)

@@ -1,0 +1,104 @@
+"""The levels of a column: found among its cells, matched with what is given, read and written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.notation import Spelling, are_numbers, numbers_of, write_numbers, write_whole
+from gcvae.schema import Column, ColumnKind, Level
+
+_PAIRS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
+_STYLES = (str.lower, str.upper, str.title)
+
+
+def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
+    """The false and the true text of two texts spelled alike; None where they are no such pair.
+
+    >>> boolean_pair(pa.array(["Yes", "No"]))
+    ('No', 'Yes')
+    """
+    if len(texts) != 2:
+        return None
+    found = set(texts.to_pylist())
+    for pair in _PAIRS:
+        for style in _STYLES:
+            if found == {style(word) for word in pair}:
+                return style(pair[0]), style(pair[1])
+    return None
+
+
+def boolean_partner(text: str) -> tuple[str, str] | None:
+    """The pair that one text belongs to."""
+    for pair in _PAIRS:
+        for style in _STYLES:
+            if text in (style(pair[0]), style(pair[1])):
+                return style(pair[0]), style(pair[1])
+    return None
+
+
+def are_numeric(levels: tuple[Level, ...]) -> bool:
+    """True where every level is a number."""
+    return all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels)
+
+
+def level_texts(column: Column) -> list[str]:
+    """How each level of a column is written."""
+    levels = column.levels or ()
+    if levels and are_numeric(levels):
+        spelling = Spelling(column.decimals, column.padded, column.notation)
+        values = np.array(levels)
+        write = write_whole if values.dtype == np.int64 else write_numbers
+        return [str(text) for text in write(values, spelling).to_pylist()]
+    return [str(level) for level in levels]
+
+
+def read_levels(column: Column, texts: pa.Array) -> list[Level]:
+    """The value of each text: the level that is written so, or read like one where none is.
+
+    An unseen number of a numeric column is that number; an unseen word is itself.
+    """
+    if column.kind is ColumnKind.BOOLEAN:
+        names = dict(zip(level_texts(column), (False, True), strict=True))
+        return [names.get(text.strip(), names.get(text, text)) for text in texts.to_pylist()]
+    if not are_numeric(column.levels or ("",)):
+        return [str(text) for text in texts.to_pylist()]
+    return _read_numeric(texts, all(isinstance(x, int) for x in column.levels or ()))
+
+
+def _read_numeric(texts: pa.Array, whole: bool) -> list[Level]:
+    stripped = pc.utf8_trim_whitespace(texts)
+    numbers = are_numbers(stripped)
+    values: list[Level] = [str(text) for text in texts.to_pylist()]
+    found = numbers_of(stripped.filter(pa.array(numbers)))
+    for i, value in zip(np.flatnonzero(numbers), found.tolist(), strict=True):
+        values[i] = (
+            int(value) if whole and value == int(value) else value if whole else float(value)
+        )
+    return values
+
+
+def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> tuple[Level, ...]:
+    """The distinct values in order: texts where there is no spelling of numbers, else numbers.
+
+    Args:
+        texts: Every level once or more.
+        spelling: How the numbers are written.
+        as_float: Whole numbers too are to be floats.
+    """
+    if spelling is None:
+        return tuple(sorted(texts.to_pylist()))
+    values: npt.NDArray[Any] = np.unique(numbers_of(texts))
+    if not as_float and values.dtype != np.int64 and _zero_decimals(values, spelling):
+        values = values.astype(np.int64)
+    return tuple((values.astype(np.float64) if as_float else values).tolist())
+
+
+def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
+    """True for whole numbers written as 18.0."""
+    plain = spelling.notation is None or spelling.notation.exponent_from is None
+    return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())
