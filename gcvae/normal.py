@@ -1,0 +1,125 @@
+"""The standard normal distribution where float arithmetic runs out of range.
+
+Tails are carried as logarithms: at ten standard deviations Phi(x) is 7e-24 and at forty it is
+below the smallest double, while log Phi(x) is an ordinary number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_N_NEWTON_STEPS = 4
+_SMALLEST_PLAIN_MASS = {torch.float64: 1e-280, torch.float32: 1e-30}
+
+
+def log_normal_density(x: Tensor) -> Tensor:
+    """log phi(x) = -x^2/2 - log sqrt(2 pi). Shape: as x."""
+    return -0.5 * x.square() - LOG_SQRT_2PI
+
+
+def normal_cdf(x: Tensor) -> Tensor:
+    """Phi(x), to the last digits in the lower tail too. Shape: as x.
+
+    torch.special.ndtr is 1 + erf there and has lost all digits at x = -9.
+    """
+    return 0.5 * torch.erfc(-x * math.sqrt(0.5))
+
+
+class _InverseLogNdtr(torch.autograd.Function):
+    """x such that log Phi(x) = log_p, for log_p <= log(1/2)."""
+
+    @staticmethod
+    def forward(ctx: Any, log_p: Tensor) -> Tensor:
+        x = _inverse_log_ndtr(log_p.double()).to(log_p.dtype)
+        ctx.save_for_backward(log_p, x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        # d log Phi(x) / dx = phi(x) / Phi(x), hence dx / d log_p = exp(log_p - log phi(x)).
+        log_p, x = ctx.saved_tensors
+        slope = torch.exp(log_p.double() - log_normal_density(x.double()))
+        return gradients[0] * slope.to(log_p.dtype)
+
+
+def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
+    """Newton's method on log Phi, started from the direct inverse or from the tail's expansion."""
+    far = log_p < -300.0
+    # Phi(x) ~ phi(x)/|x| gives x^2 ~ -2 log_p - log(2 pi) - log(x^2).
+    square = (-2.0 * log_p - 2.0 * LOG_SQRT_2PI).clamp(min=1.0)
+    tail = -(square - square.log()).clamp(min=1.0).sqrt()
+    x = torch.where(far, tail, torch.special.ndtri(log_p.clamp(min=-300.0).exp()))
+    for _ in range(_N_NEWTON_STEPS):
+        log_cdf = torch.special.log_ndtr(x)
+        x = x - (log_cdf - log_p) * torch.exp(log_cdf - log_normal_density(x))
+    return x
+
+
+def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
+    """q = Phi^-1(u), taken from the nearer tail: u = exp(log_below), 1 - u = exp(log_above).
+
+    Both tails are given because neither can be had from the other once it is close to one. A tail
+    of probability zero (log = -inf) gives an infinite score with a zero gradient.
+
+    Shape: as the arguments, which broadcast.
+    """
+    in_lower_half = log_below <= log_above
+    nearer = torch.minimum(log_below, log_above)
+    is_end = torch.isneginf(nearer)
+    score: Tensor = _InverseLogNdtr.apply(  # type: ignore[no-untyped-call]
+        torch.where(is_end, -1.0, nearer.clamp(max=-math.log(2.0)))
+    )
+    score = torch.where(is_end, -torch.inf, score)
+    return torch.where(in_lower_half, score, -score)
+
+
+def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
+    """log [Phi(upper) - Phi(lower)] for lower < upper, either of which may be infinite.
+
+    By symmetry the interval is moved to the lower half, where the difference of two small numbers
+    is exact. The few intervals so far out that Phi underflows are taken in logs.
+
+    Shape: as the arguments, which broadcast.
+    """
+    lower, upper = torch.broadcast_tensors(lower, upper)
+    flip = lower > -upper
+    low, high = torch.where(flip, -upper, lower), torch.where(flip, -lower, upper)
+    mass = normal_cdf(high) - normal_cdf(low)
+    far = mass < _SMALLEST_PLAIN_MASS[mass.dtype]
+    log_mass = torch.where(far, 1.0, mass).log()
+    if not bool(far.any()):
+        return log_mass
+    return log_mass.masked_scatter(far, _log_far_interval(low[far], high[far]))
+
+
+def _log_far_interval(low: Tensor, high: Tensor) -> Tensor:
+    """`log_interval` in logs, for low < high in the lower half.
+
+    Infinite ends are branches of their own: as ordinary numbers they would make the gradient
+    0 * inf.
+    """
+    log_high = _log_cdf(high)
+    return log_high + log_one_minus_exp(_log_cdf(low) - log_high)
+
+
+def _log_cdf(x: Tensor) -> Tensor:
+    """log Phi(x) with zero gradient at x = -inf (value -inf) and x = +inf (value 0)."""
+    infinite = torch.isinf(x)
+    finite = torch.special.log_ndtr(torch.where(infinite, 0.0, x))
+    at_the_end = torch.where(x > 0, 0.0, -torch.inf).to(x.dtype)
+    return torch.where(infinite, at_the_end, finite)
+
+
+def log_one_minus_exp(x: Tensor) -> Tensor:
+    """log(1 - e^x) for x < 0, without cancellation on either side of x = -log 2. Shape: as x."""
+    empty = torch.isneginf(x)
+    x = torch.where(empty, -1.0, x).clamp(max=-torch.finfo(x.dtype).tiny)
+    near_zero = x > -math.log(2.0)
+    small = torch.log(-torch.expm1(torch.where(near_zero, x, -1.0)))
+    large = torch.log1p(-torch.exp(torch.where(near_zero, -1.0, x)))
+    return torch.where(empty, 0.0, torch.where(near_zero, small, large))
