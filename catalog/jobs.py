@@ -127,6 +127,19 @@ class Jobs:
         with self._database.reading() as session:
             return copy_row(Job, _find(session, job_id, workspace))
 
+    def find_by_result(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """The job that makes, or made, a sample or scores.
+
+        Raises:
+            NotFoundError: no job of this workspace does.
+        """
+        query = select(JobRow).where(JobRow.result_id == result_id, JobRow.workspace == workspace)
+        with self._database.reading() as session:
+            row = session.scalar(query)
+            if row is None:
+                raise NotFoundError("result", result_id)
+            return copy_row(Job, row)
+
     def list(
         self,
         *,
