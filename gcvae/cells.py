@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,8 +54,9 @@ class Cells:
         source: What the cells were before they were written as text.
         texts: Each distinct cell once, in order of first appearance.
         codes: Which of the texts stands in each row.
-        lines: The physical line of each row, where the rows come from a text file.
+        lines: The physical line of each row by its label, where the rows come from a text file.
         date_format: The format in which dates that were typed are written here.
+        labels: The index of the rows.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Cells:
     codes: npt.NDArray[np.int64]
     lines: Any = None
     date_format: str | None = None
+    labels: Any = None
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -91,7 +93,7 @@ class Cells:
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
         codes = np.append(renumbered, -1)[self.codes]
         texts = self.texts.filter(pa.array(chosen))
-        return Cells(self.name, self.source, texts, codes, self.lines, self.date_format)
+        return replace(self, texts=texts, codes=codes)
 
     def problem(self, wrong: npt.NDArray[np.bool_], message: str, **place: Any) -> Problem:
         """A problem at the first row whose text is wrong; `{}` in the message is the cell."""
@@ -101,9 +103,10 @@ class Cells:
 
     def problem_at(self, row: int, message: str, **place: Any) -> Problem:
         """A problem of one row, with its line where the rows have lines."""
-        if self.lines is None:
-            return Problem(f"{message} (row {row + 1})", column=self.name, **place)
-        return Problem(message, line=self.lines[row], column=self.name, **place)
+        line = None if self.lines is None else self.lines[self.labels[row]]
+        if line is None:
+            message = f"{message} (row {row + 1})"
+        return Problem(message, line=line, column=self.name, **place)
 
 
 def shortened(text: str) -> str:
@@ -117,7 +120,7 @@ def cells_of(series: pd.Series[Any], lines: Any = None, date_format: str | None 
     Raises:
         TableError: The column holds infinite numbers, or things that are no cells.
     """
-    series = _plain(series)
+    labels, series = series.index, _plain(series)
     name, dtype = str(series.name), series.dtype
     if pd.api.types.is_bool_dtype(dtype):
         source, (codes, found) = "boolean", pd.factorize(series)
@@ -136,7 +139,7 @@ def cells_of(series: pd.Series[Any], lines: Any = None, date_format: str | None 
     else:
         source, (codes, found) = "text", pd.factorize(series)
         texts = _object_texts(found, name)
-    return Cells(name, source, texts, np.asarray(codes, dtype=np.int64), lines, date_format)
+    return Cells(name, source, texts, np.asarray(codes, dtype=np.int64), lines, date_format, labels)
 
 
 def _plain(series: Any) -> Any:

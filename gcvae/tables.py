@@ -1,0 +1,364 @@
+"""Tables as files, as text cells and as typed values.
+
+    read_table: file -> cells as written        parse_table: cells -> values
+    write_table: values -> file                 format_table: values -> cells as written
+
+`write(format(parse(read(file)))) = file`, to the byte, where a file is a CSV with commas and LF
+that quotes only what it must, and where each column spells its values by one rule.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, cells_of
+from gcvae.dates import read_dates, write_dates
+from gcvae.delimited import read_delimited, write_delimited
+from gcvae.errors import Problem, TableError, UnknownColumnError
+from gcvae.levels import are_numeric, level_texts, read_levels
+from gcvae.notation import (
+    are_numbers,
+    are_whole,
+    numbers_of,
+    spelling_of,
+    write_numbers,
+    write_whole,
+)
+from gcvae.schema import Column, ColumnKind, TableSchema
+
+FORMATS = ("csv", "csv.gz", "parquet")
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+
+Source = str | Path | bytes | BinaryIO
+Destination = str | Path | BinaryIO
+
+
+def read_table(source: Source, *, format: str | None = None) -> pd.DataFrame:
+    """The table of a file: cells of a text file as written, values of a Parquet file.
+
+    Args:
+        source: A path, the bytes, or an open binary file.
+        format: One of "csv", "csv.gz", "parquet"; told from the first bytes where not given.
+
+    Raises:
+        TableError: It is no such file; the problems name the lines.
+    """
+    data = _bytes_of(source)
+    if format not in (None, *FORMATS):
+        raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
+    if data.startswith(_PARQUET) or format == "parquet":
+        return _read_parquet(data)
+    return read_delimited(_unzipped(data) if data.startswith(_GZIP) else data)
+
+
+def write_table(
+    frame: pd.DataFrame, destination: Destination, schema: TableSchema, format: str | None = None
+) -> None:
+    """Writes values as a file: as text spelled like the schema's table, or as Parquet.
+
+    Args:
+        frame: Values, as `parse_table` gives them.
+        destination: A path or an open binary file.
+        schema: Of the table.
+        format: One of "csv", "csv.gz", "parquet"; told from the path's ending where not given.
+    """
+    chosen = format if format is not None else _format_of(destination)
+    if chosen not in FORMATS:
+        raise TableError(f"there is no table format {chosen!r}, but {', '.join(FORMATS)}")
+    if isinstance(destination, str | Path):
+        with open(destination, "wb") as file:
+            write_table(frame, file, schema, chosen)
+    elif chosen == "parquet":
+        parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), destination)
+    elif chosen == "csv.gz":
+        # No name and no time, so that equal tables are equal files.
+        with gzip.GzipFile("", "wb", fileobj=destination, mtime=0) as packed:
+            packed.writelines(write_delimited(format_table(frame, schema)))
+    else:
+        destination.writelines(write_delimited(format_table(frame, schema)))
+
+
+def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The values of text or typed cells, in the schema's order.
+
+    Numbers are int64 (Int64 where cells may be missing) and float64, dates datetime64[ns], booleans
+    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Columns that the model
+    does not learn may be absent. A level that the schema does not list stays what it is.
+
+    Raises:
+        TableError: A modelled column is absent, or a cell can not be of its column's kind.
+        UnknownColumnError: The frame has a column that the schema has not.
+    """
+    _check_columns(frame, schema)
+    problems: list[Problem] = []
+    lines = frame.attrs.get("lines")
+    columns = {
+        column.name: _parse_column(frame[column.name], column, lines, problems)
+        for column in schema
+        if column.name in frame
+    }
+    if problems:
+        raise TableError(*problems)
+    parsed = pd.DataFrame(columns, index=frame.index)
+    parsed.attrs.update(frame.attrs)
+    return parsed
+
+
+def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The cells of values as they are to be written; missing is the most frequent marker.
+
+    Any run of a table's rows can be formatted by itself.
+
+    Raises:
+        UnknownColumnError: The frame has a column that the schema has not.
+    """
+    columns = {name: _format_column(frame[name], schema[name]) for name in frame.columns}
+    return pd.DataFrame(columns, index=frame.index, dtype=object)
+
+
+# Files
+
+
+def _bytes_of(source: Source) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    if not isinstance(source, str | Path):
+        return source.read()
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise TableError(f"{source} can not be read: {error.strerror}") from None
+
+
+def _unzipped(data: bytes) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except EOFError:
+        raise TableError("the gzip file ends early: it is truncated; send the whole file") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise TableError(f"the gzip file is damaged: {error}") from None
+
+
+def _format_of(destination: Destination) -> str:
+    if not isinstance(destination, str | Path):
+        return "csv"
+    name = str(destination).lower()
+    return "csv.gz" if name.endswith(".gz") else "parquet" if name.endswith(".parquet") else "csv"
+
+
+def _read_parquet(data: bytes) -> pd.DataFrame:
+    try:
+        table = parquet.read_table(pa.BufferReader(data))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
+    names = table.column_names
+    if len(set(names)) < len(names):
+        raise TableError("the Parquet file uses a column name twice")
+    if not table.num_rows:
+        raise TableError("the table has columns but no rows")
+    return pd.DataFrame({name: _pandas_of(table.column(name), name) for name in names})
+
+
+def _pandas_of(column: Any, name: str) -> pd.Series[Any]:
+    """The values of a Parquet column; whole numbers and booleans keep their kind beside nulls."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        raise TableError(Problem(f"values of type {kind} are no cells", column=name,
+                                 expected="text, numbers, booleans or dates"))  # fmt: skip
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("ns"))
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        column = column.cast(pa.string())
+    nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if nullable and column.null_count:
+        held = pd.Series(column.to_pylist(), dtype=object, name=name)
+        return held.astype("boolean") if pa.types.is_boolean(kind) else held.astype("Int64")
+    series: pd.Series[Any] = column.to_pandas()
+    return series.rename(name)
+
+
+# Cells to values
+
+
+def _check_columns(frame: pd.DataFrame, schema: TableSchema) -> None:
+    unknown = [name for name in frame.columns if name not in schema]
+    if unknown:
+        expected = "the columns " + ", ".join(schema.names[:20])
+        raise UnknownColumnError(
+            *(Problem("the schema has no such column", column=str(name), expected=expected)
+              for name in unknown)
+        )  # fmt: skip
+    absent = [column.name for column in schema if column.is_modelled and column.name not in frame]
+    if absent:
+        raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
+
+
+def _parse_column(
+    series: pd.Series[Any], column: Column, lines: Any, problems: list[Problem]
+) -> pd.Series[Any]:
+    if _is_parsed(series, column):
+        return series
+    cells = cells_of(series, lines, column.datetime_format)
+    present = cells.some(~are_missing(cells, column))
+    values = _READERS.get(column.kind, _read_level_cells)(present, column, problems)
+    return _placed(values, present, column).set_axis(series.index)
+
+
+def _is_parsed(series: pd.Series[Any], column: Column) -> bool:
+    """True for a column that has the dtype of its kind already."""
+    if column.kind is ColumnKind.CONTINUOUS:
+        return series.dtype == np.float64
+    if column.kind is ColumnKind.INTEGER:
+        return series.dtype == ("Int64" if column.missing.allowed else np.int64)
+    return column.kind is ColumnKind.DATETIME and series.dtype == "datetime64[ns]"
+
+
+def are_missing(cells: Cells, column: Column) -> npt.NDArray[np.bool_]:
+    """True for each distinct text that means "missing" in this column.
+
+    Beside the column's own markers these are the usual ones, where they are no level of it.
+    """
+    if cells.source != "text":
+        return np.zeros(len(cells.texts), dtype=bool)
+    own = cells.are_listed(column.missing.markers)
+    strict = column.kind.is_real or column.kind is ColumnKind.BOOLEAN
+    usual = cells.are_markers(MARKERS | WEAK_MARKERS if strict else MARKERS)
+    levels = tuple(level_texts(column)) if column.levels and column.kind.has_levels else ()
+    return own | (usual & ~cells.are_listed(levels))
+
+
+Values = npt.NDArray[Any] | list[Any]
+
+
+def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    wrong = ~are_numbers(cells.stripped)
+    values = np.zeros(len(wrong)) if wrong.any() else numbers_of(cells.stripped)
+    if column.kind is ColumnKind.INTEGER and not wrong.any():
+        wrong = values != np.floor(values)
+    if wrong.any():
+        message = f"the kind is {column.kind}, but the cell is {{}}"
+        whole = "a whole number" if column.kind is ColumnKind.INTEGER else "a number"
+        problems.append(cells.problem(wrong, message, expected=whole))
+    return values.astype(np.int64 if column.kind is ColumnKind.INTEGER else np.float64)
+
+
+def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    date_format = column.datetime_format or "%Y-%m-%d"
+    times = read_dates(cells.texts, date_format)
+    if np.isnat(times).any():
+        message = f"the date format is {date_format}, but the cell is {{}}"
+        expected = "a date of that format"
+        problems.append(cells.problem(np.isnat(times), message, expected=expected))
+    return times
+
+
+def _read_level_cells(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    if column.datetime_format is not None:  # a constant date
+        return _read_dates(cells, column, problems)
+    if not len(cells.texts) and column.levels and are_numeric(column.levels):
+        return np.array(column.levels)[:0]
+    return read_levels(column, cells.texts)
+
+
+def _read_identifiers(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    whole = column.decimals == 0 and are_whole(cells.stripped).all()
+    values = numbers_of(cells.stripped) if whole else cells.texts.to_pylist()
+    return values if isinstance(values, list) else values.astype(np.int64)
+
+
+_READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
+    ColumnKind.CONTINUOUS: _read_real,
+    ColumnKind.INTEGER: _read_real,
+    ColumnKind.DATETIME: _read_dates,
+    ColumnKind.IDENTIFIER: _read_identifiers,
+}
+
+
+def _placed(values: Values, cells: Cells, column: Column) -> pd.Series[Any]:
+    """The value of each row, in the dtype that the column's values ask for."""
+    missing = cells.codes < 0
+    nullable = column.missing.allowed or bool(missing.any())
+    return placed_values(values, cells.codes, nullable)
+
+
+def placed_values(values: Values, codes: npt.NDArray[np.int64], nullable: bool) -> pd.Series[Any]:
+    """values[codes], -1 standing for missing.
+
+    Whole numbers are int64 or, where `nullable`, Int64; booleans bool or boolean.
+
+    Shape: values (U,), codes (n,) in [-1, U).
+    """
+    array = _array_of(values)
+    missing = codes < 0
+    if array.dtype == object:
+        return pd.Series(np.append(array, np.array([None]))[codes], dtype=object)
+    taken = np.append(array, np.zeros(1, dtype=array.dtype))[codes]
+    if array.dtype.kind == "f":
+        return pd.Series(np.where(missing, np.nan, taken))
+    if array.dtype.kind == "M":
+        return pd.Series(np.where(missing, np.datetime64("NaT"), taken)).astype("datetime64[ns]")
+    if not nullable:
+        return pd.Series(taken)
+    kind = pd.arrays.BooleanArray if array.dtype == bool else pd.arrays.IntegerArray
+    return pd.Series(kind(taken, missing))
+
+
+def _array_of(values: Values) -> npt.NDArray[Any]:
+    """The values in the narrowest dtype that holds them all without a change."""
+    if not isinstance(values, list):
+        return values
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {bool, int, float}:
+        return np.array(values)
+    if kinds == {int, float}:
+        return np.array(values, dtype=np.float64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+# Values to cells
+
+
+def _format_column(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    codes, found = pd.factorize(series)
+    texts = _texts_of(found, column)
+    marker = column.missing.markers[0] if column.missing.markers else ""
+    cells = np.append(np.asarray(texts, dtype=object), marker)[codes]
+    return pd.Series(cells, index=series.index, dtype=object)
+
+
+def _texts_of(found: Any, column: Column) -> list[str]:
+    """How each distinct value is written."""
+    if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
+        times = np.asarray(found, dtype="datetime64[ns]")
+        texts = write_dates(times, column.datetime_format, column.decimals)
+    elif pd.api.types.is_bool_dtype(found.dtype) and len(column.levels or ()) == 2:
+        names = level_texts(column)
+        return [names[int(value)] for value in found]
+    elif pd.api.types.is_integer_dtype(found.dtype):
+        texts = write_whole(np.asarray(found, dtype=np.int64), spelling_of(column))
+    elif pd.api.types.is_float_dtype(found.dtype):
+        texts = write_numbers(np.asarray(found, dtype=np.float64), spelling_of(column))
+    else:
+        return [_text_of(value, column) for value in found]
+    return texts.to_pylist()  # type: ignore[no-any-return]
+
+
+def _text_of(value: Any, column: Column) -> str:
+    """How one value of a mixed column is written."""
+    if isinstance(value, bool) and len(column.levels or ()) == 2:
+        return level_texts(column)[int(value)]
+    return str(value)
