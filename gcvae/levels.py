@@ -63,7 +63,9 @@ def read_levels(column: Column, texts: pa.Array) -> list[Level]:
     An unseen number of a numeric column is that number; an unseen word is itself.
     """
     if column.kind is ColumnKind.BOOLEAN:
-        names = dict(zip(level_texts(column), (False, True), strict=True))
+        # A cell that is a boolean already comes as Python's word for it.
+        names: dict[str, bool] = {"False": False, "True": True}
+        names |= dict(zip(level_texts(column), (False, True), strict=True))
         return [names.get(text.strip(), names.get(text, text)) for text in texts.to_pylist()]
     if not are_numeric(column.levels or ("",)):
         return [str(text) for text in texts.to_pylist()]

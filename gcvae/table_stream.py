@@ -1,0 +1,157 @@
+"""A table that comes in blocks as the bytes of one file: `concat(stream(blocks)) = file(table)`.
+
+How the rows are cut into blocks does not show in CSV, JSON and JSON lines; in Parquet each block is
+a row group.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from gcvae.delimited import write_delimited
+from gcvae.errors import TableError
+from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.tables import format_table
+
+Blocks = Iterable[pd.DataFrame]
+
+MEDIA_TYPES = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+}
+"""The formats, and what HTTP calls them."""
+
+
+def stream_table(blocks: Blocks, schema: TableSchema, format: str) -> Iterator[bytes]:
+    """The bytes of one file, piece by piece, in the memory of one block.
+
+    Args:
+        blocks: Values, as `parse_table` and `Synthesizer.sample_blocks` give them; at least one.
+        schema: Of the table.
+        format: `csv`, spelled like the schema's table; `parquet`; `json`, a list of objects, one a
+            row; `jsonl`, one such object a line. In JSON dates are text as in the CSV, and
+            missing is null.
+
+    Raises:
+        TableError: There is no such format.
+    """
+    if format not in _WRITERS:
+        raise TableError(f"there is no table format {format!r}, but {', '.join(_WRITERS)}")
+    return _WRITERS[format](blocks, schema)
+
+
+def _csv(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
+    for number, block in enumerate(blocks):
+        yield from write_delimited(format_table(block, schema), header=number == 0)
+
+
+def _json(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
+    start = b"["
+    for block in blocks:
+        rows = [*_row_documents(block, schema)]
+        if rows:
+            yield start + b",\n".join(rows)
+            start = b",\n"
+    yield b"]\n" if start != b"[" else b"[]\n"
+
+
+def _jsonl(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
+    for block in blocks:
+        yield b"".join(row + b"\n" for row in _row_documents(block, schema))
+
+
+def _row_documents(block: pd.DataFrame, schema: TableSchema) -> Iterator[bytes]:
+    columns = [_json_cells(block[name], schema[name]) for name in block.columns]
+    for cells in zip(*columns, strict=True):
+        row = dict(zip(block.columns, cells, strict=True))
+        yield json.dumps(row, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _json_cells(series: pd.Series[Any], column: Column) -> list[Any]:
+    """Plain values; a date is text as the schema's table writes it; missing is None."""
+    cells = series.tolist()
+    if column.datetime_format is not None:
+        cells = format_table(series.to_frame(), TableSchema((column,)))[column.name].tolist()
+    return [None if gone else cell for cell, gone in zip(cells, series.isna(), strict=True)]
+
+
+def _parquet(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
+    sink = _Sink()
+    writer: parquet.ParquetWriter | None = None
+    for block in blocks:
+        if writer is None:
+            fields = [(name, _arrow_type(schema[name], block[name])) for name in block.columns]
+            writer = parquet.ParquetWriter(sink, pa.schema(fields))
+        writer.write_table(_arrow_table(block, writer.schema))
+        yield sink.take()
+    if writer is not None:
+        writer.close()
+    yield sink.take()
+
+
+def _arrow_table(block: pd.DataFrame, schema: Any) -> Any:
+    arrays = [_arrow_array(block[field.name], field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _arrow_array(series: pd.Series[Any], arrow_type: Any) -> Any:
+    if pa.types.is_string(arrow_type):
+        texts = [None if cell is None else str(cell) for cell in _json_cells(series, _PLAIN)]
+        return pa.array(texts, arrow_type)
+    return pa.array(series, arrow_type, from_pandas=True)
+
+
+_PLAIN = Column("", ColumnKind.CATEGORICAL)
+
+
+def _arrow_type(column: Column, series: pd.Series[Any]) -> Any:
+    """The type of a column in every block: no block's missing cells may change it."""
+    if series.dtype != object:
+        return pa.array(series.iloc[:0], from_pandas=True).type
+    kinds = {type(level) for level in column.levels or ()}
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int}:
+        return pa.int64()
+    return pa.float64() if kinds and kinds <= {int, float} else pa.string()
+
+
+class _Sink(io.RawIOBase):
+    """A file that can only grow, and forgets what was taken from it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._n_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._n_bytes  # Parquet's footer holds positions in the whole file
+
+    def write(self, data: Any) -> int:
+        self._pieces.append(bytes(data))
+        self._n_bytes += len(data)
+        return len(data)
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+_WRITERS: dict[str, Callable[[Blocks, TableSchema], Iterator[bytes]]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "json": _json,
+    "jsonl": _jsonl,
+}
