@@ -30,24 +30,47 @@ def normal_cdf(x: Tensor) -> Tensor:
     return 0.5 * torch.erfc(-x * math.sqrt(0.5))
 
 
-class _InverseLogNdtr(torch.autograd.Function):
+def _mills_ratio(x: Tensor) -> Tensor:
+    """Phi(x) / phi(x), a scaled function that does not underflow. Shape: as x."""
+    return math.sqrt(0.5 * math.pi) * torch.special.erfcx(-x * math.sqrt(0.5))
+
+
+class _LogNormalCdf(torch.autograd.Function):
+    """log Phi(x); torch.special.log_ndtr has a wrong gradient in float32 below x = -1e3."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return torch.special.log_ndtr(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return gradients[0] / _mills_ratio(x)
+
+
+def log_normal_cdf(x: Tensor) -> Tensor:
+    """log Phi(x), with a gradient that holds at any x. Shape: as x."""
+    log_cdf: Tensor = _LogNormalCdf.apply(x)  # type: ignore[no-untyped-call]
+    return log_cdf
+
+
+class _InverseLogNormalCdf(torch.autograd.Function):
     """x such that log Phi(x) = log_p, for log_p <= log(1/2)."""
 
     @staticmethod
     def forward(ctx: Any, log_p: Tensor) -> Tensor:
-        x = _inverse_log_ndtr(log_p.double()).to(log_p.dtype)
-        ctx.save_for_backward(log_p, x)
+        x = _inverse_log_cdf(log_p.double()).to(log_p.dtype)
+        ctx.save_for_backward(x)
         return x
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        # d log Phi(x) / dx = phi(x) / Phi(x), hence dx / d log_p = exp(log_p - log phi(x)).
-        log_p, x = ctx.saved_tensors
-        slope = torch.exp(log_p.double() - log_normal_density(x.double()))
-        return gradients[0] * slope.to(log_p.dtype)
+        (x,) = ctx.saved_tensors
+        return gradients[0] * _mills_ratio(x)
 
 
-def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
+def _inverse_log_cdf(log_p: Tensor) -> Tensor:
     """Newton's method on log Phi, started from the direct inverse or from the tail's expansion."""
     far = log_p < -300.0
     # Phi(x) ~ phi(x)/|x| gives x^2 ~ -2 log_p - log(2 pi) - log(x^2).
@@ -55,8 +78,7 @@ def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
     tail = -(square - square.log()).clamp(min=1.0).sqrt()
     x = torch.where(far, tail, torch.special.ndtri(log_p.clamp(min=-300.0).exp()))
     for _ in range(_N_NEWTON_STEPS):
-        log_cdf = torch.special.log_ndtr(x)
-        x = x - (log_cdf - log_p) * torch.exp(log_cdf - log_normal_density(x))
+        x = x - (torch.special.log_ndtr(x) - log_p) * _mills_ratio(x)
     return x
 
 
@@ -71,7 +93,7 @@ def normal_score_of_tails(log_below: Tensor, log_above: Tensor) -> Tensor:
     in_lower_half = log_below <= log_above
     nearer = torch.minimum(log_below, log_above)
     is_end = torch.isneginf(nearer)
-    score: Tensor = _InverseLogNdtr.apply(  # type: ignore[no-untyped-call]
+    score: Tensor = _InverseLogNormalCdf.apply(  # type: ignore[no-untyped-call]
         torch.where(is_end, -1.0, nearer.clamp(max=-math.log(2.0)))
     )
     score = torch.where(is_end, -torch.inf, score)
@@ -110,7 +132,7 @@ def _log_far_interval(low: Tensor, high: Tensor) -> Tensor:
 def _log_cdf(x: Tensor) -> Tensor:
     """log Phi(x) with zero gradient at x = -inf (value -inf) and x = +inf (value 0)."""
     infinite = torch.isinf(x)
-    finite = torch.special.log_ndtr(torch.where(infinite, 0.0, x))
+    finite = log_normal_cdf(torch.where(infinite, 0.0, x))
     at_the_end = torch.where(x > 0, 0.0, -torch.inf).to(x.dtype)
     return torch.where(infinite, at_the_end, finite)
 

@@ -1,0 +1,165 @@
+"""Lower bounds on log p(x) and the regularisers: pure functions, in nats per row.
+
+All bounds take the model and encoded rows, and a generator for the draws of z and of the jitters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcvae.codec import EncodedTable
+from gcvae.generators import normal, uniform
+from gcvae.model import GenerativeModel
+from gcvae.normal import log_normal_density, normal_cdf
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of z for each row, with what the bound and its regularisers need of it.
+
+    Shape: z (n, K); log_prob, kl (n,); loadings (n, D, r) or None.
+    """
+
+    z: Tensor
+    log_prob: Tensor
+    kl: Tensor
+    loadings: Tensor | None
+
+    @property
+    def elbo(self) -> Tensor:
+        """log p(x|z) - KL[q(z|x) || p(z)]. Shape: (n,)."""
+        return self.log_prob - self.kl
+
+
+def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
+    """KL[N(eta, tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2), nats.
+
+    Shape: (..., K), (..., K) -> (...).
+    Source: Section 3, below Eq. (elbo_vae_roc).
+    """
+    return -0.5 * (1.0 + 2.0 * log_tau - (2.0 * log_tau).exp() - eta.square()).sum(-1)
+
+
+def draw_elbo(
+    model: GenerativeModel, rows: EncodedTable, generator: torch.Generator, *, exact: bool = False
+) -> Draw:
+    """One-sample estimate of the evidence lower bound, z = eta + tau * eps.
+
+    F(x) = log c_Psi + sum log beta + sum log N(x; mu, sigma^2) - KL[q(z|x) || N(0, I)], with one
+    jitter for each row, or, if `exact`, with the mixed likelihood that needs none.
+
+    Source: Eq. (elbo_gcvae) and Algorithm 1.
+    """
+    eta, log_tau = model.encoder(rows)
+    z = eta + log_tau.exp() * normal(tuple(eta.shape), generator).to(eta.dtype)
+    conditional = model.conditional(z)
+    jitter = None if exact else uniform(tuple(rows.codes.shape), generator).to(eta.dtype)
+    log_prob = conditional.log_prob(rows, jitter)
+    return Draw(z, log_prob, gaussian_kl(eta, log_tau), conditional.loadings)
+
+
+def elbo(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    generator: torch.Generator,
+    *,
+    n_draws: int = 1,
+    exact: bool = False,
+) -> Tensor:
+    """The evidence lower bound of each row, averaged over `n_draws` draws of z. Shape: (n,)."""
+    draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
+    return torch.stack(draws).mean(0)
+
+
+@dataclass(frozen=True)
+class BoundEstimate:
+    """A bound and the standard error of its estimate. Shape: both (n,), nats per row."""
+
+    bound: Tensor
+    standard_error: Tensor
+
+
+def iwae_bound(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    generator: torch.Generator,
+    *,
+    n_draws: int,
+    n_jitters: int = 0,
+) -> BoundEstimate:
+    """log mean_s [p(x|z_s) p(z_s) / q(z_s|x)], z_s ~ q(z|x): at most log p(x) in expectation.
+
+    With one draw its expectation is the evidence lower bound. `n_jitters` 0 uses the exact mixed
+    likelihood; otherwise the jitters are averaged inside each z, within the logarithm. The standard
+    error is by the delta method over the draws of z (NaN with a single draw).
+
+    Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
+    """
+    eta, log_tau = model.encoder(rows)
+    shape = (n_draws, *eta.shape)
+    eps = normal(shape, generator).to(eta.dtype)
+    z = eta + log_tau.exp() * eps
+    log_q = (log_normal_density(eps) - log_tau).sum(-1)
+    log_likelihood = _log_likelihood(model, rows, z, generator, n_jitters)
+    log_weights = (log_likelihood + model.prior.log_prob(z) - log_q).double()
+    return weights_to_bound(log_weights)
+
+
+def _log_likelihood(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    z: Tensor,
+    generator: torch.Generator,
+    n_jitters: int,
+) -> Tensor:
+    """log p(x|z), exact or averaged over jitters. Shape: z (S, n, K) -> (S, n)."""
+    conditional = model.conditional(z)
+    if n_jitters == 0:
+        return conditional.log_prob(rows, None)
+    shape = (*z.shape[:-1], rows.codes.shape[-1])
+    estimates = [
+        conditional.log_prob(rows, uniform(shape, generator).to(z.dtype)) for _ in range(n_jitters)
+    ]
+    return torch.stack(estimates).logsumexp(0) - math.log(n_jitters)
+
+
+def weights_to_bound(log_weights: Tensor) -> BoundEstimate:
+    """log of the mean importance weight, and its standard error sd(w) / (mean(w) sqrt(S)).
+
+    A row whose every weight is zero has the bound -inf, known without error.
+
+    Shape: (S, n) -> (n,), (n,).
+    """
+    n_draws = log_weights.shape[0]
+    bound = log_weights.logsumexp(0) - math.log(n_draws)
+    impossible = torch.isneginf(bound)
+    relative = torch.where(impossible, 1.0, (log_weights - bound).exp())
+    if n_draws == 1:
+        return BoundEstimate(bound, torch.full_like(bound, torch.nan))
+    return BoundEstimate(bound, relative.std(0) / math.sqrt(n_draws))
+
+
+def locality_penalty(loadings: Tensor, p: int) -> Tensor:
+    """|a|_p^2, with p = 1 or 2, summed over the copula's rank.
+
+    Shape: (n, D, r) -> (n,).
+    Source: Eq. (elbo_vae_roc_reg), locality regularisation.
+    """
+    return torch.linalg.vector_norm(loadings, ord=p, dim=-2).square().sum(-1)
+
+
+def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:
+    """1/2 sum_k (u_(m) - Phi(z_k)_(m))^2 with uniforms and Phi(z) sorted in each dimension.
+
+    It pulls the aggregated posterior of the minibatch towards N(0, I).
+
+    Shape: (n, K) -> (n,).
+    Source: Eq. (elbo_vae_roc_reg), rank regularisation.
+    """
+    u = uniform(tuple(z.shape), generator).to(z.dtype).sort(dim=0).values
+    ranks = normal_cdf(z).sort(dim=0).values
+    return 0.5 * (u - ranks).square().sum(-1)

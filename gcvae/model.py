@@ -1,0 +1,271 @@
+"""The generative models of the paper: VAE, VAE-ROC and GCVAE.
+
+A model is a prior, an encoder and a decoder; the decoder maps z to a conditional distribution
+p(x|z) of rows, an object with `log_prob`, `sample` and `correlation`. Which model it is, is the
+choice of decoder:
+
+    VAE      CopulaDecoder without loadings: marginals and an independence copula
+    GCVAE    CopulaDecoder with loadings: marginals and a Gaussian copula
+    VAE-ROC  PrincipalDirectionDecoder: N(mu, omega I + a a^T) over the continuous columns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.codec import EncodedTable
+from gcvae.copula import Copula, IndependenceCopula, LowRankCopula
+from gcvae.generators import normal
+from gcvae.marginals import MarginalParameters, Marginals, code_tails
+from gcvae.networks import ColumnShape, EmptyLinear, Encoder, linear, perceptron
+from gcvae.normal import LOG_SQRT_2PI
+from gcvae.priors import StandardNormalPrior
+
+MINIMUM_LOG_OMEGA = -12.0
+"""log omega of the VAE-ROC, in squared standard deviations, is held above this (atoms again)."""
+
+
+class Conditional(Protocol):
+    """p(x|z) at the z of a batch (...): every row is scored under, or drawn from, its own z."""
+
+    @property
+    def loadings(self) -> Tensor | None:
+        """A of Psi = omega I + A A^T, which the locality regulariser holds short. (..., D, r)."""
+
+    def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
+        """log p(x|z) of the observed cells; `jitter` None asks for the exact value.
+
+        Shape: rows (n, D), jitter (..., n, D) -> (..., n), nats.
+        """
+
+    def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """(codes, values) of one row for each z. Shape: two of (..., D)."""
+
+    def correlation(self) -> Tensor:
+        """Correlations of the columns' normal scores given z. Shape: (..., D, D)."""
+
+
+class Decoder(Protocol):
+    """Network from z to p(x|z)."""
+
+    def __call__(self, z: Tensor) -> Conditional:
+        """Shape: z (..., K)."""
+
+
+@dataclass(frozen=True)
+class CopulaConditional:
+    """p(x|z) = c_Psi(z)(u) prod_j p_j(x_j|z). Source: Section 4."""
+
+    marginals: Marginals
+    parameters: MarginalParameters
+    copula: Copula
+    score_gradient: bool
+
+    @property
+    def loadings(self) -> Tensor | None:
+        """Loadings of the copula, None for the independence copula."""
+        return self.copula.loadings if isinstance(self.copula, LowRankCopula) else None
+
+    def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
+        """log p(x|z), with given jitter by the continuous extension, without it exactly.
+
+        With jitter the normal scores are constants for the gradient unless `score_gradient`.
+
+        Source: Eq. (elbo_gcvae), its first four lines; exact: `LowRankCopula.log_mixed`.
+        """
+        cells = self.marginals.cells(self.parameters, rows)
+        # A level that the table never had: the copula is not asked, the marginal says -inf.
+        impossible = (torch.isneginf(cells.log_prob) & rows.observed).any(-1)
+        present = rows.observed & ~torch.isneginf(cells.log_prob)
+        log_marginals = torch.where(present, cells.log_prob, 0.0)
+        if isinstance(self.copula, IndependenceCopula):
+            log_prob = log_marginals.sum(-1)
+        elif jitter is not None:
+            score = torch.where(present, cells.jittered_scores(jitter), 0.0)
+            score = score if self.score_gradient else score.detach()
+            log_prob = log_marginals.sum(-1) + self.copula.log_density(score, present)
+        else:
+            log_points = torch.where(cells.is_point, log_marginals, 0.0).sum(-1)
+            bounds = cells.interval_bounds()
+            log_rest = self.copula.log_mixed(cells.score, *bounds, cells.is_point, present)
+            log_prob = log_points.double() + log_rest
+        return torch.where(impossible, -torch.inf, log_prob)
+
+    def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """q from the copula, then the marginals' quantiles. Source: Appendix B."""
+        return self.marginals.quantile(self.parameters, self.copula.sample(generator))
+
+    def correlation(self) -> Tensor:
+        """R, the copula's Psi scaled to ones on the diagonal."""
+        return self.copula.correlation()
+
+
+class CopulaDecoder(nn.Module):
+    """z -> marginals and Gaussian copula; with `rank` 0 the copula is independence.
+
+    # PAPER-DIFF: omega is fixed at 1 in the copula. The copula depends on a / sqrt(omega) alone, so
+    # a free omega(z) adds nothing but a direction in which the bound is flat. VAE-ROC keeps it.
+
+    Source: Section 4 (mu, sigma, beta and a as heads of one hidden layer).
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnShape],
+        d_latent: int,
+        widths: Sequence[int],
+        activation: str,
+        rank: int,
+        score_gradient: bool,
+    ) -> None:
+        super().__init__()
+        self.n_columns, self.rank, self.score_gradient = len(columns), rank, score_gradient
+        self.trunk = perceptron(d_latent, widths, activation)
+        self.marginals = Marginals(widths[-1], columns)
+        self.loadings = _loadings_head(widths[-1], self.n_columns * rank) if rank else None
+
+    def forward(self, z: Tensor) -> CopulaConditional:
+        """p(x|z). Shape: z (..., K)."""
+        hidden = self.trunk(z)
+        return CopulaConditional(
+            self.marginals, self.marginals(hidden), self._copula(hidden), self.score_gradient
+        )
+
+    def _copula(self, hidden: Tensor) -> Copula:
+        if self.loadings is None:
+            return IndependenceCopula(torch.Size((*hidden.shape[:-1], self.n_columns)))
+        return LowRankCopula(self.loadings(hidden).unflatten(-1, (self.n_columns, self.rank)))
+
+
+@dataclass(frozen=True)
+class PrincipalDirectionConditional:
+    """p(x|z) = N(mu, omega I + a a^T) over numbers; levels are independent of them given z.
+
+    # PAPER-DIFF: the paper limits VAE-ROC to continuous data. Here discrete columns and the missing
+    # level keep their categorical marginals beside it, so that every table has a VAE-ROC.
+
+    Shape: log_beta (..., D, K_max), mean and direction (..., D_real), noise (...).
+    """
+
+    marginals: Marginals
+    log_beta: Tensor
+    mean: Tensor
+    direction: Tensor
+    noise: Tensor
+
+    @property
+    def loadings(self) -> Tensor:
+        """The principal direction as a matrix of rank one. Shape: (..., D_real, 1)."""
+        return self.direction[..., None]
+
+    def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
+        """log p(x|z); it needs no jitter and is always exact.
+
+        log N = -n/2 log 2 pi - n/2 log omega - 1/2 log(1 + a^T a / omega)
+                - 1/2 [x~^T x~ / omega - (a^T x~)^2 / (omega^2 + omega a^T a)],  x~ = x - mu,
+        over the n numbers that the row holds.
+
+        Source: Eq. (elbo_vae_roc2), its misprinted second "=" read as a sum.
+        """
+        log_codes = code_tails(self.log_beta, rows.codes)[0]
+        log_codes = torch.where(rows.observed, log_codes, 0.0).sum(-1)
+        j = self.marginals.real_columns
+        present = (rows.codes == self.marginals.point_codes)[..., j] & rows.observed[..., j]
+        residual = (rows.values[..., j].to(self.mean.dtype) - self.mean) * present
+        a = self.direction * present
+        return log_codes + _log_rank_one_normal(
+            residual, a, self.noise, present.sum(-1).to(a.dtype)
+        )
+
+    def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """x = mu + a s + sqrt(omega) eps for numbers, codes by their probabilities."""
+        s = normal((*self.mean.shape[:-1], 1), generator)
+        noise = normal(tuple(self.mean.shape), generator)
+        numbers = self.mean + self.direction * s + self.noise.sqrt()[..., None] * noise
+        scores = normal(tuple(self.log_beta.shape[:-1]), generator)
+        unused = torch.zeros_like(self.mean)
+        parameters = MarginalParameters(self.log_beta, unused, unused)
+        codes, values = self.marginals.quantile(parameters, scores)
+        j = self.marginals.real_columns
+        is_number = codes[..., j] == self.marginals.point_codes[j]
+        values[..., j] = torch.where(is_number, numbers.double(), 0.0)
+        return codes, values
+
+    def correlation(self) -> Tensor:
+        """Psi scaled to ones on the diagonal; levels are uncorrelated. Shape: (..., D, D)."""
+        n = len(self.marginals.columns)
+        loadings = self.direction.new_zeros((*self.direction.shape[:-1], n))
+        loadings[..., self.marginals.real_columns] = self.direction
+        return LowRankCopula(loadings[..., None], self.noise).correlation()
+
+
+def _log_rank_one_normal(residual: Tensor, a: Tensor, omega: Tensor, n: Tensor) -> Tensor:
+    """log N(residual; 0, omega I_n + a a^T). Shape: (..., D), (..., D), (...), (...) -> (...)."""
+    a_squared = a.square().sum(-1)
+    projection = (a * residual).sum(-1)
+    quadratic = residual.square().sum(-1) / omega
+    quadratic = quadratic - projection.square() / (omega * (omega + a_squared))
+    log_det = n * omega.log() + torch.log1p(a_squared / omega)
+    return -n * LOG_SQRT_2PI - 0.5 * (log_det + quadratic)
+
+
+class PrincipalDirectionDecoder(nn.Module):
+    """z -> (mu, a, omega) of the VAE-ROC. Source: Eq. (vae_roc2)."""
+
+    def __init__(
+        self, columns: Sequence[ColumnShape], d_latent: int, widths: Sequence[int], activation: str
+    ) -> None:
+        super().__init__()
+        self.trunk = perceptron(d_latent, widths, activation)
+        self.marginals = Marginals(widths[-1], columns)
+        n_real = len(self.marginals.real_columns)
+        self.direction = _loadings_head(widths[-1], n_real)
+        self.log_omega = nn.Linear(widths[-1], 1)
+
+    def forward(self, z: Tensor) -> PrincipalDirectionConditional:
+        """p(x|z). Shape: z (..., K)."""
+        hidden = self.trunk(z)
+        parameters = self.marginals(hidden)
+        return PrincipalDirectionConditional(
+            self.marginals,
+            parameters.log_beta,
+            parameters.mean,
+            self.direction(hidden),
+            self.log_omega(hidden)[..., 0].clamp(min=MINIMUM_LOG_OMEGA).exp(),
+        )
+
+
+def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
+    """Head of the loadings, with Glorot weights.
+
+    At a = 0 the gradient with respect to a vanishes and the copula would stay off for ever, so the
+    head must not start there.
+    """
+    head = linear(d_in, d_out)
+    if d_out:
+        nn.init.xavier_uniform_(head.weight)
+    return head
+
+
+class GenerativeModel(nn.Module):
+    """p(x, z) = p(z) p(x|z) with its approximate posterior q(z|x)."""
+
+    def __init__(self, prior: StandardNormalPrior, encoder: Encoder, decoder: nn.Module) -> None:
+        super().__init__()
+        self.prior = prior
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def conditional(self, z: Tensor) -> Conditional:
+        """p(x|z). Shape: z (..., K)."""
+        conditional: Conditional = self.decoder(z)
+        return conditional
+
+    def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """(codes, values) of n rows of the model. Shape: two of (n, D)."""
+        return self.conditional(self.prior.sample(n, generator)).sample(generator)

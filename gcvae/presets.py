@@ -1,0 +1,214 @@
+"""Named configurations, the settings that they are made of, and the rules for what is left open.
+
+Loads without torch: the service checks a request's settings before any worker sees them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
+
+from gcvae.errors import Problem, SettingError
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Every setting of a model and of its training. None means: by rule, from the table."""
+
+    decoder: str = "copula"
+    """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
+    rank: int = 1
+    """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
+    d_latent: int | None = None
+    """Dimensions of z. Rule: half the modelled columns, at least 2 and at most 16."""
+    d_hidden: int | None = None
+    """Units in each hidden layer. Rule: 50 under 1,000 rows, 100 from there on."""
+    n_hidden_layers: int = 1
+    """Hidden layers of the encoder and of the decoder."""
+    activation: str = "tanh"
+    """`tanh`, `relu` or `silu`."""
+    score_gradient: bool = False
+    """Whether the copula's gradient also runs through the normal scores; the paper holds them
+    constant, as in inference for margins."""
+    objective: str = "jitter"
+    """`jitter`: the continuous extension with one draw per row, as in the paper; `exact`: the mixed
+    likelihood without jitter (rank 1)."""
+    locality_weight: float = 0.0
+    """lambda_a of the locality regulariser |a|_p^2, nats per row."""
+    locality_norm: int = 2
+    """p of the locality regulariser: 1 or 2."""
+    rank_weight: float = 0.0
+    """lambda_r of the rank regulariser, nats per row."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    batch_size: int | None = None
+    """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256."""
+    max_steps: int = 10_000
+    """Parameter updates at most (the paper's limit on UCI Auto)."""
+    patience_steps: int = 2_000
+    """Updates without a better held-out bound after which training stops."""
+    evaluate_every_steps: int = 100
+    """Updates between two looks at the held-out bound."""
+    held_out_share: float = 0.1
+    """Share of the rows that decides when to stop; under 10 rows the training rows decide."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A configuration with a name and a sentence on what it is for."""
+
+    name: str
+    description: str
+    config: TrainingConfig
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "paper-gcvae",
+            "Gaussian copula VAE of the paper: Gaussian and categorical marginals, rank-1 copula.",
+            TrainingConfig(),
+        ),
+        Preset(
+            "paper-vae",
+            "Plain VAE of the paper: the same marginals, independent given z.",
+            TrainingConfig(rank=0),
+        ),
+        Preset(
+            "paper-vae-roc",
+            "VAE-ROC of the paper: N(mu, omega I + a a^T) over the continuous columns.",
+            TrainingConfig(decoder="principal-direction"),
+        ),
+    )
+}
+ALIASES = {"default": "paper-gcvae"}
+"""Names that point to another preset: `default` is what the main job trains."""
+
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "decoder": ("copula", "principal-direction"),
+    "activation": ("tanh", "relu", "silu"),
+    "objective": ("jitter", "exact"),
+    "locality_norm": (1, 2),
+}
+_MINIMA: dict[str, float] = {
+    "rank": 0,
+    "d_latent": 1,
+    "d_hidden": 1,
+    "n_hidden_layers": 1,
+    "locality_weight": 0,
+    "rank_weight": 0,
+    "batch_size": 1,
+    "max_steps": 1,
+    "patience_steps": 1,
+    "evaluate_every_steps": 1,
+}
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises: SettingError that lists the names there are.
+    """
+    preset = PRESETS.get(ALIASES.get(name, name))
+    if preset is None:
+        names = ", ".join([*ALIASES, *PRESETS])
+        raise SettingError(
+            Problem(f"unknown preset {name!r}", pointer="/preset", expected=f"one of {names}")
+        )
+    return preset
+
+
+def configure(preset: str, settings: Mapping[str, object] | None = None) -> TrainingConfig:
+    """The preset's configuration with `settings` in the place of its own.
+
+    Raises: SettingError that names every setting which is unknown or out of range.
+    """
+    config = preset_named(preset).config
+    problems = [
+        problem
+        for key, value in (settings or {}).items()
+        if (problem := _problem_of(key, value)) is not None
+    ]
+    if problems:
+        raise SettingError(*problems)
+    config = dataclasses.replace(config, **_plain(settings or {}))
+    if config.objective == "exact" and config.rank > 1 and config.decoder == "copula":
+        raise SettingError(
+            Problem(
+                f"the exact objective has no quadrature for rank {config.rank}",
+                pointer="/objective",
+                expected="rank 0 or 1, or objective jitter",
+            )
+        )
+    return config
+
+
+def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
+    """Settings with whole numbers turned to floats where the field is a float."""
+    hints = get_type_hints(TrainingConfig)
+    return {
+        key: float(value) if hints[key] is float and isinstance(value, int) else value
+        for key, value in settings.items()
+    }
+
+
+def _problem_of(key: str, value: object) -> Problem | None:
+    """What is wrong with one setting, or None."""
+    hints = get_type_hints(TrainingConfig)
+    pointer = f"/{key}"
+    if key not in hints:
+        known = f"one of {', '.join(hints)}"
+        return Problem(f"unknown setting {key!r}", pointer=pointer, expected=known)
+    types = get_args(hints[key]) or (hints[key],)
+    if not _is_a(value, types):
+        names = " or ".join("null" if t is type(None) else t.__name__ for t in types)
+        return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=names)
+    if key in _CHOICES and value not in _CHOICES[key]:
+        expected = f"one of {', '.join(map(str, _CHOICES[key]))}"
+        return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=expected)
+    return _range_problem(key, value)
+
+
+def _is_a(value: object, types: tuple[type, ...]) -> bool:
+    """Whether a value from JSON is of one of the types; a boolean is no number."""
+    if isinstance(value, bool):
+        return bool in types
+    return isinstance(value, types) or (float in types and isinstance(value, int))
+
+
+def _range_problem(key: str, value: object) -> Problem | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    pointer = f"/{key}"
+    if not math.isfinite(value):
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected="a finite number")
+    if key in _MINIMA and value < _MINIMA[key]:
+        least = f"at least {_MINIMA[key]}"
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected=least)
+    if key == "learning_rate" and not 0 < value <= 1:
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected="between 0 and 1")
+    if key == "held_out_share" and not 0 < value <= 0.5:
+        return Problem(
+            f"setting {key} is {value}", pointer=pointer, expected="above 0, at most 0.5"
+        )
+    return None
+
+
+def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingConfig:
+    """The configuration with every None replaced by its rule.
+
+    `n_rows` counts the table's rows, `n_columns` its modelled columns.
+    """
+    d_latent = min(max(2, round(n_columns / 2)), 16)
+    d_hidden = 50 if n_rows < 1000 else 100
+    batch_size = min(max(32, 2 ** round(math.log2(max(n_rows, 1) / 50))), 256)
+    return dataclasses.replace(
+        config,
+        d_latent=d_latent if config.d_latent is None else config.d_latent,
+        d_hidden=d_hidden if config.d_hidden is None else config.d_hidden,
+        batch_size=batch_size if config.batch_size is None else config.batch_size,
+    )

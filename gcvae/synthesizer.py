@@ -1,0 +1,389 @@
+"""The fitted synthesizer: what users of the library import."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.artifact import (
+    FORMAT,
+    VERSION,
+    check_version,
+    pack_tensors,
+    read_artifact,
+    unpack_tensors,
+    write_artifact,
+)
+from gcvae.bounds import BoundEstimate, iwae_bound
+from gcvae.codec import EncodedTable, TableCodec
+from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
+from gcvae.errors import SettingError
+from gcvae.generators import generator_for
+from gcvae.model import GenerativeModel
+from gcvae.networks import ColumnShape
+from gcvae.presets import TrainingConfig, configure, preset_named, settle
+from gcvae.schema import TableSchema, infer_schema
+from gcvae.tables import parse_table
+from gcvae.training import CheckpointStore, Progress, TrainingResult, build_model, train
+
+SAMPLE_BLOCK_ROWS = 4096
+"""Rows are drawn in blocks of this many, each with a generator of (seed, block number)."""
+SCORE_BLOCK_ROWS = 32
+_MAP_ROWS = 10_000
+_RECORD_ROWS = 1_000
+"""Held-out rows that are scored after training, for the percentiles of later scores."""
+_RECORD_DRAWS = 100
+
+_MAP_NOTES = {
+    "expected": (
+        "tau = (2/pi) arcsin rho of the decoder copula's normalised covariance, averaged over the prior "
+        "of z; `spread` is its standard deviation over z",
+        "dependence that is left once z is known; what runs through z is not in it (see kind total)",
+    ),
+    "total": (f"tau-b of {_MAP_ROWS} rows drawn from the model",),
+    "data": (f"tau-b of the training table (of {_MAP_ROWS} of its rows, if it has more)",),
+}
+_ORDER_NOTE = "a categorical column is ordered as its levels are listed in the schema; missing cells rank lowest"
+
+
+class Synthesizer:
+    """A table's model: draws rows, scores rows, maps dependencies.
+
+    Attributes:
+        schema: The table's schema, completed by inference.
+        preset: Name of the preset that was trained.
+        training_record: What training saw and did: settings, history of bounds, seconds, device.
+    """
+
+    def __init__(
+        self,
+        schema: TableSchema,
+        codec: TableCodec,
+        model: GenerativeModel,
+        config: TrainingConfig,
+        *,
+        preset: str,
+        training_record: Mapping[str, Any],
+        data_map: DependencyMap,
+    ) -> None:
+        """Joins the parts; `fit` and `load` are the ways to get one."""
+        self.schema = schema
+        self.codec = codec
+        self.model = model.eval()
+        self.config = config
+        self.preset = preset
+        self.training_record = dict(training_record)
+        self._data_map = data_map
+
+    @classmethod
+    def fit(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        schema: TableSchema | Mapping[str, Any] | None = None,
+        preset: str = "default",
+        settings: Mapping[str, object] | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        progress: Callable[[Progress], None] | None = None,
+        checkpoints: CheckpointStore | None = None,
+    ) -> Synthesizer:
+        """Trains a model on a table.
+
+        Args:
+            frame: The table: cells as text, as `read_table` gives them, or typed.
+            schema: What is known of the columns; inference completes it from the whole table.
+            preset: Name of a preset.
+            settings: Settings in the place of the preset's own (`TrainingConfig`).
+            seed: The same seed gives the same model on the CPU.
+            device: `auto` (CUDA if there is one), `cpu` or `cuda`.
+            progress: Called about twice a second; raise CancelledError in it to stop.
+            checkpoints: Where to keep a checkpoint, and to continue from.
+
+        Raises:
+            TableError: nothing in the table can be modelled.
+            SchemaError: the schema contradicts the table.
+            SettingError: an unknown preset, setting or device.
+            DivergedError: training left the finite numbers.
+        """
+        config = configure(preset, settings)
+        place = device_named(device)
+        started_at = time.monotonic()
+        if progress is not None:
+            progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
+        full_schema = infer_schema(frame, schema).schema
+        typed = parse_table(frame, full_schema)
+        codec = TableCodec.fit(typed, full_schema)
+        rows = codec.encode(typed)
+        config = settle(config, n_rows=len(typed), n_columns=len(codec.columns))
+        model = build_model(config, column_shapes(codec), seed).to(place)
+        result = train(
+            model,
+            rows.to(place),
+            config,
+            seed=seed,
+            log_scale=log_scales(codec, rows),
+            progress=progress,
+            checkpoints=checkpoints,
+        )
+        if progress is not None:
+            progress(_finishing(result))
+        model = model.cpu()
+        held_out = rows.take(result.held_out[:_RECORD_ROWS])
+        record = _training_record(config, result, seed) | {
+            "held_out_scores": _held_out_scores(model, codec, held_out, seed),
+            "preset": preset_named(preset).name,
+            "device": str(place),
+            "rows": len(typed),
+            "table_sha256": table_digest(typed),
+            "seconds": round(time.monotonic() - started_at, 3),
+        }
+        return cls(
+            full_schema,
+            codec,
+            model,
+            config,
+            preset=preset_named(preset).name,
+            training_record=record,
+            data_map=_map_of_data(codec, rows, seed),
+        )
+
+    def sample(self, rows: int, seed: int = 0) -> pd.DataFrame:
+        """Synthetic rows, typed, with the columns of the schema. The same seed gives the same rows."""
+        return pd.concat(self.sample_blocks(rows, seed), ignore_index=True)
+
+    def sample_blocks(self, rows: int, seed: int = 0) -> Iterator[pd.DataFrame]:
+        """The rows of `sample` in blocks, in constant memory; joined they are the same rows.
+
+        A block is always drawn whole and then cut, so that its numbers do not depend on `rows`.
+        """
+        if rows < 0:
+            raise SettingError(f"rows is {rows}; it must be zero or more")
+        for first_row in range(0, max(rows, 1), SAMPLE_BLOCK_ROWS):
+            generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
+            with torch.no_grad():
+                codes, values = self.model.sample(SAMPLE_BLOCK_ROWS, generator)
+            n = min(SAMPLE_BLOCK_ROWS, rows - first_row)
+            block = EncodedTable(
+                codes[:n], values[:n], torch.ones_like(codes[:n], dtype=torch.bool)
+            )
+            yield self.codec.decode(block, first_row=first_row)
+
+    def log_likelihood(self, frame: pd.DataFrame, draws: int = 100, seed: int = 0) -> pd.DataFrame:
+        """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
+
+        Importance-weighted with `draws` draws of z; each discrete column counts with its
+        probability mass, each continuous one with its density per original unit (days for dates).
+        A blank cell is integrated out. A level that the schema does not list scores -inf.
+
+        Returns:
+            `log_likelihood`, its `standard_error`, and the `percentile` (0 to 100) of the row among
+            the held-out rows of training; one line per row, in order.
+
+        Raises:
+            TableError: if the frame lacks a modelled column or a cell can not be read.
+        """
+        blocks = list(self.score_blocks(frame, draws, seed))
+        return pd.concat(blocks, ignore_index=True) if blocks else _score_frame([], [], [])
+
+    def score_blocks(
+        self, frame: pd.DataFrame, draws: int = 100, seed: int = 0
+    ) -> Iterator[pd.DataFrame]:
+        """The lines of `log_likelihood` in blocks, in order."""
+        if draws < 1:
+            raise SettingError(f"draws is {draws}; it must be at least 1")
+        typed = parse_table(frame, self.schema)
+        rows = self.codec.encode(typed, blanks_unknown=True)
+        log_scale = log_scales(self.codec, rows)
+        reference = np.asarray(self.training_record["held_out_scores"])
+        for number, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
+            generator = generator_for(seed, "score", number)
+            estimate = _score(self.model, rows.take(index), draws, generator)
+            bound = (estimate.bound - log_scale[index]).numpy()
+            percentile = 100.0 * np.searchsorted(reference, bound, side="right") / len(reference)
+            yield _score_frame(bound, estimate.standard_error.numpy(), percentile)
+
+    def dependencies(self, kind: str = "expected", seed: int = 0) -> DependencyMap:
+        """Kendall's-tau map of the modelled columns.
+
+        Args:
+            kind: `expected` (of the decoder copula), `total` (of the model's rows) or `data`.
+
+        Raises:
+            SettingError: unknown kind.
+        """
+        if kind == "data":
+            return self._data_map
+        names = [column.name for column in self.codec.columns]
+        notes = (*_MAP_NOTES.get(kind, ()), _ORDER_NOTE)
+        if kind == "expected":
+            return map_of_copula(self.model, names, generator_for(seed, "dependencies"), notes)
+        if kind == "total":
+            rows = self.codec.encode(self.sample(_MAP_ROWS, seed=seed))
+            return map_of_rows(names, "total", ranks(rows, self.codec), notes)
+        raise SettingError(f"unknown kind of map {kind!r}; expected one of {', '.join(_MAP_NOTES)}")
+
+    def save(self, path: str | Path) -> None:
+        """Writes the model file, whole or not at all."""
+        write_artifact(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The model file's content. Equal synthesizers have equal bytes."""
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "schema": self.schema.to_json(),
+            "codec": self.codec.to_json(),
+            "config": dataclasses.asdict(self.config),
+            "preset": self.preset,
+            "training_record": self.training_record,
+            "data_map": self._data_map.to_json(),
+        }
+        return pack_tensors(self.model.state_dict(), manifest)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Synthesizer:
+        """Reads a model file; it needs no GPU, whatever the model was trained on.
+
+        Raises:
+            ArtifactError: the file is missing, truncated, altered or of another version.
+        """
+        return cls.from_bytes(read_artifact(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Synthesizer:
+        """The synthesizer of a model file's content. Raises: ArtifactError."""
+        tensors, manifest = unpack_tensors(data)
+        check_version(manifest)
+        codec = TableCodec.from_json(manifest["codec"])
+        config = TrainingConfig(**manifest["config"])
+        model = build_model(config, column_shapes(codec), seed=0)
+        model.load_state_dict(tensors)
+        return cls(
+            TableSchema.from_json(manifest["schema"]),
+            codec,
+            model,
+            config,
+            preset=manifest["preset"],
+            training_record=manifest["training_record"],
+            data_map=DependencyMap.from_json(manifest["data_map"]),
+        )
+
+
+def device_named(name: str) -> torch.device:
+    """The device: `auto` is CUDA where there is one.
+
+    Raises: SettingError for an unknown name, or CUDA where there is none.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise SettingError(f"unknown device {name!r}; expected auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise SettingError("device is cuda, but this machine offers none; expected auto or cpu")
+    return torch.device(name)
+
+
+def column_shapes(codec: TableCodec) -> list[ColumnShape]:
+    """What the networks must know of the codec's columns, in its order."""
+    return [
+        ColumnShape(column.name, column.n_codes, column.n_codes - 1 if column.is_real else None)
+        for column in codec.columns
+    ]
+
+
+def table_digest(frame: pd.DataFrame) -> str:
+    """sha256 over a typed table's cells, names and order."""
+    digest = hashlib.sha256("\x1f".join(map(str, frame.columns)).encode())
+    digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def ranks(rows: EncodedTable, codec: TableCodec) -> Tensor:
+    """Ranks of a table's cells within their columns; missing cells rank lowest. Shape: (n, D)."""
+    columns = []
+    for j, column in enumerate(codec.columns):
+        cells = rows.codes[:, j].double()
+        if column.is_real:
+            is_number = rows.codes[:, j] == column.n_codes - 1
+            cells = torch.where(is_number, rows.values[:, j], -torch.inf)
+        columns.append(torch.unique(cells, return_inverse=True)[1])
+    return torch.stack(columns, dim=1)
+
+
+def log_scales(codec: TableCodec, rows: EncodedTable) -> Tensor:
+    """log of the Jacobian to original units: the sum of log scales over a row's numbers. (n,)."""
+    total = torch.zeros(len(rows), dtype=torch.float64)
+    for j, column in enumerate(codec.columns):
+        if column.is_real:
+            is_number = (rows.codes[:, j] == column.n_codes - 1) & rows.observed[:, j]
+            total += is_number * column.log_scale
+    return total
+
+
+def _score(
+    model: GenerativeModel, rows: EncodedTable, draws: int, generator: torch.Generator
+) -> BoundEstimate:
+    with torch.no_grad():
+        return iwae_bound(model, rows, generator, n_draws=draws)
+
+
+def _score_frame(bound: Any, standard_error: Any, percentile: Any) -> pd.DataFrame:
+    columns = {"log_likelihood": bound, "standard_error": standard_error, "percentile": percentile}
+    return pd.DataFrame(columns, dtype="float64")
+
+
+def _finishing(result: TrainingResult) -> Progress:
+    return Progress(
+        phase="finishing",
+        fraction=1.0,
+        epoch=0,
+        epochs=0,
+        bound_train=result.best.bound_train,
+        bound_held_out=result.best.bound_held_out,
+    )
+
+
+def _held_out_scores(
+    model: GenerativeModel, codec: TableCodec, rows: EncodedTable, seed: int
+) -> list[float]:
+    """Sorted scores of held-out rows, against which later scores are ranked."""
+    bounds = [
+        _score(
+            model, rows.take(index), _RECORD_DRAWS, generator_for(seed, "held-out scores", i)
+        ).bound
+        for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS))
+    ]
+    scores = torch.cat(bounds) - log_scales(codec, rows)
+    return sorted(scores.tolist())
+
+
+def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) -> dict[str, Any]:
+    """What the manifest keeps of the training."""
+    return {
+        "seed": seed,
+        "settings": dataclasses.asdict(config),
+        "steps": result.n_steps,
+        "best_step": result.best.step,
+        "bound_train": result.best.bound_train,
+        "bound_held_out": result.best.bound_held_out,
+        "held_out_rows": len(result.held_out),
+        "history": [dataclasses.asdict(evaluation) for evaluation in result.history],
+    }
+
+
+def _map_of_data(codec: TableCodec, rows: EncodedTable, seed: int) -> DependencyMap:
+    order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:_MAP_ROWS]
+    names = [column.name for column in codec.columns]
+    return map_of_rows(
+        names, "data", ranks(rows.take(order), codec), (*_MAP_NOTES["data"], _ORDER_NOTE)
+    )

@@ -1,0 +1,378 @@
+"""Training: auto-encoding variational Bayes with Adam, early stopping and exact resumption.
+
+Every random number of a run is a function of the seed and of where it is used (epoch, step), so a
+run that continues from a checkpoint ends, on the CPU, with the same bits as one that was never
+interrupted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from gcvae.artifact import pack_tensors, unpack_tensors
+from gcvae.bounds import draw_elbo, elbo, locality_penalty, rank_penalty
+from gcvae.codec import EncodedTable
+from gcvae.errors import DivergedError
+from gcvae.generators import generator_for
+from gcvae.model import CopulaDecoder, GenerativeModel, PrincipalDirectionDecoder
+from gcvae.networks import ColumnShape, Encoder
+from gcvae.presets import TrainingConfig
+from gcvae.priors import StandardNormalPrior
+
+_REPORT_EVERY_SECONDS = 0.5
+_HELD_OUT_DRAWS = 4
+_LEAST_ROWS_TO_HOLD_OUT = 10
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a fit stands. Bounds are in nats per row; a field is None before it is known."""
+
+    phase: str
+    fraction: float
+    epoch: int
+    epochs: int
+    bound_train: float | None = None
+    bound_held_out: float | None = None
+    rows_per_second: float | None = None
+    seconds_left: float | None = None
+
+
+class CheckpointStore(Protocol):
+    """Where a run keeps its checkpoint. `save` replaces the last one atomically."""
+
+    interval_seconds: float
+
+    def load(self) -> bytes | None:
+        """The last checkpoint saved, None when there is none."""
+
+    def save(self, data: bytes) -> None:
+        """Keeps a checkpoint in the place of the last one."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The bounds at one step, nats per row."""
+
+    step: int
+    bound_train: float
+    bound_held_out: float
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What training leaves beside the weights."""
+
+    history: tuple[Evaluation, ...]
+    best: Evaluation
+    n_steps: int
+    held_out: Tensor
+    """Indices of the rows that decided when to stop. Shape: (n_held_out,)."""
+
+
+def build_model(
+    config: TrainingConfig, columns: Sequence[ColumnShape], seed: int
+) -> GenerativeModel:
+    """An untrained model of a settled configuration, its weights a function of the seed."""
+    assert config.d_latent is not None and config.d_hidden is not None, "settle() comes first"
+    widths = [config.d_hidden] * config.n_hidden_layers
+    layers = columns, config.d_latent, widths, config.activation
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator_for(seed, "weights").initial_seed())
+        encoder = Encoder(columns, widths, config.d_latent, config.activation)
+        decoder = (
+            CopulaDecoder(*layers, config.rank, config.score_gradient)
+            if config.decoder == "copula"
+            else PrincipalDirectionDecoder(*layers)
+        )
+        return GenerativeModel(StandardNormalPrior(config.d_latent), encoder, decoder)
+
+
+def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
+    """(training rows, held-out rows): indices, disjoint but for tables of under 10 rows.
+
+    Those are too small to spare any: all their rows train and decide.
+    """
+    if n_rows < _LEAST_ROWS_TO_HOLD_OUT:
+        return torch.arange(n_rows), torch.arange(n_rows)
+    order = torch.randperm(n_rows, generator=generator_for(seed, "split"))
+    n_held_out = max(1, round(share * n_rows))
+    return order[n_held_out:].sort().values, order[:n_held_out].sort().values
+
+
+def train(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    config: TrainingConfig,
+    *,
+    seed: int,
+    log_scale: Tensor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoints: CheckpointStore | None = None,
+) -> TrainingResult:
+    """Maximises the regularised bound and leaves in `model` the weights with the best held-out one.
+
+    `rows` and `model` are on the same device. A checkpoint of the same run is continued; one of a
+    different configuration, seed or table is left unread. `log_scale` (n,) is each row's log
+    Jacobian to original units; the bounds that are reported are less by it, the loss is not.
+
+    Raises:
+        DivergedError: if the loss leaves the finite numbers.
+        CancelledError: out of the progress callback.
+    Source: Algorithm 1 (AEVB for GCVAE), Eq. (elbo_vae_roc_reg).
+    """
+    run = _Run(model, rows, config, seed, log_scale)
+    reporter = _Reporter(run, progress)
+    saver = _Saver(run, checkpoints)
+    saver.restore()
+    reporter.start()
+    while not run.is_over:
+        run.advance()
+        reporter.report_if_due()
+        saver.save_if_due()
+    model.load_state_dict(run.best_weights)
+    return TrainingResult(tuple(run.history), run.best, run.step, run.held_out_index)
+
+
+@dataclass
+class _Run:
+    """The state of a training run; all of it but what is derived goes into a checkpoint."""
+
+    model: GenerativeModel
+    rows: EncodedTable
+    config: TrainingConfig
+    seed: int
+    log_scale: Tensor | None = None
+    step: int = 0
+    history: list[Evaluation] = field(default_factory=list)
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    loss_sum: float = 0.0
+    """Sum of minus the bound since the last evaluation, nats per row."""
+
+    def __post_init__(self) -> None:
+        """Splits the rows and sets the optimiser up."""
+        config = self.config
+        assert config.batch_size is not None, "settle() comes first"
+        self.device = self.rows.codes.device
+        train_index, self.held_out_index = split(len(self.rows), config.held_out_share, self.seed)
+        self.train_log_scale = self._mean_log_scale(train_index)
+        self.held_out_log_scale = self._mean_log_scale(self.held_out_index)
+        self.train_rows = self.rows.take(train_index)
+        self.held_out_rows = self.rows.take(self.held_out_index)
+        self.batch_size = min(config.batch_size, len(self.train_rows))
+        self.steps_per_epoch = -(-len(self.train_rows) // self.batch_size)
+        self.parameters = list(self.model.parameters())
+        self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate)
+        self._order_of: tuple[int, Tensor] | None = None
+
+    def _mean_log_scale(self, index: Tensor) -> float:
+        return 0.0 if self.log_scale is None else float(self.log_scale[index].mean())
+
+    @property
+    def best(self) -> Evaluation:
+        return max(self.history, key=lambda evaluation: evaluation.bound_held_out)
+
+    @property
+    def epoch(self) -> int:
+        return self.step // self.steps_per_epoch
+
+    @property
+    def n_epochs(self) -> int:
+        return -(-self.config.max_steps // self.steps_per_epoch)
+
+    @property
+    def is_over(self) -> bool:
+        if not self.history:
+            return False
+        out_of_patience = self.step - self.best.step >= self.config.patience_steps
+        return self.step >= self.config.max_steps or out_of_patience
+
+    def advance(self) -> None:
+        """One update, and an evaluation where one is due."""
+        loss = self._loss(self.train_rows.take(self._batch()))
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        self.step += 1
+        if self.step % self.config.evaluate_every_steps == 0 or self.step == self.config.max_steps:
+            self._evaluate()
+
+    def _batch(self) -> Tensor:
+        """Rows of this step: the epoch's permutation is cut into minibatches. Shape: (M,)."""
+        epoch, at = divmod(self.step, self.steps_per_epoch)
+        if self._order_of is None or self._order_of[0] != epoch:
+            generator = generator_for(self.seed, "order", epoch)
+            order = torch.randperm(len(self.train_rows), generator=generator).to(self.device)
+            self._order_of = epoch, order
+        return self._order_of[1][at * self.batch_size : (at + 1) * self.batch_size]
+
+    def _loss(self, batch: EncodedTable) -> Tensor:
+        """Minus the regularised bound, in nats per row.
+
+        The paper's factor N / M is left out: Adam's steps do not depend on the loss's scale.
+        """
+        config = self.config
+        generator = generator_for(self.seed, "noise", self.step, device=self.device)
+        draw = draw_elbo(self.model, batch, generator, exact=config.objective == "exact")
+        loss = -draw.elbo.mean()
+        self.loss_sum += self._finite(loss)
+        if config.locality_weight and draw.loadings is not None:
+            penalty = locality_penalty(draw.loadings, config.locality_norm).mean()
+            loss = loss + config.locality_weight * penalty
+        if config.rank_weight:
+            loss = loss + config.rank_weight * rank_penalty(draw.z, generator).mean()
+        return loss
+
+    def _finite(self, loss: Tensor) -> float:
+        value = float(loss.detach())
+        if value - value != 0.0:
+            raise DivergedError(
+                f"training diverged at step {self.step}: the bound became {-value}; "
+                "a lower learning_rate may help"
+            )
+        return value
+
+    def _evaluate(self) -> None:
+        """Looks at the held-out bound, always with the same noise, and keeps the best weights."""
+        generator = generator_for(self.seed, "held-out", device=self.device)
+        exact = self.config.objective == "exact"
+        with torch.no_grad():
+            bounds = elbo(
+                self.model, self.held_out_rows, generator, n_draws=_HELD_OUT_DRAWS, exact=exact
+            )
+        held_out = self._finite(-bounds.mean())
+        n_steps = self.step - (self.history[-1].step if self.history else 0)
+        evaluation = Evaluation(
+            step=self.step,
+            bound_train=-self.loss_sum / n_steps - self.train_log_scale,
+            bound_held_out=-held_out - self.held_out_log_scale,
+        )
+        self.loss_sum = 0.0
+        self.history.append(evaluation)
+        if self.best is evaluation:
+            state = self.model.state_dict()
+            self.best_weights = {name: tensor.detach().clone() for name, tensor in state.items()}
+
+    def fingerprint(self) -> str:
+        """What makes two runs the same: configuration, seed and rows."""
+        digest = hashlib.sha256()
+        digest.update(json.dumps([dataclasses.asdict(self.config), self.seed]).encode())
+        for tensor in (self.rows.codes, self.rows.values, self.rows.observed):
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def to_bytes(self, fingerprint: str) -> bytes:
+        """The checkpoint: weights, best weights, optimiser, and where the run stands."""
+        tensors = {f"weights/{name}": t for name, t in self.model.state_dict().items()}
+        tensors |= {f"best/{name}": t for name, t in self.best_weights.items()}
+        for i, state in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser/{i}/{name}": t for name, t in state.items()}
+        history = [dataclasses.astuple(evaluation) for evaluation in self.history]
+        place = {
+            "fingerprint": fingerprint,
+            "step": self.step,
+            "history": history,
+            "loss_sum": self.loss_sum,
+        }
+        return pack_tensors(tensors, place)
+
+    def continue_from(self, data: bytes, fingerprint: str) -> None:
+        """Takes up a checkpoint of this very run."""
+        tensors, place = unpack_tensors(data)
+        if place["fingerprint"] != fingerprint:
+            return
+        tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
+        self.model.load_state_dict(_under("weights/", tensors))
+        self.best_weights = _under("best/", tensors)
+        self.optimiser.load_state_dict(
+            {
+                **self.optimiser.state_dict(),
+                "state": _optimiser_state(_under("optimiser/", tensors)),
+            }
+        )
+        self.step, self.loss_sum = place["step"], place["loss_sum"]
+        self.history = [Evaluation(*values) for values in place["history"]]
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        i, key = name.split("/")
+        state.setdefault(int(i), {})[key] = tensor.cpu() if key == "step" else tensor
+    return state
+
+
+class _Saver:
+    """Saves a checkpoint at the store's interval, the first within that interval of the start."""
+
+    def __init__(self, run: _Run, store: CheckpointStore | None) -> None:
+        self.run, self.store = run, store
+        self.saved_at = time.monotonic()
+        self.fingerprint = run.fingerprint() if store is not None else ""
+
+    def restore(self) -> None:
+        """Continues the run from the store's checkpoint, if it has one."""
+        data = self.store.load() if self.store is not None else None
+        if data is not None:
+            self.run.continue_from(data, self.fingerprint)
+
+    def save_if_due(self) -> None:
+        """Saves once the interval has passed."""
+        if self.store is None or time.monotonic() - self.saved_at < self.store.interval_seconds:
+            return
+        self.store.save(self.run.to_bytes(self.fingerprint))
+        self.saved_at = time.monotonic()
+
+
+class _Reporter:
+    """Calls the progress callback at most every half second."""
+
+    def __init__(self, run: _Run, callback: Callable[[Progress], None] | None) -> None:
+        self.run, self.callback = run, callback
+
+    def start(self) -> None:
+        """The clock begins where the run does, after what a checkpoint had already done."""
+        self.started_at = self.reported_at = time.monotonic()
+        self.first_step = self.run.step
+        self._report()
+
+    def report_if_due(self) -> None:
+        """Reports if the interval has passed or the run is over."""
+        if self.run.is_over or time.monotonic() - self.reported_at >= _REPORT_EVERY_SECONDS:
+            self._report()
+
+    def _report(self) -> None:
+        if self.callback is None:
+            return
+        self.reported_at = time.monotonic()
+        self.callback(Progress(**self._state()))
+
+    def _state(self) -> dict[str, Any]:
+        run = self.run
+        seconds = self.reported_at - self.started_at
+        n_steps = run.step - self.first_step
+        last = run.history[-1] if run.history else None
+        steps_left = 0 if run.is_over else run.config.max_steps - run.step
+        return {
+            "phase": "training",
+            "fraction": 1.0 if run.is_over else run.step / run.config.max_steps,
+            "epoch": run.epoch,
+            "epochs": run.n_epochs,
+            "bound_train": None if last is None else last.bound_train,
+            "bound_held_out": None if last is None else last.bound_held_out,
+            "rows_per_second": n_steps * run.batch_size / seconds if n_steps else None,
+            "seconds_left": steps_left * seconds / n_steps if n_steps else None,
+        }

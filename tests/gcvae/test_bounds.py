@@ -1,0 +1,105 @@
+"""Laws of the bounds and regularisers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gcvae.bounds import (
+    draw_elbo,
+    elbo,
+    gaussian_kl,
+    iwae_bound,
+    locality_penalty,
+    rank_penalty,
+    weights_to_bound,
+)
+from gcvae.codec import EncodedTable
+from gcvae.generators import generator_for
+from tests.gcvae.models import levels, number, random_model, rows_of
+
+COLUMNS = [levels(3), number(), levels(2)]
+ROWS = rows_of([[0, 0, 1], [2, 0, 0]], [[0, 0.3, 0], [0, -1.2, 0]])
+MODELS = ["paper-vae", "paper-vae-roc", "paper-gcvae"]
+
+
+def test_the_kl_is_that_of_torchs_normal_distributions() -> None:
+    eta, log_tau = torch.randn(4, 3, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
+    posterior = torch.distributions.Normal(eta, log_tau.exp())
+    expected = torch.distributions.kl_divergence(posterior, torch.distributions.Normal(0.0, 1.0))
+    torch.testing.assert_close(gaussian_kl(eta, log_tau), expected.sum(-1))
+
+
+def repeated(n: int) -> EncodedTable:
+    """Each of the two rows n times, side by side."""
+    return ROWS.take(torch.arange(2).repeat(n))
+
+
+@pytest.mark.parametrize("preset", MODELS)
+def test_iwae_with_one_draw_is_the_elbo_in_expectation(preset: str) -> None:
+    model, n = random_model(preset, COLUMNS), 5000
+    one = iwae_bound(model, repeated(n), generator_for(0, "iwae"), n_draws=1).bound.view(n, 2)
+    bound = elbo(model, repeated(n), generator_for(0, "elbo"), exact=True).view(n, 2)
+    error = (one.var(0) + bound.var(0)).sqrt() / math.sqrt(n)
+    assert bool(((one.mean(0) - bound.mean(0)).abs() < 4.0 * error).all())
+
+
+@pytest.mark.parametrize("preset", MODELS)
+def test_more_draws_do_not_lower_the_bound(preset: str) -> None:
+    model, n = random_model(preset, COLUMNS, strength=2.0), 300
+    few, many = (
+        iwae_bound(model, repeated(n), generator_for(0, "s"), n_draws=s).bound.view(n, 2)
+        for s in (2, 100)
+    )
+    error = few.std(0) / math.sqrt(n)
+    assert bool((many.mean(0) > few.mean(0) - 4.0 * error).all())
+
+
+def test_the_iwae_bound_of_a_small_model_reaches_the_integral_over_z() -> None:
+    """p(x) by a grid over the two latent dimensions."""
+    model = random_model("paper-gcvae", COLUMNS, strength=2.0)
+    axis = torch.linspace(-6.5, 6.5, 105, dtype=torch.float64)
+    z = torch.cartesian_prod(axis, axis)
+    log_joint = (
+        model.conditional(z[:, None]).log_prob(ROWS, None) + model.prior.log_prob(z)[:, None]
+    )
+    log_p = log_joint.logsumexp(0) + 2.0 * math.log(float(axis[1] - axis[0]))
+    estimate = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=20_000)
+    assert bool(((estimate.bound - log_p).abs() < 5.0 * estimate.standard_error + 1e-6).all())
+    assert bool((estimate.standard_error < 0.02).all())
+
+
+def test_many_jitters_agree_with_the_exact_likelihood() -> None:
+    model = random_model("paper-gcvae", COLUMNS, strength=2.0)
+    exact = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500)
+    jittered = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500, n_jitters=200)
+    error = exact.standard_error + jittered.standard_error
+    assert bool(((exact.bound - jittered.bound).abs() < 4.0 * error).all())
+
+
+def test_equal_weights_are_known_without_error_and_zero_weights_are_minus_infinity() -> None:
+    estimate = weights_to_bound(torch.tensor([[2.0, -torch.inf], [2.0, -torch.inf]]).double())
+    assert estimate.bound.tolist() == [2.0, -math.inf]
+    assert estimate.standard_error.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_elbo_has_finite_gradients_in_every_parameter(exact: bool) -> None:
+    model = random_model("paper-gcvae", COLUMNS).float()
+    (-draw_elbo(model, ROWS, generator_for(0, "s"), exact=exact).elbo.mean()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(torch.isfinite(parameter.grad).all()), name
+
+
+@pytest.mark.parametrize(("p", "expected"), [(1, 49.0), (2, 25.0)])
+def test_the_locality_penalty_is_the_squared_norm_of_the_direction(p: int, expected: float) -> None:
+    assert locality_penalty(torch.tensor([[[3.0], [-4.0], [0.0]]]), p).tolist() == [expected]
+
+
+def test_the_rank_penalty_is_small_for_normal_draws_and_large_for_a_narrow_posterior() -> None:
+    z = torch.randn(4000, 2, generator=generator_for(0, "z"))
+    normal, narrow = (rank_penalty(s * z, generator_for(1, "u")).mean().item() for s in (1.0, 0.1))
+    assert normal < 0.001 < 0.04 < narrow
