@@ -1,4 +1,4 @@
-"""One safe file per model: safetensors with a versioned JSON manifest in its metadata. No pickle."""
+"""One safe file per model: safetensors, a versioned JSON manifest in its metadata, no pickle."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def check_version(manifest: Mapping[str, Any]) -> None:
     found = manifest.get("format"), manifest.get("version")
     if found != (FORMAT, VERSION):
         raise ArtifactError(
-            f"the file is {found[0]} version {found[1]}; this library reads {FORMAT} version {VERSION}"
+            f"the file is {found[0]} version {found[1]}; "
+            f"this library reads {FORMAT} version {VERSION}"
         )
 
 

@@ -62,7 +62,8 @@ class LowRankCopula:
         """log c(u) at points whose normal scores are `score`; only columns in `present` take part.
 
         log c = 1/2 sum log psi_i^2 - 1/2 log|M| - 1/2 [q^T R^-1 q - |q|^2],
-        q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,  s = M^-1 sum b_i psi_i q_i,  M = I + B^T B.
+        q^T R^-1 q = sum (psi_i q_i - b_i . s)^2 + |s|^2,
+        with s = M^-1 sum b_i psi_i q_i and M = I + B^T B.
         The sum of squares has no cancellation, where |q~|^2 - t^T M^-1 t would lose all digits at
         long loadings. Computed in float64.
 
@@ -85,14 +86,14 @@ class LowRankCopula:
         """log of: density of the point cells' scores times probability of the interval cells.
 
         With G the point cells and H the interval cells (lower_h, upper_h),
-        c_R(q_G) * int N(f; m, 1/P) prod_H [Phi(psi_h upper_h - b_h f) - Phi(psi_h lower_h - b_h f)] df,
+        c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h upper_h - b_h f) - Phi(psi_h lower_h - b_h f)] df,
         P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P: no jitter, no sum over 2^D corners. The
         trapezoid rule converges faster than any power of its step here; the number of nodes follows
         from the steepest slope in the batch. Rank one only.
 
         Shape: (..., D) each -> (...), in float64.
         Raises: ValueError for loadings of a rank above one.
-        Source: MODEL section "mixed likelihood"; it is the exact value of Eq. (pmf_gcd) for mixed rows.
+        Source: the value of Eq. (pmf_gcd) for mixed rows; derived in the mathematics page.
         """
         points, intervals = is_point & present, ~is_point & present
         log_c = self.log_density(score.double(), points)

@@ -230,7 +230,7 @@ def map_of_copula(
 def _moments_of_tau(model: GenerativeModel, z: Tensor) -> tuple[Tensor, Tensor]:
     """Sums of tau and of its square over draws of z, a block at a time. Shape: two of (D, D)."""
     sums: list[Tensor] = []
-    for block in z.split(_ROWS_PER_BLOCK):
+    for block in torch.split(z, _ROWS_PER_BLOCK):
         tau = tau_of_correlation(model.conditional(block).correlation())
         sums.append(torch.stack([tau.sum(0), tau.square().sum(0)]))
     total = torch.stack(sums).sum(0)

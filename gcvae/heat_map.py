@@ -50,7 +50,7 @@ def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: st
 
 
 def _no_date(format: str) -> dict[str, Any]:
-    """Equal maps give equal pictures: no date in the file, and names of marks that are not random."""
+    """Equal maps give equal pictures: no date in the file."""
     return {"Date": None} if format == "svg" else {}
 
 

@@ -45,14 +45,16 @@ _RECORD_DRAWS = 100
 
 _MAP_NOTES = {
     "expected": (
-        "tau = (2/pi) arcsin rho of the decoder copula's normalised covariance, averaged over the prior "
-        "of z; `spread` is its standard deviation over z",
-        "dependence that is left once z is known; what runs through z is not in it (see kind total)",
+        "tau = (2/pi) arcsin rho of the decoder copula's normalised covariance, averaged over the "
+        "prior of z; `spread` is its standard deviation over z",
+        "dependence that is left once z is known; what runs through z is not in it: see kind total",
     ),
     "total": (f"tau-b of {_MAP_ROWS} rows drawn from the model",),
     "data": (f"tau-b of the training table (of {_MAP_ROWS} of its rows, if it has more)",),
 }
-_ORDER_NOTE = "a categorical column is ordered as its levels are listed in the schema; missing cells rank lowest"
+_ORDER_NOTE = (
+    "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
+)
 
 
 class Synthesizer:
@@ -158,7 +160,7 @@ class Synthesizer:
         )
 
     def sample(self, rows: int, seed: int = 0) -> pd.DataFrame:
-        """Synthetic rows, typed, with the columns of the schema. The same seed gives the same rows."""
+        """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows."""
         return pd.concat(self.sample_blocks(rows, seed), ignore_index=True)
 
     def sample_blocks(self, rows: int, seed: int = 0) -> Iterator[pd.DataFrame]:

@@ -83,7 +83,8 @@ def build_model(
     config: TrainingConfig, columns: Sequence[ColumnShape], seed: int
 ) -> GenerativeModel:
     """An untrained model of a settled configuration, its weights a function of the seed."""
-    assert config.d_latent is not None and config.d_hidden is not None, "settle() comes first"
+    assert config.d_latent is not None, "settle() comes first"
+    assert config.d_hidden is not None, "settle() comes first"
     widths = [config.d_hidden] * config.n_hidden_layers
     layers = columns, config.d_latent, widths, config.activation
     with torch.random.fork_rng(devices=[]):

@@ -93,8 +93,10 @@ def test_gradients_are_finite_for_loadings_of_any_length(length: float) -> None:
     loadings = (length * draws(3, D, 1).float()).requires_grad_()
     score = (6.0 * draws(3, D, seed=1).float()).requires_grad_()
     LowRankCopula(loadings).log_density(score, everywhere(score)).sum().backward()
-    assert loadings.grad is not None and bool(torch.isfinite(loadings.grad).all())
-    assert score.grad is not None and bool(torch.isfinite(score.grad).all())
+    assert loadings.grad is not None
+    assert bool(torch.isfinite(loadings.grad).all())
+    assert score.grad is not None
+    assert bool(torch.isfinite(score.grad).all())
 
 
 def test_points_alone_have_the_density_of_the_copula() -> None:
@@ -171,8 +173,10 @@ def test_the_exact_likelihood_has_finite_gradients(length: float) -> None:
         bound, -infinite, bound, is_point, everywhere(bound)
     )
     log_mixed.sum().backward()
-    assert loadings.grad is not None and bool(torch.isfinite(loadings.grad).all())
-    assert bound.grad is not None and bool(torch.isfinite(bound.grad).all())
+    assert loadings.grad is not None
+    assert bool(torch.isfinite(loadings.grad).all())
+    assert bound.grad is not None
+    assert bool(torch.isfinite(bound.grad).all())
 
 
 def test_drawn_scores_have_the_copulas_correlation() -> None:

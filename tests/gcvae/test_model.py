@@ -71,7 +71,8 @@ def test_the_density_of_one_column_integrates_to_one(preset: str, column: object
 def test_a_gcvae_with_zero_loadings_is_the_vae() -> None:
     gcvae, vae = random_model("paper-gcvae", MIXED), random_model("paper-vae", MIXED)
     vae.load_state_dict(gcvae.state_dict(), strict=False)
-    assert isinstance(gcvae.decoder, CopulaDecoder) and gcvae.decoder.loadings is not None
+    assert isinstance(gcvae.decoder, CopulaDecoder)
+    assert gcvae.decoder.loadings is not None
     torch.nn.init.zeros_(gcvae.decoder.loadings.weight)
     torch.nn.init.zeros_(gcvae.decoder.loadings.bias)
     z, rows = latents(6), mixed_rows()
@@ -145,7 +146,8 @@ def test_a_blank_cell_is_the_sum_over_its_outcomes(preset: str) -> None:
 def test_a_level_that_the_table_never_had_scores_minus_infinity(preset: str) -> None:
     model = random_model(preset, DISCRETE)
     log_mass = model.conditional(latents(2)).log_prob(rows_of([[0, -1, 0, 0], [0, 1, 0, 0]]), None)
-    assert log_mass[0] == -torch.inf and bool(torch.isfinite(log_mass[1]))
+    assert log_mass[0] == -torch.inf
+    assert bool(torch.isfinite(log_mass[1]))
 
 
 @pytest.mark.parametrize("preset", MODELS)
@@ -185,7 +187,8 @@ def test_gradients_are_finite_for_values_many_sigmas_out(size: float, exact: boo
     jitter = None if exact else uniform((6, len(MIXED)), generator_for(0, "v"))
     model.conditional(latents(6).float()).log_prob(rows, jitter).sum().backward()
     gradients = [p.grad for p in model.decoder.parameters() if p.grad is not None]
-    assert gradients and all(bool(torch.isfinite(g).all()) for g in gradients)
+    assert gradients
+    assert all(bool(torch.isfinite(g).all()) for g in gradients)
 
 
 def test_constant_scores_give_the_marginals_no_gradient_from_the_copula() -> None:

@@ -32,7 +32,8 @@ def test_an_empty_tail_has_an_infinite_score_and_a_zero_gradient() -> None:
     scores = normal_score_of_tails(log_below, log_above)
     assert scores.tolist() == [-torch.inf, torch.inf]
     torch.where(torch.isinf(scores), 0.0, scores).sum().backward()
-    assert log_below.grad is not None and log_below.grad.tolist() == [0.0, 0.0]
+    assert log_below.grad is not None
+    assert log_below.grad.tolist() == [0.0, 0.0]
 
 
 def test_the_score_has_the_gradient_of_its_inverse() -> None:
