@@ -209,6 +209,8 @@ def _parse_column(
     series: pd.Series[Any], column: Column, lines: Any, problems: list[Problem]
 ) -> pd.Series[Any]:
     if _is_parsed(series, column):
+        if series.dtype.kind == "f" and np.isinf(series).any():
+            problems.append(Problem("the column holds an infinite number", column=column.name))
         return series
     cells = cells_of(series, lines, column.datetime_format)
     present = cells.some(~are_missing(cells, column))

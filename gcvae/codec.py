@@ -1,0 +1,236 @@
+"""The codec between tables and tensors: `decode(encode(t)) = t`.
+
+Every modelled column becomes a code and, under the code of a number, a value:
+
+    level      codes are levels; no value
+    number     one code, and the value (x - offset) / scale
+    missing    code 0 of a column that had missing cells when the codec was fitted
+
+A cell that training had no outcome for, an unseen level or a first missing cell, has code -1.
+Identifiers and constants are no part of the tensors; they come back in decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.column_codecs import (
+    ContinuousCodec,
+    DatetimeCodec,
+    IntegerCodec,
+    LevelCodec,
+)
+from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.surrogates import ConstantCodec, IdentifierCodec
+
+CODEC_VERSION = 1
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """The modelled columns of n rows as tensors.
+
+    Shape: all (n, D).
+
+    Attributes:
+        codes: int32; -1 is an outcome that training did not have.
+        values: float64, in standard deviations of the column; 0 where the code has no value.
+        observed: bool; False where the cell is not known and is to be integrated out.
+    """
+
+    codes: Tensor
+    values: Tensor
+    observed: Tensor
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    def take(self, rows: Tensor) -> EncodedTable:
+        """The rows of these numbers, in their order."""
+        return EncodedTable(self.codes[rows], self.values[rows], self.observed[rows])
+
+    def to(self, device: torch.device | str) -> EncodedTable:
+        """The same table on a device."""
+        return EncodedTable(self.codes.to(device), self.values.to(device), self.observed.to(device))
+
+
+class ColumnCodec(Protocol):
+    """How one modelled column becomes a code and a value.
+
+    Attributes:
+        column: Of the schema.
+        has_missing: Code 0 is the missing level.
+        is_real: The last code, n_codes - 1, has a value.
+        log_scale: log of the column's units per unit of value (days for dates); 0 without values.
+            log p(x) = log p(value) - log_scale.
+    """
+
+    @property
+    def column(self) -> Column: ...
+    @property
+    def has_missing(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def n_codes(self) -> int: ...
+    @property
+    def is_real(self) -> bool: ...
+    @property
+    def log_scale(self) -> float: ...
+
+    def encode(
+        self, series: pd.Series[Any]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Codes and values of typed cells. Shape: (n,) -> (n,), (n,)."""
+        ...
+
+    def decode(
+        self, codes: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
+    ) -> pd.Series[Any]:
+        """Typed cells of codes and values. Shape: (n,), (n,) -> (n,)."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        ...
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec of these typed cells."""
+        ...
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        ...
+
+
+Unmodelled = IdentifierCodec | ConstantCodec
+
+_CODECS: dict[ColumnKind, type[ColumnCodec]] = {
+    ColumnKind.CONTINUOUS: ContinuousCodec,
+    ColumnKind.INTEGER: IntegerCodec,
+    ColumnKind.DATETIME: DatetimeCodec,
+    ColumnKind.ORDINAL: LevelCodec,
+    ColumnKind.CATEGORICAL: LevelCodec,
+    ColumnKind.BOOLEAN: LevelCodec,
+}
+_UNMODELLED: dict[ColumnKind, type[Unmodelled]] = {
+    ColumnKind.IDENTIFIER: IdentifierCodec,
+    ColumnKind.CONSTANT: ConstantCodec,
+}
+
+
+class TableCodec:
+    """Encodes and decodes whole tables, column by column.
+
+    Attributes:
+        schema: Of the table.
+        columns: The codecs of the modelled columns, in order: column j of the tensors is the j-th.
+    """
+
+    def __init__(
+        self, schema: TableSchema, columns: tuple[ColumnCodec, ...], rest: tuple[Unmodelled, ...]
+    ) -> None:
+        """Joins fitted codecs; `fit` and `from_json` are the ways to get them."""
+        self.schema = schema
+        self.columns = columns
+        self._rest = rest
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, schema: TableSchema) -> TableCodec:
+        """The codec of a typed table, as `parse_table` gives it; dropped columns are left out."""
+        kept = [column for column in schema if not column.drop]
+        modelled = tuple(
+            _CODECS[column.kind].fit(frame[column.name], column)
+            for column in kept
+            if column.is_modelled
+        )
+        rest = tuple(
+            _UNMODELLED[column.kind].fit(frame[column.name], column)
+            for column in kept
+            if not column.is_modelled
+        )
+        return cls(schema, modelled, rest)
+
+    def encode(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> EncodedTable:
+        """The tensors of typed rows.
+
+        Args:
+            frame: As `parse_table` gives it.
+            blanks_unknown: A missing cell is not an outcome but a cell that is not known.
+        """
+        shape = len(frame), len(self.columns)
+        codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
+        observed = np.ones(shape, dtype=bool)
+        for j, codec in enumerate(self.columns):
+            series = frame[codec.name]
+            codes[:, j], values[:, j] = codec.encode(series)
+            if blanks_unknown:
+                observed[:, j] = series.notna()
+        codes[~observed] = 0
+        return EncodedTable(
+            torch.from_numpy(codes), torch.from_numpy(values), torch.from_numpy(observed)
+        )
+
+    def decode(self, table: EncodedTable, first_row: int = 0) -> pd.DataFrame:
+        """The typed rows of tensors, in the schema's columns and order, dropped ones left out.
+
+        Args:
+            table: On any device.
+            first_row: Number of the first row; identifiers are numbered by row.
+        """
+        codes = table.codes.cpu().numpy().astype(np.int64)
+        values = table.values.cpu().numpy().astype(np.float64)
+        columns = {
+            codec.name: codec.decode(codes[:, j], values[:, j])
+            for j, codec in enumerate(self.columns)
+        }
+        columns |= {codec.name: codec.decode(len(table), first_row) for codec in self._rest}
+        ordered = {name: columns[name] for name in self.schema.names if name in columns}
+        return pd.DataFrame(ordered, index=pd.RangeIndex(len(table)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The codec as a document of JSON types: exact, and without any row of the table."""
+        return {
+            "version": CODEC_VERSION,
+            "schema": self.schema.to_json(),
+            "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
+        """The codec of a document: `from_json(to_json(c)) = c`.
+
+        Raises:
+            SchemaError: The schema in it is malformed.
+            KeyError: It is no such document.
+        """
+        schema, parts = TableSchema.from_json(document["schema"]), document["columns"]
+        kept = [column for column in schema if not column.drop]
+        modelled = tuple(
+            _CODECS[column.kind].from_json(column, parts[column.name])
+            for column in kept
+            if column.is_modelled
+        )
+        rest = tuple(
+            _UNMODELLED[column.kind].from_json(column, parts[column.name])
+            for column in kept
+            if not column.is_modelled
+        )
+        return cls(schema, modelled, rest)
+
+    def __eq__(self, other: object) -> bool:
+        """True for codecs that encode and decode alike."""
+        return isinstance(other, TableCodec) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,284 @@
+"""The codecs of single columns: levels, and numbers on a line under one standardised value."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.dates import read_dates, resolution
+from gcvae.schema import Column, ColumnKind, Level
+from gcvae.tables import placed_values
+
+Codes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+_DAY_NANOSECONDS = 86_400_000_000_000
+_WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
+
+
+@dataclass(frozen=True)
+class LevelCodec:
+    """Levels in the schema's order, after the missing level where there is one."""
+
+    column: Column
+    has_missing: bool
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec of these typed cells; levels that only the schema lists get codes too."""
+        return cls(column, bool(series.isna().any()))
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.column.name
+
+    @property
+    def n_codes(self) -> int:
+        """The number of outcomes."""
+        return len(self.levels) + self.has_missing
+
+    @property
+    def is_real(self) -> bool:
+        """False: no code has a value."""
+        return False
+
+    @property
+    def log_scale(self) -> float:
+        """0: levels have probabilities, not densities."""
+        return 0.0
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The typed outcomes, in order; False and True of a boolean whatever its words are."""
+        is_boolean = self.column.kind is ColumnKind.BOOLEAN
+        return (False, True) if is_boolean else self.column.levels or ()
+
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
+        """Codes of typed cells; -1 for an outcome that the codec does not have."""
+        found, distinct = pd.factorize(series)
+        known = {level: i + self.has_missing for i, level in enumerate(self.levels)}
+        codes = [known.get(level, -1) for level in distinct.tolist()]
+        codes.append(0 if self.has_missing else -1)
+        return np.array(codes, dtype=np.int32)[found], np.zeros(len(series))
+
+    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
+        """Typed cells of codes."""
+        nullable = self.has_missing or self.column.missing.allowed
+        return placed_values(list(self.levels), codes - self.has_missing, nullable)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {"has_missing": self.has_missing}
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        return cls(column, document["has_missing"])
+
+
+@dataclass(frozen=True)
+class RealCodec(ABC):
+    """Numbers as value = (x - offset) / scale under the last code.
+
+    Attributes:
+        offset: In the column's units; whole for whole numbers, so that no digit is lost.
+        scale: In the column's units, positive.
+    """
+
+    column: Column
+    has_missing: bool
+    offset: float
+    scale: float
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec of these typed cells: offset near their mean, scale their deviation."""
+        present = series[series.notna()]
+        has_missing = len(present) < len(series)
+        start = cls(column, has_missing, cls._first(present), 1.0)
+        distances = start._distances(present)
+        mean = float(distances.mean()) if len(distances) else 0.0
+        scale = float(distances.std()) if len(distances) else 0.0
+        return cls(column, has_missing, start._moved(mean), scale if scale > 0 else 1.0)
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.column.name
+
+    @property
+    def n_codes(self) -> int:
+        """One for numbers, and one for missing cells where there were any."""
+        return 1 + self.has_missing
+
+    @property
+    def is_real(self) -> bool:
+        """True: the last code has a value."""
+        return True
+
+    @property
+    def log_scale(self) -> float:
+        """log of the column's units (days for dates) per unit of value."""
+        return math.log(self.scale * self._unit)
+
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
+        """Codes and values of typed cells; -1 for missing where the codec has no such level."""
+        present = series.notna().to_numpy()
+        values = np.zeros(len(series))
+        values[present] = self._distances(series[present]) / self.scale
+        missing_code = 0 if self.has_missing else -1
+        return np.where(present, self.n_codes - 1, missing_code).astype(np.int32), values
+
+    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
+        """Typed cells of codes and values, rounded to the column's step and within its limits."""
+        present = codes == self.n_codes - 1
+        found = self._restored(np.where(present, values, 0.0) * self.scale)
+        nullable = self.has_missing or self.column.missing.allowed
+        places = np.where(present, np.arange(len(codes)), -1)
+        return placed_values(found, places, nullable)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {"has_missing": self.has_missing, "offset": self.offset, "scale": self.scale}
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        return cls(column, document["has_missing"], document["offset"], document["scale"])
+
+    @property
+    def _unit(self) -> float:
+        """Of a distance, in the units that densities are per."""
+        return 1.0
+
+    @classmethod
+    @abstractmethod
+    def _first(cls, present: pd.Series[Any]) -> float:
+        """A first offset: one of the numbers, from which the others are not far."""
+
+    @abstractmethod
+    def _moved(self, distance: float) -> float:
+        """The offset at that distance from this one."""
+
+    @abstractmethod
+    def _distances(self, present: pd.Series[Any]) -> Numbers:
+        """x - offset, exactly where the numbers are whole."""
+
+    @abstractmethod
+    def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
+        """The numbers at these distances from the offset, rounded and within limits."""
+
+
+class ContinuousCodec(RealCodec):
+    """Numbers rounded to the column's decimals."""
+
+    @classmethod
+    def _first(cls, present: pd.Series[Any]) -> float:
+        return 0.0
+
+    def _moved(self, distance: float) -> float:
+        return self.offset + distance
+
+    def _distances(self, present: pd.Series[Any]) -> Numbers:
+        return present.to_numpy(dtype=np.float64) - self.offset
+
+    def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
+        numbers = distances + self.offset
+        if self.column.decimals is not None:
+            numbers = np.round(numbers, self.column.decimals)
+        low, high = self.column.minimum, self.column.maximum
+        numbers = np.clip(
+            numbers,
+            -np.inf if low is None else float(low),
+            np.inf if high is None else float(high),
+        )
+        return numbers + 0.0  # no -0.0
+
+
+class IntegerCodec(RealCodec):
+    """Whole numbers; the offset is whole, so that the distances are exact."""
+
+    @classmethod
+    def _first(cls, present: pd.Series[Any]) -> float:
+        return int(present.iloc[0]) if len(present) else 0
+
+    def _moved(self, distance: float) -> float:
+        return self.offset + round(distance)
+
+    def _distances(self, present: pd.Series[Any]) -> Numbers:
+        return (present.to_numpy(dtype=np.int64) - np.int64(self.offset)).astype(np.float64)
+
+    def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
+        return whole_within(distances, int(self.offset), *self._limits)
+
+    @cached_property
+    def _limits(self) -> tuple[int, int]:
+        low, high = self.column.minimum, self.column.maximum
+        lowest = -_WHOLE_LIMIT if low is None else math.ceil(float(low))
+        return lowest, _WHOLE_LIMIT if high is None else math.floor(float(high))
+
+
+class DatetimeCodec(RealCodec):
+    """Times in steps of what the column's format can write; the offset is in nanoseconds."""
+
+    @classmethod
+    def _first(cls, present: pd.Series[Any]) -> float:
+        return int(_nanoseconds(present)[0]) if len(present) else 0
+
+    def _moved(self, distance: float) -> float:
+        return self.offset + round(distance) * self._step
+
+    def _distances(self, present: pd.Series[Any]) -> Numbers:
+        return (_nanoseconds(present) - np.int64(self.offset)) / self._step  # type: ignore[no-any-return]
+
+    def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
+        offset, step = int(self.offset), self._step
+        low, high = ((limit - offset) // step for limit in self._limits)
+        steps = whole_within(distances, 0, low, high)
+        times = (steps * step + offset).astype("datetime64[ns]")
+        if "d" not in (self.column.datetime_format or "%d").replace("%-", "%"):
+            times = times.astype("datetime64[M]").astype("datetime64[ns]")
+        return times
+
+    @property
+    def _unit(self) -> float:
+        return self._step / _DAY_NANOSECONDS
+
+    @cached_property
+    def _step(self) -> int:
+        step = resolution(self.column.datetime_format or "%Y-%m-%d", self.column.decimals)
+        return int(step.astype("timedelta64[ns]").astype(np.int64))
+
+    @cached_property
+    def _limits(self) -> tuple[int, int]:
+        given = self.column.minimum, self.column.maximum
+        lowest, highest = (
+            default if limit is None else self._nanoseconds_of(str(limit))
+            for limit, default in zip(given, (-_WHOLE_LIMIT, _WHOLE_LIMIT), strict=True)
+        )
+        return lowest, highest
+
+    def _nanoseconds_of(self, text: str) -> int:
+        times = read_dates(pa.array([text]), self.column.datetime_format or "%Y-%m-%d")
+        return int(times.astype("datetime64[ns]").astype(np.int64)[0])
+
+
+def whole_within(
+    distances: Numbers, offset: int, lowest: int, highest: int
+) -> npt.NDArray[np.int64]:
+    """The whole numbers nearest to offset + distances, within limits that int64 may not hold."""
+    near = np.clip(np.rint(distances), float(lowest - offset), float(highest - offset))
+    return np.clip(near.astype(np.int64) + offset, lowest, highest)
+
+
+def _nanoseconds(present: pd.Series[Any]) -> npt.NDArray[np.int64]:
+    return present.to_numpy(dtype="datetime64[ns]").astype(np.int64)

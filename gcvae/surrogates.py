@@ -1,0 +1,118 @@
+"""Columns that are not modelled: fresh identifiers that are never an original, and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count, pairwise
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.dates import read_dates
+from gcvae.schema import Column
+from gcvae.tables import placed_values
+
+MOST_SURROGATES = 10**15  # more rows than anyone draws
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class IdentifierCodec:
+    """Identifiers numbered by row; nothing of an original is kept but what they stay clear of.
+
+    Attributes:
+        start: The first surrogate of whole numbers, beyond every original.
+        prefix: Of textual surrogates; no original begins with it. None for whole numbers.
+    """
+
+    column: Column
+    start: int
+    prefix: str | None
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec that stays clear of these originals."""
+        present = series[series.notna()]
+        if pd.api.types.is_integer_dtype(series.dtype):
+            return cls(column, _first_beyond(present.to_numpy(dtype=np.int64)), None)
+        return cls(column, 1, _unused_prefix(present.astype(str)))
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.column.name
+
+    def decode(self, n_rows: int, first_row: int) -> pd.Series[Any]:
+        """The surrogates of rows from `first_row` on; a row's own does not depend on the others."""
+        numbers = self.start + first_row + np.arange(n_rows, dtype=np.int64)
+        places = np.arange(n_rows)
+        if self.prefix is None:
+            return placed_values(numbers, places, self.column.missing.allowed)
+        return placed_values([f"{self.prefix}{n}" for n in numbers.tolist()], places, False)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {"start": self.start, "prefix": self.prefix}
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        return cls(column, document["start"], document["prefix"])
+
+
+@dataclass(frozen=True)
+class ConstantCodec:
+    """One value in every row; missing in every row where the column has no value."""
+
+    column: Column
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec of the schema's constant."""
+        return cls(column)
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.column.name
+
+    def decode(self, n_rows: int, first_row: int) -> pd.Series[Any]:
+        """The constant, in as many rows."""
+        levels: npt.NDArray[Any] | list[Any] = list(self.column.levels or ())
+        if self.column.datetime_format is not None and len(levels):
+            levels = read_dates(pa.array([str(levels[0])]), self.column.datetime_format)
+        places = np.full(n_rows, 0 if len(levels) else -1)
+        return placed_values(levels, places, self.column.missing.allowed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing beside the schema's column."""
+        return {}
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of the schema's column."""
+        return cls(column)
+
+
+def _first_beyond(originals: npt.NDArray[np.int64]) -> int:
+    """The power of ten beyond every original; the widest gap's start where int64 ends before."""
+    if not len(originals):
+        return 1
+    power: int = 10 ** len(str(max(int(originals.max()), 0)))
+    if power + MOST_SURROGATES <= _LARGEST:
+        return power
+    known = np.unique(originals).astype(object)
+    edges = [-_LARGEST, *known.tolist(), _LARGEST]
+    gaps = [high - low for low, high in pairwise(edges)]
+    return int(edges[int(np.argmax(np.array(gaps, dtype=object)))]) + 1
+
+
+def _unused_prefix(originals: pd.Series[str]) -> str:
+    """A prefix that no original begins with, in whatever case."""
+    texts = originals.str.casefold()
+    candidates = (f"synthetic{n if n > 1 else ''}-" for n in count(1))
+    return next(prefix for prefix in candidates if not texts.str.startswith(prefix).any())
