@@ -1,0 +1,1 @@
+"""The `gcvae` command: on files, without a server, and the servers themselves."""

@@ -1,0 +1,63 @@
+"""Runs the command and turns its errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from typer.exceptions import Abort, TyperException
+
+from gcvae.errors import GcvaeError, SettingError
+from gcvae_cli.app import app
+from gcvae_cli.errors import CommandError
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `gcvae` with these arguments.
+
+    Returns: 0 done, 1 failed, 2 wrong usage.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return app(given or ["--help"], prog_name="gcvae", standalone_mode=False) or 0
+    except TyperException as error:
+        return _refuse(_usage_line(error), error.exit_code)
+    except CommandError as error:
+        return _refuse(str(error), error.exit_code)
+    except GcvaeError as error:
+        return _refuse(str(error), 2 if isinstance(error, SettingError) else 1)
+    except BrokenPipeError:
+        return _close_broken_pipe()
+    except OSError as error:
+        return _refuse(_system_line(error), 1)
+    except (Abort, KeyboardInterrupt):
+        return _INTERRUPTED
+
+
+def _refuse(line: str, exit_code: int) -> int:
+    print(f"gcvae: {' '.join(line.split())}", file=sys.stderr)
+    return exit_code
+
+
+def _usage_line(error: TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    message = error.format_message().rstrip(".")
+    return f"{message}; see `{context.command_path if context else 'gcvae'} --help`"
+
+
+def _system_line(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename is not None else ""
+    return f"{place}{error.strerror or error}"
+
+
+def _close_broken_pipe() -> int:
+    # The reader has left (`… | head`). Python would complain again when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

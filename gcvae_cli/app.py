@@ -1,0 +1,40 @@
+"""The tree of `gcvae` commands."""
+
+from __future__ import annotations
+
+import typer
+
+from gcvae_cli import file_commands, server_commands
+
+app = typer.Typer(
+    help="Gaussian copula VAEs for tables: train, sample, score, map dependencies.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_FILES = "On files, without a server"
+_SERVERS = "Servers"
+
+app.command(rich_help_panel=_FILES)(file_commands.schema)
+app.command(rich_help_panel=_FILES)(file_commands.train)
+app.command(rich_help_panel=_FILES)(file_commands.sample)
+app.command(rich_help_panel=_FILES)(file_commands.score)
+app.command(rich_help_panel=_FILES)(file_commands.dependencies)
+app.command(rich_help_panel=_SERVERS)(server_commands.serve)
+app.command(rich_help_panel=_SERVERS)(server_commands.api)
+app.command(rich_help_panel=_SERVERS)(server_commands.worker)
+app.command(rich_help_panel=_SERVERS)(server_commands.demo)
+app.add_typer(server_commands.database, name="db", rich_help_panel=_SERVERS)
+
+
+@app.callback(invoke_without_command=True)
+def _describe(
+    show_version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    if show_version:
+        from importlib.metadata import version
+
+        print(version("gcvae"))
+        raise typer.Exit

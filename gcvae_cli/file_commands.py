@@ -1,0 +1,248 @@
+"""Commands on files. They need no server, and import nothing of one."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from gcvae_cli.assignments import parse_assignments
+from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.outputs import format_of, opened_output, write_text
+from gcvae_cli.progress import progress_bar, training_note
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gcvae.dependence import DependencyMap
+    from gcvae.schema import TableSchema
+    from gcvae.synthesizer import Synthesizer
+    from gcvae.training import Progress
+
+TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
+MAP_FORMATS = {".png": "png", ".svg": "svg", ".json": "json", ".csv": "csv"}
+DEVICES = ("auto", "cpu", "cuda")
+
+Table = Annotated[
+    Path,
+    typer.Argument(exists=True, dir_okay=False, help="A table: .csv, .csv.gz or .parquet."),
+]
+ModelFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="A trained model, model.gcvae.")
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", exists=True, dir_okay=False, help="What is known of the columns."),
+]
+TableOutput = Annotated[
+    str, typer.Option("--output", "-o", help=".csv, .csv.gz or .parquet; - is standard output.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")]
+
+
+def schema(
+    table: Table,
+    output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
+    schema_file: SchemaFile = None,
+) -> None:
+    """Infer a table's schema and print it."""
+    from gcvae import infer_schema, read_table
+
+    inferred = infer_schema(read_table(table), _read_schema(schema_file))
+    _warn(inferred.warnings)
+    write_text(output, json.dumps(inferred.schema.to_json(), indent=2, ensure_ascii=False))
+
+
+def train(
+    table: Table,
+    output: Annotated[str, typer.Option("--output", "-o", help="Where the model goes.")],
+    schema_file: SchemaFile = None,
+    preset: Annotated[str, typer.Option(help="A named configuration.")] = "default",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting of the preset; repeatable."),
+    ] = None,
+    seed: Seed = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on a table."""
+    from gcvae.presets import configure
+
+    settings = parse_assignments(assignments or ())
+    configure(preset, settings)  # a wrong setting is told before torch is loaded
+    _check_device(device)
+    frame, table_schema = _read_with_schema(table, _read_schema(schema_file))
+    synthesizer = _fit(
+        frame,
+        table.name,
+        schema=table_schema,
+        preset=preset,
+        settings=settings,
+        seed=seed,
+        device=device,
+    )
+    with opened_output(output) as stream:
+        stream.write(synthesizer.to_bytes())
+    _tell_training(synthesizer, output, as_json)
+
+
+def sample(
+    model: ModelFile,
+    output: TableOutput,
+    rows: Annotated[int, typer.Option(min=1, help="How many rows to draw.")],
+    seed: Seed = 0,
+) -> None:
+    """Draw synthetic rows from a model."""
+    from gcvae.table_stream import stream_table
+
+    table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
+    synthesizer = _load(model)
+    with progress_bar("sampling") as bar, opened_output(output) as stream:
+        blocks = _watched(synthesizer.sample_blocks(rows, seed=seed), rows, bar.move)
+        bare_format = table_format.removesuffix(".gz")
+        _write_stream(stream_table(blocks, synthesizer.schema, bare_format), stream, table_format)
+
+
+def score(
+    model: ModelFile,
+    table: Table,
+    output: TableOutput,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of z per row.")] = 100,
+    seed: Seed = 0,
+) -> None:
+    """Say how likely each row of a table is: one line per row, in nats."""
+    import pandas as pd
+
+    from gcvae import read_table
+    from gcvae.score_stream import ScoreTotals, stream_scores
+
+    table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
+    synthesizer = _load(model)
+    frame = read_table(table)
+    with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
+        scores = synthesizer.score_blocks(frame, draws=draws, seed=seed)
+        blocks = _watched(scores, len(frame), bar.move)
+        if table_format == "parquet":
+            pd.concat(blocks, ignore_index=True).to_parquet(stream, index=False)
+        else:
+            _write_stream(stream_scores(blocks, "csv", {}, ScoreTotals()), stream, table_format)
+
+
+def dependencies(
+    model: ModelFile,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
+    ],
+    kind: Annotated[
+        str, typer.Option(help="expected (the decoder copula's), total or data.")
+    ] = "expected",
+    seed: Seed = 0,
+) -> None:
+    """Map which columns depend on which (Kendall's tau)."""
+    map_format = format_of(output, MAP_FORMATS, standard_output="json")
+    dependency_map = _load(model).dependencies(kind, seed=seed)
+    with opened_output(output) as stream:
+        _write_map(dependency_map, stream, map_format)
+
+
+def _read_schema(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise WrongUsageError(f"{path}: no JSON ({error}); write one with `gcvae schema`") from None
+    return document  # type: ignore[no-any-return]
+
+
+def _read_with_schema(
+    table: Path, given: dict[str, Any] | None
+) -> tuple[pd.DataFrame, TableSchema]:
+    from gcvae import infer_schema, read_table
+
+    frame = read_table(table)
+    inferred = infer_schema(frame, given)
+    _warn(inferred.warnings)
+    return frame, inferred.schema
+
+
+def _check_device(device: str) -> None:
+    if device not in DEVICES:
+        raise WrongUsageError(f"--device {device}: choose one of {', '.join(DEVICES)}")
+
+
+def _fit(frame: pd.DataFrame, title: str, **choices: Any) -> Synthesizer:
+    from gcvae import Synthesizer
+
+    with progress_bar(f"training on {title}") as bar:
+
+        def show(progress: Progress) -> None:
+            bar.move(progress.fraction, training_note(progress))
+
+        return Synthesizer.fit(frame, progress=show, **choices)
+
+
+def _load(model: Path) -> Synthesizer:
+    from gcvae import Synthesizer
+
+    return Synthesizer.load(model)
+
+
+def _watched(
+    blocks: Iterator[pd.DataFrame], rows: int, move: Callable[[float, str], None]
+) -> Iterator[pd.DataFrame]:
+    done = 0
+    for block in blocks:
+        yield block
+        done += len(block)
+        move(done / max(rows, 1), f"{done:,} rows")
+
+
+def _write_stream(parts: Iterable[bytes], stream: BinaryIO, table_format: str) -> None:
+    """Writes the parts, packed where the format says so; equal parts give equal files."""
+    if table_format != "csv.gz":
+        stream.writelines(parts)
+        return
+    with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
+        packed.writelines(parts)
+
+
+def _write_map(dependency_map: DependencyMap, stream: BinaryIO, map_format: str) -> None:
+    if map_format == "json":
+        stream.write(json.dumps(dependency_map.to_json(), indent=2, ensure_ascii=False).encode())
+    elif map_format == "csv":
+        stream.write(_map_as_csv(dependency_map).encode())
+    else:
+        dependency_map.draw(stream, map_format)
+
+
+def _map_as_csv(dependency_map: DependencyMap) -> str:
+    """The matrix tau with the column names above and beside it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["", *dependency_map.columns])
+    for name, row in zip(dependency_map.columns, dependency_map.tau.tolist(), strict=True):
+        writer.writerow([name, *row])
+    return text.getvalue()
+
+
+def _tell_training(synthesizer: Synthesizer, output: str, as_json: bool) -> None:
+    record = synthesizer.training_record
+    if as_json:
+        print(json.dumps({"model": output, "training": record}, ensure_ascii=False))
+    else:
+        print(f"wrote {output}: `gcvae sample {output} --rows 1000 -o synthetic.csv` draws rows")
+
+
+def _warn(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        print(f"gcvae: warning: {warning}", file=sys.stderr)

@@ -1,0 +1,206 @@
+"""Commands that are servers, or look after their records."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcvae_cli.errors import ServerError, WrongUsageError
+
+if TYPE_CHECKING:
+    from service.settings import ServiceSettings
+
+Host = Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")]
+Port = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="0 takes a free one; 8000 if not given.")
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of records, queue and bytes; gcvae-data if not given."),
+]
+Parent = Annotated[
+    int | None, typer.Option(hidden=True, help="Process to end with, however that one ends.")
+]
+
+database = typer.Typer(help="Look after the database.", no_args_is_help=True)
+
+
+def serve(
+    host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
+) -> None:
+    """Run the whole service on this machine: the API and one worker."""
+    from gcvae_cli.supervisor import supervise
+
+    _tie_to(parent)
+    settings = _settings(host=host, port=port, data_dir=data_dir)
+    _refuse_open_address(settings)
+    address = (settings.host, _free_port(settings.host, settings.port))
+    with _server_errors():
+        from catalog.migrate import upgrade
+
+        upgrade(settings.database())
+    url = _url(*address)
+
+    def greet() -> None:
+        print(f"gcvae is ready at {url} (API page: {url}/docs); Ctrl-C ends it", flush=True)
+
+    supervise(_embedded_servers(settings, *address), ready_url=f"{url}/readyz", on_ready=greet)
+
+
+def api(
+    host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
+) -> None:
+    """Run the HTTP API alone."""
+    _tie_to(parent)
+    with _server_errors():
+        from service import run
+
+        run(_settings(host=host, port=port, data_dir=data_dir))
+
+
+def worker(
+    data_dir: DataDir = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only look whether a worker could work.")
+    ] = False,
+    parent: Parent = None,
+) -> None:
+    """Run a worker alone."""
+    _tie_to(parent)
+    settings = _settings(data_dir=data_dir)
+    if check:
+        with _server_errors():
+            _check_connections(settings)
+        return
+    from gcvae_cli.settings import server_environment
+
+    # The process becomes the worker: same id, same parent, and the parent's death still ends it.
+    command = [sys.executable, "-m", "worker"]
+    command += ["--die-with-parent"] if parent is not None else []
+    os.execve(sys.executable, command, server_environment(settings))
+
+
+@database.command()
+def upgrade(data_dir: DataDir = None) -> None:
+    """Make the database's tables, or bring them to this version."""
+    settings = _settings(data_dir=data_dir)
+    with _server_errors():
+        from catalog.migrate import newest_revision
+        from catalog.migrate import upgrade as upgrade_tables
+
+        upgrade_tables(settings.database())
+        print(f"the database is at revision {newest_revision()}")
+
+
+def demo(
+    table: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Your table; the diabetes table if none."),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
+        "demo-out"
+    ),
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Go the whole way on one table: upload, train, sample, score, map."""
+    from gcvae_cli.demo import run_demo
+
+    run_demo(table, output, seed=seed)
+
+
+def _settings(**given: Any) -> ServiceSettings:
+    from pydantic import ValidationError
+
+    from service.settings import ServiceSettings, variable
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return ServiceSettings(**chosen)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = variable(str(first["loc"][0])) if first["loc"] else "the settings"
+        raise WrongUsageError(f"{name}: {first['msg']}") from error
+
+
+def _embedded_servers(settings: ServiceSettings, host: str, port: int) -> list[Any]:
+    from gcvae_cli.settings import server_environment
+    from gcvae_cli.supervisor import Server
+
+    environment = server_environment(settings)
+    gcvae = [sys.executable, "-m", "gcvae_cli"]
+    tied = ["--parent", str(os.getpid())]
+    listening = ["--host", host, "--port", str(port)]
+    return [
+        Server("API", [*gcvae, "api", *listening, *tied], environment),
+        Server("worker", [*gcvae, "worker", *tied], environment),
+    ]
+
+
+def _tie_to(parent: int | None) -> None:
+    if parent is not None:
+        from worker.parentage import die_with_parent
+
+        die_with_parent(parent)
+
+
+def _refuse_open_address(settings: ServiceSettings) -> None:
+    with _server_errors():
+        from service.access import refuse_open_address
+
+        refuse_open_address(settings)
+
+
+def _free_port(host: str, port: int) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ServerError(
+                f"port {port} of {host} can not be taken ({error.strerror}); "
+                "choose another with --port, or 0 for a free one"
+            ) from error
+        return int(probe.getsockname()[1])
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _check_connections(settings: ServiceSettings) -> None:
+    from service.app import connect
+
+    resources = connect(settings)
+    try:
+        resources.catalog.ping()
+        resources.store.ping()
+        resources.dispatcher.ping()
+    finally:
+        resources.close()
+    print(json.dumps({"database": "ok", "store": "ok", "broker": "ok"}))
+
+
+@contextmanager
+def _server_errors() -> Iterator[None]:
+    """Turns what servers raise on purpose into one line."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from catalog.errors import CatalogError
+    from models_store.errors import StoreError
+    from service.errors import ServiceError
+
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise ServerError(f"the database does not answer: {str(error).splitlines()[0]}") from error
+    except (CatalogError, StoreError, ServiceError) as error:
+        raise ServerError(str(error)) from error

@@ -1,0 +1,159 @@
+"""The embedded service: its processes, started, watched, restarted, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+
+from gcvae_cli.errors import ServerError
+
+_POLLING_SECONDS = 0.1
+_READY_SECONDS = 60.0
+_GRACE_SECONDS = 30.0  # the worker hands its job back first
+_RESTARTS_WINDOW_SECONDS = 60.0
+_MOST_RESTARTS = 5
+
+
+@dataclass
+class Server:
+    """One process of the service. It is started again when it ends on its own.
+
+    Attributes:
+        name: What messages call it.
+        arguments: Its command line.
+        environment: Its whole environment.
+    """
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    _process: subprocess.Popen[bytes] | None = None
+    _restarted_at: list[float] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Start the process, in a group of its own: Ctrl-C is the supervisor's to handle."""
+        self._process = subprocess.Popen(
+            self.arguments,
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def keep_running(self) -> None:
+        """Start the process again if it has ended.
+
+        Raises:
+            ServerError: it ends again and again.
+        """
+        assert self._process is not None, "started before it is watched"
+        exit_code = self._process.poll()
+        if exit_code is None:
+            return
+        now = time.monotonic()
+        recent = [at for at in self._restarted_at if now - at < _RESTARTS_WINDOW_SECONDS]
+        if len(recent) >= _MOST_RESTARTS:
+            raise ServerError(
+                f"the {self.name} ended {_MOST_RESTARTS + 1} times within a minute "
+                f"({_ending(exit_code)}); its messages above say why"
+            )
+        print(f"gcvae: the {self.name} ended ({_ending(exit_code)}), restarting", file=sys.stderr)
+        time.sleep(min(0.2 * 2 ** len(recent), 5.0))
+        self._restarted_at = [*recent, now]
+        self.start()
+
+    def ask_to_end(self) -> None:
+        """Ask the process to end."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def end(self, grace_seconds: float) -> None:
+        """Wait for the process to end, and kill it when that takes too long."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(grace_seconds, 0.0))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def supervise(servers: Sequence[Server], *, ready_url: str, on_ready: Callable[[], None]) -> None:
+    """Run the servers until this process is asked to end (SIGINT, SIGTERM), then end them all.
+
+    Raises:
+        ServerError: a server does not start, or ends again and again.
+    """
+    with _asked_to_end() as is_asked:
+        try:
+            for server in servers:
+                server.start()
+            if _wait_until_ready(servers, ready_url, is_asked):
+                on_ready()
+            while not is_asked():
+                _look_after(servers)
+        finally:
+            _end(servers)
+
+
+def _wait_until_ready(
+    servers: Sequence[Server], ready_url: str, is_asked: Callable[[], bool]
+) -> bool:
+    deadline = time.monotonic() + _READY_SECONDS
+    while not is_asked():
+        if _answers(ready_url):
+            return True
+        if time.monotonic() > deadline:
+            raise ServerError(f"{ready_url} did not answer within {_READY_SECONDS:.0f} s")
+        _look_after(servers)
+    return False
+
+
+def _look_after(servers: Sequence[Server]) -> None:
+    for server in servers:
+        server.keep_running()
+    time.sleep(_POLLING_SECONDS)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2.0) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _end(servers: Sequence[Server]) -> None:
+    deadline = time.monotonic() + _GRACE_SECONDS
+    for server in servers:
+        server.ask_to_end()
+    for server in servers:
+        server.end(deadline - time.monotonic())
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code < 0:
+        return f"killed by {signal.Signals(-exit_code).name}"
+    return f"exit code {exit_code}"
+
+
+@contextlib.contextmanager
+def _asked_to_end() -> Iterator[Callable[[], bool]]:
+    asked: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

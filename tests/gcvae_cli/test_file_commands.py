@@ -1,0 +1,257 @@
+"""The commands on files: what they write, what they refuse, what they import."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae_cli.__main__ import main
+
+N_ROWS = 120
+
+
+def small_table() -> pd.DataFrame:
+    """A table with a number, a whole number, levels and missing cells."""
+    generator = np.random.default_rng(3)
+    size = generator.normal(10.0, 2.0, N_ROWS)
+    return pd.DataFrame(
+        {
+            "size": size.round(2),
+            "count": generator.poisson(40.0, N_ROWS),
+            "colour": np.where(size > 10, "red", "blue"),
+            "grade": generator.choice(["a", "b", "?"], N_ROWS, p=[0.6, 0.3, 0.1]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `table.csv` and a briefly trained `model.gcvae`."""
+    made = tmp_path_factory.mktemp("files")
+    small_table().to_csv(made / "table.csv", index=False)
+    trained = ["train", str(made / "table.csv"), "-o", str(made / "model.gcvae")]
+    assert main([*trained, "--set", "max_steps=60", "--device", "cpu", "--seed", "5"]) == 0
+    return made
+
+
+def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code and the one line of a command that fails."""
+    code = main(arguments)
+    error = capsys.readouterr().err
+    assert error.startswith("gcvae: ")
+    assert error.count("\n") == 1
+    return code, error
+
+
+def test_schema_prints_the_inferred_schema(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["schema", str(folder / "table.csv")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    kinds = {column["name"]: column["kind"] for column in document["columns"]}
+    assert list(kinds) == ["size", "count", "colour", "grade"]
+    assert kinds["size"] == "continuous"
+    assert kinds["grade"] == "categorical"
+
+
+def test_schema_takes_what_is_given_and_infers_the_rest(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"columns": [{"name": "colour", "kind": "ordinal", "levels": ["blue", "red"]}]}
+    (tmp_path / "given.json").write_text(json.dumps(given))
+    known = ["--schema", str(tmp_path / "given.json")]
+    assert main(["schema", str(folder / "table.csv"), *known]) == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert next(c for c in columns if c["name"] == "colour")["kind"] == "ordinal"
+
+
+def test_sample_writes_rows_of_the_tables_kinds(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "rows.csv"
+    assert main(["sample", str(folder / "model.gcvae"), "--rows", "50", "-o", str(output)]) == 0
+    rows = pd.read_csv(output, dtype=str, keep_default_na=False)
+    assert list(rows) == ["size", "count", "colour", "grade"]
+    assert len(rows) == 50
+    assert rows["count"].str.fullmatch(r"-?\d+").all()
+    assert set(rows["colour"]) <= {"red", "blue"}
+    assert set(rows["grade"]) <= {"a", "b", "?"}
+
+
+def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    contents = []
+    for name in ("one.csv", "two.csv"):
+        drawn = ["sample", str(folder / "model.gcvae"), "--rows", "30", "--seed", "9"]
+        assert main([*drawn, "-o", str(tmp_path / name)]) == 0
+        contents.append((tmp_path / name).read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_the_endings_of_the_name_decide_the_format(folder: Path, tmp_path: Path) -> None:
+    for name in ("rows.csv", "rows.csv.gz", "rows.parquet"):
+        drawn = ["sample", str(folder / "model.gcvae"), "--rows", "12"]
+        assert main([*drawn, "-o", str(tmp_path / name)]) == 0
+    text = (tmp_path / "rows.csv").read_bytes()
+    assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()) == text
+    assert len(pd.read_parquet(tmp_path / "rows.parquet")) == 12
+
+
+def test_score_writes_one_line_per_row_in_order(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "scores.csv"
+    asked = ["score", str(folder / "model.gcvae"), str(folder / "table.csv"), "--draws", "20"]
+    assert main([*asked, "-o", str(output)]) == 0
+    scores = pd.read_csv(output)
+    assert list(scores)[:3] == ["log_likelihood", "standard_error", "percentile"]
+    assert len(scores) == N_ROWS
+    assert np.isfinite(scores.to_numpy()).all()
+    assert scores["percentile"].between(0, 100).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [("map.png", b"\x89PNG"), ("map.svg", b"<?xml"), ("map.json", b"{"), ("map.csv", b",size")],
+)
+def test_dependencies_are_drawn_or_written_by_the_ending(
+    folder: Path, tmp_path: Path, name: str, beginning: bytes
+) -> None:
+    asked = ["dependencies", str(folder / "model.gcvae"), "--kind", "total"]
+    assert main([*asked, "-o", str(tmp_path / name)]) == 0
+    assert (tmp_path / name).read_bytes().startswith(beginning)
+
+
+def test_a_map_is_symmetric_with_ones_on_its_diagonal(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "map.json"
+    assert main(["dependencies", str(folder / "model.gcvae"), "-o", str(output)]) == 0
+    document = json.loads(output.read_text())
+    tau = np.array(document["tau"])
+    assert document["kind"] == "expected"
+    np.testing.assert_array_equal(tau, tau.T)
+    np.testing.assert_array_equal(np.diag(tau), 1.0)
+
+
+def test_a_minus_sign_is_the_standard_output(folder: Path) -> None:
+    command = [sys.executable, "-m", "gcvae_cli", "sample", str(folder / "model.gcvae")]
+    done = subprocess.run([*command, "--rows", "7", "-o", "-"], capture_output=True, check=True)
+    assert len(pd.read_csv(io.BytesIO(done.stdout))) == 7
+    assert done.stderr == b""
+
+
+def test_training_answers_a_script_in_json(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["train", str(folder / "table.csv"), "-o", str(tmp_path / "m.gcvae"), "--json"]
+    assert main([*asked, "--set", "max_steps=3", "--device", "cpu"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["model"] == str(tmp_path / "m.gcvae")
+    assert answer["training"]["settings"]["max_steps"] == 3
+
+
+def test_a_terminal_sees_a_progress_bar(folder: Path, tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv")]
+    command += ["-o", str(tmp_path / "m.gcvae"), "--set", "max_steps=3", "--device", "cpu"]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    subprocess.run(command, stderr=slave, stdout=subprocess.DEVNULL, env=environment, check=True)
+    os.close(slave)
+    assert b"training on table.csv" in os.read(master, 65536)
+    os.close(master)
+
+
+def test_ragged_rows_are_refused_with_their_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3,4,5\n")
+    output = tmp_path / "m.gcvae"
+    code, error = refusal(["train", str(tmp_path / "ragged.csv"), "-o", str(output)], capsys)
+    assert code == 1
+    assert "line 3" in error
+    assert not list(tmp_path.glob("*m.gcvae*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--preset", "no-such"], "no-such"),
+        (["--set", "max_steps=many"], "max_steps"),
+        (["--set", "no_such=1"], "no_such"),
+        (["--set", "max_steps"], "--set key=value"),
+        (["--set", "rank=1", "--set", "rank=2"], "twice"),
+        (["--device", "abacus"], "abacus"),
+    ],
+)
+def test_a_wrong_choice_is_wrong_usage(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    asked = ["train", str(folder / "table.csv"), "-o", str(folder / "never.gcvae")]
+    code, error = refusal([*asked, *arguments], capsys)
+    assert code == 2
+    assert says in error
+    assert not (folder / "never.gcvae").exists()
+
+
+def test_an_unknown_ending_is_wrong_usage_and_names_the_known_ones(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["sample", str(folder / "model.gcvae"), "--rows", "5", "-o", "rows.xlsx"]
+    code, error = refusal(asked, capsys)
+    assert code == 2
+    assert ".parquet" in error
+
+
+def test_a_missing_folder_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = folder / "nowhere" / "rows.csv"
+    asked = ["sample", str(folder / "model.gcvae"), "--rows", "5", "-o", str(output)]
+    code, error = refusal(asked, capsys)
+    assert code == 1
+    assert str(folder / "nowhere") in error
+
+
+def test_a_table_is_no_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["sample", str(folder / "table.csv"), "--rows", "5", "-o", "-"]
+    code, _ = refusal(asked, capsys)
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["train"], ["no-such-command"], ["sample", "no-such-file", "--rows", "5", "-o", "-"]],
+)
+def test_a_command_that_is_called_wrongly_points_to_its_help(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, error = refusal(arguments, capsys)
+    assert code == 2
+    assert "--help" in error
+
+
+def test_commands_on_files_import_no_server(folder: Path, tmp_path: Path) -> None:
+    script = f"""
+import sys
+from gcvae_cli.__main__ import main
+assert main(["schema", {str(folder / "table.csv")!r}, "-o", {str(tmp_path / "s.json")!r}]) == 0
+assert main(["sample", {str(folder / "model.gcvae")!r}, "--rows", "3", "-o", "-"]) == 0
+servers = {{"fastapi", "celery", "kombu", "sqlalchemy", "uvicorn", "service", "worker", "catalog"}}
+sys.exit(", ".join(servers & set(sys.modules)) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_help_costs_no_torch() -> None:
+    script = """
+import sys
+from gcvae_cli.__main__ import main
+main(["train", "--help"])
+sys.exit(", ".join({"torch", "pandas"} & set(sys.modules)) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,52 @@
+"""Outputs are whole or not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gcvae_cli.errors import OutputError
+from gcvae_cli.outputs import opened_output
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    with opened_output(str(tmp_path / "rows.csv")) as stream:
+        stream.write(b"a,b\n")
+        stream.flush()
+        assert not (tmp_path / "rows.csv").exists()
+    assert (tmp_path / "rows.csv").read_bytes() == b"a,b\n"
+
+
+def write_half(destination: Path) -> None:
+    """Fails after some bytes."""
+    with opened_output(str(destination)) as stream:
+        stream.write(b"half")
+        raise RuntimeError("the disk is on fire")
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(b"old")
+    with pytest.raises(RuntimeError):
+        write_half(tmp_path / "rows.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+    assert (tmp_path / "rows.csv").read_bytes() == b"old"
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").symlink_to(tmp_path / "elsewhere.csv")
+    with opened_output(str(tmp_path / "rows.csv")) as stream:
+        stream.write(b"new")
+    assert (tmp_path / "rows.csv").is_symlink()
+    assert (tmp_path / "elsewhere.csv").read_bytes() == b"new"
+
+
+def test_a_device_is_written_directly() -> None:
+    with opened_output("/dev/null") as stream:
+        stream.write(b"gone")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_folder_can_not_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="can not write"), opened_output(str(tmp_path)):
+        pass
