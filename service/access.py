@@ -1,0 +1,82 @@
+"""Who may ask: the workspace of a request, and the guard of a service without keys."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from catalog.records import DEFAULT_WORKSPACE
+from service.errors import ForeignSiteError, StartError
+from service.resources import Resources, get_resources
+from service.settings import ServiceSettings, variable
+
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+def get_workspace(request: Request, resources: Annotated[Resources, Depends(get_resources)]) -> str:
+    """The workspace that the request may see. Without keys there is one, for this machine.
+
+    Raises:
+        ForeignSiteError: the request comes by a foreign host name or from a foreign page.
+    """
+    refuse_foreign_host(request, resources.settings)
+    refuse_foreign_page(request)
+    return DEFAULT_WORKSPACE
+
+
+Workspace = Annotated[str, Depends(get_workspace)]
+
+
+def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
+    """Stop DNS rebinding: a page whose name was made to point at this machine.
+
+    Raises:
+        ForeignSiteError: the Host header is none of the allowed ones.
+    """
+    host = request.url.hostname or ""
+    if host.strip("[]") not in settings.allowed_hosts:
+        allowed = ", ".join(settings.allowed_hosts)
+        raise ForeignSiteError(
+            f"Host {host!r} is none of this service's: {allowed} ({variable('allowed_hosts')})"
+        )
+
+
+def refuse_foreign_page(request: Request) -> None:
+    """Stop another site's page from changing anything here in its reader's name.
+
+    Raises:
+        ForeignSiteError: a changing request carries another site's Origin.
+    """
+    origin = request.headers.get("Origin")
+    if origin is None or request.method in _SAFE_METHODS:
+        return
+    if urlsplit(origin).netloc != request.headers.get("Host"):
+        raise ForeignSiteError(f"a page of {origin} may not change anything here")
+
+
+def refuse_open_address(settings: ServiceSettings) -> None:
+    """Stop a keyless service from listening to other machines.
+
+    Raises:
+        StartError: the address is not the loopback one.
+    """
+    if not is_loopback(settings.host):
+        raise StartError(
+            f"{settings.host} can be reached from other machines and this service has no keys yet; "
+            f"set {variable('host')} to 127.0.0.1"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """True where only this machine reaches the address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,126 @@
+"""The application: routes, middleware and errors around one set of resources."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+
+from catalog.catalog import Catalog
+from catalog.celery_dispatch import CeleryDispatcher, make_celery
+from catalog.settings import CatalogSettings
+from models_store import open_store
+from service import (
+    datasets,
+    dependencies,
+    documentation,
+    health,
+    jobs,
+    models,
+    problems,
+    samples,
+    scores,
+)
+from service.body_limits import BodyLimits
+from service.request_ids import RequestIds
+from service.resources import Resources, make_resources
+from service.settings import ServiceSettings
+from service.synthesizers import preload
+
+_PRELOAD_AFTER_SECONDS = 0.3
+
+log = logging.getLogger("service")
+
+
+def create_app(settings: ServiceSettings, resources: Resources | None = None) -> FastAPI:
+    """The application. It owns its resources and closes them when it ends.
+
+    Args:
+        resources: given where the three connections are made elsewhere.
+    """
+    shared = connect(settings) if resources is None else resources
+    app = FastAPI(
+        title="gcvae",
+        version=version("gcvae"),
+        summary="Gaussian copula variational autoencoders for tables",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        responses=_PROBLEM_RESPONSE,
+    )
+    app.state.resources = shared
+    for part in (datasets, models, samples, scores, dependencies, jobs, health):
+        app.include_router(part.router)
+    documentation.install(app)
+    problems.install(app)
+    app.add_middleware(BodyLimits, settings=settings)
+    app.add_middleware(RequestIds)
+    return app
+
+
+def connect(settings: ServiceSettings) -> Resources:
+    """Resources on the database, the store and the broker of the settings."""
+    urls = {"database_url": settings.database(), "broker_url": settings.broker()}
+    records = CatalogSettings.model_validate(urls)
+    catalog = Catalog(records.database_url, resend_seconds=records.resend_seconds)
+    dispatcher = CeleryDispatcher(make_celery(records.broker_url))
+    return make_resources(settings, catalog, open_store(settings.store()), dispatcher)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    resources: Resources = app.state.resources
+    if resources.settings.preload_torch:
+        # After the port is open: torch takes seconds, and health must not wait for it.
+        loader = threading.Thread(target=preload, name="preload")
+        asyncio.get_running_loop().call_later(_PRELOAD_AFTER_SECONDS, loader.start)
+    yield
+    resources.close()
+
+
+_PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem (RFC 9457)",
+        "content": {
+            problems.MEDIA_TYPE: {
+                "schema": {
+                    "type": "object",
+                    "required": ["type", "title", "status", "detail", "instance", "request_id"],
+                    "properties": {
+                        "type": {
+                            "type": "string",
+                            "description": "stable: programs may rely on it",
+                        },
+                        "title": {"type": "string"},
+                        "status": {"type": "integer"},
+                        "detail": {"type": "string"},
+                        "instance": {"type": "string"},
+                        "request_id": {"type": "string"},
+                        "limit": {"type": "number"},
+                        "setting": {"type": "string", "description": "what moves the limit"},
+                        "errors": {
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "properties": {
+                                    "message": {"type": "string"},
+                                    "pointer": {"type": "string"},
+                                    "parameter": {"type": "string"},
+                                    "line": {"type": "integer"},
+                                    "column": {"type": "string"},
+                                    "expected": {"type": "string"},
+                                },
+                            },
+                        },
+                    },
+                }
+            }
+        },
+    }
+}

@@ -1,0 +1,245 @@
+"""The bodies of requests and answers, as the OpenAPI page shows them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
+
+MAX_SEED = 2**63 - 1
+
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+TableFormat = Literal["csv", "parquet", "json", "jsonl"]
+
+ItemT = TypeVar("ItemT")
+
+
+class PageBody(BaseModel, Generic[ItemT]):
+    """A page of a list, newest first."""
+
+    items: list[ItemT]
+    next_cursor: str | None = Field(description="the next page's `cursor`; null at the end")
+
+
+class DatasetBody(BaseModel):
+    """An uploaded table."""
+
+    id: str
+    name: str
+    rows: int
+    columns: int
+    table_schema: dict[str, Any] = Field(alias="schema")
+    sha256: str = Field(description="checksum of the bytes as they were uploaded")
+    size_bytes: int
+    format: str
+    created_at: datetime
+    warnings: list[str]
+
+
+class ModelBody(BaseModel):
+    """A model, ready or in the making."""
+
+    id: str
+    name: str
+    dataset_id: str | None = Field(description="null once the dataset is deleted")
+    status: ModelStatus
+    job_id: str | None
+    created_at: datetime
+    training: dict[str, Any]
+    table_schema: dict[str, Any] | None = Field(alias="schema")
+    record: dict[str, Any] | None = Field(description="the training record; null until ready")
+    bound_held_out: float | None = Field(description="nats per row, higher is better")
+    artifact_sha256: str | None
+    artifact_bytes: int | None
+
+
+class ProgressBody(BaseModel):
+    """How far a job is. What is not known, or does not apply, is null."""
+
+    phase: str | None = None
+    fraction: float | None = Field(None, description="from 0 to 1")
+    epoch: int | None = None
+    epochs: int | None = None
+    bound_train: float | None = Field(None, description="nats per row")
+    bound_held_out: float | None = Field(None, description="nats per row")
+    rows_per_second: float | None = None
+    seconds_left: float | None = None
+
+
+class JobBody(BaseModel):
+    """What a user asked for, and how far it is."""
+
+    id: str
+    kind: JobKind
+    status: JobStatus
+    attempt: int
+    progress: ProgressBody
+    error: dict[str, Any] | None
+    cancel_requested: bool
+    model_id: str | None
+    dataset_id: str | None
+    result_id: str | None = Field(description="the sample or the scores, once the job succeeded")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class ResultBody(BaseModel):
+    """The table that a job made, or will make."""
+
+    id: str
+    model_id: str | None
+    status: JobStatus
+    job_id: str
+    request: dict[str, Any]
+    rows: int | None
+    size_bytes: int | None
+    sha256: str | None
+    media_type: str | None
+    summary: dict[str, Any]
+    created_at: datetime
+    content: str | None = Field(description="where the table is, once it is there")
+
+
+class TrainingBody(BaseModel):
+    """How to train. Further members are settings of the preset, such as `max_steps`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    preset: str = "default"
+    seed: Seed = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
+class NewModelBody(BaseModel):
+    """A model to be trained."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    dataset_id: str
+    name: Name | None = None
+    training: TrainingBody = Field(default_factory=TrainingBody)
+
+
+class NewSampleBody(BaseModel):
+    """Rows to be drawn. `given` and `distribution` are conditions."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: int = Field(ge=1)
+    seed: Seed = 0
+    format: TableFormat = "csv"
+    given: dict[str, Any] | None = None
+    distribution: dict[str, Any] | None = None
+
+
+class ScoreOptions(BaseModel):
+    """How to score."""
+
+    draws: int = Field(100, ge=1)
+    seed: Seed = 0
+
+
+class NewScoresBody(ScoreOptions):
+    """Rows to be scored, in JSON. A blank cell is null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[dict[str, str | int | float | bool | None]] = Field(min_length=1)
+
+
+class NewMapBody(BaseModel):
+    """A row at which the local dependencies are asked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    row: dict[str, str | int | float | bool | None]
+    seed: Seed = 0
+
+
+class HealthBody(BaseModel):
+    """The process is alive."""
+
+    status: Literal["alive"] = "alive"
+
+
+class ReadinessBody(BaseModel):
+    """Whether each server behind the service answers."""
+
+    status: Literal["ready", "not ready"]
+    checks: dict[str, str] = Field(description="`ok`, or what is wrong, by name")
+
+
+def dataset_body(dataset: Dataset) -> DatasetBody:
+    """The answer's form of a dataset."""
+    return DatasetBody(
+        id=dataset.id,
+        name=dataset.name,
+        rows=dataset.rows,
+        columns=dataset.columns,
+        schema=dataset.schema,
+        sha256=dataset.sha256,
+        size_bytes=dataset.size_bytes,
+        format=dataset.format,
+        created_at=dataset.created_at,
+        warnings=dataset.warnings,
+    )
+
+
+def model_body(model: Model) -> ModelBody:
+    """The answer's form of a model."""
+    return ModelBody(
+        id=model.id,
+        name=model.name,
+        dataset_id=model.dataset_id,
+        status=model.status,
+        job_id=model.job_id,
+        created_at=model.created_at,
+        training=model.training,
+        schema=model.schema,
+        record=model.record,
+        bound_held_out=(model.record or {}).get("bound_held_out"),
+        artifact_sha256=model.artifact_sha256,
+        artifact_bytes=model.artifact_bytes,
+    )
+
+
+def job_body(job: Job) -> JobBody:
+    """The answer's form of a job."""
+    return JobBody(
+        id=job.id,
+        kind=job.kind,
+        status=job.status,
+        attempt=job.attempt,
+        progress=ProgressBody.model_validate(job.progress),
+        error=job.error,
+        cancel_requested=job.cancel_requested,
+        model_id=job.model_id,
+        dataset_id=job.dataset_id,
+        result_id=job.result_id,
+        created_at=job.created_at,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+    )
+
+
+def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
+    """The answer's form of a result: of the job alone while there is none."""
+    return ResultBody(
+        id=str(job.result_id),
+        model_id=job.model_id,
+        status=job.status,
+        job_id=job.id,
+        request=job.spec,
+        rows=None if result is None else result.rows,
+        size_bytes=None if result is None else result.size_bytes,
+        sha256=None if result is None else result.sha256,
+        media_type=None if result is None else result.media_type,
+        summary={} if result is None else result.summary,
+        created_at=job.created_at,
+        content=None if result is None else content,
+    )

@@ -1,0 +1,109 @@
+"""The errors of the service. Which HTTP answer each becomes stands in `problems.py` alone.
+
+ServiceError
+├── RequestError            the request can not be understood; carries `problems`
+├── MediaTypeError          a body of a kind that this call does not read
+├── NotAcceptableError      an answer of a kind that this call does not write
+├── NotOfferedError         well formed, but nothing here can do it; names what there is
+├── LimitError              a limit; carries its setting and its value
+│   ├── TooLargeError       bytes
+│   ├── TableLimitError     rows, columns, cells, levels
+│   ├── QueueFullError      jobs that wait
+│   └── PoolFullError       inline work that waits
+├── StateError              the resource is not in the state that this call needs
+├── ForeignSiteError        a keyless service is called from another site's page
+└── StartError              the service can not start as it is set up
+"""
+
+from __future__ import annotations
+
+from gcvae.errors import Problem
+from service.settings import variable
+
+
+class ServiceError(Exception):
+    """Root of the service's errors."""
+
+
+class RequestError(ServiceError):
+    """The request can not be understood."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        """The first problem in one line."""
+        return str(self.problems[0])
+
+
+class MediaTypeError(ServiceError):
+    """The body is of a kind that this call does not read."""
+
+    def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
+        said = "has no Content-Type" if given is None else f"is {given!r}"
+        super().__init__(f"the body {said}; this call reads {', '.join(readable)}")
+        self.readable = readable
+
+
+class NotAcceptableError(ServiceError):
+    """The answer can not be written in any of the accepted kinds."""
+
+    def __init__(self, accept: str, writable: tuple[str, ...]) -> None:
+        super().__init__(f"Accept is {accept!r}; this call writes {', '.join(writable)}")
+        self.writable = writable
+
+
+class NotOfferedError(ServiceError):
+    """What was asked is well formed, but this version can not do it."""
+
+    def __init__(self, problem: Problem, offered: tuple[str, ...] = ()) -> None:
+        super().__init__(problem)
+        self.problems = (problem,)
+        self.offered = offered
+
+    def __str__(self) -> str:
+        """The problem in one line."""
+        return str(self.problems[0])
+
+
+class LimitError(ServiceError):
+    """A limit of this service; `setting` is the environment variable that moves it."""
+
+    def __init__(self, what: str, limit: float, field: str, *problems: Problem) -> None:
+        self.limit = limit
+        self.setting = variable(field)
+        self.problems = problems
+        super().__init__(f"{what}; the limit is {limit} ({self.setting})")
+
+
+class TooLargeError(LimitError):
+    """More bytes than this service takes."""
+
+
+class TableLimitError(LimitError):
+    """More rows, columns, cells or levels than this service takes."""
+
+
+class QueueFullError(LimitError):
+    """Too many jobs wait already."""
+
+    retry_after_seconds = 30
+
+
+class PoolFullError(LimitError):
+    """Too much inline work waits already."""
+
+    retry_after_seconds = 2
+
+
+class StateError(ServiceError):
+    """The resource is not in the state that this call needs."""
+
+
+class ForeignSiteError(ServiceError):
+    """A keyless service answers its own machine only, not the pages of other sites."""
+
+
+class StartError(ServiceError):
+    """The service can not start as it is set up."""

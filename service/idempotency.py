@@ -1,0 +1,83 @@
+"""Idempotency-Key: a creating request that is sent twice is done once and answered twice alike."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Header, Request, Response
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+
+from service.resources import Resources
+
+REPLAYED = "Idempotent-Replayed"
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x20-\x7e]+$",
+        description="the same key and request again are answered as the first time",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that can be given again."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def created(status: int, body: BaseModel, location: str) -> Answer:
+    """The answer to a request that made `body`, to be found at `location`."""
+    return Answer(status, body.model_dump(mode="json", by_alias=True), {"Location": location})
+
+
+async def once(
+    resources: Resources,
+    workspace: str,
+    key: str | None,
+    fingerprint: str,
+    make: Callable[[], Awaitable[Answer]],
+) -> Response:
+    """The answer of `make`, or the one that this key got before. A failure frees the key.
+
+    Raises:
+        IdempotencyMismatchError: the key stands for another request.
+        IdempotencyBusyError: the first request with this key is still being answered.
+    """
+    if key is None:
+        return _response(await make())
+    keys = resources.catalog.idempotency
+    before = await run_in_threadpool(keys.begin, key, fingerprint, workspace=workspace)
+    if before is not None:
+        return _response(Answer(**before), replayed=True)
+    try:
+        answer = await make()
+    except BaseException:
+        await run_in_threadpool(keys.abandon, key, workspace=workspace)
+        raise
+    document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
+    await run_in_threadpool(keys.complete, key, document, workspace=workspace)
+    return _response(answer)
+
+
+def fingerprint(request: Request, *contents: object) -> str:
+    """A checksum of what the request asks for: method, path, and its content."""
+    told = [request.method, request.url.path, *contents]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _response(answer: Answer, *, replayed: bool = False) -> Response:
+    headers = answer.headers | ({REPLAYED: "true"} if replayed else {})
+    content = json.dumps(answer.body, ensure_ascii=False, allow_nan=False).encode()
+    return Response(content, answer.status, headers, "application/json")

@@ -1,0 +1,157 @@
+"""From bytes to a table with a schema, within the limits. Runs in the pool: pandas holds the table.
+
+pandas and pyarrow are imported where they are used: they cost a second that the port need not wait.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from catalog.records import Dataset
+from gcvae.errors import Problem, TableError
+from gcvae.schema import InferredSchema, TableSchema, infer_schema
+from models_store import Store
+from service.errors import TableLimitError
+from service.settings import ServiceSettings
+from service.uploads import table_format, unzip
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class CheckedTable:
+    """What an upload turned out to be."""
+
+    format: str
+    rows: int
+    columns: int
+    inferred: InferredSchema
+
+
+def check_table(
+    file: BinaryIO, schema: dict[str, Any] | None, settings: ServiceSettings
+) -> CheckedTable:
+    """The format, size and completed schema of a table.
+
+    Raises:
+        TableError: it is no table, or not one that can be modelled.
+        SchemaError: the schema is malformed or contradicts the table.
+        TableLimitError: rows, columns, cells or levels are over their limits.
+    """
+    file_format = table_format(file)
+    frame = read_frame(file, file_format, settings)
+    inferred = infer_within_limits(frame, schema, settings)
+    return CheckedTable(file_format, len(frame), len(frame.columns), inferred)
+
+
+def read_frame(file: BinaryIO, file_format: str, settings: ServiceSettings) -> pd.DataFrame:
+    """The table's cells, as text (CSV) or typed (Parquet).
+
+    Raises:
+        TableError: the file is no table.
+        TableLimitError: rows, columns or cells are over their limits.
+    """
+    from gcvae.tables import read_table
+
+    with _plain(file, file_format, settings) as plain:
+        if file_format == "parquet":
+            _check_parquet_size(plain, settings)
+        frame = read_table(plain, format="parquet" if file_format == "parquet" else "csv")
+    check_size(len(frame), len(frame.columns), settings)
+    return frame
+
+
+def read_stored(store: Store, dataset: Dataset, settings: ServiceSettings) -> pd.DataFrame:
+    """The cells of an uploaded table, as `read_frame` gave them when it came.
+
+    Raises:
+        CorruptedError: the stored bytes are not those that came.
+    """
+    with tempfile.TemporaryFile(prefix="gcvae-dataset-") as file:
+        for chunk in store.stream(dataset.object_key, dataset.sha256):
+            file.write(chunk)
+        file.seek(0)
+        return read_frame(file, dataset.format, settings)
+
+
+def infer_within_limits(
+    frame: pd.DataFrame, schema: dict[str, Any] | None, settings: ServiceSettings
+) -> InferredSchema:
+    """The completed schema.
+
+    Raises:
+        TableError: nothing in the table can be modelled.
+        SchemaError: the schema is malformed or contradicts the table.
+        TableLimitError: a column has too many levels.
+    """
+    inferred = infer_schema(frame, schema)
+    check_levels(inferred.schema, settings)
+    return inferred
+
+
+def check_size(rows: int, columns: int, settings: ServiceSettings) -> None:
+    """Let tables within the limits pass.
+
+    Raises:
+        TableLimitError: there are too many rows, columns or cells.
+    """
+    for what, count, field in (
+        ("columns", columns, "max_columns"),
+        ("rows", rows, "max_rows"),
+        ("cells", rows * columns, "max_cells"),
+    ):
+        limit = getattr(settings, field)
+        if count > limit:
+            problem = Problem(f"{count} {what}", expected=f"at most {limit}")
+            raise TableLimitError(f"the table has {count} {what}", limit, field, problem)
+
+
+def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
+    """Let columns within the limit pass.
+
+    Raises:
+        TableLimitError: a column has too many levels.
+    """
+    limit = settings.max_levels
+    problems = [
+        Problem(
+            f"{len(column.levels)} levels",
+            column=column.name,
+            expected=f"at most {limit}, or kind identifier, or drop",
+        )
+        for column in schema
+        if column.is_modelled and column.levels is not None and len(column.levels) > limit
+    ]
+    if problems:
+        raise TableLimitError(str(problems[0]), limit, "max_levels", *problems)
+
+
+@contextmanager
+def _plain(file: BinaryIO, file_format: str, settings: ServiceSettings) -> Iterator[BinaryIO]:
+    file.seek(0)
+    if file_format != "csv.gz":
+        yield file
+        return
+    with tempfile.TemporaryFile(prefix="gcvae-unzipped-") as plain:
+        unzip(file, plain, settings.max_table_bytes)
+        yield plain
+
+
+def _check_parquet_size(file: BinaryIO, settings: ServiceSettings) -> None:
+    """Look at the footer before the columns: a small file can unfold to an enormous table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(
+            Problem(f"the Parquet file can not be read: {error}", expected="a whole Parquet file")
+        ) from error
+    check_size(metadata.num_rows, metadata.num_columns, settings)
+    file.seek(0)

@@ -1,0 +1,156 @@
+"""Models: train, list, read, download, delete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from catalog.dispatch import send_soon
+from catalog.errors import NotFoundError
+from catalog.records import Document, Model, ModelStatus
+from gcvae.errors import Problem, SettingError
+from gcvae.presets import configure
+from service.access import Workspace
+from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, model_body
+from service.datasets import sweep
+from service.downloads import download
+from service.etags import tagged_json
+from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.jobs import require_room
+from service.pages import Cursor, Limit, page_body
+from service.resources import Resources, Shared
+from service.synthesizers import require_ready
+
+ARTIFACT_TYPE = "application/vnd.gcvae.model"
+
+router = APIRouter(prefix="/v1/models", tags=["models"])
+
+
+@router.post("", status_code=202, response_model=ModelBody)
+async def train_model(
+    body: NewModelBody,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Train a model on a dataset: the answer's `Location` is the job."""
+
+    async def make() -> Answer:
+        model = await run_in_threadpool(partial(enqueue_model, resources, workspace, body))
+        return created(202, model_body(model), f"/v1/jobs/{model.job_id}")
+
+    request_sha256 = fingerprint(request, body.model_dump(mode="json"))
+    return await once(resources, workspace, key, request_sha256, make)
+
+
+@router.get("")
+def list_models(
+    resources: Shared,
+    workspace: Workspace,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    dataset_id: str | None = None,
+    status: ModelStatus | None = None,
+) -> PageBody[ModelBody]:
+    """List the models, newest first."""
+    page = resources.catalog.models.list(
+        limit=limit, cursor=cursor, workspace=workspace, dataset_id=dataset_id, status=status
+    )
+    return page_body(page, lambda model: model_body(with_schema(resources, model)))
+
+
+@router.get("/{model_id}", response_model=ModelBody)
+def read_model(
+    model_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
+    """Read a model: its schema, training record and held-out bound."""
+    model = resources.catalog.models.get(model_id, workspace=workspace)
+    return tagged_json(request, model_body(with_schema(resources, model)))
+
+
+@router.get(
+    "/{model_id}/artifact",
+    response_class=Response,
+    responses={200: {"content": {ARTIFACT_TYPE: {}}}},
+)
+def download_artifact(
+    model_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
+    """Download the trained model as one file that the library and the command line read."""
+    model = resources.catalog.models.get(model_id, workspace=workspace)
+    require_ready(model)
+    assert model.artifact_key is not None
+    assert model.artifact_sha256 is not None
+    assert model.artifact_bytes is not None
+    return download(
+        request,
+        resources.store,
+        key=model.artifact_key,
+        sha256=model.artifact_sha256,
+        size_bytes=model.artifact_bytes,
+        media_type=ARTIFACT_TYPE,
+        filename=f"{model.id}.gcvae",
+    )
+
+
+@router.delete("/{model_id}", status_code=204)
+def delete_model(model_id: str, resources: Shared, workspace: Workspace) -> None:
+    """Delete a model with its artifact, samples and scores."""
+    prefixes = resources.catalog.models.delete(model_id, workspace=workspace)
+    resources.synthesizers.forget(model_id)
+    sweep(resources, prefixes)
+
+
+def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> Model:
+    """A model in training: its record and its job are committed, the job's id is on its way.
+
+    Raises:
+        SettingError: a preset or a setting that is not known, or out of its range.
+        QueueFullError: too many jobs wait.
+        NotFoundError: there is no such dataset.
+    """
+    training = checked_training(body.training)
+    require_room(resources)
+    dataset = resources.catalog.datasets.get(body.dataset_id, workspace=workspace)
+    model, job = resources.catalog.jobs.enqueue_training(
+        dataset_id=dataset.id,
+        name=dataset.name if body.name is None else body.name,
+        training=training,
+        workspace=workspace,
+    )
+    send_soon(resources.dispatcher, job.id)
+    return replace(model, schema=dataset.schema)
+
+
+def checked_training(training: TrainingBody) -> Document:
+    """The training document of a job, whose settings the library accepts.
+
+    Raises:
+        SettingError: a preset or a setting that is not known, or out of its range.
+    """
+    settings: dict[str, Any] = training.model_extra or {}
+    try:
+        configure(training.preset, settings)
+    except SettingError as error:
+        raise SettingError(*(_within_training(problem) for problem in error.problems)) from None
+    return training.model_dump(mode="json")
+
+
+def with_schema(resources: Resources, model: Model) -> Model:
+    """The model, with its dataset's schema while it has none of its own."""
+    if model.schema is not None or model.dataset_id is None:
+        return model
+    try:
+        dataset = resources.catalog.datasets.get(model.dataset_id, workspace=model.workspace)
+    except NotFoundError:  # deleted since the model was read
+        return model
+    return replace(model, schema=dataset.schema)
+
+
+def _within_training(problem: Problem) -> Problem:
+    return replace(problem, pointer=f"/training{problem.pointer or ''}")

@@ -1,0 +1,25 @@
+"""Lists by cursor: what every list call takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel
+
+from catalog.pages import Page
+from service.bodies import PageBody
+
+RecordT = TypeVar("RecordT")
+BodyT = TypeVar("BodyT", bound=BaseModel)
+
+Limit = Annotated[int, Query(ge=1, le=200, description="items of a page")]
+Cursor = Annotated[
+    str | None, Query(max_length=200, description="`next_cursor` of the page before")
+]
+
+
+def page_body(page: Page[RecordT], body: Callable[[RecordT], BodyT]) -> PageBody[BodyT]:
+    """The answer's form of a page."""
+    return PageBody(items=[body(item) for item in page.items], next_cursor=page.next_cursor)

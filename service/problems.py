@@ -1,0 +1,208 @@
+"""Every error's HTTP answer: RFC 9457 `application/problem+json`. Status codes stand here only."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+import catalog.errors as records
+import gcvae.errors as library
+import models_store.errors as stored
+from gcvae.errors import Problem
+from service import errors
+
+MEDIA_TYPE = "application/problem+json"
+_BUSY_SECONDS = 1
+
+log = logging.getLogger("service")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of problem: its stable name, status, and title."""
+
+    name: str
+    status: int
+    title: str
+
+    @property
+    def type(self) -> str:
+        """The problem's `type`: an identifier, no address, so that nothing outside is asked."""
+        return f"urn:gcvae:problem:{self.name}"
+
+
+# The first class in an error's method resolution order that stands here decides.
+KINDS: dict[type[Exception], Kind] = {
+    errors.RequestError: Kind("invalid-request", 422, "The request is not valid"),
+    errors.MediaTypeError: Kind("unsupported-media-type", 415, "The body's kind is not read here"),
+    errors.NotAcceptableError: Kind("not-acceptable", 406, "The answer has no such form"),
+    errors.NotOfferedError: Kind("not-offered", 422, "This version can not do that"),
+    errors.TooLargeError: Kind("too-large", 413, "The body is too large"),
+    errors.TableLimitError: Kind("limit-exceeded", 422, "A limit of this service is exceeded"),
+    errors.QueueFullError: Kind("queue-full", 429, "Too many jobs are waiting"),
+    errors.PoolFullError: Kind("busy", 429, "The service is busy"),
+    errors.StateError: Kind("conflict", 409, "The resource is in another state"),
+    errors.ForeignSiteError: Kind("foreign-site", 403, "Not from this host or site"),
+    library.TableError: Kind("invalid-table", 422, "The table can not be used"),
+    library.SchemaError: Kind("invalid-schema", 422, "The schema does not fit"),
+    library.UnknownColumnError: Kind("unknown-column", 422, "There is no such column"),
+    library.SettingError: Kind("invalid-training", 422, "The training settings do not fit"),
+    library.ConditionError: Kind("invalid-condition", 422, "The condition can not be met"),
+    library.InputError: Kind("invalid-input", 422, "The input can not be used"),
+    library.ArtifactError: Kind("artifact-damaged", 500, "The model's artifact can not be read"),
+    records.NotFoundError: Kind("not-found", 404, "There is no such resource"),
+    records.ModelNotReadyError: Kind("model-not-ready", 409, "The model is not ready"),
+    records.ConflictError: Kind("conflict", 409, "The resource is in another state"),
+    records.CursorError: Kind("invalid-cursor", 422, "The cursor is none of this list's"),
+    records.IdempotencyMismatchError: Kind(
+        "idempotency-key-reused", 422, "The Idempotency-Key belongs to another request"
+    ),
+    records.IdempotencyBusyError: Kind(
+        "idempotency-key-busy", 409, "The first request with this key is under way"
+    ),
+    records.ReservationLostError: Kind("too-slow", 503, "The request took too long; send it again"),
+    stored.CorruptedError: Kind("stored-bytes-damaged", 500, "Stored bytes are damaged"),
+    stored.MissingObjectError: Kind("stored-bytes-missing", 500, "Stored bytes are missing"),
+    stored.UnavailableError: Kind("store-unavailable", 503, "The store does not answer"),
+    OperationalError: Kind("database-unavailable", 503, "The database does not answer"),
+    ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
+}
+
+
+def install(app: FastAPI) -> None:
+    """Have the app answer every error with a problem document."""
+    for error_type in KINDS:
+        app.add_exception_handler(error_type, answer_known)
+    app.add_exception_handler(RequestValidationError, answer_invalid)
+    app.add_exception_handler(HTTPException, answer_http)
+    app.add_exception_handler(Exception, answer_unknown)
+
+
+def kind_of(error: Exception) -> Kind:
+    """The kind of an error that stands in the table, by its nearest class."""
+    return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
+
+
+def answer_known(request: Request, error: Exception) -> Response:
+    """The problem document of an error that was raised on purpose."""
+    kind = kind_of(error)
+    if kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("request %s: %s", request_id(request), error, exc_info=error)
+    detail = kind.title if isinstance(error, OperationalError) else str(error)  # no SQL outside
+    return problem_response(request, kind, detail, **_members(error), headers=_headers(error))
+
+
+def answer_invalid(request: Request, error: Exception) -> Response:
+    """The problem document of a body, path or query that does not validate."""
+    assert isinstance(error, RequestValidationError)
+    places = [_place(found) for found in error.errors()]
+    kind = KINDS[errors.RequestError]
+    first = next(iter(places), {"message": "the request is not valid"})
+    told = ("pointer", "parameter", "message")
+    detail = ": ".join(str(first[key]) for key in told if first.get(key))
+    return problem_response(request, kind, detail, errors=places)
+
+
+def answer_http(request: Request, error: Exception) -> Response:
+    """The problem document of what the framework itself refuses (no route, wrong method)."""
+    assert isinstance(error, HTTPException)
+    cause = error.__cause__
+    if isinstance(cause, Exception) and isinstance(
+        cause, tuple(KINDS)
+    ):  # the framework wraps what the reading of a body raises
+        return answer_known(request, cause)
+    status = HTTPStatus(error.status_code)
+    kind = Kind(status.phrase.lower().replace(" ", "-"), status, status.phrase)
+    detail = error.detail if error.detail != status.phrase else status.description
+    if status == HTTPStatus.NOT_FOUND:
+        detail = f"nothing is at {request.url.path}"
+    return problem_response(request, kind, detail, headers=error.headers)
+
+
+def answer_unknown(request: Request, error: Exception) -> Response:
+    """The problem document of our own mistake: the log has the trace, the answer only its id."""
+    log.error("request %s failed", request_id(request), exc_info=error)
+    kind = Kind("internal-error", 500, "The service failed")
+    detail = f"the log has the reason under request id {request_id(request)}"
+    # This answer is made outside all middleware, so it carries the id itself.
+    return problem_response(request, kind, detail, headers={"X-Request-ID": request_id(request)})
+
+
+def problem_response(
+    request: Request,
+    kind: Kind,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    **members: Any,
+) -> Response:
+    """One problem document with its status."""
+    document = {
+        "type": kind.type,
+        "title": kind.title,
+        "status": int(kind.status),
+        "detail": detail,
+        "instance": request.url.path,
+        "request_id": request_id(request),
+        **members,
+    }
+    content = json.dumps(document, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    return Response(content, int(kind.status), headers, MEDIA_TYPE)
+
+
+def request_id(request: Request) -> str:
+    """The id that the request was given."""
+    return str(getattr(request.state, "request_id", ""))
+
+
+def _members(error: Exception) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    problems: Iterable[Problem] = getattr(error, "problems", ())
+    if problems:
+        members["errors"] = [_stated(problem) for problem in problems]
+    if isinstance(error, errors.LimitError):
+        members |= {"limit": error.limit, "setting": error.setting}
+    for name in ("offered", "readable", "writable"):
+        if getattr(error, name, None):
+            members[name] = list(getattr(error, name))
+    return members
+
+
+def _stated(problem: Problem) -> dict[str, Any]:
+    return {name: value for name, value in asdict(problem).items() if value is not None}
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    if isinstance(error, (errors.QueueFullError, errors.PoolFullError)):
+        return {"Retry-After": str(error.retry_after_seconds)}
+    may_pass = (records.IdempotencyBusyError, records.ReservationLostError)
+    if isinstance(error, may_pass) or kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return {"Retry-After": str(_BUSY_SECONDS)}
+    return {}
+
+
+def _place(found: Mapping[str, Any]) -> dict[str, Any]:
+    """One of pydantic's findings as a place and what is wrong there."""
+    part, *path = found["loc"]
+    if found["type"] == "json_invalid":
+        return {"message": f"the body is no JSON: {found['ctx']['error']}", "expected": "JSON"}
+    place: dict[str, Any] = {"message": str(found["msg"])}
+    if part == "body":
+        place["pointer"] = "".join(f"/{_escaped(step)}" for step in path)
+    else:
+        place["parameter"] = ".".join(str(step) for step in path)
+    expected = (found.get("ctx") or {}).get("expected")
+    return place | ({"expected": str(expected)} if expected is not None else {})
+
+
+def _escaped(step: object) -> str:
+    return str(step).replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,46 @@
+"""X-Request-ID: every response carries one; a caller's own is kept where it is well formed."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADER = "X-Request-ID"
+_WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+class RequestIds:
+    """Middleware that names each request in `scope["state"]["request_id"]` and in the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id = choose_request_id(Headers(scope=scope).get(HEADER))
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[HEADER] = request_id
+            await send(message)
+
+        await self.app(scope, receive, send_named)
+
+
+def choose_request_id(given: str | None) -> str:
+    """The caller's id, or a new one where there is none or it could forge a log line.
+
+    >>> choose_request_id("order-17")
+    'order-17'
+    >>> choose_request_id("a b") == "a b"
+    False
+    """
+    if given is not None and _WELL_FORMED.fullmatch(given):
+        return given
+    return uuid.uuid4().hex

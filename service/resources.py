@@ -1,0 +1,71 @@
+"""What the routes share, made once per app: settings, records, bytes, queue, pools, models."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from catalog.catalog import Catalog
+from catalog.dispatch import Dispatcher
+from models_store import Store
+from service.pool import WorkPool
+from service.recent import Recent
+from service.settings import ServiceSettings
+from service.synthesizers import Synthesizers
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Everything that outlives a request."""
+
+    settings: ServiceSettings
+    catalog: Catalog
+    store: Store
+    dispatcher: Dispatcher
+    tables: WorkPool
+    inline: WorkPool
+    synthesizers: Synthesizers
+    profiles: Recent[tuple[str, str], bytes]
+    maps: Recent[tuple[str, ...], bytes]
+    closing: threading.Event = field(default_factory=threading.Event)
+    """Set when the server stops: endless streams end."""
+
+    def close(self) -> None:
+        """Let running work end."""
+        self.closing.set()
+        self.tables.close()
+        self.inline.close()
+
+
+def make_resources(
+    settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: Dispatcher
+) -> Resources:
+    """The resources of one app, from its three connections."""
+    return Resources(
+        settings=settings,
+        catalog=catalog,
+        store=store,
+        dispatcher=dispatcher,
+        tables=WorkPool(
+            "reading tables", settings.table_workers, settings.table_waiting, "table_waiting"
+        ),
+        inline=WorkPool(
+            "inline work", settings.inline_workers, settings.inline_waiting, "inline_waiting"
+        ),
+        synthesizers=Synthesizers(store, settings.loaded_models, settings.inline_torch_threads),
+        profiles=Recent(64),
+        maps=Recent(64),
+    )
+
+
+def get_resources(request: Request) -> Resources:
+    """The resources of the app that answers this request."""
+    resources = request.app.state.resources
+    assert isinstance(resources, Resources)
+    return resources
+
+
+Shared = Annotated[Resources, Depends(get_resources)]

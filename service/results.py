@@ -1,0 +1,94 @@
+"""Results: the tables that sample and score jobs made. One set of routes for both kinds."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from catalog.errors import NotFoundError
+from catalog.records import Job, JobKind, JobStatus, Result
+from catalog.results import Results
+from service.access import Workspace
+from service.bodies import ResultBody, result_body
+from service.datasets import sweep
+from service.downloads import download
+from service.errors import StateError
+from service.etags import tagged_json
+from service.jobs import POLL_SECONDS
+from service.negotiation import TABLE_MEDIA_TYPES
+from service.resources import Resources, Shared
+
+_PLACES = {JobKind.SAMPLE: "samples", JobKind.SCORE: "scores"}
+_ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()}
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+
+
+def result_routes(router: APIRouter, kind: JobKind) -> None:
+    """Add the routes of one kind of result."""
+    place = f"/v1/{_PLACES[kind]}"
+    word = kind.value
+
+    @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
+    def read_result(
+        result_id: str, request: Request, resources: Shared, workspace: Workspace
+    ) -> Response:
+        """Read what became of the job: the table's size and checksum, once it is there."""
+        job, result = find_result(resources, kind, result_id, workspace)
+        headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
+        return tagged_json(request, result_body(job, result, content_path(job)), headers)
+
+    @router.get(
+        f"{place}/{{result_id}}/content",
+        response_class=Response,
+        responses={200: {"content": dict.fromkeys(_ENDINGS, _TABLE)}},
+        name=f"download_{word}",
+    )
+    def download_result(
+        result_id: str, request: Request, resources: Shared, workspace: Workspace
+    ) -> Response:
+        """Download the table."""
+        job, result = find_result(resources, kind, result_id, workspace)
+        if result is None:
+            raise StateError(f"job {job.id} is {job.status}; the table comes when it succeeded")
+        return download(
+            request,
+            resources.store,
+            key=result.object_key,
+            sha256=result.sha256,
+            size_bytes=result.size_bytes,
+            media_type=result.media_type,
+            filename=f"{result.id}.{_ENDINGS.get(result.media_type.split(';')[0], 'bin')}",
+        )
+
+    @router.delete(f"{place}/{{result_id}}", status_code=204, name=f"delete_{word}")
+    def delete_result(result_id: str, resources: Shared, workspace: Workspace) -> None:
+        """Delete the table."""
+        sweep(resources, _gateway(resources, kind).delete(result_id, workspace=workspace))
+
+
+def find_result(
+    resources: Resources, kind: JobKind, result_id: str, workspace: str
+) -> tuple[Job, Result | None]:
+    """The job that makes the result, and the result where it is there.
+
+    Raises:
+        NotFoundError: no job makes or made it, or it was deleted.
+    """
+    job = resources.catalog.jobs.find_by_result(result_id, workspace=workspace)
+    if job.kind != kind:
+        raise NotFoundError(kind.value, result_id)
+    try:
+        return job, _gateway(resources, kind).get(result_id, workspace=workspace)
+    except NotFoundError:
+        if job.status == JobStatus.SUCCEEDED:  # it was there and is deleted
+            raise
+        return job, None
+
+
+def content_path(job: Job) -> str:
+    """Where the table of a sample or score job is downloaded."""
+    return f"/v1/{_PLACES[job.kind]}/{job.result_id}/content"
+
+
+def _gateway(resources: Resources, kind: JobKind) -> Results:
+    catalog = resources.catalog
+    return catalog.samples if kind == JobKind.SAMPLE else catalog.scores

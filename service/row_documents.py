@@ -1,0 +1,55 @@
+"""Rows given in JSON as a CSV table, so that every row goes the same way into the library."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+from gcvae.errors import Problem, UnknownColumnError
+from gcvae.schema import Column, ColumnKind, TableSchema
+
+Cell = str | int | float | bool | None
+
+
+def rows_to_csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
+    """A CSV table with the schema's columns; a cell that is null or not given is blank.
+
+    Raises:
+        UnknownColumnError: a row names a column that the schema does not have.
+    """
+    _refuse_unknown(rows, schema)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerow(schema.names)
+    for row in rows:
+        writer.writerow([_text(row.get(column.name), column) for column in schema])
+    return text.getvalue().encode()
+
+
+def _refuse_unknown(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> None:
+    known = set(schema.names)
+    expected = f"one of {', '.join(schema.names[:20])}" + (", ..." if len(known) > 20 else "")
+    problems = [
+        Problem("there is no such column", f"/rows/{i}/{name}", column=name, expected=expected)
+        for i, row in enumerate(rows)
+        for name in row
+        if name not in known
+    ]
+    if problems:
+        raise UnknownColumnError(*problems[:20])
+
+
+def _text(cell: Cell, column: Column) -> str:
+    if cell is None:
+        return column.missing.markers[0] if column.missing.markers else ""
+    if isinstance(cell, bool):
+        return _boolean_text(cell, column)
+    return cell if isinstance(cell, str) else repr(cell)
+
+
+def _boolean_text(cell: bool, column: Column) -> str:
+    """How the column writes true and false: its levels are its false and its true one."""
+    if column.kind is ColumnKind.BOOLEAN and column.levels is not None and len(column.levels) == 2:
+        return str(column.levels[int(cell)])
+    return str(cell)

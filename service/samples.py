@@ -1,0 +1,126 @@
+"""Samples: synthetic rows, at once or by a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from catalog.dispatch import send_soon
+from catalog.records import JobKind, Model
+from catalog.specs import SampleSpec
+from gcvae.errors import Problem
+from service.access import Workspace
+from service.bodies import NewSampleBody, ResultBody, result_body
+from service.downloads import attachment
+from service.errors import NotOfferedError, TableLimitError
+from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.jobs import require_room
+from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
+from service.resources import Resources, Shared
+from service.results import content_path, result_routes
+from service.synthesizers import require_ready
+
+router = APIRouter(tags=["samples"])
+
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+_ROWS_ANSWER = {"content": dict.fromkeys(MEDIA_TYPES.values(), _TABLE)}
+
+
+@router.post(
+    "/v1/models/{model_id}/samples",
+    response_class=Response,
+    responses={200: _ROWS_ANSWER, 202: {"model": ResultBody}},
+)
+async def sample_model(
+    model_id: str,
+    body: NewSampleBody,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Draw rows: the answer is the table, streamed; above the inline limit it is 202 and a job."""
+    refuse_conditions(body)
+    check_rows(body.rows, resources)
+    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    require_ready(model)
+    if body.rows <= resources.settings.max_inline_sample_rows:
+        return await answer_inline(resources, model, body)
+
+    async def make() -> Answer:
+        made = await run_in_threadpool(partial(enqueue_sample, resources, model, body))
+        return created(202, made, f"/v1/jobs/{made.job_id}")
+
+    request_sha256 = fingerprint(request, body.model_dump(mode="json"))
+    return await once(resources, workspace, key, request_sha256, make)
+
+
+result_routes(router, JobKind.SAMPLE)
+
+
+async def answer_inline(resources: Resources, model: Model, body: NewSampleBody) -> Response:
+    """The table itself, block by block; the first is drawn before the headers are sent.
+
+    Raises:
+        PoolFullError: too much inline work waits.
+    """
+    blocks = _draw(resources, model, body)
+    content = await resources.inline.open(blocks, resources.settings.inline_seconds)
+    headers = {
+        "Content-Disposition": attachment(f"{model.name}-synthetic.{body.format}"),
+        "Gcvae-Seed": str(body.seed),
+    }
+    return StreamingResponse(content, headers=headers, media_type=MEDIA_TYPES[body.format])
+
+
+def enqueue_sample(resources: Resources, model: Model, body: NewSampleBody) -> ResultBody:
+    """A queued sample job; its id is on its way.
+
+    Raises:
+        QueueFullError: too many jobs wait.
+        ModelNotReadyError: the model is not ready (any more).
+    """
+    require_room(resources)
+    spec = SampleSpec(body.rows, body.seed, body.format, body.given)
+    job = resources.catalog.jobs.enqueue(
+        JobKind.SAMPLE, model_id=model.id, spec=spec.to_json(), workspace=model.workspace
+    )
+    send_soon(resources.dispatcher, job.id)
+    return result_body(job, None, content_path(job))
+
+
+def refuse_conditions(body: NewSampleBody) -> None:
+    """Let unconditional requests pass.
+
+    Raises:
+        NotOfferedError: a condition is given.
+    """
+    for name in ("given", "distribution"):
+        if getattr(body, name) is not None:
+            problem = Problem("this version draws without conditions only", pointer=f"/{name}")
+            raise NotOfferedError(problem)
+
+
+def check_rows(rows: int, resources: Resources) -> None:
+    """Let samples within the limit pass.
+
+    Raises:
+        TableLimitError: too many rows are asked.
+    """
+    limit = resources.settings.max_sample_rows
+    if rows > limit:
+        problem = Problem(f"rows is {rows}", pointer="/rows", expected=f"at most {limit}")
+        raise TableLimitError(f"{rows} rows are asked", limit, "max_sample_rows", problem)
+
+
+def _draw(resources: Resources, model: Model, body: NewSampleBody) -> Iterator[bytes]:
+    # A generator: model and torch are loaded with the first block, in a thread of the pool.
+    from gcvae.table_stream import stream_table
+
+    synthesizer = resources.synthesizers.get(model)
+    blocks = synthesizer.sample_blocks(body.rows, seed=body.seed)
+    yield from stream_table(blocks, synthesizer.schema, body.format)

@@ -1,0 +1,272 @@
+"""Scores: how likely given rows are under a model, at once or by a job."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from catalog.dispatch import send_soon
+from catalog.jobs import input_prefix
+from catalog.records import JobKind, Model
+from catalog.specs import ScoreSpec
+from gcvae.errors import Problem
+from gcvae.schema import TableSchema
+from service.access import Workspace
+from service.bodies import MAX_SEED, NewScoresBody, ResultBody, result_body
+from service.datasets import RESERVED_SECONDS, sweep
+from service.downloads import attachment
+from service.errors import RequestError, TableLimitError
+from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.ingestion import read_frame
+from service.jobs import require_room
+from service.negotiation import choose_form
+from service.resources import Resources, Shared
+from service.results import content_path, result_routes
+from service.row_documents import rows_to_csv
+from service.synthesizers import require_ready
+from service.uploads import Upload, received, table_format
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURE = (
+    "lower bound on log p(row) in nats, in the data's own measure: probability mass of discrete "
+    "columns, density per original unit of continuous ones (per day for dates); a blank cell is "
+    "integrated out; a level that the schema does not list scores -Infinity; the percentile, 0 to "
+    "100, is the row's among held-out rows of training"
+)
+MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
+
+router = APIRouter(tags=["scores"])
+
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": NewScoresBody.model_json_schema()},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                }
+            },
+            "text/csv": _TABLE,
+            "application/gzip": _TABLE,
+            "application/vnd.apache.parquet": _TABLE,
+        },
+    }
+}
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is asked: rows (a table in a file), draws of z, seed, and the answer's form."""
+
+    model: Model
+    upload: Upload
+    draws: int
+    seed: int
+    form: str
+
+
+@router.post(
+    "/v1/models/{model_id}/scores",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/csv": _TABLE}},
+        202: {"model": ResultBody},
+    },
+    openapi_extra=_BODY,
+)
+async def score_rows(
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    key: IdempotencyKey = None,
+    draws: Annotated[int | None, Query(ge=1, description="draws of z for each row")] = None,
+    seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
+    format: Annotated[str | None, Query(description="json or csv; else by Accept")] = None,
+) -> Response:
+    """Score rows (JSON, CSV, Parquet): a bound on log p(row) in nats, its standard error, and its
+    percentile among held-out training rows. Above the inline limit the answer is 202 and a job.
+    """
+    form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
+    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    require_ready(model)
+    options = {"draws": draws, "seed": seed}
+    async with _asked(request, resources, model, options, form) as scoring:
+        frame = await resources.tables.run(partial(check_rows, resources, scoring))
+        if len(frame) <= resources.settings.max_inline_score_rows:
+            work = partial(score_inline, resources, scoring, frame)
+            content = await resources.inline.run(work)
+            return _table_answer(scoring, content)
+
+        async def make() -> Answer:
+            made = await run_in_threadpool(partial(enqueue_scores, resources, scoring))
+            return created(202, made, f"/v1/jobs/{made.job_id}")
+
+        sha256 = await run_in_threadpool(scoring.upload.sha256)
+        request_sha256 = fingerprint(request, sha256, scoring.draws, scoring.seed, scoring.form)
+        return await once(resources, workspace, key, request_sha256, make)
+
+
+result_routes(router, JobKind.SCORE)
+
+
+def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
+    """The rows as they were read, in a table that the model's schema fits.
+
+    Raises:
+        TableError: the rows are no table, or a cell can not be read under the schema.
+        UnknownColumnError: a column that the model does not have.
+    """
+    from gcvae.tables import parse_table
+
+    limit = resources.settings.max_score_draws
+    if scoring.draws > limit:
+        problem = Problem(f"draws is {scoring.draws}", "/draws", expected=f"at most {limit}")
+        raise TableLimitError(f"{scoring.draws} draws are asked", limit, "max_score_draws", problem)
+    file = scoring.upload.file
+    frame = read_frame(file, table_format(file), resources.settings)
+    assert scoring.model.schema is not None, "a ready model has its schema"
+    parse_table(frame, TableSchema.from_json(scoring.model.schema))
+    return frame
+
+
+def score_inline(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> bytes:
+    """The scores as JSON or CSV."""
+    synthesizer = resources.synthesizers.get(scoring.model)
+    scores = synthesizer.log_likelihood(frame, draws=scoring.draws, seed=scoring.seed)
+    if scoring.form == "csv":
+        return scores.to_csv(index=False).encode()
+    return json.dumps(score_document(scoring, scores), allow_nan=False).encode()
+
+
+def score_document(scoring: Scoring, scores: pd.DataFrame) -> dict[str, Any]:
+    """The scores as a JSON document, with totals and the measure they are in."""
+    rows = scores.to_dict(orient="records")
+    return {
+        "model_id": scoring.model.id,
+        "measure": MEASURE,
+        "draws": scoring.draws,
+        "seed": scoring.seed,
+        "scores": [{name: _number(value) for name, value in row.items()} for row in rows],
+        "totals": {name: _number(value) for name, value in total_scores(scores).items()},
+    }
+
+
+def total_scores(scores: pd.DataFrame) -> dict[str, float]:
+    """Sum and mean of the bounds; the standard error of the sum, rows being independent."""
+    bounds = scores["log_likelihood"]
+    return {
+        "rows": len(scores),
+        "log_likelihood": float(bounds.sum()),
+        "mean_log_likelihood": float(bounds.mean()),
+        "standard_error": math.sqrt(float((scores["standard_error"] ** 2).sum())),
+    }
+
+
+def enqueue_scores(resources: Resources, scoring: Scoring) -> ResultBody:
+    """A queued score job with its table in the store; its id is on its way.
+
+    Raises:
+        QueueFullError: too many jobs wait.
+        ModelNotReadyError: the model is not ready (any more).
+    """
+    require_room(resources)
+    catalog = resources.catalog
+    job_id = catalog.jobs.new_id()
+    prefix = input_prefix(job_id)
+    catalog.leftovers.reserve(prefix, RESERVED_SECONDS)
+    try:
+        file_format = table_format(scoring.upload.file)
+        published = resources.store.publish(f"{prefix}table", scoring.upload.chunks())
+        spec = ScoreSpec(
+            table_key=published.key,
+            table_sha256=published.sha256,
+            table_format=file_format,
+            draws=scoring.draws,
+            seed=scoring.seed,
+            format=scoring.form,
+        )
+        job = catalog.jobs.enqueue(
+            JobKind.SCORE,
+            model_id=scoring.model.id,
+            spec=spec.to_json(),
+            job_id=job_id,
+            workspace=scoring.model.workspace,
+        )
+    except BaseException:
+        catalog.leftovers.leave([prefix])
+        sweep(resources, [prefix])
+        raise
+    send_soon(resources.dispatcher, job.id)
+    return result_body(job, None, content_path(job))
+
+
+@asynccontextmanager
+async def _asked(
+    request: Request, resources: Resources, model: Model, options: dict[str, int | None], form: str
+) -> AsyncIterator[Scoring]:
+    """What is asked; rows in JSON become a table in a file like any other."""
+    given = {name: value for name, value in options.items() if value is not None}
+    essence = request.headers.get("Content-Type", "").split(";")[0].strip().lower()
+    if essence == "application/json":
+        body = read_body(await request.body())
+        assert model.schema is not None, "a ready model has its schema"
+        schema = TableSchema.from_json(model.schema)
+        content = await run_in_threadpool(rows_to_csv, body.rows, schema)
+        asked = {"draws": body.draws, "seed": body.seed} | given
+        yield Scoring(model, Upload(io.BytesIO(content), None, None), form=form, **asked)
+        return
+    async with received(request, resources.settings) as upload:
+        _refuse_schema(upload)
+        asked = {"draws": 100, "seed": 0} | given
+        yield Scoring(model, upload, form=form, **asked)
+
+
+def read_body(content: bytes) -> NewScoresBody:
+    """The JSON body.
+
+    Raises:
+        RequestValidationError: it is none, with the place of each fault.
+    """
+    try:
+        return NewScoresBody.model_validate_json(content)
+    except ValidationError as error:
+        found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
+        raise RequestValidationError(found) from error
+
+
+def _refuse_schema(upload: Upload) -> None:
+    if upload.schema is not None:
+        message = "rows are scored under the model's schema"
+        raise RequestError(Problem(message, "/schema", expected="no schema"))
+
+
+def _table_answer(scoring: Scoring, content: bytes) -> Response:
+    headers = {"Vary": "Accept"}
+    if scoring.form == "csv":
+        headers["Content-Disposition"] = attachment(f"{scoring.model.name}-scores.csv")
+    return Response(content, headers=headers, media_type=MEDIA_TYPES[scoring.form])
+
+
+def _number(value: float) -> float | int | str | None:
+    """A number that JSON has; the infinite as text that every language reads back."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")

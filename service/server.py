@@ -1,0 +1,99 @@
+"""Run the application on its port until a signal ends it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from catalog.errors import CatalogError
+from catalog.migrate import check
+from service.access import refuse_open_address
+from service.app import create_app
+from service.errors import StartError
+from service.resources import Resources
+from service.settings import ServiceSettings, variable
+
+log = logging.getLogger("service")
+
+
+def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        on_ready: called with the service's URL once its port is open.
+
+    Raises:
+        StartError: the address needs keys, the port is taken, or the database is not set up.
+    """
+    refuse_open_address(settings)
+    try:
+        check(settings.database())
+    except CatalogError as error:
+        raise StartError(str(error)) from error
+    listening = bind(settings)
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
+        log_level="info",
+        server_header=False,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+    )
+    Server(config, app.state.resources, on_ready).run(sockets=[listening])
+
+
+def bind(settings: ServiceSettings) -> socket.socket:
+    """A socket that listens on the settings' address.
+
+    Raises:
+        StartError: the address can not be taken.
+    """
+    family, kind, protocol, _, address = _resolve(settings)
+    listening = socket.socket(family, kind, protocol)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise StartError(
+            f"port {settings.port} of {settings.host} can not be taken ({error.strerror}); "
+            f"set {variable('port')}"
+        ) from error
+    return listening
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which tells when it is ready and ends endless streams when it stops."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        resources: Resources,
+        on_ready: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._resources = resources
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the port."""
+        await super().startup(sockets)
+        if self.started and self._on_ready is not None:
+            host, port, *_ = self.servers[0].sockets[0].getsockname()
+            self._on_ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let every request end."""
+        self._resources.closing.set()
+        await super().shutdown(sockets)
+
+
+def _resolve(settings: ServiceSettings) -> tuple:  # type: ignore[type-arg]
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        message = f"{settings.host} is no address ({error.strerror}); set {variable('host')}"
+        raise StartError(message) from error
+    return found[0]

@@ -1,0 +1,95 @@
+"""Everything the service may be told: one frozen object, read from `GCVAE_…` at the edge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+KIBIBYTE = 1024
+MEBIBYTE = 1024 * KIBIBYTE
+GIBIBYTE = 1024 * MEBIBYTE
+
+
+class ServiceSettings(BaseSettings):
+    """Address, the three URLs, and the limits. Each field is `GCVAE_` and its name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="forbid")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    allowed_hosts: tuple[str, ...] = Field(
+        default=("localhost", "127.0.0.1", "::1"),
+        description="names a browser may reach a keyless service by; stops DNS rebinding",
+    )
+
+    data_dir: Path = Path("gcvae-data")
+    database_url: str | None = Field(default=None, description="None: SQLite in the data folder")
+    broker_url: str | None = Field(default=None, description="None: a queue in the data folder")
+    store_url: str | None = Field(default=None, description="None: a store in the data folder")
+
+    max_upload_bytes: int = Field(default=1 * GIBIBYTE, gt=0)
+    max_table_bytes: int = Field(
+        default=4 * GIBIBYTE, gt=0, description="an uploaded table after decompression"
+    )
+    max_json_bytes: int = Field(default=32 * MEBIBYTE, gt=0)
+    max_rows: int = Field(default=2_000_000, gt=0)
+    max_columns: int = Field(default=500, gt=0)
+    max_cells: int = Field(default=100_000_000, gt=0, description="rows times columns")
+    max_levels: int = Field(default=10_000, gt=0, description="levels of one column")
+    max_sample_rows: int = Field(default=10_000_000, gt=0, description="rows one sample may have")
+    max_inline_sample_rows: int = Field(
+        default=100_000, ge=0, description="more rows than this become a job"
+    )
+    max_inline_score_rows: int = Field(
+        default=1_000, ge=0, description="more rows than this become a job"
+    )
+    max_score_draws: int = Field(default=10_000, gt=0)
+    max_queued_jobs: int = Field(default=100, gt=0)
+
+    table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
+    table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")
+    inline_workers: int = Field(default=2, gt=0, description="threads of the pool")
+    inline_waiting: int = Field(default=8, ge=0, description="requests that may wait for a thread")
+    inline_torch_threads: int = Field(default=1, gt=0, description="torch threads of each of them")
+    inline_seconds: float = Field(
+        default=300.0, gt=0, description="a streamed answer that takes longer gives up its place"
+    )
+    loaded_models: int = Field(default=4, gt=0, description="models kept in memory")
+    preload_torch: bool = True
+
+    event_interval_seconds: float = Field(default=0.5, gt=0)
+    event_ping_seconds: float = Field(default=15.0, gt=0)
+    shutdown_seconds: int = Field(default=10, gt=0)
+
+    def database(self) -> str:
+        """The database's URL."""
+        if self.database_url is not None:
+            return self.database_url
+        return f"sqlite:///{self._folder() / 'catalog.sqlite'}"
+
+    def broker(self) -> str:
+        """The broker's URL."""
+        if self.broker_url is not None:
+            return self.broker_url
+        return f"filesystem://{self._folder() / 'queue'}"
+
+    def store(self) -> str:
+        """The store's URL."""
+        if self.store_url is not None:
+            return self.store_url
+        return f"file://{self._folder() / 'store'}"
+
+    def _folder(self) -> Path:
+        return self.data_dir.absolute()
+
+
+def variable(field: str) -> str:
+    """The environment variable of a field: what an error names so that it can be set.
+
+    >>> variable("max_rows")
+    'GCVAE_MAX_ROWS'
+    """
+    assert field in ServiceSettings.model_fields, field
+    return f"{ServiceSettings.model_config['env_prefix']}{field}".upper()

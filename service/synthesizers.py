@@ -1,0 +1,75 @@
+"""The models that inline work uses: loaded once, the least recently used forgotten first."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from catalog.errors import ModelNotReadyError
+from catalog.records import Model, ModelStatus
+from models_store import Store
+from service.recent import Recent
+
+if TYPE_CHECKING:
+    from gcvae.synthesizer import Synthesizer
+
+
+class Synthesizers:
+    """At most `limit` loaded models. Call `get` in a thread of the pool only: it loads torch."""
+
+    def __init__(self, store: Store, limit: int, torch_threads: int) -> None:
+        self._store = store
+        self._torch_threads = torch_threads
+        self._loaded: Recent[str, Synthesizer] = Recent(limit)
+
+    def get(self, model: Model) -> Synthesizer:
+        """The model's synthesizer; its artifact's checksum is verified on the way.
+
+        Raises:
+            ModelNotReadyError: the model is not ready.
+            CorruptedError: the stored artifact is not the published one.
+        """
+        require_ready(model)
+        synthesizer = self._loaded.get(model.id, lambda: self._load(model))
+        limit_torch_threads(self._torch_threads)
+        return synthesizer
+
+    def forget(self, model_id: str) -> None:
+        """Drop a deleted model."""
+        self._loaded.forget(model_id)
+
+    def _load(self, model: Model) -> Synthesizer:
+        from gcvae.synthesizer import Synthesizer  # torch takes seconds: not before it is needed
+
+        assert model.artifact_key is not None
+        assert model.artifact_sha256 is not None
+        with tempfile.TemporaryDirectory(prefix="gcvae-artifact-") as folder:
+            path = Path(folder) / "model.gcvae"
+            with path.open("wb") as file:
+                for chunk in self._store.stream(model.artifact_key, model.artifact_sha256):
+                    file.write(chunk)
+            return Synthesizer.load(path)
+
+
+def require_ready(model: Model) -> None:
+    """Let ready models pass.
+
+    Raises:
+        ModelNotReadyError: the model is not ready.
+    """
+    if model.status != ModelStatus.READY:
+        raise ModelNotReadyError(model.id, model.status)
+
+
+def limit_torch_threads(threads: int) -> None:
+    """Bound the torch threads that work started from this thread takes."""
+    import torch
+
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+
+
+def preload() -> None:
+    """Import what the first inline request would wait for."""
+    import gcvae.synthesizer  # noqa: F401  (imported for the module cache)

@@ -1,0 +1,170 @@
+"""An upload on its way to disk: streamed to an unnamed file, in memory a chunk at a time."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import tempfile
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+
+from gcvae.errors import Problem, TableError
+from service.body_limits import TABLE_TYPES
+from service.errors import MediaTypeError, RequestError, TooLargeError
+from service.settings import ServiceSettings
+
+CHUNK_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+_FIELDS = ("file", "name", "schema")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A received table. The file has no name on disk: whatever happens, nothing is left of it."""
+
+    file: BinaryIO
+    name: str | None
+    schema: dict[str, Any] | None
+
+    def sha256(self) -> str:
+        """Checksum of the bytes as they came."""
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes as they came."""
+        self.file.seek(0)
+        while chunk := self.file.read(CHUNK_BYTES):
+            yield chunk
+
+
+@asynccontextmanager
+async def received(request: Request, settings: ServiceSettings) -> AsyncIterator[Upload]:
+    """The table that the request brings, as a form or as its bare body.
+
+    Raises:
+        MediaTypeError: the body is neither a form nor a table.
+        RequestError: the form has no file, or fields that are not known.
+        TooLargeError: the body is over its limit (out of the reading of it).
+    """
+    content_type = request.headers.get("Content-Type")
+    essence = (content_type or "").split(";")[0].strip().lower()
+    if essence == "multipart/form-data":
+        async with request.form(max_files=1, max_part_size=settings.max_json_bytes) as form:
+            yield _from_form(dict(form.multi_items()))
+    elif essence in TABLE_TYPES:
+        with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
+            await _receive_body(request, file)
+            query = request.query_params
+            yield Upload(file, query.get("name"), _read_schema(query.get("schema")))
+    else:
+        raise MediaTypeError(content_type, ("multipart/form-data", *TABLE_TYPES))
+
+
+async def _receive_body(request: Request, file: BinaryIO) -> None:
+    held: list[bytes] = []
+    n_held = 0
+    async for chunk in request.stream():
+        held.append(chunk)
+        n_held += len(chunk)
+        if n_held >= CHUNK_BYTES:
+            await run_in_threadpool(file.writelines, held)
+            held, n_held = [], 0
+    await run_in_threadpool(file.writelines, held)
+
+
+def _from_form(fields: dict[str, UploadFile | str]) -> Upload:
+    unknown = [name for name in fields if name not in _FIELDS]
+    if unknown:
+        expected = f"one of {', '.join(_FIELDS)}"
+        problems = [Problem("unknown field", f"/{name}", expected=expected) for name in unknown]
+        raise RequestError(*problems)
+    file = fields.get("file")
+    if not isinstance(file, UploadFile):
+        raise RequestError(
+            Problem("the form has no file", "/file", expected="a CSV, .csv.gz or Parquet file")
+        )
+    name = _text(fields, "name")
+    if name is None and file.filename:
+        name = table_name(file.filename)
+    return Upload(file.file, name, _read_schema(_text(fields, "schema")))
+
+
+def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
+    value = fields.get(name)
+    if isinstance(value, UploadFile):
+        raise RequestError(Problem("is a file", f"/{name}", expected="a plain form field"))
+    return value
+
+
+def table_name(filename: str) -> str:
+    r"""The file's name without folders and endings.
+
+    >>> table_name("C:\\data\\adult.train.csv.gz")
+    'adult.train'
+    """
+    name = PurePath(filename.replace("\\", "/")).name
+    for ending in (".gz", ".csv", ".parquet"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _read_schema(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise RequestError(
+            Problem(f"the schema is no JSON: {error}", "/schema", expected="a schema document")
+        ) from error
+    if not isinstance(schema, dict):
+        raise RequestError(
+            Problem("the schema is no object", "/schema", expected='{"columns": [...]}')
+        )
+    return schema
+
+
+def table_format(file: BinaryIO) -> str:
+    """`csv`, `csv.gz` or `parquet`, by the first bytes."""
+    file.seek(0)
+    start = file.read(len(_PARQUET))
+    file.seek(0)
+    if start.startswith(_GZIP):
+        return "csv.gz"
+    return "parquet" if start == _PARQUET else "csv"
+
+
+def unzip(file: BinaryIO, target: BinaryIO, max_bytes: int) -> None:
+    """Write the decompressed file to `target`.
+
+    Raises:
+        TableError: it is no whole gzip file.
+        TooLargeError: it holds more than `max_bytes`.
+    """
+    n_bytes = 0
+    try:
+        with gzip.open(file) as plain:
+            while chunk := plain.read(CHUNK_BYTES):
+                n_bytes += len(chunk)
+                if n_bytes > max_bytes:
+                    what = f"the table has more than {max_bytes} bytes after decompression"
+                    raise TooLargeError(what, max_bytes, "max_table_bytes")
+                target.write(chunk)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise TableError(
+            Problem(f"the gzip file can not be read: {error}", expected="a whole .csv.gz file")
+        ) from error
+    target.seek(0)
