@@ -1,0 +1,158 @@
+"""Requests and their retries: what is safe to send again is sent again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gcvae_client.errors import (
+    BusyError,
+    ClientError,
+    Document,
+    IncompleteError,
+    ProblemError,
+    UnreachableError,
+    problem_error,
+)
+
+Body = Callable[[ExitStack], dict[str, Any]]
+"""Makes httpx's arguments for a body, anew for each time it is sent; the stack closes its files."""
+
+_KEY_BUSY = "urn:gcvae:problem:idempotency-key-busy"
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the API. A POST that `creates` something carries an Idempotency-Key."""
+
+    method: str
+    path: str
+    body: Body | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    params: dict[str, Any] | None = None
+    creates: bool = False
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def can_repeat(self) -> bool:
+        """True where sending it twice does no more than sending it once."""
+        return self.method != "POST" or self.creates
+
+    def all_headers(self) -> dict[str, str]:
+        """The headers, with the key where the call needs one."""
+        return self.headers | ({"Idempotency-Key": self.key} if self.creates else {})
+
+
+class Connection:
+    """One service.
+
+    Args:
+        retries: how often a call is sent again when the service does not answer or is busy.
+    """
+
+    def __init__(self, http: httpx.Client, retries: int) -> None:
+        self.http = http
+        self._retries = retries
+
+    def request(self, call: Call) -> httpx.Response:
+        """The answer to a call, read whole; 304 is an answer.
+
+        Raises:
+            UnreachableError: the service does not answer.
+            ProblemError: it refuses.
+            IncompleteError: its answer broke off.
+        """
+        with self.stream(call) as response:
+            response.read()
+            return response
+
+    @contextmanager
+    def stream(self, call: Call) -> Iterator[httpx.Response]:
+        """The answer to a call, not read yet. Raises as `request`."""
+        response = self._send_until_answered(call)
+        try:
+            yield response
+        except httpx.TransportError as error:
+            message = f"the answer to {call.method} {call.path} broke off: {error}"
+            raise IncompleteError(message) from error
+        finally:
+            response.close()
+
+    def _send_until_answered(self, call: Call) -> httpx.Response:
+        for attempt in range(self._retries):
+            try:
+                return self._send(call)
+            except ClientError as error:
+                if not _may_pass(error, call):
+                    raise
+                time.sleep(_pause_seconds(error, attempt))
+        return self._send(call)
+
+    def _send(self, call: Call) -> httpx.Response:
+        with ExitStack() as files:
+            arguments = {} if call.body is None else call.body(files)
+            headers = call.all_headers() | arguments.pop("headers", {})
+            request = self.http.build_request(
+                call.method, call.path, headers=headers, params=call.params, **arguments
+            )
+            try:
+                response = self.http.send(request, stream=True)
+            except httpx.TransportError as error:
+                message = f"{self.http.base_url} does not answer: {error}"
+                raise UnreachableError(message) from error
+        if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
+            return response
+        raise problem_error(response.status_code, _read_problem(response), _retry_after(response))
+
+
+def save(response: httpx.Response, path: str | os.PathLike[str]) -> Path:
+    """Write an answer to a file as it comes: whole, or not at all."""
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        with partial.open("wb") as file:
+            for block in response.iter_bytes():
+                file.write(block)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def _may_pass(error: ClientError, call: Call) -> bool:
+    """True where the same call may have an answer a little later."""
+    if isinstance(error, UnreachableError):
+        return call.can_repeat
+    is_key_busy = isinstance(error, ProblemError) and error.type == _KEY_BUSY
+    return is_key_busy or isinstance(error, BusyError)
+
+
+def _read_problem(response: httpx.Response) -> Document:
+    try:
+        problem = json.loads(response.read())
+    except (ValueError, httpx.TransportError):
+        problem = None
+    finally:
+        response.close()
+    return problem if isinstance(problem, dict) else {}
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isdecimal() else None
+
+
+def _pause_seconds(error: ClientError, attempt: int) -> float:
+    asked = getattr(error, "retry_after_seconds", None)
+    pause = 0.25 * 2**attempt if asked is None else asked
+    return float(min(pause, _LONGEST_PAUSE_SECONDS))
