@@ -25,7 +25,10 @@ _HIDDEN_SECONDS = 3600.0
 
 
 class Channel(virtual.Channel):
-    """Queues as folders, messages as files, oldest first by name."""
+    """Queues as folders, messages as files, oldest first by name.
+
+    Queues and bindings are declared by every process for itself; only messages are shared.
+    """
 
     def _put(self, queue: str, message: Any, **kwargs: Any) -> None:
         folder = self._folder(queue)
@@ -86,8 +89,6 @@ class Transport(virtual.Transport):
 
     Channel = Channel
 
-    # Queues and bindings are declared by every process for itself; only messages are shared.
-    global_state = virtual.BrokerState()
     driver_type = "filesystem"
     driver_name = "filesystem"
 

@@ -1,17 +1,20 @@
-"""Bring a database's tables to this version (Alembic)."""
+"""Bring a database's tables to this version (Alembic).
+
+Alembic is imported where it is used: the processes of jobs read records and never migrate.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from catalog.database import Database
 from catalog.errors import SchemaVersionError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
@@ -23,6 +26,8 @@ def upgrade(database_url: str) -> None:
     Raises:
         DatabaseUrlError: neither SQLite nor PostgreSQL.
     """
+    from alembic import command
+
     database = Database(database_url)
     try:
         with database.writing() as session:
@@ -39,6 +44,8 @@ def check(database_url: str) -> None:
     Raises:
         SchemaVersionError: they are older or newer.
     """
+    from alembic.runtime.migration import MigrationContext
+
     database = Database(database_url)
     try:
         with database.engine.connect() as connection:
@@ -54,10 +61,14 @@ def check(database_url: str) -> None:
 
 def newest_revision() -> str | None:
     """The revision that this version's tables have."""
+    from alembic.script import ScriptDirectory
+
     return ScriptDirectory(str(_MIGRATIONS)).get_current_head()
 
 
 def _config(connection: Connection) -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection

@@ -37,7 +37,7 @@ class ScoreSpec:
         table_sha256: of the bytes there.
         table_format: the table's, as a dataset's `format`.
         draws: of the latent z for each row.
-        format: of the scores: csv, parquet, json or jsonl.
+        format: of the scores: csv or json.
     """
 
     table_key: str

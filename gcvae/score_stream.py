@@ -1,0 +1,102 @@
+"""Scores that come in blocks as the bytes of one file, with what the numbers mean."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from gcvae.errors import SettingError
+
+MEASURE = (
+    "lower bound on log p(row) in nats, in the data's own measure: probability mass of discrete "
+    "columns, density per original unit of continuous ones (per day for dates); a blank cell is "
+    "integrated out; a level that the schema does not list scores -Infinity; the percentile, 0 to "
+    "100, is the row's among held-out rows of training"
+)
+
+MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
+"""The formats, and what HTTP calls them."""
+
+
+class ScoreTotals:
+    """Sum and mean of the bounds of all rows, and the standard error of the sum."""
+
+    def __init__(self) -> None:
+        """Nothing is counted yet."""
+        self.rows = 0
+        self._sum = 0.0
+        self._variance = 0.0
+
+    def add(self, block: pd.DataFrame) -> None:
+        """Counts the rows of a block."""
+        self.rows += len(block)
+        self._sum += float(block["log_likelihood"].sum())
+        self._variance += float((block["standard_error"] ** 2).sum())
+
+    def to_json(self) -> dict[str, Any]:
+        """The totals; rows are independent, so their variances add up."""
+        totals = {
+            "rows": self.rows,
+            "log_likelihood": self._sum,
+            "mean_log_likelihood": self._sum / self.rows if self.rows else math.nan,
+            "standard_error": math.sqrt(self._variance),
+        }
+        return {name: json_number(value) for name, value in totals.items()}
+
+
+def stream_scores(
+    blocks: Iterable[pd.DataFrame], format: str, heading: Mapping[str, Any], totals: ScoreTotals
+) -> Iterator[bytes]:
+    """The bytes of one file, piece by piece.
+
+    Args:
+        blocks: Lines of scores, as `Synthesizer.score_blocks` gives them.
+        format: `csv`, or `json`: an object with the heading, `measure`, `scores` and `totals`.
+        heading: What stands first in the JSON object.
+        totals: Counts the blocks as they pass.
+
+    Raises:
+        SettingError: There is no such format.
+    """
+    if format not in MEDIA_TYPES:
+        raise SettingError(f"there is no score format {format!r}, but {', '.join(MEDIA_TYPES)}")
+    counted = _counted(blocks, totals)
+    return _csv(counted) if format == "csv" else _json(counted, heading, totals)
+
+
+def json_number(value: float) -> float | int | str | None:
+    """A number that JSON has; an infinite one as text that every language reads back."""
+    if isinstance(value, int) or math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return None
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
+    for block in blocks:
+        totals.add(block)
+        yield block
+
+
+def _csv(blocks: Iterable[pd.DataFrame]) -> Iterator[bytes]:
+    for number, block in enumerate(blocks):
+        yield block.to_csv(index=False, header=number == 0).encode()
+
+
+def _json(
+    blocks: Iterable[pd.DataFrame], heading: Mapping[str, Any], totals: ScoreTotals
+) -> Iterator[bytes]:
+    head = json.dumps({**heading, "measure": MEASURE}, allow_nan=False)
+    yield f'{head[:-1]}, "scores": ['.encode()
+    comma = ""
+    for block in blocks:
+        for row in block.to_dict(orient="records"):
+            line = {str(name): json_number(value) for name, value in row.items()}
+            yield f"{comma}\n{json.dumps(line, allow_nan=False)}".encode()
+            comma = ","
+    yield f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()

@@ -1,0 +1,200 @@
+"""Datasets, models, pages, leftovers and idempotency keys, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog import Catalog, Dataset, Job, JobKind, Model, ModelStatus, Trained
+from catalog.errors import (
+    ConflictError,
+    CursorError,
+    IdempotencyBusyError,
+    IdempotencyMismatchError,
+    NotFoundError,
+    ReservationLostError,
+)
+from catalog.ids import is_id, new_id
+
+_SHA256 = "0" * 64
+
+
+def _add_dataset(catalog: Catalog, name: str, workspace: str = "default") -> Dataset:
+    dataset_id = catalog.datasets.new_id()
+    catalog.leftovers.reserve(f"datasets/{dataset_id}/", 60)
+    return catalog.datasets.add(
+        dataset_id=dataset_id,
+        name=name,
+        format="csv",
+        rows=3,
+        columns=2,
+        schema={},
+        sha256=_SHA256,
+        size_bytes=10,
+        object_key=f"datasets/{dataset_id}/table",
+        warnings=[],
+        workspace=workspace,
+    )
+
+
+def test_ids_of_one_process_sort_by_time() -> None:
+    ids = [new_id("ds") for _ in range(1000)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 1000
+    assert all(is_id(record_id, "ds") for record_id in ids)
+    assert not is_id("ds_../../etc", "ds")
+    assert not is_id(ids[0], "mdl")
+
+
+def test_what_was_added_is_read_back(catalog: Catalog, dataset: Dataset) -> None:
+    assert catalog.datasets.get(dataset.id) == dataset
+    assert dataset.created_at.tzinfo is not None
+
+
+def test_pages_hold_every_record_once_newest_first(catalog: Catalog) -> None:
+    names = [_add_dataset(catalog, f"table {number}").name for number in range(5)]
+    seen: list[str] = []
+    cursor = None
+    for _ in range(3):
+        page = catalog.datasets.list(limit=2, cursor=cursor)
+        seen += [dataset.name for dataset in page.items]
+        cursor = page.next_cursor
+    assert seen == names[::-1]
+    assert cursor is None
+
+
+def test_a_full_last_page_has_no_next(catalog: Catalog) -> None:
+    _add_dataset(catalog, "a")
+    _add_dataset(catalog, "b")
+    assert catalog.datasets.list(limit=2).next_cursor is None
+
+
+@pytest.mark.parametrize("cursor", ["!", "ä", "a"])
+def test_a_made_up_cursor_is_refused(catalog: Catalog, cursor: str) -> None:
+    with pytest.raises(CursorError, match="next_cursor"):
+        catalog.datasets.list(cursor=cursor)
+
+
+def test_workspaces_do_not_see_each_other(catalog: Catalog) -> None:
+    mine = _add_dataset(catalog, "mine", workspace="mine")
+    assert catalog.datasets.list().items == []
+    for act in (catalog.datasets.get, catalog.datasets.delete):
+        with pytest.raises(NotFoundError):
+            act(mine.id)
+    with pytest.raises(NotFoundError):
+        catalog.jobs.enqueue_training(dataset_id=mine.id, name="m", training={})
+    assert catalog.datasets.list(workspace="mine").items == [mine]
+
+
+def test_a_schema_is_replaced_whole(catalog: Catalog, dataset: Dataset) -> None:
+    replaced = catalog.datasets.replace_schema(dataset.id, {"columns": [1]}, ["new"])
+    assert (replaced.schema, replaced.warnings) == ({"columns": [1]}, ["new"])
+    assert catalog.datasets.get(dataset.id) == replaced
+
+
+def test_a_deleted_dataset_leaves_its_bytes_to_the_sweep_and_its_models_in_place(
+    catalog: Catalog, ready_model: Model
+) -> None:
+    catalog.leftovers.take_due()
+    dataset_id = str(ready_model.dataset_id)
+    assert catalog.datasets.delete(dataset_id) == (f"datasets/{dataset_id}/",)
+    assert f"datasets/{dataset_id}/" in catalog.leftovers.take_due()
+    model = catalog.models.get(ready_model.id)
+    assert (model.status, model.dataset_id) == (ModelStatus.READY, None)
+
+
+def test_a_dataset_in_training_is_not_deleted(catalog: Catalog, training: Job) -> None:
+    with pytest.raises(ConflictError, match=str(training.model_id)):
+        catalog.datasets.delete(str(training.dataset_id))
+
+
+def test_a_model_in_training_is_not_deleted(catalog: Catalog, training: Job) -> None:
+    with pytest.raises(ConflictError, match=training.id):
+        catalog.models.delete(str(training.model_id))
+
+
+def test_a_deleted_model_takes_its_results_along(catalog: Catalog, ready_model: Model) -> None:
+    job = catalog.jobs.enqueue(JobKind.SAMPLE, model_id=ready_model.id, spec={})
+    catalog.jobs.request_cancel(job.id)
+    prefixes = catalog.models.delete(ready_model.id)
+    assert set(prefixes) == {
+        f"models/{ready_model.id}/",
+        f"jobs/{job.id}/",
+        f"jobs/{ready_model.job_id}/",
+    }
+    with pytest.raises(NotFoundError):
+        catalog.models.get(ready_model.id)
+    assert catalog.jobs.get(job.id).model_id is None
+    with pytest.raises(ConflictError, match="deleted"):
+        catalog.jobs.retry(job.id)
+
+
+def test_a_model_from_outside_is_ready_at_once(catalog: Catalog) -> None:
+    model_id = catalog.models.new_id()
+    catalog.leftovers.reserve(f"models/{model_id}/", 60)
+    trained = Trained(f"models/{model_id}/model.gcvae", _SHA256, 5, {"columns": []}, {})
+    model = catalog.models.add_ready(model_id=model_id, name="m", trained=trained, training={})
+    assert model.status is ModelStatus.READY
+    assert catalog.models.list(status=ModelStatus.READY).items == [model]
+
+
+class TestLeftovers:
+    def test_a_reservation_that_runs_out_is_swept_and_takes_no_record(
+        self, catalog: Catalog
+    ) -> None:
+        dataset_id = catalog.datasets.new_id()
+        prefix = f"datasets/{dataset_id}/"
+        catalog.leftovers.reserve(prefix, -1)
+        assert catalog.leftovers.take_due() == [prefix]
+        with pytest.raises(ReservationLostError):
+            catalog.leftovers.reserve(prefix, 60)
+        with pytest.raises(ReservationLostError):
+            catalog.datasets.add(
+                dataset_id=dataset_id,
+                name="late",
+                format="csv",
+                rows=1,
+                columns=1,
+                schema={},
+                sha256=_SHA256,
+                size_bytes=1,
+                object_key=prefix + "table",
+                warnings=[],
+            )
+        assert catalog.datasets.list().items == []
+
+    def test_a_reservation_can_be_prolonged(self, catalog: Catalog) -> None:
+        catalog.leftovers.reserve("datasets/x/", -1)
+        catalog.leftovers.reserve("datasets/x/", 60)
+        assert catalog.leftovers.take_due() == []
+
+    def test_what_was_not_swept_stays_due(self, catalog: Catalog) -> None:
+        catalog.leftovers.leave(["a/", "b/"])
+        assert sorted(catalog.leftovers.take_due()) == ["a/", "b/"]
+        catalog.leftovers.forget("a/")
+        assert catalog.leftovers.take_due() == ["b/"]
+
+
+class TestIdempotency:
+    def test_the_second_request_gets_the_first_answer(self, catalog: Catalog) -> None:
+        assert catalog.idempotency.begin("key", "hash") is None
+        catalog.idempotency.complete("key", {"status": 201})
+        assert catalog.idempotency.begin("key", "hash") == {"status": 201}
+        assert catalog.idempotency.begin("key", "hash", workspace="other") is None
+
+    def test_a_key_is_bound_to_its_request(self, catalog: Catalog) -> None:
+        catalog.idempotency.begin("key", "hash")
+        with pytest.raises(IdempotencyBusyError):
+            catalog.idempotency.begin("key", "hash")
+        with pytest.raises(IdempotencyMismatchError):
+            catalog.idempotency.begin("key", "other")
+
+    def test_a_failed_request_frees_its_key(self, catalog: Catalog) -> None:
+        catalog.idempotency.begin("key", "hash")
+        catalog.idempotency.abandon("key")
+        assert catalog.idempotency.begin("key", "other") is None
+
+    def test_old_keys_are_forgotten(self, catalog: Catalog) -> None:
+        catalog.idempotency.begin("key", "hash")
+        catalog.idempotency.complete("key", {})
+        catalog.idempotency.forget_older_than(-1)
+        assert catalog.idempotency.begin("key", "other") is None

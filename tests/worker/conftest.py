@@ -1,0 +1,230 @@
+"""A running system without the service: records, store, queue and real worker processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from catalog import Catalog, Job, Model, upgrade
+from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
+from models_store import Store, open_store
+
+_STAND_IN = Path(__file__).parent / "stand_in"
+LEASE_SECONDS = 1.5
+
+
+@dataclass
+class System:
+    """Everything that a worker needs, in one folder; and the workers."""
+
+    folder: Path
+    catalog: Catalog
+    store: Store
+    dispatcher: CeleryDispatcher
+    with_stand_in: bool
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of every process of this system."""
+        here = {"PYTHONPATH": str(_STAND_IN)} if self.with_stand_in else {}
+        return (
+            os.environ
+            | here
+            | {
+                "GCVAE_DATABASE_URL": f"sqlite:///{self.folder}/catalog.db",
+                "GCVAE_BROKER_URL": f"filesystem://{self.folder}/queue",
+                "GCVAE_STORE_URL": f"file://{self.folder}/store",
+                "GCVAE_ATTEMPTS_LIMIT": "3",
+                "GCVAE_RESEND_SECONDS": "0.2",
+                "GCVAE_RESEND_LIMIT_SECONDS": "2",
+                "GCVAE_LEASE_SECONDS": str(LEASE_SECONDS),
+                "GCVAE_HEARTBEAT_SECONDS": "0.2",
+                "GCVAE_CANCEL_GRACE_SECONDS": "1",
+                "GCVAE_FIRST_CHECKPOINT_SECONDS": "0.2",
+                "GCVAE_CHECKPOINT_SECONDS": "0.3",
+                "GCVAE_RECONCILE_SECONDS": "0.2",
+                "GCVAE_JOB_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
+            }
+        )
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        """A worker group that ends with this process."""
+        command = [sys.executable, "-m", "worker", f"--die-with-parent={os.getpid()}"]
+        with (self.folder / "worker.log").open("ab") as log:
+            worker = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            )
+        self.workers.append(worker)
+        return worker
+
+    def stop_workers(self) -> None:
+        """Kill every worker group with all its processes."""
+        for worker in self.workers:
+            for process in family(worker.pid):
+                _kill(process)
+            worker.wait()
+        self.workers.clear()
+
+    def train(self, *, send: bool = True, table: bytes = b"a\n1\n2\n", **training: Any) -> Job:
+        """A queued training job on a new dataset."""
+        dataset_id = self.catalog.datasets.new_id()
+        key = f"datasets/{dataset_id}/table"
+        self.catalog.leftovers.reserve(f"datasets/{dataset_id}/", 60)
+        published = self.store.publish(key, table)
+        self.catalog.datasets.add(
+            dataset_id=dataset_id,
+            name="table",
+            format="csv",
+            rows=2,
+            columns=1,
+            schema=training.pop("schema", {"columns": []}),
+            sha256=published.sha256,
+            size_bytes=published.size_bytes,
+            object_key=key,
+            warnings=[],
+        )
+        defaults = {"preset": "default", "seed": 0, "device": "cpu"}
+        _, job = self.catalog.jobs.enqueue_training(
+            dataset_id=dataset_id, name="model", training=defaults | training
+        )
+        if send:
+            self.dispatcher.send(job.id)
+        return job
+
+    def job(self, job: Job) -> Job:
+        """The job as it is now."""
+        return self.catalog.jobs.get(job.id)
+
+    def model(self, job: Job) -> Model:
+        """The job's model as it is now."""
+        return self.catalog.models.get(str(job.model_id))
+
+    def finished(self, job: Job, seconds: float = 60) -> Job:
+        """The job once it is over."""
+        return self.wait(lambda: j if (j := self.job(job)).status.is_final else None, seconds)
+
+    def with_checkpoint(self, job: Job) -> Job:
+        """The job once it has a checkpoint."""
+        return self.wait(lambda: j if (j := self.job(job)).checkpoint_key else None)
+
+    def child(self, job: Job) -> psutil.Process:
+        """The process that does the job, once it is there."""
+        return self.wait(lambda: _find_child(job.id))
+
+    def artifact(self, job: Job) -> bytes:
+        """The bytes of the job's model."""
+        model = self.model(job)
+        assert model.artifact_key is not None
+        assert model.artifact_sha256 is not None
+        return self.store.read(model.artifact_key, model.artifact_sha256)
+
+    def orphans(self) -> list[str]:
+        """Keys in the store that no record names, once the sweep has had its time."""
+        try:
+            self.wait(lambda: not self._orphans(), 10)
+        except TimeoutError:
+            return self._orphans()
+        return []
+
+    def _orphans(self) -> list[str]:
+        named = {dataset.object_key for dataset in self.catalog.datasets.list(limit=1000).items}
+        named |= {model.artifact_key for model in self.catalog.models.list(limit=1000).items}
+        for results in (self.catalog.samples, self.catalog.scores):
+            named |= {result.object_key for result in results.list(limit=1000).items}
+        return [entry.key for entry in self.store.list() if entry.key not in named]
+
+    def wipe_queue(self) -> None:
+        """Lose every message."""
+        for file in (self.folder / "queue" / QUEUE).glob("*"):
+            file.unlink(missing_ok=True)
+
+    def wait(self, condition: Callable[[], Any], seconds: float = 30) -> Any:
+        """The first true answer of `condition`."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            answer = condition()
+            if answer:
+                return answer
+            time.sleep(0.02)
+        log = (self.folder / "worker.log").read_text()[-3000:]
+        raise TimeoutError(f"it did not happen; the worker says:\n{log}")
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process with all its descendants, itself first; none where it is gone."""
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _find_child(job_id: str) -> psutil.Process | None:
+    for process in psutil.process_iter(["cmdline", "status"]):
+        command = process.info["cmdline"] or []
+        if "gcvae-job" in command and job_id in command:
+            return process
+    return None
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.send_signal(signal.SIGKILL)
+    except psutil.NoSuchProcess:
+        return
+
+
+@contextmanager
+def running_system(folder: Path, *, with_stand_in: bool) -> Iterator[System]:
+    """A system in a folder; its workers end with it."""
+    database_url = f"sqlite:///{folder}/catalog.db"
+    upgrade(database_url)
+    (folder / "worker.log").touch()
+    system = System(
+        folder,
+        Catalog(database_url, attempts_limit=3, resend_seconds=0.2, resend_limit_seconds=2),
+        open_store(f"file://{folder}/store"),
+        CeleryDispatcher(make_celery(f"filesystem://{folder}/queue")),
+        with_stand_in,
+    )
+    try:
+        yield system
+    finally:
+        system.stop_workers()
+        system.catalog.close()
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[System]:
+    """A system of the test's own, on the stand-in; no worker runs yet."""
+    with running_system(tmp_path, with_stand_in=True) as system:
+        yield system
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A system on the stand-in with one running worker, for tests that leave it alive."""
+    with running_system(tmp_path_factory.mktemp("shared"), with_stand_in=True) as system:
+        system.start_worker()
+        yield system
+
+
+@pytest.fixture(scope="module")
+def real_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A system on the real library with one running worker."""
+    with running_system(tmp_path_factory.mktemp("real"), with_stand_in=False) as system:
+        system.start_worker()
+        yield system

@@ -1,0 +1,120 @@
+"""Jobs that a worker runs, and those that go wrong while it stays well."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from catalog import JobStatus, ModelStatus
+
+QUICK = {"steps": 20, "step_seconds": 0.01}
+SLOW = {"steps": 400, "step_seconds": 0.05}
+
+
+def test_a_trained_model_is_published_with_its_record(shared: Any) -> None:
+    job = shared.finished(shared.train(**QUICK))
+    assert (job.status, job.error, job.attempt) == (JobStatus.SUCCEEDED, None, 1)
+    assert job.progress["phase"] == "training"
+    model = shared.model(job)
+    assert model.status is ModelStatus.READY
+    assert model.record == {"steps": 20, "bound": None}
+    assert len(shared.artifact(job)) == 64
+    assert shared.orphans() == []
+
+
+def test_a_running_job_shows_its_progress_and_its_process(shared: Any) -> None:
+    job = shared.train(**SLOW)
+    child = shared.child(job)
+    assert "gcvae-job" in child.cmdline()
+    first = shared.wait(lambda: shared.job(job).progress.get("fraction"))
+    later = shared.wait(lambda: (f := shared.job(job).progress["fraction"]) > first and f)
+    assert 0 < first < later < 1
+    shared.catalog.jobs.request_cancel(job.id)
+    assert shared.finished(job).status is JobStatus.CANCELLED
+
+
+def test_a_cancelled_job_stops_by_itself(shared: Any) -> None:
+    job = shared.train(**SLOW)
+    shared.with_checkpoint(job)
+    asked_at = time.monotonic()
+    shared.catalog.jobs.request_cancel(job.id)
+    shared.catalog.jobs.request_cancel(job.id)
+    assert shared.finished(job).status is JobStatus.CANCELLED
+    assert time.monotonic() - asked_at < 1.0
+    assert shared.model(job).status is ModelStatus.CANCELLED
+    assert shared.orphans() == []
+
+
+def test_a_job_that_does_not_stop_by_itself_is_killed(shared: Any) -> None:
+    job = shared.train(steps=2, step_seconds=0.01, fault="hangs")
+    child = shared.child(job)
+    shared.wait(lambda: shared.job(job).progress)
+    shared.catalog.jobs.request_cancel(job.id)
+    assert shared.finished(job).status is JobStatus.CANCELLED
+    shared.wait(lambda: not child.is_running())
+
+
+def test_a_poison_job_is_given_up_and_the_next_one_is_done(shared: Any) -> None:
+    poison = shared.train(**QUICK, fault="killed")
+    job = shared.finished(poison)
+    assert (job.status, job.attempt) == (JobStatus.FAILED, 3)
+    assert job.error["code"] == "attempts_used_up"
+    assert "3 attempts" in job.error["message"]
+    assert "SIGKILL" in job.error["message"]
+    assert shared.model(job).status is ModelStatus.FAILED
+    assert shared.finished(shared.train(**QUICK)).status is JobStatus.SUCCEEDED
+    assert shared.orphans() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "message"),
+    [
+        ("raises", "internal", "ZeroDivisionError: nobody foresaw this"),
+        ("diverges", "diverged", "the loss is not finite at step 7"),
+    ],
+)
+def test_what_would_go_wrong_again_is_not_tried_again(
+    shared: Any, fault: str, code: str, message: str
+) -> None:
+    job = shared.finished(shared.train(**QUICK, fault=fault))
+    assert (job.status, job.attempt) == (JobStatus.FAILED, 1)
+    assert (job.error["code"], job.error["message"]) == (code, message)
+
+
+def test_a_bad_table_is_said_to_be_bad(shared: Any) -> None:
+    job = shared.finished(shared.train(**QUICK, table=b""))
+    assert job.error["code"] == "input"
+    assert job.error["problems"][0]["message"] == "the file has no rows"
+    assert shared.model(job).status is ModelStatus.FAILED
+    assert shared.orphans() == []
+
+
+def test_a_message_delivered_many_times_runs_once(shared: Any) -> None:
+    job = shared.train(**QUICK)
+    for _ in range(5):
+        shared.dispatcher.send(job.id)
+    assert shared.finished(job).attempt == 1
+    after = shared.finished(shared.train(**QUICK))
+    assert after.status is JobStatus.SUCCEEDED
+    assert shared.job(job) == shared.finished(job)
+
+
+def test_a_job_whose_message_was_never_sent_is_done(shared: Any) -> None:
+    job = shared.finished(shared.train(**QUICK, send=False))
+    assert job.status is JobStatus.SUCCEEDED
+
+
+def test_a_retried_job_is_done_again(shared: Any) -> None:
+    job = shared.train(**SLOW)
+    shared.with_checkpoint(job)
+    shared.catalog.jobs.request_cancel(job.id)
+    shared.finished(job)
+    shared.catalog.jobs.retry(job.id)
+    shared.child(job).send_signal(signal.SIGKILL)
+    shared.wait(lambda: shared.job(job).attempt >= 3)
+    shared.catalog.jobs.request_cancel(job.id)
+    assert shared.finished(job).status is JobStatus.CANCELLED
+    assert shared.orphans() == []

@@ -1,0 +1,32 @@
+"""`python -m worker [--die-with-parent[=PID]]`: the worker group, set up by the environment."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from worker.group import run_worker
+from worker.parentage import die_with_parent
+from worker.settings import read_settings
+
+
+def main() -> int:
+    """Work until told to stop."""
+    parser = argparse.ArgumentParser(prog="python -m worker", description=__doc__)
+    parser.add_argument(
+        "--die-with-parent",
+        nargs="?",
+        type=int,
+        const=os.getppid(),
+        metavar="PID",
+        help="end when the process that started this one does, in whatever way",
+    )
+    parent_pid = parser.parse_args().die_with_parent
+    if parent_pid is not None:
+        die_with_parent(parent_pid)
+    return run_worker(read_settings())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The Celery side: a thin task around `run_job`, and the process that serves it.
+
+`python -m worker.app --parent PID` is started by the worker group; nobody else calls it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from typing import Any
+
+import structlog
+from celery import Celery
+from celery.signals import setup_logging, worker_process_init
+
+from catalog import Catalog
+from catalog.celery_dispatch import RUN_JOB, make_celery
+from models_store import open_store
+from worker.logs import set_up_logs
+from worker.parentage import die_with_parent
+from worker.settings import WorkerSettings, read_settings
+from worker.supervisor import run_job
+
+_log = structlog.get_logger(__name__)
+
+
+def make_worker_app(settings: WorkerSettings) -> Celery:
+    """The Celery application with its one task."""
+    app = make_celery(settings.catalog.broker_url)
+
+    @app.task(name=RUN_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
+    def run(job_id: str) -> None:
+        # Connections are opened here, in the pool's process: none may be open when it is forked.
+        catalog = open_catalog(settings)
+        try:
+            run_job(job_id, catalog, open_store(settings.store.store_url), settings.jobs)
+        finally:
+            catalog.close()
+
+    return app
+
+
+def open_catalog(settings: WorkerSettings) -> Catalog:
+    """The catalog that the settings name."""
+    return Catalog(
+        settings.catalog.database_url,
+        attempts_limit=settings.catalog.attempts_limit,
+        resend_seconds=settings.catalog.resend_seconds,
+        resend_limit_seconds=settings.catalog.resend_limit_seconds,
+    )
+
+
+def serve(settings: WorkerSettings) -> int:
+    """Take messages, one at a time, until told to stop; returns the exit code."""
+    # Celery warns of running as root because of pickle; here messages are JSON only.
+    warnings.filterwarnings("ignore", message=".*superuser privileges.*")
+    app = make_worker_app(settings)
+    setup_logging.connect(_keep_our_logs, weak=False)
+    parent_pid = os.getpid()
+
+    def end_with_celery(**_: Any) -> None:
+        die_with_parent(parent_pid)
+
+    worker_process_init.connect(end_with_celery, weak=False)
+    worker = app.Worker(
+        concurrency=1,
+        pool="prefork",
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel=settings.jobs.log_level.upper(),
+    )
+    worker.start()
+    return int(worker.exitcode or 0)
+
+
+def _keep_our_logs(**_: Any) -> None:
+    """Celery leaves logging alone where something listens to its signal."""
+
+
+def main() -> int:
+    """Serve until the parent ends or says stop."""
+    parser = argparse.ArgumentParser(prog="python -m worker.app", description=__doc__)
+    parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
+    arguments = parser.parse_args()
+    die_with_parent(arguments.parent)
+    settings = read_settings()
+    set_up_logs(settings.jobs)
+    return serve(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

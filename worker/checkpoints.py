@@ -1,0 +1,70 @@
+"""Checkpoints of one attempt: bytes in the store, the newest named by the job's record."""
+
+from __future__ import annotations
+
+import structlog
+
+from catalog import Catalog, Claim
+from catalog.errors import LeaseLostError
+from catalog.jobs import checkpoint_prefix
+from models_store import Store
+from models_store.errors import CorruptedError, MissingObjectError
+from worker.settings import JobSettings
+
+_log = structlog.get_logger(__name__)
+
+
+class JobCheckpoints:
+    """The library's `CheckpointStore` for one attempt at a job.
+
+    Attributes:
+        interval_seconds: time to the next checkpoint: short before the attempt's first, longer
+            after it.
+    """
+
+    def __init__(self, catalog: Catalog, store: Store, claim: Claim, settings: JobSettings) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._claim = claim
+        self._newest_key = claim.job.checkpoint_key
+        self._later_seconds = settings.checkpoint_seconds
+        self.interval_seconds = min(settings.first_checkpoint_seconds, self._later_seconds)
+        self._saved = 0
+
+    def load(self) -> bytes | None:
+        """The newest checkpoint of all attempts, or None where training begins anew."""
+        job = self._claim.job
+        if job.checkpoint_key is None or job.checkpoint_sha256 is None:
+            return None
+        try:
+            data = self._store.read(job.checkpoint_key, job.checkpoint_sha256)
+        except (MissingObjectError, CorruptedError) as error:
+            # From the beginning training comes to the same weights, only later.
+            _log.error("the checkpoint is lost, training begins anew", error=str(error))
+            return None
+        _log.info("training resumes", checkpoint=job.checkpoint_key)
+        return data
+
+    def save(self, data: bytes) -> None:
+        """Publish a checkpoint, make it the job's, delete the one before.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing is left behind.
+        """
+        self._saved += 1
+        prefix = checkpoint_prefix(self._claim.job_id, self._claim.attempt)
+        published = self._store.publish(f"{prefix}{self._saved:06d}", data)
+        try:
+            self._catalog.leases.record_checkpoint(self._claim, published.key, published.sha256)
+        except LeaseLostError:
+            self._store.delete(published.key)
+            raise
+        self._drop(self._newest_key)
+        self._newest_key = published.key
+        self.interval_seconds = self._later_seconds
+        _log.info("checkpoint", key=published.key, size_bytes=published.size_bytes)
+
+    def _drop(self, key: str | None) -> None:
+        if key is not None:
+            self._store.delete(key)
+            self._catalog.leftovers.forget(key)

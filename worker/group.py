@@ -1,0 +1,141 @@
+"""The worker group: the reconciler's loop, and the Celery process that it keeps alive.
+
+    worker group ── Celery process ── pool process (one task) ── gcvae-job
+
+Each of them ends when the one before it does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from types import FrameType
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from catalog import Catalog
+from catalog.celery_dispatch import CeleryDispatcher, make_celery
+from catalog.migrate import check
+from catalog.reconciler import Reconciler
+from models_store import Store, open_store
+from models_store.errors import StoreError
+from worker.app import open_catalog
+from worker.logs import set_up_logs
+from worker.settings import WorkerSettings
+from worker.sweeping import sweep
+
+_log = structlog.get_logger(__name__)
+
+_RESTART_SECONDS = 2.0
+_FORGET_SECONDS = 3600.0
+_STOP_SECONDS = 20.0
+
+
+def run_worker(settings: WorkerSettings) -> int:
+    """Work until SIGTERM or SIGINT; returns the exit code.
+
+    On a signal the running job is handed back at once, to be resumed by the next worker.
+
+    Raises:
+        SchemaVersionError: the database's tables are of another version.
+    """
+    set_up_logs(settings.jobs)
+    check(settings.catalog.database_url)
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    group = WorkerGroup(settings)
+    try:
+        group.run(stop)
+    finally:
+        group.close()
+    return 0
+
+
+class WorkerGroup:
+    """The reconciler's loop and the Celery process."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._catalog: Catalog = open_catalog(settings)
+        self._store: Store = open_store(settings.store.store_url)
+        dispatcher = CeleryDispatcher(make_celery(settings.catalog.broker_url))
+        self._reconciler = Reconciler(self._catalog, dispatcher)
+        self._celery: subprocess.Popen[bytes] | None = None
+        self._restart_at = 0.0
+        self._forget_at = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Look after queue, store and Celery until `stop` is set."""
+        self._try(self._reconciler.start)
+        while not stop.is_set():
+            self._keep_celery()
+            self._try(self._tick)
+            stop.wait(self._settings.jobs.reconcile_seconds)
+
+    def close(self) -> None:
+        """Stop the Celery process and wait for it; the running job is handed back."""
+        if self._celery is not None:
+            _stop_session(self._celery)
+        self._catalog.close()
+
+    def _tick(self) -> None:
+        self._reconciler.run_once()
+        sweep(self._catalog, self._store)
+        if time.monotonic() >= self._forget_at:
+            self._reconciler.forget_old_keys()
+            self._forget_at = time.monotonic() + _FORGET_SECONDS
+
+    def _try(self, action: object) -> None:
+        """Servers may be away for a while; the next look may find them back."""
+        try:
+            action()  # type: ignore[operator]
+        except (DBAPIError, StoreError, OSError) as error:
+            _log.warning("could not reconcile, will try again", error=str(error))
+
+    def _keep_celery(self) -> None:
+        if self._celery is not None and self._celery.poll() is not None:
+            _log.warning("the Celery process ended", exit_code=self._celery.returncode)
+            self._celery = None
+        if self._celery is None and time.monotonic() >= self._restart_at:
+            self._celery = self._start_celery()
+            self._restart_at = time.monotonic() + _RESTART_SECONDS
+
+    def _start_celery(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "worker.app", "--parent", str(os.getpid())]
+        environment = os.environ | self._settings.to_environment()
+        # A session of its own: a terminal's Ctrl-C comes to the group alone, which then stops
+        # the others in order.
+        return subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+
+
+def _stop_session(celery: subprocess.Popen[bytes]) -> None:
+    """Tell the Celery process, its pool and the job to stop; kill what does not."""
+    _signal_session(celery.pid, signal.SIGTERM)
+    try:
+        celery.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        _log.warning("the Celery process did not stop and is killed")
+    _signal_session(celery.pid, signal.SIGKILL)
+    celery.wait()
+
+
+def _signal_session(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)

@@ -1,0 +1,116 @@
+"""The child process of one attempt: `python -m worker.job gcvae-job JOB_ID …`.
+
+It does the work and tells its supervisor what became of it; the supervisor writes it down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from catalog import Cancelled, Catalog, Claim, Failed, JobKind, Outcome
+from catalog.errors import LeaseLostError, NotFoundError
+from gcvae.errors import CancelledError, GcvaeError, InputError
+from models_store import open_store
+from models_store.errors import MissingObjectError, UnavailableError
+from worker.attempt import Attempt
+from worker.logs import set_up_logs
+from worker.messages import MessageWriter
+from worker.parentage import die_with_parent
+from worker.sampling import sample
+from worker.scoring import score
+from worker.settings import WorkerSettings, read_settings
+from worker.training import train
+
+_log = structlog.get_logger(__name__)
+
+_WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
+    JobKind.TRAIN: train,
+    JobKind.SAMPLE: sample,
+    JobKind.SCORE: score,
+}
+
+_PASSING = (UnavailableError, DBAPIError, MemoryError, OSError)
+"""Troubles of the machine or its servers, which another attempt may not meet."""
+
+
+def main() -> int:
+    """Do the job that the command line names."""
+    arguments = _parse_arguments()
+    die_with_parent(arguments.parent)
+    settings = read_settings()
+    set_up_logs(settings.jobs)
+    structlog.contextvars.bind_contextvars(job=arguments.job_id, attempt=arguments.attempt)
+    messages = MessageWriter(arguments.messages)
+    catalog = Catalog(settings.catalog.database_url)
+    claim = catalog.leases.find_claim(
+        arguments.job_id, arguments.owner, arguments.attempt, settings.jobs.lease_seconds
+    )
+    if claim is not None:
+        _do(claim, catalog, settings, messages)
+    return 0
+
+
+def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, messages: MessageWriter) -> None:
+    with tempfile.TemporaryDirectory(prefix="gcvae-job-") as folder:
+        store = open_store(settings.store.store_url)
+        attempt = Attempt(catalog, store, claim, settings.jobs, messages, Path(folder))
+        signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
+        tell = _work(attempt, messages)
+    tell()
+
+
+def _work(attempt: Attempt, messages: MessageWriter) -> Callable[[], None]:
+    """Do the work; what to tell of it. The last line of defence against any exception."""
+    try:
+        return partial(messages.outcome, _WORK[attempt.job.kind](attempt))
+    except LeaseLostError as error:
+        _log.warning("stopped", reason=str(error))
+        return _nothing
+    except _PASSING as error:
+        _log.exception("this attempt fails, another may succeed")
+        return partial(messages.try_again, Failed("trouble", f"{type(error).__name__}: {error}"))
+    except Exception as error:
+        return partial(messages.outcome, _final_outcome(error))
+
+
+def _final_outcome(error: Exception) -> Outcome:
+    """What becomes of a job whose work raised this, in every attempt."""
+    if isinstance(error, CancelledError):
+        return Cancelled()
+    if isinstance(error, InputError):
+        return Failed("input", str(error), tuple(asdict(problem) for problem in error.problems))
+    if isinstance(error, GcvaeError):
+        return Failed(type(error).__name__.removesuffix("Error").lower(), str(error))
+    if isinstance(error, (NotFoundError, MissingObjectError)):
+        return Failed("input_deleted", str(error))
+    _log.error("the job fails for a reason that nobody foresaw", exc_info=error)
+    return Failed("internal", f"{type(error).__name__}: {error}")
+
+
+def _nothing() -> None:
+    """Tell nothing: nobody listens to an attempt that lost its job."""
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m worker.job", description=__doc__)
+    parser.add_argument("mark", choices=["gcvae-job"], help="what `ps` shows")
+    parser.add_argument("job_id")
+    parser.add_argument("--attempt", type=int, required=True)
+    parser.add_argument("--owner", required=True)
+    parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
+    parser.add_argument("--messages", type=int, required=True, help="descriptor of the pipe")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Structured logs on standard error: one line an event, with its job and attempt."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+from worker.settings import JobSettings
+
+_QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib")
+
+
+def set_up_logs(settings: JobSettings) -> None:
+    """Send structlog's and the standard library's events to standard error in one form."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_SHARED,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(settings.log_format),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(settings.log_level.upper())
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    structlog.configure(
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+_SHARED: list[structlog.typing.Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.PositionalArgumentsFormatter(),
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def _renderers(log_format: str) -> list[structlog.typing.Processor]:
+    if log_format == "text" or (log_format == "auto" and sys.stderr.isatty()):
+        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]

@@ -1,0 +1,71 @@
+"""The worker's settings, from the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from catalog.settings import CatalogSettings
+from models_store.settings import StoreSettings
+
+
+class JobSettings(BaseSettings):
+    """How jobs are run.
+
+    Attributes:
+        lease_seconds: how long a worker owns a job without a sign of life.
+        heartbeat_seconds: between two signs of life; they carry progress and learn of cancelling.
+        cancel_grace_seconds: what a job gets to stop by itself before it is killed.
+        first_checkpoint_seconds: from the start of training to its first checkpoint.
+        checkpoint_seconds: between the checkpoints after it.
+        reconcile_seconds: between two looks of the reconciler.
+        job_threads: computing threads of a job; None leaves it to torch.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="ignore")
+
+    lease_seconds: float = Field(15.0, gt=0)
+    heartbeat_seconds: float = Field(1.0, gt=0)
+    cancel_grace_seconds: float = Field(10.0, ge=0)
+    first_checkpoint_seconds: float = Field(1.0, ge=0)
+    checkpoint_seconds: float = Field(10.0, ge=0)
+    reconcile_seconds: float = Field(1.0, gt=0)
+    job_threads: int | None = Field(None, ge=1)
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["auto", "json", "text"] = "auto"
+
+    @model_validator(mode="after")
+    def _beats_thrice_in_a_lease(self) -> Self:
+        if self.heartbeat_seconds > self.lease_seconds / 3:
+            raise ValueError("heartbeat_seconds must be at most a third of lease_seconds")
+        return self
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """Everything that a worker process needs to know."""
+
+    catalog: CatalogSettings
+    store: StoreSettings
+    jobs: JobSettings
+
+    def to_environment(self) -> dict[str, str]:
+        """The environment variables that say the same to a child process."""
+        return {f"GCVAE_{name.upper()}": str(value) for name, value in self._given()}
+
+    def _given(self) -> Iterator[tuple[str, object]]:
+        for part in (self.catalog, self.store, self.jobs):
+            yield from ((name, value) for name, value in part if value is not None)
+
+
+def read_settings() -> WorkerSettings:
+    """The settings that the environment gives.
+
+    Raises:
+        pydantic.ValidationError: one is missing or out of its range; it is named.
+    """
+    return WorkerSettings(CatalogSettings(), StoreSettings(), JobSettings())  # type: ignore[call-arg]

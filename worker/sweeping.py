@@ -1,0 +1,22 @@
+"""Sweeping: delete the bytes that no record stands for."""
+
+from __future__ import annotations
+
+import structlog
+
+from catalog import Catalog
+from models_store import Store
+from models_store.errors import UnavailableError
+
+_log = structlog.get_logger(__name__)
+
+
+def sweep(catalog: Catalog, store: Store) -> None:
+    """Delete what is due; what the store does not delete now stays due."""
+    for prefix in catalog.leftovers.take_due():
+        try:
+            store.delete(prefix)
+        except UnavailableError as error:
+            _log.warning("prefix could not be swept", prefix=prefix, error=str(error))
+            continue
+        catalog.leftovers.forget(prefix)

@@ -1,0 +1,66 @@
+"""The training job: a dataset becomes a published model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from catalog import Dataset, Document, Trained
+from worker.attempt import Attempt
+from worker.checkpoints import JobCheckpoints
+from worker.tables import read_stored_table
+
+if TYPE_CHECKING:
+    from gcvae import Progress, Synthesizer
+
+_NOT_SETTINGS = ("preset", "seed", "device")
+
+
+def train(attempt: Attempt) -> Trained:
+    """Train the model and publish its artifact.
+
+    Raises:
+        InputError: the table, its schema or the settings can not be trained on.
+        TrainingError: training can not go on.
+        CancelledError: the attempt was asked to stop.
+        LeaseLostError: the attempt no longer owns the job.
+    """
+    attempt.tell("preparing", 0.0)
+    attempt.set_up_threads()
+    job = attempt.job
+    dataset = attempt.catalog.datasets.get(str(job.dataset_id), workspace=job.workspace)
+    synthesizer = _fit(attempt, dataset, job.spec["training"])
+    artifact = attempt.folder / "model.gcvae"
+    synthesizer.save(artifact)
+    published = attempt.publish("model.gcvae", artifact)
+    return Trained(
+        artifact_key=published.key,
+        artifact_sha256=published.sha256,
+        artifact_bytes=published.size_bytes,
+        schema=synthesizer.schema.to_json(),
+        record=synthesizer.training_record,
+    )
+
+
+def _fit(attempt: Attempt, dataset: Dataset, training: Document) -> Synthesizer:
+    from gcvae import Synthesizer
+
+    frame = read_stored_table(attempt, dataset.object_key, dataset.sha256, dataset.format)
+    return Synthesizer.fit(
+        frame,
+        schema=dataset.schema,
+        preset=training["preset"],
+        seed=training["seed"],
+        device=training["device"],
+        settings=_settings(training),
+        progress=lambda progress: _tell(attempt, progress),
+        checkpoints=JobCheckpoints(attempt.catalog, attempt.store, attempt.claim, attempt.settings),
+    )
+
+
+def _settings(training: Document) -> dict[str, Any]:
+    return {name: value for name, value in training.items() if name not in _NOT_SETTINGS}
+
+
+def _tell(attempt: Attempt, progress: Progress) -> None:
+    attempt.tell(**asdict(progress))
