@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import gzip
 import io
 import json
@@ -186,7 +187,7 @@ def _fit(frame: pd.DataFrame, title: str, **choices: Any) -> Synthesizer:
     with progress_bar(f"training on {title}") as bar:
 
         def show(progress: Progress) -> None:
-            bar.move(progress.fraction, training_note(progress))
+            bar.move(progress.fraction, training_note(dataclasses.asdict(progress)))
 
         return Synthesizer.fit(frame, progress=show, **choices)
 

@@ -3,36 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-
-class Reported(Protocol):
-    """What a training says of itself, in the library as over REST."""
-
-    @property
-    def phase(self) -> str:
-        """What is being done."""
-
-    @property
-    def fraction(self) -> float:
-        """From 0 to 1."""
-
-    @property
-    def epoch(self) -> int:
-        """The epoch under way."""
-
-    @property
-    def bound_train(self) -> float | None:
-        """Nats per row."""
-
-    @property
-    def bound_held_out(self) -> float | None:
-        """Nats per row."""
 
 
 class Bar:
@@ -62,16 +38,17 @@ def progress_bar(title: str) -> Iterator[Bar]:
         yield Bar(progress, progress.add_task(title, total=1.0, note=""))
 
 
-def training_note(reported: Reported) -> str:
-    """The words beside a training's bar.
+def training_note(progress: Mapping[str, Any]) -> str:
+    """The words beside a training's bar, from its progress in the library or over REST.
 
-    Bounds are nats per row, higher is better.
+    Bounds are nats per row, higher is better. What is not known yet is left out.
+
+    >>> training_note({"phase": "training", "epoch": 3, "bound_train": -2.5})
+    'training · epoch 3 · bound -2.50'
     """
-    parts = [reported.phase]
-    if reported.epoch:
-        parts.append(f"epoch {reported.epoch}")
-    if reported.bound_train is not None:
-        parts.append(f"bound {reported.bound_train:.3f}")
-    if reported.bound_held_out is not None:
-        parts.append(f"held out {reported.bound_held_out:.3f}")
-    return " · ".join(parts)
+    parts = [progress.get("phase")]
+    parts += [f"epoch {progress['epoch']}" if progress.get("epoch") else None]
+    for name, word in (("bound_train", "bound"), ("bound_held_out", "held out")):
+        bound = progress.get(name)
+        parts += [f"{word} {bound:.2f}" if bound is not None else None]
+    return " · ".join(part for part in parts if part)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.errors import ServerError, WrongUsageError
 
 if TYPE_CHECKING:
@@ -37,12 +37,13 @@ def serve(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
     """Run the whole service on this machine: the API and one worker."""
+    from gcvae_cli.ports import free_port
     from gcvae_cli.supervisor import supervise
 
     _tie_to(parent)
     settings = _settings(host=host, port=port, data_dir=data_dir)
     _refuse_open_address(settings)
-    address = (settings.host, _free_port(settings.host, settings.port))
+    address = (settings.host, free_port(settings.host, settings.port))
     with _server_errors():
         from catalog.migrate import upgrade
 
@@ -108,12 +109,16 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
         "demo-out"
     ),
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One training setting; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Go the whole way on one table: upload, train, sample, score, map."""
     from gcvae_cli.demo import run_demo
 
-    run_demo(table, output, seed=seed)
+    run_demo(table, output, settings=parse_assignments(assignments or ()), seed=seed)
 
 
 def _settings(**given: Any) -> ServiceSettings:
@@ -156,20 +161,6 @@ def _refuse_open_address(settings: ServiceSettings) -> None:
         from service.access import refuse_open_address
 
         refuse_open_address(settings)
-
-
-def _free_port(host: str, port: int) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ServerError(
-                f"port {port} of {host} can not be taken ({error.strerror}); "
-                "choose another with --port, or 0 for a free one"
-            ) from error
-        return int(probe.getsockname()[1])
 
 
 def _url(host: str, port: int) -> str:
