@@ -107,7 +107,7 @@ class WorkerGroup:
 
     def _start_celery(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "worker.app", "--parent", str(os.getpid())]
-        environment = os.environ | self._settings.to_environment()
+        environment = self._settings.child_environment()
         # A session of its own: a terminal's Ctrl-C comes to the group alone, which then stops
         # the others in order.
         return subprocess.Popen(

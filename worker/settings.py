@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -53,9 +54,10 @@ class WorkerSettings:
     store: StoreSettings
     jobs: JobSettings
 
-    def to_environment(self) -> dict[str, str]:
-        """The environment variables that say the same to a child process."""
-        return {f"GCVAE_{name.upper()}": str(value) for name, value in self._given()}
+    def child_environment(self) -> dict[str, str]:
+        """The environment of a child process that is told the same settings."""
+        told = {f"GCVAE_{name.upper()}": str(value) for name, value in self._given()}
+        return os.environ | told
 
     def _given(self) -> Iterator[tuple[str, object]]:
         for part in (self.catalog, self.store, self.jobs):
