@@ -102,7 +102,7 @@ def test_no_file_is_longer_than_five_hundred_lines() -> None:
 
 
 def test_no_address_of_another_machine_is_written_in_the_packages() -> None:
-    allowed = r"127\.0\.0\.1|localhost|\[::1\]|\{"
+    allowed = r"127\.0\.0\.1|localhost|\[::1\]|\[?\{"
     for path in modules():
         for url in re.findall(r"https?://[^\s\"'`)]+", path.read_text()):
             assert re.match(rf"https?://(?:{allowed})", url), f"{path.relative_to(ROOT)}: {url}"
