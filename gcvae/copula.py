@@ -85,8 +85,8 @@ class LowRankCopula:
     ) -> Tensor:
         """log of: density of the point cells' scores times probability of the interval cells.
 
-        With G the point cells and H the interval cells (lower_h, upper_h),
-        c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h upper_h - b_h f) - Phi(psi_h lower_h - b_h f)] df,
+        With G the point cells and H the interval cells (low_h, up_h),
+        c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
         P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P: no jitter, no sum over 2^D corners. The
         trapezoid rule converges faster than any power of its step here; the number of nodes follows
         from the steepest slope in the batch. Rank one only.

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from gcvae.codec import EncodedTable
 from gcvae.copula import Copula, IndependenceCopula, LowRankCopula
 from gcvae.generators import normal
-from gcvae.marginals import MarginalParameters, Marginals, code_tails
+from gcvae.marginals import MarginalParameters, Marginals
 from gcvae.networks import ColumnShape, EmptyLinear, Encoder, linear, perceptron
 from gcvae.normal import LOG_SQRT_2PI
 from gcvae.priors import StandardNormalPrior
@@ -149,12 +149,11 @@ class PrincipalDirectionConditional:
     # PAPER-DIFF: the paper limits VAE-ROC to continuous data. Here discrete columns and the missing
     # level keep their categorical marginals beside it, so that every table has a VAE-ROC.
 
-    Shape: log_beta (..., D, K_max), mean and direction (..., D_real), noise (...).
+    Shape: mean and direction (..., D_real), noise (...).
     """
 
     marginals: Marginals
-    log_beta: Tensor
-    mean: Tensor
+    parameters: MarginalParameters
     direction: Tensor
     noise: Tensor
 
@@ -172,11 +171,12 @@ class PrincipalDirectionConditional:
 
         Source: Eq. (elbo_vae_roc2), its misprinted second "=" read as a sum.
         """
-        log_codes = code_tails(self.log_beta, rows.codes)[0]
+        log_codes = self.marginals.code_tails(self.parameters, rows.codes)[0]
         log_codes = torch.where(rows.observed, log_codes, 0.0).sum(-1)
         j = self.marginals.real_columns
         present = (rows.codes == self.marginals.point_codes)[..., j] & rows.observed[..., j]
-        residual = (rows.values[..., j].to(self.mean.dtype) - self.mean) * present
+        mean = self.parameters.mean
+        residual = (rows.values[..., j].to(mean.dtype) - mean) * present
         a = self.direction * present
         return log_codes + _log_rank_one_normal(
             residual, a, self.noise, present.sum(-1).to(a.dtype)
@@ -184,13 +184,12 @@ class PrincipalDirectionConditional:
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """x = mu + a s + sqrt(omega) eps for numbers, codes by their probabilities."""
-        s = normal((*self.mean.shape[:-1], 1), generator)
-        noise = normal(tuple(self.mean.shape), generator)
-        numbers = self.mean + self.direction * s + self.noise.sqrt()[..., None] * noise
-        scores = normal(tuple(self.log_beta.shape[:-1]), generator)
-        unused = torch.zeros_like(self.mean)
-        parameters = MarginalParameters(self.log_beta, unused, unused)
-        codes, values = self.marginals.quantile(parameters, scores)
+        mean = self.parameters.mean
+        s = normal((*mean.shape[:-1], 1), generator)
+        noise = normal(tuple(mean.shape), generator)
+        numbers = mean + self.direction * s + self.noise.sqrt()[..., None] * noise
+        scores = normal((*mean.shape[:-1], len(self.marginals.columns)), generator)
+        codes, values = self.marginals.quantile(self.parameters, scores)
         j = self.marginals.real_columns
         is_number = codes[..., j] == self.marginals.point_codes[j]
         values[..., j] = torch.where(is_number, numbers.double(), 0.0)
@@ -230,11 +229,9 @@ class PrincipalDirectionDecoder(nn.Module):
     def forward(self, z: Tensor) -> PrincipalDirectionConditional:
         """p(x|z). Shape: z (..., K)."""
         hidden = self.trunk(z)
-        parameters = self.marginals(hidden)
         return PrincipalDirectionConditional(
             self.marginals,
-            parameters.log_beta,
-            parameters.mean,
+            self.marginals(hidden),
             self.direction(hidden),
             self.log_omega(hidden)[..., 0].clamp(min=MINIMUM_LOG_OMEGA).exp(),
         )

@@ -71,12 +71,19 @@ class _InverseLogNormalCdf(torch.autograd.Function):
 
 
 def _inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """Newton's method on log Phi, started from the direct inverse or from the tail's expansion."""
+    """The direct inverse, or Newton's method on log Phi where exp(log_p) underflows."""
     far = log_p < -300.0
-    # Phi(x) ~ phi(x)/|x| gives x^2 ~ -2 log_p - log(2 pi) - log(x^2).
-    square = (-2.0 * log_p - 2.0 * LOG_SQRT_2PI).clamp(min=1.0)
-    tail = -(square - square.log()).clamp(min=1.0).sqrt()
-    x = torch.where(far, tail, torch.special.ndtri(log_p.clamp(min=-300.0).exp()))
+    x = torch.special.ndtri(log_p.clamp(min=-300.0).exp())
+    return x.masked_scatter(far, _far_inverse_log_cdf(log_p[far])) if bool(far.any()) else x
+
+
+def _far_inverse_log_cdf(log_p: Tensor) -> Tensor:
+    """Newton's method, started from the tail's expansion.
+
+    Phi(x) ~ phi(x)/|x| gives x^2 ~ -2 log_p - log(2 pi) - log(x^2).
+    """
+    square = -2.0 * log_p - 2.0 * LOG_SQRT_2PI
+    x = -(square - square.log()).sqrt()
     for _ in range(_N_NEWTON_STEPS):
         x = x - (torch.special.log_ndtr(x) - log_p) * _mills_ratio(x)
     return x

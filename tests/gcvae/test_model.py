@@ -94,9 +94,7 @@ def roc_and_its_gcvae(n_columns: int, z: Tensor) -> tuple[object, CopulaConditio
     given = roc.decoder(z)
     marginals = roc.decoder.marginals
     sigma_squared = given.noise[..., None] + given.direction.square()
-    parameters = replace(
-        marginals(roc.decoder.trunk(z)), mean=given.mean, log_sigma=0.5 * sigma_squared.log()
-    )
+    parameters = replace(given.parameters, log_sigma=0.5 * sigma_squared.log())
     copula = LowRankCopula(given.direction[..., None], given.noise)
     return given, CopulaConditional(marginals, parameters, copula, score_gradient=True)
 
@@ -126,7 +124,7 @@ def test_vae_roc_is_the_dense_multivariate_normal() -> None:
     values = torch.randn(5, 4, generator=generator_for(0, "x"), dtype=torch.float64)
     a, omega = roc.direction, roc.noise  # type: ignore[attr-defined]
     cov = omega[:, None, None] * torch.eye(4).double() + a[:, :, None] * a[:, None, :]
-    dense = torch.distributions.MultivariateNormal(roc.mean, cov).log_prob(values)  # type: ignore[attr-defined]
+    dense = torch.distributions.MultivariateNormal(roc.parameters.mean, cov).log_prob(values)  # type: ignore[attr-defined]
     got = roc.log_prob(rows_of([[0] * 4] * 5, values.tolist()), None)  # type: ignore[attr-defined]
     torch.testing.assert_close(got, dense, atol=1e-10, rtol=0.0)
 
@@ -200,6 +198,6 @@ def test_constant_scores_give_the_marginals_no_gradient_from_the_copula() -> Non
     jitter = uniform((6, len(MIXED)), generator_for(0, "v")).double()
     for model in (held, free, vae):
         model.conditional(latents(6)).log_prob(mixed_rows(), jitter).sum().backward()
-    of_logits = [m.decoder.marginals.logits.weight.grad for m in (held, free, vae)]  # type: ignore[union-attr]
+    of_logits = [m.decoder.marginals.groups[0].logits.weight.grad for m in (held, free, vae)]  # type: ignore[union-attr]
     assert torch.equal(of_logits[0], of_logits[2])
     assert not torch.allclose(of_logits[1], of_logits[2])
