@@ -61,9 +61,9 @@ def refuse_open_address(settings: ServiceSettings) -> None:
     """Stop a keyless service from listening to other machines.
 
     Raises:
-        StartError: the address is not the loopback one.
+        StartError: the address is not the loopback one, and nobody vouches for its network.
     """
-    if not is_loopback(settings.host):
+    if not (is_loopback(settings.host) or settings.trusted_network):
         raise StartError(
             f"{settings.host} can be reached from other machines and this service has no keys yet; "
             f"set {variable('host')} to 127.0.0.1"

@@ -23,6 +23,11 @@ class ServiceSettings(BaseSettings):
         default=("localhost", "127.0.0.1", "::1"),
         description="names a browser may reach a keyless service by; stops DNS rebinding",
     )
+    trusted_network: bool = Field(
+        default=False,
+        description="listen to other machines without keys: a container whose port is published "
+        "to its own host only",
+    )
 
     data_dir: Path = Path("gcvae-data")
     database_url: str | None = Field(default=None, description="None: SQLite in the data folder")

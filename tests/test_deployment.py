@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from service.access import refuse_open_address
+from service.settings import ServiceSettings
+
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -111,3 +114,10 @@ def test_no_password_is_written_down() -> None:
         for key, value in service.get("environment", {}).items():
             if re.search("PASSWORD|SECRET|ACCESS_KEY", key):
                 assert value.startswith("${"), key
+
+
+def test_the_service_may_listen_inside_its_container() -> None:
+    environment = SERVICES["service"]["environment"]
+    trusted = environment["GCVAE_TRUSTED_NETWORK"]
+    assert '"--host", "0.0.0.0"' in stages()["service"]
+    refuse_open_address(ServiceSettings(host="0.0.0.0", trusted_network=trusted))
