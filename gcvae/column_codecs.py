@@ -238,7 +238,7 @@ class DatetimeCodec(RealCodec):
         return self.offset + round(distance) * self._step
 
     def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return (_nanoseconds(present) - np.int64(self.offset)) / self._step  # type: ignore[no-any-return]
+        return (_nanoseconds(present) - np.int64(self.offset)) / self._step
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         offset, step = int(self.offset), self._step

@@ -7,6 +7,7 @@ whose cells follow one rule: shortest decimals, fixed decimals, or exponents by 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -20,6 +21,8 @@ from gcvae.schema import Notation
 
 NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 WHOLE = r"^[+-]?(0|[1-9][0-9]{0,18})$"
+LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
+LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
 MOST_DECIMALS = 15  # a float64 holds no more that mean anything
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
 
@@ -47,26 +50,32 @@ class Spelling:
 def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
     """True for each text that is a finite number without leading zeros or thousands separators.
 
+    Whole numbers beyond 64 bits are not: they are names, and no float64 could give them back.
+
     >>> are_numbers(pa.array(["1.50", "-3e2", "007", "1,000", "nan"])).tolist()
     [True, True, False, False, False]
     """
-    matches = pc.match_substring_regex(texts, NUMBER).to_numpy(zero_copy_only=False)
-    if matches.any():
-        matches = matches.copy()
-        values = read_numbers(texts.filter(pa.array(matches)))
-        matches[matches] = np.isfinite(values)
-    return np.asarray(matches, dtype=bool)
+    numbers = _where(_matches(texts, NUMBER), texts, np.isfinite)
+    return numbers & (~_matches(texts, LONG_WHOLE) | are_whole(texts))
 
 
 def are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
     """True for each text that is a whole number within 64 bits."""
-    matches = pc.match_substring_regex(texts, WHOLE).to_numpy(zero_copy_only=False)
-    limit = float(2**63 - 1024)
-    if matches.any():
-        matches = matches.copy()
-        values = read_numbers(texts.filter(pa.array(matches)))
-        matches[matches] = np.abs(values) <= limit
-    return np.asarray(matches, dtype=bool)
+    return _where(_matches(texts, WHOLE), texts, lambda values: np.abs(values) <= LARGEST_WHOLE)
+
+
+def _matches(texts: Texts, pattern: str) -> npt.NDArray[np.bool_]:
+    found = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+    return np.array(found, dtype=bool)
+
+
+def _where(
+    chosen: npt.NDArray[np.bool_], texts: Texts, check: Callable[[FloatArray], Any]
+) -> npt.NDArray[np.bool_]:
+    """True for the chosen texts whose number passes the check."""
+    if chosen.any():
+        chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
+    return chosen
 
 
 def read_numbers(texts: Texts) -> FloatArray:
