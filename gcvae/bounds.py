@@ -149,7 +149,8 @@ def locality_penalty(loadings: Tensor, p: int) -> Tensor:
     Shape: (n, D, r) -> (n,).
     Source: Eq. (elbo_vae_roc_reg), locality regularisation.
     """
-    return torch.linalg.vector_norm(loadings, ord=p, dim=-2).square().sum(-1)
+    norms: Tensor = torch.linalg.vector_norm(loadings, ord=p, dim=-2)
+    return norms.square().sum(-1)
 
 
 def rank_penalty(z: Tensor, generator: torch.Generator) -> Tensor:

@@ -44,7 +44,7 @@ def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: st
         _write_numbers(axes, tau)
     legend = figure.colorbar(image, ax=axes, shrink=0.75, ticks=[-1, -0.5, 0, 0.5, 1])
     legend.set_label("discordant        none        concordant", fontsize=9)
-    legend.outline.set_visible(False)  # type: ignore[operator]
+    legend.outline.set_visible(False)
     with rc_context({"svg.hashsalt": "gcvae"}):
         figure.savefig(target, format=format, dpi=150, metadata=_no_date(format))
 

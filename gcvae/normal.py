@@ -19,7 +19,8 @@ _SMALLEST_PLAIN_MASS = {torch.float64: 1e-280, torch.float32: 1e-30}
 
 def log_normal_density(x: Tensor) -> Tensor:
     """log phi(x) = -x^2/2 - log sqrt(2 pi). Shape: as x."""
-    return -0.5 * x.square() - LOG_SQRT_2PI
+    log_density: Tensor = -0.5 * x.square() - LOG_SQRT_2PI
+    return log_density
 
 
 def normal_cdf(x: Tensor) -> Tensor:
@@ -27,12 +28,14 @@ def normal_cdf(x: Tensor) -> Tensor:
 
     torch.special.ndtr is 1 + erf there and has lost all digits at x = -9.
     """
-    return 0.5 * torch.erfc(-x * math.sqrt(0.5))
+    cdf: Tensor = 0.5 * torch.erfc(-x * math.sqrt(0.5))
+    return cdf
 
 
 def _mills_ratio(x: Tensor) -> Tensor:
     """Phi(x) / phi(x), a scaled function that does not underflow. Shape: as x."""
-    return math.sqrt(0.5 * math.pi) * torch.special.erfcx(-x * math.sqrt(0.5))
+    ratio: Tensor = math.sqrt(0.5 * math.pi) * torch.special.erfcx(-x * math.sqrt(0.5))
+    return ratio
 
 
 class _LogNormalCdf(torch.autograd.Function):
@@ -41,7 +44,8 @@ class _LogNormalCdf(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.save_for_backward(x)
-        return torch.special.log_ndtr(x)
+        log_cdf: Tensor = torch.special.log_ndtr(x)
+        return log_cdf
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
@@ -73,7 +77,7 @@ class _InverseLogNormalCdf(torch.autograd.Function):
 def _inverse_log_cdf(log_p: Tensor) -> Tensor:
     """The direct inverse, or Newton's method on log Phi where exp(log_p) underflows."""
     far = log_p < -300.0
-    x = torch.special.ndtri(log_p.clamp(min=-300.0).exp())
+    x: Tensor = torch.special.ndtri(log_p.clamp(min=-300.0).exp())
     return x.masked_scatter(far, _far_inverse_log_cdf(log_p[far])) if bool(far.any()) else x
 
 

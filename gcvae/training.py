@@ -201,7 +201,7 @@ class _Run:
         """One update, and an evaluation where one is due."""
         loss = self._loss(self.train_rows.take(self._batch()))
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimiser.step()
         self.step += 1
         if self.step % self.config.evaluate_every_steps == 0 or self.step == self.config.max_steps:

@@ -1,0 +1,210 @@
+"""The synthesizer end to end, on small tables and on the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from gcvae import Synthesizer, read_table
+from gcvae.errors import ArtifactError, InputError, SettingError
+from gcvae.presets import PRESETS
+from gcvae.synthesizer import SAMPLE_BLOCK_ROWS
+from gcvae.tables import format_table
+
+QUICK = {"max_steps": 200, "evaluate_every_steps": 50}
+
+
+def mixed_frame(n: int = 300) -> pd.DataFrame:
+    """Numbers, whole numbers, levels, dates, blanks, an identifier and a constant."""
+    random = np.random.default_rng(0)
+    height = random.normal(170.0, 10.0, n).round(1)
+    group = np.where(height > 170.0, "tall", "short")
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D")
+    frame = pd.DataFrame(
+        {
+            "key": np.arange(n) + 1000,
+            "height": height,
+            "weight": (height * 0.5 + random.normal(0.0, 5.0, n)).round().astype(int),
+            "group": group,
+            "day": days,
+            "unit": "cm",
+        }
+    )
+    frame.loc[random.choice(n, 20, replace=False), "weight"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Synthesizer:
+    return Synthesizer.fit(mixed_frame(), settings=QUICK)
+
+
+def test_a_sample_has_the_tables_columns_kinds_and_levels(fitted: Synthesizer) -> None:
+    real, synthetic = mixed_frame(), fitted.sample(500, seed=1)
+    assert list(synthetic.columns) == list(real.columns)
+    assert len(synthetic) == 500
+    assert set(synthetic["group"]) <= {"tall", "short"}
+    assert set(synthetic["unit"]) == {"cm"}
+    weights = synthetic["weight"].dropna().astype(float)
+    assert 0 < len(weights) < 500
+    assert (weights == weights.round()).all()
+    assert (synthetic["height"].round(1) == synthetic["height"]).all()
+    assert synthetic["day"].between(real["day"].min(), real["day"].max()).all()
+
+
+def test_identifiers_are_fresh_and_distinct(fitted: Synthesizer) -> None:
+    keys = fitted.sample(SAMPLE_BLOCK_ROWS + 10)["key"]
+    assert keys.is_unique
+    assert not set(keys) & set(mixed_frame()["key"])
+
+
+def test_the_same_seed_gives_the_same_rows_whole_or_in_blocks(fitted: Synthesizer) -> None:
+    n = SAMPLE_BLOCK_ROWS + 100
+    whole = fitted.sample(n, seed=5)
+    pd.testing.assert_frame_equal(whole, fitted.sample(n, seed=5))
+    pd.testing.assert_frame_equal(whole.head(50), fitted.sample(50, seed=5))
+    assert not whole.head(50).equals(fitted.sample(50, seed=6))
+
+
+def test_no_rows_are_an_empty_table_with_all_columns(fitted: Synthesizer) -> None:
+    empty = fitted.sample(0)
+    assert (len(empty), list(empty.columns)) == (0, list(mixed_frame().columns))
+
+
+def test_the_same_seed_gives_the_same_fit(fitted: Synthesizer) -> None:
+    again = Synthesizer.fit(mixed_frame(), settings=QUICK)
+    for name, tensor in fitted.model.state_dict().items():
+        assert torch.equal(tensor, again.model.state_dict()[name])
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_a_saved_model_samples_scores_and_maps_alike(preset: str, tmp_path: Path) -> None:
+    fitted = Synthesizer.fit(mixed_frame(), preset=preset, settings=QUICK)
+    fitted.save(tmp_path / "m.gcvae")
+    loaded = Synthesizer.load(tmp_path / "m.gcvae")
+    assert loaded.to_bytes() == fitted.to_bytes()
+    assert loaded.preset == preset
+    pd.testing.assert_frame_equal(fitted.sample(300, seed=2), loaded.sample(300, seed=2))
+    rows = mixed_frame(40)
+    pd.testing.assert_frame_equal(
+        fitted.log_likelihood(rows, draws=20), loaded.log_likelihood(rows, draws=20)
+    )
+    for kind in ("expected", "total", "data"):
+        assert fitted.dependencies(kind).to_json() == loaded.dependencies(kind).to_json()
+
+
+def test_scores_are_finite_ordered_and_ranked(fitted: Synthesizer) -> None:
+    real = mixed_frame()
+    scores = fitted.log_likelihood(real, draws=30)
+    assert list(scores.columns) == ["log_likelihood", "standard_error", "percentile"]
+    assert np.isfinite(scores.to_numpy()).all()
+    assert scores["percentile"].between(0.0, 100.0).all()
+    strange = real.head(5).assign(height=260.0)
+    assert fitted.log_likelihood(strange)["log_likelihood"].max() < scores["log_likelihood"].min()
+
+
+def test_a_score_does_not_depend_on_the_unit_but_for_its_jacobian() -> None:
+    """The same table in metres: every height's density is 100 times as large."""
+    centimetres = mixed_frame()[["height", "group"]]
+    metres = centimetres.assign(height=(centimetres["height"] / 100.0).round(3))
+    in_centimetres, in_metres = (
+        Synthesizer.fit(frame, settings=QUICK).log_likelihood(frame, draws=200)["log_likelihood"]
+        for frame in (centimetres, metres)
+    )
+    difference = in_metres - in_centimetres
+    assert difference.to_numpy() == pytest.approx(np.log(100.0), abs=1e-3)
+
+
+def test_a_blank_is_scored_like_no_knowledge_and_costs_no_density(fitted: Synthesizer) -> None:
+    rows = mixed_frame().head(20)
+    blank = rows.assign(height=np.nan)
+    with_height = fitted.log_likelihood(rows)["log_likelihood"]
+    without = fitted.log_likelihood(blank)["log_likelihood"]
+    assert np.isfinite(without).all()
+    assert (without > with_height).mean() > 0.9
+
+
+def test_an_unseen_level_scores_minus_infinity_and_is_no_error(fitted: Synthesizer) -> None:
+    rows = mixed_frame().head(2).assign(group=["tall", "giant"])
+    scores = fitted.log_likelihood(rows)["log_likelihood"]
+    assert np.isfinite(scores[0])
+    assert scores[1] == -np.inf
+
+
+def test_maps_are_symmetric_with_ones_on_the_diagonal(fitted: Synthesizer) -> None:
+    for kind in ("expected", "total", "data"):
+        map_ = fitted.dependencies(kind)
+        assert map_.columns == ("height", "weight", "group", "day")
+        assert np.array_equal(map_.tau, map_.tau.T)
+        assert (np.diag(map_.tau) == 1.0).all()
+        assert (np.abs(map_.tau) <= 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.dependencies("local-ish"), "unknown kind of map 'local-ish'"),
+        (lambda s: s.sample(-1), "rows is -1"),
+        (lambda s: s.log_likelihood(mixed_frame().head(5), draws=0), "draws is 0"),
+        (lambda s: s.log_likelihood(mixed_frame().head(5).drop(columns="group")), "group"),
+        (lambda s: Synthesizer.fit(mixed_frame(), device="tpu"), "unknown device 'tpu'"),
+        (lambda s: Synthesizer.fit(mixed_frame(), preset="best"), "unknown preset 'best'"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    fitted: Synthesizer, call: Callable[[Synthesizer], object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        call(fitted)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks for CUDA where there is none")
+def test_cuda_where_there_is_none_is_an_error_not_a_fallback() -> None:
+    with pytest.raises(SettingError, match="this machine offers none"):
+        Synthesizer.fit(mixed_frame(), device="cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_model_trained_on_a_gpu_is_loaded_on_the_cpu(tmp_path: Path) -> None:
+    fitted = Synthesizer.fit(mixed_frame(), settings=QUICK, device="cuda")
+    fitted.save(tmp_path / "m.gcvae")
+    assert len(Synthesizer.load(tmp_path / "m.gcvae").sample(10)) == 10
+
+
+def test_a_file_that_is_no_model_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "m.gcvae").write_bytes(b"age,sex\n1,2\n")
+    with pytest.raises(ArtifactError, match="not a gcvae file"):
+        Synthesizer.load(tmp_path / "m.gcvae")
+
+
+def test_the_manifest_holds_no_row_of_the_table(fitted: Synthesizer) -> None:
+    """Neither an identifier nor a measured height of the table stands in the file."""
+    text = fitted.to_bytes().decode("latin-1")
+    heights = mixed_frame()["height"].sort_values().astype(str).tolist()[1:-1]
+    assert "1003" not in text
+    assert sum(f'"{h}"' in text or f",{h}," in text for h in heights) == 0
+
+
+@pytest.mark.parametrize("name", ["auto_mpg.csv", "auto_mpg_with_missing.csv", "spect_train.csv"])
+def test_real_tables_are_learned_sampled_and_scored(name: str, data_dir: Path) -> None:
+    real = read_table(data_dir / name)
+    fitted = Synthesizer.fit(real, settings=QUICK)
+    text = format_table(fitted.sample(len(real)), fitted.schema)
+    assert list(text.columns) == list(real.columns)
+    assert np.isfinite(fitted.log_likelihood(real.head(50))["log_likelihood"]).all()
+
+
+def test_auto_has_the_known_signs_in_its_total_map(data_dir: Path) -> None:
+    settings = {"max_steps": 2000, "learning_rate": 3e-3}
+    fitted = Synthesizer.fit(read_table(data_dir / "auto_mpg.csv"), settings=settings)
+    map_ = fitted.dependencies("total")
+    at = {name: j for j, name in enumerate(map_.columns)}
+    assert map_.tau[at["horsepower"], at["weight"]] > 0.4
+    assert map_.tau[at["horsepower"], at["mpg"]] < -0.4
+    assert map_.tau[at["cylinders"], at["model_year"]] < -0.1
+    assert np.abs(map_.tau - fitted.dependencies("data").tau).max() < 0.2
