@@ -8,6 +8,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
+from gcvae.schema import ColumnKind
 
 MAX_SEED = 2**63 - 1
 
@@ -38,6 +39,43 @@ class DatasetBody(BaseModel):
     format: str
     created_at: datetime
     warnings: list[str]
+
+
+class HistogramBody(BaseModel):
+    """`counts[i]` values lie between `edges[i]` and `edges[i + 1]`."""
+
+    edges: list[float] | list[str]
+    counts: list[int]
+
+
+class LevelBody(BaseModel):
+    """How often a level comes."""
+
+    level: str | int | float | bool
+    count: int
+
+
+class ColumnProfileBody(BaseModel):
+    """What one column holds. What its kind does not have is null; dates are text."""
+
+    name: str
+    kind: ColumnKind
+    missing_share: float
+    distinct: int
+    mean: float | None = None
+    standard_deviation: float | None = None
+    quantiles: dict[str, float] | dict[str, str] | None = None
+    histogram: HistogramBody | None = None
+    levels: list[LevelBody] | None = Field(None, description="the most frequent ones")
+    other_count: int | None = Field(None, description="cells of all levels that are not listed")
+
+
+class ProfileBody(BaseModel):
+    """What a table holds, column by column."""
+
+    dataset_id: str
+    rows: int
+    columns: list[ColumnProfileBody]
 
 
 class ModelBody(BaseModel):

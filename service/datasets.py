@@ -13,9 +13,10 @@ from starlette.concurrency import run_in_threadpool
 from catalog.datasets import dataset_prefix
 from catalog.records import Dataset, ModelStatus
 from gcvae.errors import Problem
+from gcvae.schema import TableSchema
 from models_store.errors import UnavailableError
 from service.access import Workspace
-from service.bodies import DatasetBody, PageBody, dataset_body
+from service.bodies import DatasetBody, PageBody, ProfileBody, dataset_body
 from service.errors import RequestError, StateError
 from service.etags import entity_tag, tagged, tagged_json
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
@@ -108,7 +109,7 @@ async def replace_schema(
     return dataset_body(await resources.tables.run(work))
 
 
-@router.get("/{dataset_id}/profile")
+@router.get("/{dataset_id}/profile", response_model=ProfileBody)
 async def read_profile(
     dataset_id: str, request: Request, resources: Shared, workspace: Workspace
 ) -> Response:
@@ -199,10 +200,13 @@ def _profile(resources: Resources, dataset: Dataset) -> bytes:
 
 
 def _make_profile(resources: Resources, dataset: Dataset) -> bytes:
-    from service.profiles import profile_table  # pandas: not before it is needed
+    from gcvae.profile import profile_table  # pandas: not before it is needed
+    from gcvae.tables import parse_table
 
     frame = read_stored(resources.store, dataset, resources.settings)
-    return profile_table(dataset, frame).model_dump_json(by_alias=True).encode()
+    schema = TableSchema.from_json(dataset.schema)
+    profile = {"dataset_id": dataset.id, **profile_table(parse_table(frame, schema), schema)}
+    return ProfileBody.model_validate(profile).model_dump_json().encode()
 
 
 def _checked_name(name: str | None) -> str:

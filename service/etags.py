@@ -34,7 +34,9 @@ def tagged_json(
     request: Request, body: BaseModel, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The body as JSON with its tag, or 304 without a body where the reader has it."""
-    return tagged(request, body.model_dump_json().encode(), "application/json", headers)
+    return tagged(
+        request, body.model_dump_json(by_alias=True).encode(), "application/json", headers
+    )
 
 
 def tagged(

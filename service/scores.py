@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
-import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
@@ -40,12 +39,6 @@ from service.uploads import Upload, received, table_format
 if TYPE_CHECKING:
     import pandas as pd
 
-MEASURE = (
-    "lower bound on log p(row) in nats, in the data's own measure: probability mass of discrete "
-    "columns, density per original unit of continuous ones (per day for dates); a blank cell is "
-    "integrated out; a level that the schema does not list scores -Infinity; the percentile, 0 to "
-    "100, is the row's among held-out rows of training"
-)
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
 
 router = APIRouter(tags=["scores"])
@@ -111,9 +104,7 @@ async def score_rows(
     async with _asked(request, resources, model, options, form) as scoring:
         frame = await resources.tables.run(partial(check_rows, resources, scoring))
         if len(frame) <= resources.settings.max_inline_score_rows:
-            work = partial(score_inline, resources, scoring, frame)
-            content = await resources.inline.run(work)
-            return _table_answer(scoring, content)
+            return await answer_inline(resources, scoring, frame)
 
         async def make() -> Answer:
             made = await run_in_threadpool(partial(enqueue_scores, resources, scoring))
@@ -147,37 +138,28 @@ def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
     return frame
 
 
-def score_inline(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> bytes:
-    """The scores as JSON or CSV."""
-    synthesizer = resources.synthesizers.get(scoring.model)
-    scores = synthesizer.log_likelihood(frame, draws=scoring.draws, seed=scoring.seed)
+async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Response:
+    """The scores themselves, block by block.
+
+    Raises:
+        PoolFullError: too much inline work waits.
+    """
+    blocks = score_blocks(resources, scoring, frame)
+    content = await resources.inline.open(blocks, resources.settings.inline_seconds)
+    headers = {"Vary": "Accept"}
     if scoring.form == "csv":
-        return scores.to_csv(index=False).encode()
-    return json.dumps(score_document(scoring, scores), allow_nan=False).encode()
+        headers["Content-Disposition"] = attachment(f"{scoring.model.name}-scores.csv")
+    return StreamingResponse(content, headers=headers, media_type=MEDIA_TYPES[scoring.form])
 
 
-def score_document(scoring: Scoring, scores: pd.DataFrame) -> dict[str, Any]:
-    """The scores as a JSON document, with totals and the measure they are in."""
-    rows = scores.to_dict(orient="records")
-    return {
-        "model_id": scoring.model.id,
-        "measure": MEASURE,
-        "draws": scoring.draws,
-        "seed": scoring.seed,
-        "scores": [{name: _number(value) for name, value in row.items()} for row in rows],
-        "totals": {name: _number(value) for name, value in total_scores(scores).items()},
-    }
+def score_blocks(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Iterator[bytes]:
+    """The scores as JSON or CSV, piece by piece."""
+    from gcvae.score_stream import ScoreTotals, stream_scores
 
-
-def total_scores(scores: pd.DataFrame) -> dict[str, float]:
-    """Sum and mean of the bounds; the standard error of the sum, rows being independent."""
-    bounds = scores["log_likelihood"]
-    return {
-        "rows": len(scores),
-        "log_likelihood": float(bounds.sum()),
-        "mean_log_likelihood": float(bounds.mean()),
-        "standard_error": math.sqrt(float((scores["standard_error"] ** 2).sum())),
-    }
+    synthesizer = resources.synthesizers.get(scoring.model)
+    blocks = synthesizer.score_blocks(frame, draws=scoring.draws, seed=scoring.seed)
+    heading = {"model_id": scoring.model.id, "draws": scoring.draws, "seed": scoring.seed}
+    yield from stream_scores(blocks, scoring.form, heading, ScoreTotals())
 
 
 def enqueue_scores(resources: Resources, scoring: Scoring) -> ResultBody:
@@ -256,17 +238,3 @@ def _refuse_schema(upload: Upload) -> None:
     if upload.schema is not None:
         message = "rows are scored under the model's schema"
         raise RequestError(Problem(message, "/schema", expected="no schema"))
-
-
-def _table_answer(scoring: Scoring, content: bytes) -> Response:
-    headers = {"Vary": "Accept"}
-    if scoring.form == "csv":
-        headers["Content-Disposition"] = attachment(f"{scoring.model.name}-scores.csv")
-    return Response(content, headers=headers, media_type=MEDIA_TYPES[scoring.form])
-
-
-def _number(value: float) -> float | int | str | None:
-    """A number that JSON has; the infinite as text that every language reads back."""
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")

@@ -1,0 +1,138 @@
+"""A real service on a real socket, with SQLite, a folder store and the folder broker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from sqlalchemy import text
+
+from catalog import Catalog, upgrade
+from models_store import Store
+from service.app import create_app
+from service.resources import Resources
+from service.server import Server, bind
+from service.settings import ServiceSettings
+from worker.settings import JobSettings
+from worker.shutdown import SharedFlag
+from worker.supervisor import run_job
+
+START_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A service that runs in a thread of this process, and the things it stands on."""
+
+    url: str
+    settings: ServiceSettings
+    resources: Resources
+    http: httpx.Client
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.resources.catalog
+
+    @property
+    def store(self) -> Store:
+        return self.resources.store
+
+    def traces(self) -> dict[str, object]:
+        """Everything kept: rows of each table, keys of the store. Equal before and after."""
+        with self.catalog.database.engine.connect() as connection:
+            tables = connection.execute(
+                text("SELECT name FROM sqlite_master WHERE type = 'table'")
+            ).scalars()
+            counts: dict[str, object] = {
+                table: connection.execute(text(f'SELECT count(*) FROM "{table}"')).scalar()
+                for table in tables
+            }
+        return counts | {"store": sorted(entry.key for entry in self.store.list())}
+
+
+@contextmanager
+def running(settings: ServiceSettings) -> Iterator[Running]:
+    """A service with these settings, until the block ends."""
+    upgrade(settings.database())
+    app = create_app(settings)
+    listening = bind(settings)
+    urls: list[str] = []
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+    server = Server(config, app.state.resources, urls.append)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        _wait_until(lambda: bool(urls))
+        with httpx.Client(base_url=urls[0], timeout=30) as http:
+            yield Running(urls[0], settings, app.state.resources, http)
+    finally:
+        server.should_exit = True
+        thread.join(START_SECONDS)
+        listening.close()
+        app.state.resources.catalog.close()
+    assert not thread.is_alive()
+
+
+def settings_in(folder: Path, **given: object) -> ServiceSettings:
+    """Settings of a service whose data lie in a folder, on a free port."""
+    plain: dict[str, object] = {
+        "data_dir": folder,
+        "port": 0,
+        "preload_torch": False,
+        "event_interval_seconds": 0.05,
+    }
+    return ServiceSettings(**(plain | given))  # type: ignore[arg-type]
+
+
+def work(service: Running, job_id: str) -> None:
+    """Do a job as a worker does: its child process in the environment of this service."""
+    settings = service.settings
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GCVAE_DATABASE_URL", settings.database())
+        environment.setenv("GCVAE_BROKER_URL", settings.broker())
+        environment.setenv("GCVAE_STORE_URL", settings.store())
+        environment.setenv("GCVAE_JOB_THREADS", "1")
+        run_job(
+            job_id, service.catalog, service.store, JobSettings(heartbeat_seconds=0.2), SharedFlag()
+        )
+
+
+def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:
+    """A ready model of a table, trained by a few steps of the real thing."""
+    headers = {"Content-Type": "text/csv"}
+    dataset = service.http.post("/v1/datasets?name=cars", content=table, headers=headers).json()
+    quick = {"preset": "paper-vae", "device": "cpu", "max_steps": 20, "evaluate_every_steps": 10}
+    asked = {"dataset_id": dataset["id"], "training": quick | training}
+    model = service.http.post("/v1/models", json=asked).json()
+    work(service, model["job_id"])
+    trained = service.http.get(f"/v1/models/{model['id']}").json()
+    assert trained["status"] == "ready", service.http.get(f"/v1/jobs/{model['job_id']}").json()
+    return dict(trained)
+
+
+def assert_problem(response: httpx.Response, status: int, name: str) -> dict[str, Any]:
+    """The problem document of a refusal, whose form is that of RFC 9457."""
+    assert response.status_code == status, response.text
+    assert response.headers["Content-Type"] == "application/problem+json"
+    problem = response.json()
+    assert problem["type"] == f"urn:gcvae:problem:{name}"
+    assert problem["status"] == status
+    assert problem["request_id"] == response.headers["X-Request-ID"]
+    assert problem["title"]
+    assert problem["detail"]
+    return dict(problem)
+
+
+def _wait_until(is_done: Callable[[], bool]) -> None:
+    ends_at = time.monotonic() + START_SECONDS
+    while not is_done():
+        assert time.monotonic() < ends_at, "the service did not start"
+        time.sleep(0.01)

@@ -1,0 +1,139 @@
+"""A service without keys answers its own machine, and nobody who borrows its reader's browser."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from catalog import upgrade
+from service import ServiceSettings, run
+from service.errors import StartError
+from service.request_ids import HEADER
+from tests.running_service import Running, assert_problem, settings_in
+
+SERVE = """
+from service import ServiceSettings, run
+
+run(ServiceSettings(), lambda url: print(url, flush=True))
+"""
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "::"])
+def test_an_address_that_others_reach_is_refused(tmp_path: Path, host: str) -> None:
+    with pytest.raises(StartError, match="no keys yet") as refusal:
+        run(settings_in(tmp_path, host=host))
+    assert "\n" not in str(refusal.value)
+    assert "GCVAE_HOST" in str(refusal.value)
+
+
+def test_a_taken_port_is_named(service: Running, tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, port=int(service.url.rsplit(":", 1)[1]))
+    upgrade(settings.database())
+    with pytest.raises(StartError, match=f"port {settings.port} .* GCVAE_PORT"):
+        run(settings)
+
+
+def test_a_database_without_tables_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="gcvae db upgrade"):
+        run(settings_in(tmp_path))
+
+
+def test_a_foreign_host_name_is_refused(service: Running) -> None:
+    response = service.http.get("/v1/datasets", headers={"Host": "rebound.example"})
+    problem = assert_problem(response, 403, "foreign-site")
+    assert "GCVAE_ALLOWED_HOSTS" in problem["detail"]
+
+
+def test_a_foreign_page_changes_nothing(service: Running) -> None:
+    before = service.traces()
+    foreign = {"Origin": "https://example.org", "Content-Type": "text/csv"}
+    response = service.http.post("/v1/datasets", content=b"a\n1\n2\n", headers=foreign)
+    assert_problem(response, 403, "foreign-site")
+    assert service.traces() == before
+    own = foreign | {"Origin": service.url}
+    response = service.http.post("/v1/datasets", content=b"a\n1\n2\n", headers=own)
+    assert response.status_code == 201
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/datasets", "/v1/nothing", "/docs"])
+def test_every_response_carries_a_request_id(service: Running, path: str) -> None:
+    assert service.http.get(path, headers={HEADER: "mine-1"}).headers[HEADER] == "mine-1"
+    made, forged = (
+        service.http.get(path, headers=headers).headers[HEADER]
+        for headers in ({}, {HEADER: "two words"})
+    )
+    assert made
+    assert forged not in ("two words", made)
+
+
+def test_a_wrong_method_is_a_problem_too(service: Running) -> None:
+    response = service.http.patch("/v1/datasets")
+    assert_problem(response, 405, "method-not-allowed")
+    assert response.headers["Allow"]
+
+
+def test_ready_names_each_server_and_what_is_wrong(start: Callable[..., Running]) -> None:
+    service = start()
+    ready = service.http.get("/readyz")
+    assert ready.json() == {
+        "status": "ready", "checks": {"database": "ok", "store": "ok", "broker": "ok"},
+    }  # fmt: skip
+    folder = service.settings.data_dir / "queue"
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
+    folder.write_text("no folder")
+    broken = service.http.get("/readyz")
+    assert broken.status_code == 503
+    assert broken.json()["checks"]["broker"] != "ok"
+    assert broken.json()["checks"]["store"] == "ok"
+    assert service.http.get("/healthz").json() == {"status": "alive"}
+
+
+def test_a_model_is_asked_for_though_the_broker_is_down(
+    start: Callable[..., Running], cars: bytes
+) -> None:
+    service = start(broker_url="redis://127.0.0.1:1/0")
+    headers = {"Content-Type": "text/csv"}
+    dataset = service.http.post("/v1/datasets", content=cars, headers=headers).json()
+    response = service.http.post("/v1/models", json={"dataset_id": dataset["id"]})
+    assert response.status_code == 202
+    job = service.http.get(response.headers["Location"]).json()
+    assert job["status"] == "queued"
+
+
+def test_the_process_is_ready_without_torch_and_ends_on_sigterm(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    upgrade(settings.database())
+    environment = os.environ | {
+        "GCVAE_DATA_DIR": str(tmp_path), "GCVAE_PORT": "0", "GCVAE_PRELOAD_TORCH": "false",
+    }  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            assert httpx.get(f"{url}/healthz").json() == {"status": "alive"}
+            loaded = Path(f"/proc/{process.pid}/maps").read_text()
+            assert "torch" not in loaded
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) in (0, -signal.SIGTERM)
+        finally:
+            process.kill()
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GCVAE_MAX_ROWS", "7")
+    monkeypatch.setenv("GCVAE_STORE_URL", "s3://bucket/prefix")
+    settings = ServiceSettings()
+    assert settings.max_rows == 7
+    assert settings.store() == "s3://bucket/prefix"
+    assert settings.database().startswith("sqlite:////")

@@ -1,0 +1,68 @@
+"""The OpenAPI page and its document."""
+
+from __future__ import annotations
+
+import re
+
+import schemathesis
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.running_service import Running
+
+CALLS = {
+    ("POST", "/v1/datasets"), ("GET", "/v1/datasets"), ("GET", "/v1/datasets/{dataset_id}"),
+    ("DELETE", "/v1/datasets/{dataset_id}"), ("PUT", "/v1/datasets/{dataset_id}/schema"),
+    ("GET", "/v1/datasets/{dataset_id}/profile"), ("POST", "/v1/models"), ("GET", "/v1/models"),
+    ("GET", "/v1/models/{model_id}"), ("DELETE", "/v1/models/{model_id}"),
+    ("GET", "/v1/models/{model_id}/artifact"), ("POST", "/v1/models/{model_id}/samples"),
+    ("GET", "/v1/samples/{result_id}"), ("GET", "/v1/samples/{result_id}/content"),
+    ("DELETE", "/v1/samples/{result_id}"), ("POST", "/v1/models/{model_id}/scores"),
+    ("GET", "/v1/scores/{result_id}"), ("GET", "/v1/scores/{result_id}/content"),
+    ("DELETE", "/v1/scores/{result_id}"), ("GET", "/v1/models/{model_id}/dependencies"),
+    ("POST", "/v1/models/{model_id}/dependencies"), ("GET", "/v1/jobs"),
+    ("GET", "/v1/jobs/{job_id}"), ("GET", "/v1/jobs/{job_id}/events"),
+    ("POST", "/v1/jobs/{job_id}/cancel"), ("POST", "/v1/jobs/{job_id}/retry"),
+    ("GET", "/healthz"), ("GET", "/readyz"),
+}  # fmt: skip
+
+
+def test_the_document_holds_every_call(service: Running) -> None:
+    document = service.http.get("/openapi.json").json()
+    calls = {(m.upper(), path) for path, item in document["paths"].items() for m in item}
+    assert calls == CALLS
+
+
+def test_the_page_asks_no_outside_host(service: Running) -> None:
+    page = service.http.get("/docs")
+    assert page.status_code == 200
+    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
+    named = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert named
+    assert all(name.startswith("/") and not name.startswith("//") for name in named)
+    for name in named:
+        assert service.http.get(name).status_code == 200
+    assert "http" not in page.text.replace("httpS", "")
+
+
+def test_whatever_the_document_allows_is_answered_as_it_says(service: Running) -> None:
+    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    checks = [
+        schemathesis.checks.not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_schema_conformance,
+    ]
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        if operation.path.endswith("/events"):
+            continue
+
+        @operation.as_strategy_test  # type: ignore[attr-defined]
+        def check(case: schemathesis.Case) -> None:
+            case.call_and_validate(checks=checks)
+
+        check()

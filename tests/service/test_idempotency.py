@@ -1,0 +1,96 @@
+"""Idempotency-Key: whatever is sent twice is done once."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.running_service import Running, assert_problem
+
+
+@pytest.fixture
+def key() -> dict[str, str]:
+    """The header with a new key."""
+    return {"Idempotency-Key": uuid.uuid4().hex}
+
+
+def test_an_upload_sent_twice_is_one_dataset(
+    service: Running, cars: bytes, key: dict[str, str]
+) -> None:
+    headers = {"Content-Type": "text/csv", **key}
+    first = service.http.post("/v1/datasets", content=cars, headers=headers)
+    before = service.traces()
+    again = service.http.post("/v1/datasets", content=cars, headers=headers)
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert again.headers["Location"] == first.headers["Location"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert "Idempotent-Replayed" not in first.headers
+    assert service.traces() == before
+
+
+def test_of_many_requests_at_once_with_one_key_one_is_done(
+    service: Running, dataset_id: str, key: dict[str, str]
+) -> None:
+    before = service.catalog.jobs.count(["queued"])  # type: ignore[list-item]
+
+    def ask(_: int) -> Any:
+        body = {"dataset_id": dataset_id}
+        return service.http.post("/v1/models", json=body, headers=key)
+
+    with ThreadPoolExecutor(16) as pool:
+        responses = list(pool.map(ask, range(32)))
+    done = [response.json()["id"] for response in responses if response.status_code == 202]
+    busy = [response for response in responses if response.status_code != 202]
+    assert len(done) >= 1
+    assert len(set(done)) == 1
+    for response in busy:
+        assert_problem(response, 409, "idempotency-key-busy")
+        assert int(response.headers["Retry-After"]) >= 1
+    assert service.catalog.jobs.count(["queued"]) == before + 1  # type: ignore[list-item]
+
+
+def test_a_key_stands_for_one_request_only(
+    service: Running, dataset_id: str, key: dict[str, str]
+) -> None:
+    body = {"dataset_id": dataset_id}
+    assert service.http.post("/v1/models", json=body, headers=key).status_code == 202
+    before = service.traces()
+    for path, other in (
+        ("/v1/models", body | {"name": "other"}),
+        ("/v1/models", body | {"training": {"seed": 1}}),
+    ):
+        response = service.http.post(path, json=other, headers=key)
+        assert_problem(response, 422, "idempotency-key-reused")
+    assert service.traces() == before
+
+
+def test_a_request_that_failed_frees_its_key(
+    service: Running, cars: bytes, key: dict[str, str]
+) -> None:
+    headers = {"Content-Type": "text/csv", **key}
+    refused = service.http.post("/v1/datasets", content=b"a,a\n1,2\n", headers=headers)
+    assert_problem(refused, 422, "invalid-table")
+    assert service.http.post("/v1/datasets", content=cars, headers=headers).status_code == 201
+
+
+def test_a_long_sample_asked_twice_is_one_job(
+    service: Running, model: dict[str, Any], key: dict[str, str]
+) -> None:
+    path, body = f"/v1/models/{model['id']}/samples", {"rows": 6000}
+    first, again = (service.http.post(path, json=body, headers=key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json() == again.json()
+    service.http.post(f"/v1/jobs/{first.json()['job_id']}/cancel")
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 256, "tab\there"])
+def test_a_key_that_can_not_be_is_refused(service: Running, dataset_id: str, bad: str) -> None:
+    before = service.traces()
+    headers = {"Idempotency-Key": bad}
+    response = service.http.post("/v1/models", json={"dataset_id": dataset_id}, headers=headers)
+    problem = assert_problem(response, 422, "invalid-request")
+    assert problem["errors"][0]["parameter"] == "Idempotency-Key"
+    assert service.traces() == before

@@ -1,0 +1,137 @@
+"""Samples: the table itself, or a job and then the table; the same bytes either way."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gcvae.table_stream import MEDIA_TYPES
+from service.negotiation import TABLE_MEDIA_TYPES
+from tests.running_service import Running, assert_problem, train, work
+
+
+def read(content: bytes, form: str) -> pd.DataFrame:
+    buffer = io.BytesIO(content)
+    if form == "csv":
+        return pd.read_csv(buffer)
+    if form == "parquet":
+        return pd.read_parquet(buffer)
+    return pd.read_json(buffer, lines=form == "jsonl")
+
+
+def test_the_forms_are_those_of_the_library() -> None:
+    assert TABLE_MEDIA_TYPES == MEDIA_TYPES
+
+
+@pytest.mark.parametrize("form", MEDIA_TYPES)
+def test_the_answer_is_the_table(service: Running, model: dict[str, Any], form: str) -> None:
+    path = f"/v1/models/{model['id']}/samples"
+    response = service.http.post(path, json={"rows": 4500, "seed": 5, "format": form})
+    assert response.status_code == 200
+    assert response.headers["Content-Type"].startswith(MEDIA_TYPES[form])
+    assert f"cars-synthetic.{form}" in response.headers["Content-Disposition"]
+    table = read(response.content, form)
+    assert list(table.columns) == ["mpg", "cylinders", "fuel", "sold"]
+    assert len(table) == 4500
+    assert set(table["cylinders"]) <= {4, 6, 8}
+
+
+def test_a_sample_is_spelled_like_the_table_it_was_learned_from(
+    service: Running, model: dict[str, Any]
+) -> None:
+    path = f"/v1/models/{model['id']}/samples"
+    header, *lines = service.http.post(path, json={"rows": 200}).text.splitlines()
+    assert header == "mpg,cylinders,fuel,sold"
+    cells = [line.split(",") for line in lines]
+    assert {row[2] for row in cells} <= {"petrol", "diesel", "?"}
+    assert {row[3] for row in cells} <= {"yes", "no"}
+    assert all(len(row[0].split(".")[1]) == 1 for row in cells)
+
+
+def test_the_same_seed_gives_the_same_bytes(service: Running, model: dict[str, Any]) -> None:
+    path = f"/v1/models/{model['id']}/samples"
+    first, again, other = (
+        service.http.post(path, json={"rows": 50, "seed": seed}).content for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_a_long_sample_is_a_job_whose_table_is_what_the_inline_answer_would_be(
+    service: Running, model: dict[str, Any]
+) -> None:
+    path = f"/v1/models/{model['id']}/samples"
+    response = service.http.post(path, json={"rows": 5001, "seed": 4})
+    result = response.json()
+    assert response.status_code == 202
+    assert response.headers["Location"] == f"/v1/jobs/{result['job_id']}"
+    assert (result["status"], result["content"]) == ("queued", None)
+    where = f"/v1/samples/{result['id']}"
+    assert service.http.get(where).json() == result
+    assert_problem(service.http.get(f"{where}/content"), 409, "conflict")
+    assert_problem(service.http.get(f"/v1/scores/{result['id']}"), 404, "not-found")
+    work(service, result["job_id"])
+    done = service.http.get(where).json()
+    assert (done["status"], done["rows"]) == ("succeeded", 5001)
+    table = service.http.get(done["content"])
+    assert table.headers["Content-Type"].startswith("text/csv")
+    inline = service.http.post(path, json={"rows": 5000, "seed": 4}).text
+    assert table.text.startswith(inline)
+    again = {"If-None-Match": table.headers["ETag"]}
+    assert service.http.get(done["content"], headers=again).status_code == 304
+    assert service.http.delete(where).status_code == 204
+    assert_problem(service.http.get(where), 404, "not-found")
+    assert_problem(service.http.get(done["content"]), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "name", "pointer"),
+    [
+        ({}, 422, "invalid-request", "/rows"),
+        ({"rows": 0}, 422, "invalid-request", "/rows"),
+        ({"rows": 1e3, "seed": 1.5}, 422, "invalid-request", "/seed"),
+        ({"rows": 5, "seed": 2**63}, 422, "invalid-request", "/seed"),
+        ({"rows": 5, "format": "xls"}, 422, "invalid-request", "/format"),
+        ({"rows": 5, "row": 5}, 422, "invalid-request", "/row"),
+        ({"rows": 5, "given": {"fuel": "diesel"}}, 422, "not-offered", "/given"),
+        ({"rows": 5, "distribution": {"fuel": {"diesel": 1}}}, 422, "not-offered",
+         "/distribution"),
+        ({"rows": 10**9}, 422, "limit-exceeded", "/rows"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_drawn_is_refused_by_its_pointer(
+    service: Running,
+    model: dict[str, Any],
+    body: dict[str, Any],
+    status: int,
+    name: str,
+    pointer: str,
+) -> None:
+    before = service.traces()
+    path = f"/v1/models/{model['id']}/samples"
+    problem = assert_problem(service.http.post(path, json=body), status, name)
+    assert problem["errors"][0]["pointer"] == pointer
+    assert service.traces() == before
+
+
+def test_a_damaged_artifact_draws_nothing(start: Callable[..., Running], cars: bytes) -> None:
+    service = start()
+    trained = train(service, cars)
+    store = service.settings.data_dir / "store" / "models"
+    (file,) = store.rglob("*.gcvae")
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    path = f"/v1/models/{trained['id']}/samples"
+    response = service.http.post(path, json={"rows": 5})
+    assert_problem(response, 500, "stored-bytes-damaged")
+
+
+def test_rows_in_json_have_plain_values(service: Running, model: dict[str, Any]) -> None:
+    path = f"/v1/models/{model['id']}/samples"
+    rows = json.loads(service.http.post(path, json={"rows": 100, "format": "json"}).content)
+    assert {type(row["sold"]) for row in rows} == {bool}
+    assert {row["fuel"] for row in rows} <= {"petrol", "diesel", None}
