@@ -91,7 +91,7 @@ def test_every_option_of_the_paper_trains(settings: dict[str, object]) -> None:
 def test_locality_regularisation_shortens_the_loadings() -> None:
     lengths = []
     for weight in (0.0, 5.0):
-        model, _ = fit(config(locality_weight=weight))
+        model, _ = fit(config(locality_weight=weight, learning_rate=0.01))
         loadings = model.conditional(torch.zeros(1, 2)).loadings
         assert loadings is not None
         lengths.append(loadings.norm().item())
