@@ -26,9 +26,7 @@ _MAPS = {"total": "dependencies", "expected": "dependencies-copula"}
 _DIABETES_SCHEMA: Document = {"columns": [{"name": "sex", "kind": "categorical"}]}
 
 
-def run_demo(
-    table: Path | None, output: Path, *, settings: Mapping[str, Any], seed: int
-) -> None:
+def run_demo(table: Path | None, output: Path, *, settings: Mapping[str, Any], seed: int) -> None:
     """Goes the whole way and leaves the results in `output`; ends the service it started.
 
     Args:
