@@ -37,6 +37,8 @@ def make_celery(broker_url: str) -> Celery:
         # The pool's process is cheap to keep, for the work is done in a child of its own; a new
         # one for each message costs 0.8 s, a message without work takes 5 ms.
         worker_max_tasks_per_child=1000,
+        # Celery's own value, 10 s, waits for results that a killed process may have sent: none.
+        worker_lost_wait=0.5,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
         worker_hijack_root_logger=False,

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 from celery import Celery
-from celery.signals import setup_logging, worker_process_init
+from celery.signals import setup_logging, worker_process_init, worker_shutting_down
 
 from catalog import Catalog
 from catalog.celery_dispatch import RUN_JOB, make_celery
@@ -21,13 +21,14 @@ from models_store import open_store
 from worker.logs import set_up_logs
 from worker.parentage import die_with_parent
 from worker.settings import WorkerSettings, read_settings
+from worker.shutdown import SharedFlag
 from worker.supervisor import run_job
 
 _log = structlog.get_logger(__name__)
 
 
-def make_worker_app(settings: WorkerSettings) -> Celery:
-    """The Celery application with its one task."""
+def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag) -> Celery:
+    """The Celery application with its one task, which does nothing once `shutdown` is set."""
     app = make_celery(settings.catalog.broker_url)
 
     @app.task(name=RUN_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -35,7 +36,8 @@ def make_worker_app(settings: WorkerSettings) -> Celery:
         # Connections are opened here, in the pool's process: none may be open when it is forked.
         catalog = open_catalog(settings)
         try:
-            run_job(job_id, catalog, open_store(settings.store.store_url), settings.jobs)
+            store = open_store(settings.store.store_url)
+            run_job(job_id, catalog, store, settings.jobs, shutdown)
         finally:
             catalog.close()
 
@@ -56,14 +58,12 @@ def serve(settings: WorkerSettings) -> int:
     """Take messages, one at a time, until told to stop; returns the exit code."""
     # Celery warns of running as root because of pickle; here messages are JSON only.
     warnings.filterwarnings("ignore", message=".*superuser privileges.*")
-    app = make_worker_app(settings)
+    shutdown = SharedFlag()
+    app = make_worker_app(settings, shutdown)
     setup_logging.connect(_keep_our_logs, weak=False)
-    parent_pid = os.getpid()
-
-    def end_with_celery(**_: Any) -> None:
-        die_with_parent(parent_pid)
-
-    worker_process_init.connect(end_with_celery, weak=False)
+    worker_shutting_down.connect(lambda **_: shutdown.set(), weak=False)
+    celery_pid = os.getpid()
+    worker_process_init.connect(lambda **_: die_with_parent(celery_pid), weak=False)
     worker = app.Worker(
         concurrency=1,
         pool="prefork",

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
 
 import structlog
@@ -116,21 +117,15 @@ class WorkerGroup:
 
 
 def _stop_session(celery: subprocess.Popen[bytes]) -> None:
-    """Tell the Celery process, its pool and the job to stop; kill what does not."""
-    _signal_session(celery.pid, signal.SIGTERM)
+    """Let the Celery process hand its job back and end; kill what does not."""
+    celery.terminate()
     try:
         celery.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
         _log.warning("the Celery process did not stop and is killed")
-    _signal_session(celery.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(celery.pid, signal.SIGKILL)
     celery.wait()
-
-
-def _signal_session(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except ProcessLookupError:
-        return
 
 
 def _stop_on_signals(stop: threading.Event) -> None:

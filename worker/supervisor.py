@@ -10,9 +10,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 
 import structlog
 from sqlalchemy.exc import DBAPIError
@@ -24,13 +21,22 @@ from models_store import Store
 from models_store.errors import StoreError
 from worker.messages import MessageReader
 from worker.settings import JobSettings
+from worker.shutdown import SharedFlag
 from worker.sweeping import sweep
 
 _log = structlog.get_logger(__name__)
 
 
-def run_job(job_id: str, catalog: Catalog, store: Store, settings: JobSettings) -> None:
-    """Make one attempt at the job, where it is to be had; its outcome stands in the records."""
+def run_job(
+    job_id: str, catalog: Catalog, store: Store, settings: JobSettings, shutdown: SharedFlag
+) -> None:
+    """Make one attempt at the job, where it is to be had; its outcome stands in the records.
+
+    Args:
+        shutdown: once set, the attempt is handed back at once, and no other is begun.
+    """
+    if shutdown.is_set():
+        return
     owner = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
     claim = catalog.leases.claim(job_id, owner, settings.lease_seconds)
     if claim is None:
@@ -38,19 +44,26 @@ def run_job(job_id: str, catalog: Catalog, store: Store, settings: JobSettings) 
         return
     with structlog.contextvars.bound_contextvars(job=job_id, attempt=claim.attempt):
         _log.info("attempt begins", kind=claim.job.kind.value)
-        Supervisor(catalog, store, claim, settings).run()
+        Supervisor(catalog, store, claim, settings, shutdown).run()
         sweep(catalog, store)
 
 
 class Supervisor:
     """Watches over the child process of one attempt and writes its outcome."""
 
-    def __init__(self, catalog: Catalog, store: Store, claim: Claim, settings: JobSettings) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: Store,
+        claim: Claim,
+        settings: JobSettings,
+        shutdown: SharedFlag,
+    ) -> None:
         self._catalog = catalog
         self._store = store
         self._claim = claim
         self._settings = settings
-        self._shutting_down = False
+        self._shutdown = shutdown
         self._cancelled = False
         self._lost = False
         self._kill_at: float | None = None
@@ -60,8 +73,7 @@ class Supervisor:
         """Run the child to its end, then write what became of it."""
         child, messages = _start_child(self._claim)
         try:
-            with _on_sigterm(self._shut_down):
-                self._watch(child, messages)
+            self._watch(child, messages)
         finally:
             child.kill()
             child.wait()
@@ -75,7 +87,7 @@ class Supervisor:
 
     def _watch(self, child: subprocess.Popen[bytes], messages: MessageReader) -> None:
         next_beat = 0.0
-        while not (messages.at_end or self._lost or self._shutting_down):
+        while not (messages.at_end or self._lost or self._shutdown.is_set()):
             if time.monotonic() >= next_beat:
                 self._beat(child, messages)
                 next_beat = time.monotonic() + self._settings.heartbeat_seconds
@@ -120,7 +132,7 @@ class Supervisor:
         elif self._cancelled:
             _log.info("attempt ends", outcome="Cancelled")
             leases.finish(self._claim, Cancelled())
-        elif self._shutting_down:
+        elif self._shutdown.is_set():
             _log.info("attempt is handed back: the worker shuts down")
             leases.hand_back(self._claim)
         else:
@@ -152,9 +164,6 @@ class Supervisor:
             return True
         return job.status.is_final
 
-    def _shut_down(self) -> None:
-        self._shutting_down = True
-
 
 def _start_child(claim: Claim) -> tuple[subprocess.Popen[bytes], MessageReader]:
     reading, writing = os.pipe()
@@ -183,15 +192,3 @@ def _death(returncode: int) -> Failed:
     name = signal.Signals(-returncode).name
     hint = ": often the machine is out of memory" if name == "SIGKILL" else ""
     return Failed("process_killed", f"the job's process was killed by {name}{hint}")
-
-
-@contextmanager
-def _on_sigterm(action: object) -> Iterator[None]:
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        action()  # type: ignore[operator]
-
-    before = signal.signal(signal.SIGTERM, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,153 @@
+"""Deaths, freezes and losses in the middle of training: the job ends as if nothing had been."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import pytest
+
+from catalog import Job, JobStatus
+
+TRAINING = {"steps": 40, "step_seconds": 0.05}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(shared: Any) -> bytes:
+    """The weights that training has to end with, whatever happens in between."""
+    job = shared.finished(shared.train(steps=40, step_seconds=0.0))
+    return bytes(shared.artifact(job))
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def _signal(processes: list[psutil.Process], number: int) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def _is_dead(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def _child(child: psutil.Process) -> psutil.Process:
+    return child
+
+
+def _pool_process(child: psutil.Process) -> psutil.Process:
+    return child.parent()
+
+
+def _celery_process(child: psutil.Process) -> psutil.Process:
+    return child.parent().parent()
+
+
+def _checkpoint_of_attempt(system: Any, job: Job, attempt: int) -> str | None:
+    key = system.job(job).checkpoint_key
+    return key if key is not None and f"/attempts/{attempt}/" in key else None
+
+
+def test_training_goes_on_after_every_kind_of_kill(system: Any, undisturbed: bytes) -> None:
+    system.start_worker()
+    job = system.train(**TRAINING)
+    for number, victim in enumerate((_child, _celery_process, _pool_process), start=1):
+        checkpoint = system.wait(lambda n=number: _checkpoint_of_attempt(system, job, n))
+        child = system.child(job)
+        victim(child).kill()
+        system.wait(lambda c=child: _is_dead(c), 3)
+        assert system.job(job).checkpoint_key >= checkpoint
+    done = system.finished(job)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 4)
+    assert system.artifact(job) == undisturbed
+    assert system.orphans() == []
+
+
+_PARENT = """
+import subprocess, sys, time
+worker = subprocess.Popen([sys.executable, "-m", "worker", "--die-with-parent"])
+print(worker.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_after_the_death_of_everything_new_workers_go_on_with_an_empty_queue(
+    system: Any, undisturbed: bytes
+) -> None:
+    with (system.folder / "worker.log").open("ab") as log:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", _PARENT],
+            cwd=system.folder,
+            env=system.environment,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+    try:
+        assert parent.stdout is not None
+        worker_pid = int(parent.stdout.readline())
+        job = system.train(**TRAINING)
+        waiting = [system.train(steps=1, step_seconds=0.0) for _ in range(2)]
+        system.with_checkpoint(job)
+        processes = _family(worker_pid)
+        assert len(processes) == 4
+    finally:
+        parent.kill()
+        parent.communicate()
+    system.wait(lambda: all(_is_dead(process) for process in processes), 3)
+    system.wipe_queue()
+    for _ in range(2):
+        system.start_worker()
+    done = [system.finished(other) for other in (job, *waiting)]
+    assert {(other.status, other.attempt > 2) for other in done} == {(JobStatus.SUCCEEDED, False)}
+    assert system.artifact(job) == undisturbed
+    assert system.orphans() == []
+
+
+def test_a_worker_that_was_frozen_past_its_lease_writes_nothing(
+    system: Any, undisturbed: bytes
+) -> None:
+    frozen_worker = system.start_worker()
+    job = system.train(**TRAINING)
+    system.with_checkpoint(job)
+    frozen = _family(frozen_worker.pid)
+    _signal(frozen, signal.SIGSTOP)
+    system.start_worker()
+    system.wait(lambda: system.job(job).attempt == 2)
+    _signal(frozen, signal.SIGCONT)
+    done = system.finished(job)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
+    assert system.artifact(job) == undisturbed
+    system.wait(lambda: _is_dead(frozen[-1]), 5)
+    assert system.orphans() == []
+
+
+def test_a_worker_that_is_told_to_stop_hands_its_job_back(system: Any, undisturbed: bytes) -> None:
+    worker = system.start_worker()
+    job = system.train(**TRAINING)
+    system.with_checkpoint(job)
+    processes = _family(worker.pid)
+    worker.terminate()
+    assert worker.wait(10) == 0
+    assert all(_is_dead(process) for process in processes)
+    assert system.job(job).status is JobStatus.QUEUED
+    system.start_worker()
+    assert system.finished(job).attempt == 2
+    assert system.artifact(job) == undisturbed
+
+
+def test_the_first_checkpoint_comes_soon(shared: Any) -> None:
+    job = shared.train(**TRAINING)
+    shared.wait(lambda: shared.job(job).progress.get("phase") == "training")
+    started_at = time.monotonic()
+    shared.with_checkpoint(job)
+    assert time.monotonic() - started_at < 2.0
+    shared.catalog.jobs.request_cancel(job.id)
+    shared.finished(job)
