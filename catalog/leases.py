@@ -113,14 +113,20 @@ class Leases:
             row.checkpoint_key, row.checkpoint_sha256 = key, sha256
             row.attempts_since_checkpoint = 0
 
-    def finish(self, claim: Claim, outcome: Outcome) -> None:
+    def finish(self, claim: Claim, outcome: Outcome, progress: Document | None = None) -> None:
         """Write the outcome of the job, and of its model, in one transaction.
+
+        Args:
+            progress: the last, where it is not written yet.
 
         Raises:
             LeaseLostError: the attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
-            close_job(session, _find_owned(session, claim), outcome)
+            row = _find_owned(session, claim)
+            if progress is not None:
+                row.progress = progress
+            close_job(session, row, outcome)
 
     def release(self, claim: Claim, error: Failed) -> JobStatus:
         """Give the job back for another attempt, or fail it where the attempts are used up.

@@ -128,7 +128,7 @@ class Supervisor:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)
         if messages.outcome is not None and not self._stopped_by_itself(messages):
             _log.info("attempt ends", outcome=type(messages.outcome).__name__)
-            leases.finish(self._claim, messages.outcome)
+            leases.finish(self._claim, messages.outcome, messages.take_progress())
         elif self._cancelled:
             _log.info("attempt ends", outcome="Cancelled")
             leases.finish(self._claim, Cancelled())

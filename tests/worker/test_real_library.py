@@ -1,0 +1,120 @@
+"""Jobs with the real library: train, sample, score; and training that is killed in between."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+
+from catalog import JobKind, JobStatus
+from catalog.jobs import input_prefix
+from catalog.specs import SampleSpec, ScoreSpec
+from gcvae.schema import infer_schema
+from gcvae.tables import read_table
+
+_ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]
+TABLE = ("height,smoker,weight\n" + "\n".join(_ROWS) + "\n").encode()
+TRAINING = {"preset": "paper-gcvae", "max_steps": 600, "seed": 3}
+
+
+def _train(system: Any, **more: Any) -> Any:
+    schema = infer_schema(read_table(TABLE)).schema.to_json()
+    return system.train(table=TABLE, schema=schema, **TRAINING, **more)
+
+
+@pytest.fixture(scope="module")
+def trained(real_system: Any) -> Any:
+    """A finished training job that nothing disturbed."""
+    job = real_system.finished(_train(real_system), 120)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    return job
+
+
+def test_the_artifact_is_a_model_with_its_schema_and_record(real_system: Any, trained: Any) -> None:
+    model = real_system.model(trained)
+    assert [column["name"] for column in model.schema["columns"]] == ["height", "smoker", "weight"]
+    assert model.record["rows"] == 300
+    assert trained.progress["phase"] == "finishing"
+    assert real_system.orphans() == []
+
+
+def test_training_killed_midway_ends_with_the_weights_of_an_undisturbed_run(
+    real_system: Any, trained: Any
+) -> None:
+    from gcvae import Synthesizer
+
+    job = _train(real_system)
+    real_system.with_checkpoint(job)
+    real_system.child(job).kill()
+    done = real_system.finished(job, 120)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
+    resumed = Synthesizer.from_bytes(real_system.artifact(job)).model.state_dict()
+    expected = Synthesizer.from_bytes(real_system.artifact(trained)).model.state_dict()
+    assert resumed.keys() == expected.keys()
+    assert all(resumed[name].equal(expected[name]) for name in expected)
+    assert "training resumes" in (real_system.folder / "worker.log").read_text()
+
+
+def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, trained: Any) -> None:
+    from gcvae import Synthesizer
+    from gcvae.table_stream import stream_table
+
+    spec = SampleSpec(rows=5000, seed=1, format="csv")
+    job = real_system.catalog.jobs.enqueue(
+        JobKind.SAMPLE, model_id=trained.model_id, spec=spec.to_json()
+    )
+    real_system.dispatcher.send(job.id)
+    assert real_system.finished(job).status is JobStatus.SUCCEEDED
+    result = real_system.catalog.samples.get(job.result_id)
+    content = real_system.store.read(result.object_key, result.sha256)
+    synthesizer = Synthesizer.from_bytes(real_system.artifact(trained))
+    blocks = synthesizer.sample_blocks(5000, seed=1)
+    assert content == b"".join(stream_table(blocks, synthesizer.schema, "csv"))
+    assert (result.rows, result.media_type) == (5000, "text/csv")
+    assert real_system.orphans() == []
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_score_job_scores_every_row(real_system: Any, trained: Any, form: str) -> None:
+    job = _enqueue_scores(real_system, trained, TABLE, form)
+    assert real_system.finished(job).status is JobStatus.SUCCEEDED, real_system.job(job).error
+    result = real_system.catalog.scores.get(job.result_id)
+    content = real_system.store.read(result.object_key, result.sha256).decode()
+    if form == "json":
+        document = json.loads(content)
+        rows, totals = document["scores"], document["totals"]
+        assert totals == result.summary
+        assert "nats" in document["measure"]
+    else:
+        rows = list(csv.DictReader(io.StringIO(content)))
+    assert len(rows) == result.rows == 300
+    bounds = [float(row["log_likelihood"]) for row in rows]
+    assert all(math.isfinite(bound) for bound in bounds)
+    assert sum(bounds) == pytest.approx(result.summary["log_likelihood"])
+    assert real_system.orphans() == []
+
+
+def test_a_table_that_does_not_fit_the_model_is_refused_by_name(
+    real_system: Any, trained: Any
+) -> None:
+    job = _enqueue_scores(real_system, trained, b"height,smoker,colour\n1.0,yes,red\n", "csv")
+    done = real_system.finished(job)
+    assert done.status is JobStatus.FAILED
+    assert done.error["code"] == "input"
+    assert "colour" in done.error["message"]
+
+
+def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:
+    job_id = system.catalog.jobs.new_id()
+    system.catalog.leftovers.reserve(input_prefix(job_id), 60)
+    published = system.store.publish(f"{input_prefix(job_id)}table", table)
+    spec = ScoreSpec(published.key, published.sha256, "csv", draws=5, seed=0, format=form)
+    job = system.catalog.jobs.enqueue(
+        JobKind.SCORE, model_id=trained.model_id, spec=spec.to_json(), job_id=job_id
+    )
+    system.dispatcher.send(job.id)
+    return job
