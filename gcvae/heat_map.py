@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _MOST_COLUMNS_WITH_NUMBERS = 16
 _MOST_COLUMNS_WITH_NAMES = 80
 _LONGEST_NAME = 24
+_DIAGONAL = "#dfe4e8"
 TITLES = {
     "expected": "Kendall's tau of the decoder copula, expected over z",
     "total": "Kendall's tau-b of the model's rows",
@@ -37,7 +38,9 @@ def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: st
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     tau = map_.tau[np.ix_(order, order)]
-    image = axes.imshow(tau, vmin=-1.0, vmax=1.0, cmap="RdBu_r", interpolation="nearest")
+    others = np.ma.masked_array(tau, np.eye(len(tau), dtype=bool))  # the diagonal says nothing
+    axes.set_facecolor(_DIAGONAL)
+    image = axes.imshow(others, vmin=-1.0, vmax=1.0, cmap="RdBu_r", interpolation="nearest")
     axes.set_title(TITLES.get(map_.kind, f"Kendall's tau: {map_.kind}"), loc="left", fontsize=12)
     _name_axes(axes, names)
     if len(names) <= _MOST_COLUMNS_WITH_NUMBERS:
@@ -73,9 +76,20 @@ def _write_numbers(axes: Any, tau: NDArray[np.float64]) -> None:
     for i, row in enumerate(tau):
         for j, value in enumerate(row):
             if i != j:
-                colour = "white" if abs(value) > 0.6 else "#333333"
-                text = f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
+                text, colour = _number(value)
                 axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
+
+
+def _number(value: float) -> tuple[str, str]:
+    """A cell's text and its colour; what rounds to zero stays in the background.
+
+    >>> _number(0.25), _number(-0.001)
+    (('+0.25', '#333333'), ('0', '#9aa5b1'))
+    """
+    if abs(value) < 0.005:
+        return "0", "#9aa5b1"
+    text = f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
+    return text, "white" if abs(value) > 0.6 else "#333333"
 
 
 def clustered_order(tau: NDArray[np.float64]) -> list[int]:
