@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from gcvae.dates import write_dates
 from gcvae.errors import Problem, TableError
 from gcvae.notation import Spelling, write_numbers
+from gcvae.schema import Notation
 
 # These mean "missing" in any column; words such as `unknown` are levels.
 MARKERS = frozenset(
@@ -172,7 +173,7 @@ def _float_texts(values: npt.NDArray[np.float64], name: str) -> pa.Array:
         raise TableError(
             Problem("the column holds an infinite number", column=name, expected="finite numbers")
         )
-    return write_numbers(values, Spelling())
+    return write_numbers(values, Spelling(notation=Notation(exponent_from=1e16)))
 
 
 def _object_texts(found: Any, name: str) -> pa.Array:

@@ -15,11 +15,13 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.dates import read_dates, resolution
+from gcvae.notation import LARGEST_WHOLE
 from gcvae.schema import Column, ColumnKind, Level
 from gcvae.tables import placed_values
 
 Codes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
+_LARGEST = float(np.finfo(np.float64).max)
 _DAY_NANOSECONDS = 86_400_000_000_000
 _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
 
@@ -90,8 +92,9 @@ class RealCodec(ABC):
     """Numbers as value = (x - offset) / scale under the last code.
 
     Attributes:
-        offset: In the column's units; whole for whole numbers, so that no digit is lost.
-        scale: In the column's units, positive.
+        offset: In the column's units, in steps for times; whole where the numbers are whole, so
+            that numbers up to 2⁵⁰ from it come back to the digit.
+        scale: In the same units, positive.
     """
 
     column: Column
@@ -104,10 +107,9 @@ class RealCodec(ABC):
         """The codec of these typed cells: offset near their mean, scale their deviation."""
         present = series[series.notna()]
         has_missing = len(present) < len(series)
-        start = cls(column, has_missing, cls._first(present), 1.0)
-        distances = start._distances(present)
-        mean = float(distances.mean()) if len(distances) else 0.0
-        scale = float(distances.std()) if len(distances) else 0.0
+        start = cls(column, has_missing, 0, 1.0)
+        start = cls(column, has_missing, start._first(present), 1.0)
+        mean, scale = mean_and_deviation(start._distances(present))
         return cls(column, has_missing, start._moved(mean), scale if scale > 0 else 1.0)
 
     @property
@@ -141,7 +143,8 @@ class RealCodec(ABC):
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Typed cells of codes and values, rounded to the column's step and within its limits."""
         present = codes == self.n_codes - 1
-        found = self._restored(np.where(present, values, 0.0) * self.scale)
+        with np.errstate(over="ignore"):
+            found = self._restored(np.where(present, values, 0.0) * self.scale)
         nullable = self.has_missing or self.column.missing.allowed
         places = np.where(present, np.arange(len(codes)), -1)
         return placed_values(found, places, nullable)
@@ -160,9 +163,8 @@ class RealCodec(ABC):
         """Of a distance, in the units that densities are per."""
         return 1.0
 
-    @classmethod
     @abstractmethod
-    def _first(cls, present: pd.Series[Any]) -> float:
+    def _first(self, present: pd.Series[Any]) -> float:
         """A first offset: one of the numbers, from which the others are not far."""
 
     @abstractmethod
@@ -181,20 +183,23 @@ class RealCodec(ABC):
 class ContinuousCodec(RealCodec):
     """Numbers rounded to the column's decimals."""
 
-    @classmethod
-    def _first(cls, present: pd.Series[Any]) -> float:
+    def _first(self, present: pd.Series[Any]) -> float:
         return 0.0
 
     def _moved(self, distance: float) -> float:
         return self.offset + distance
 
     def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return present.to_numpy(dtype=np.float64) - self.offset
+        with np.errstate(over="ignore"):
+            distances = present.to_numpy(dtype=np.float64) - self.offset
+        return np.clip(distances, -_LARGEST, _LARGEST)
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
-        numbers = distances + self.offset
-        if self.column.decimals is not None:
-            numbers = np.round(numbers, self.column.decimals)
+        with np.errstate(over="ignore"):
+            numbers = distances + self.offset
+            if self.column.decimals is not None:
+                rounded = np.round(numbers, self.column.decimals)
+                numbers = np.where(np.isfinite(rounded), rounded, numbers)
         low, high = self.column.minimum, self.column.maximum
         numbers = np.clip(
             numbers,
@@ -207,15 +212,14 @@ class ContinuousCodec(RealCodec):
 class IntegerCodec(RealCodec):
     """Whole numbers; the offset is whole, so that the distances are exact."""
 
-    @classmethod
-    def _first(cls, present: pd.Series[Any]) -> float:
+    def _first(self, present: pd.Series[Any]) -> float:
         return int(present.iloc[0]) if len(present) else 0
 
     def _moved(self, distance: float) -> float:
         return self.offset + round(distance)
 
     def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return (present.to_numpy(dtype=np.int64) - np.int64(self.offset)).astype(np.float64)
+        return _differences(present.to_numpy(dtype=np.int64), int(self.offset))
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         return whole_within(distances, int(self.offset), *self._limits)
@@ -228,26 +232,26 @@ class IntegerCodec(RealCodec):
 
 
 class DatetimeCodec(RealCodec):
-    """Times in steps of what the column's format can write; the offset is in nanoseconds."""
+    """Times in steps of what the column's format can write, counted from 1970."""
 
-    @classmethod
-    def _first(cls, present: pd.Series[Any]) -> float:
-        return int(_nanoseconds(present)[0]) if len(present) else 0
+    def _first(self, present: pd.Series[Any]) -> float:
+        return int(self._steps(present)[0]) if len(present) else 0
 
     def _moved(self, distance: float) -> float:
-        return self.offset + round(distance) * self._step
+        return self.offset + round(distance)
 
     def _distances(self, present: pd.Series[Any]) -> Numbers:
-        return (_nanoseconds(present) - np.int64(self.offset)) / self._step
+        return _differences(self._steps(present), int(self.offset))
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
-        offset, step = int(self.offset), self._step
-        low, high = ((limit - offset) // step for limit in self._limits)
-        steps = whole_within(distances, 0, low, high)
-        times = (steps * step + offset).astype("datetime64[ns]")
-        if "d" not in (self.column.datetime_format or "%d").replace("%-", "%"):
+        steps = whole_within(distances, int(self.offset), *self._limits)
+        times = (steps * self._step).astype("datetime64[ns]")
+        if "%d" not in (self.column.datetime_format or "%d").replace("%-", "%"):
             times = times.astype("datetime64[M]").astype("datetime64[ns]")
         return times
+
+    def _steps(self, present: pd.Series[Any]) -> npt.NDArray[np.int64]:
+        return present.to_numpy(dtype="datetime64[ns]").astype(np.int64) // self._step
 
     @property
     def _unit(self) -> float:
@@ -260,25 +264,41 @@ class DatetimeCodec(RealCodec):
 
     @cached_property
     def _limits(self) -> tuple[int, int]:
-        given = self.column.minimum, self.column.maximum
-        lowest, highest = (
-            default if limit is None else self._nanoseconds_of(str(limit))
-            for limit, default in zip(given, (-_WHOLE_LIMIT, _WHOLE_LIMIT), strict=True)
+        low, high = self.column.minimum, self.column.maximum
+        furthest = _WHOLE_LIMIT // self._step
+        return (
+            -furthest if low is None else self._steps_of(str(low)),
+            furthest if high is None else self._steps_of(str(high)),
         )
-        return lowest, highest
 
-    def _nanoseconds_of(self, text: str) -> int:
+    def _steps_of(self, text: str) -> int:
         times = read_dates(pa.array([text]), self.column.datetime_format or "%Y-%m-%d")
-        return int(times.astype("datetime64[ns]").astype(np.int64)[0])
+        return int(self._steps(pd.Series(times))[0])
+
+
+def mean_and_deviation(numbers: Numbers) -> tuple[float, float]:
+    """The mean and the standard deviation, of however large or small numbers; 0, 0 of none."""
+    size = float(np.abs(numbers).max(initial=0.0))
+    if size == 0.0:
+        return 0.0, 0.0
+    unit = 1.0 if 1e-150 < size < 1e150 else size  # squares would leave the finite numbers
+    scaled = numbers / unit
+    return float(scaled.mean()) * unit, float(scaled.std()) * unit
 
 
 def whole_within(
     distances: Numbers, offset: int, lowest: int, highest: int
 ) -> npt.NDArray[np.int64]:
-    """The whole numbers nearest to offset + distances, within limits that int64 may not hold."""
-    near = np.clip(np.rint(distances), float(lowest - offset), float(highest - offset))
-    return np.clip(near.astype(np.int64) + offset, lowest, highest)
+    """The whole numbers nearest to offset + distances, within limits."""
+    if max(abs(lowest - offset), abs(highest - offset)) < _WHOLE_LIMIT:
+        near = np.clip(np.rint(distances), lowest - offset, highest - offset).astype(np.int64)
+        return np.clip(near + offset, lowest, highest)
+    near = np.clip(np.rint(distances + offset), -LARGEST_WHOLE, LARGEST_WHOLE).astype(np.int64)
+    return np.clip(near, lowest, highest)
 
 
-def _nanoseconds(present: pd.Series[Any]) -> npt.NDArray[np.int64]:
-    return present.to_numpy(dtype="datetime64[ns]").astype(np.int64)
+def _differences(numbers: npt.NDArray[np.int64], offset: int) -> Numbers:
+    """numbers - offset, exact up to 2⁵³."""
+    rough = numbers.astype(np.float64) - offset
+    exact = numbers - np.int64(offset)  # may wrap around where rough is large
+    return np.where(np.abs(rough) < _WHOLE_LIMIT, exact, rough)

@@ -109,9 +109,7 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     }
     if problems:
         raise TableError(*problems)
-    parsed = pd.DataFrame(columns, index=frame.index)
-    parsed.attrs.update(frame.attrs)
-    return parsed
+    return pd.DataFrame(columns, index=frame.index)
 
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
