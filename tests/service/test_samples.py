@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pandas as pd
 import pytest
 
 from gcvae.table_stream import MEDIA_TYPES
 from service.negotiation import TABLE_MEDIA_TYPES
-from tests.running_service import Running, assert_problem, train, work
+from tests.running_service import Running, assert_problem, work
 
 
 def read(content: bytes, form: str) -> pd.DataFrame:
@@ -119,15 +119,18 @@ def test_what_can_not_be_drawn_is_refused_by_its_pointer(
     assert service.traces() == before
 
 
-def test_a_damaged_artifact_draws_nothing(start: Callable[..., Running], cars: bytes) -> None:
-    service = start()
-    trained = train(service, cars)
-    store = service.settings.data_dir / "store" / "models"
-    (file,) = store.rglob("*.gcvae")
-    file.write_bytes(file.read_bytes()[:-1] + b"x")
-    path = f"/v1/models/{trained['id']}/samples"
-    response = service.http.post(path, json={"rows": 5})
-    assert_problem(response, 500, "stored-bytes-damaged")
+def test_a_damaged_artifact_draws_nothing(service: Running, model: dict[str, Any]) -> None:
+    (file,) = (service.settings.data_dir / "store" / "models" / model["id"]).rglob("*.gcvae")
+    content = file.read_bytes()
+    service.resources.synthesizers.forget(model["id"])
+    file.write_bytes(content[:-1] + b"x")
+    try:
+        response = service.http.post(f"/v1/models/{model['id']}/samples", json={"rows": 5})
+        assert_problem(response, 500, "stored-bytes-damaged")
+        with pytest.raises(httpx.RemoteProtocolError):  # the last bytes never leave
+            service.http.get(f"/v1/models/{model['id']}/artifact")
+    finally:
+        file.write_bytes(content)
 
 
 def test_rows_in_json_have_plain_values(service: Running, model: dict[str, Any]) -> None:

@@ -1,0 +1,275 @@
+"""The client against a real service."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gcvae import Synthesizer
+from gcvae_client import (
+    BusyError,
+    Client,
+    ConflictError,
+    IncompleteError,
+    InvalidError,
+    JobCancelledError,
+    JobFailedError,
+    NotFoundError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+from tests.running_service import Running, work
+
+
+def test_the_client_loads_neither_torch_nor_pandas() -> None:
+    code = "import sys, gcvae_client; print({'torch', 'pandas', 'numpy', 'gcvae'} & {*sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert loaded.stdout.strip() == b"set()"
+
+
+@pytest.mark.parametrize("schema", [None, {"columns": [{"name": "size", "kind": "continuous"}]}])
+@pytest.mark.parametrize("as_path", [True, False])
+def test_a_table_is_uploaded_from_a_file_or_from_bytes(
+    client: Client, table: bytes, tmp_path: Path, schema: dict[str, Any] | None, as_path: bool
+) -> None:
+    path = tmp_path / "shades.csv"
+    path.write_bytes(table)
+    dataset = client.upload(path if as_path else table, schema=schema, name=None)
+    assert dataset["rows"] == 60
+    assert dataset["name"] == ("shades" if as_path else "table")
+    assert client.dataset(dataset["id"]) == dataset
+    assert dataset["id"] in [item["id"] for item in client.datasets()]
+    assert client.profile(dataset["id"])["rows"] == 60
+    replaced = client.replace_schema(dataset["id"], {"columns": []})
+    assert replaced["id"] == dataset["id"]
+    client.delete(dataset)
+    with pytest.raises(NotFoundError):
+        client.dataset(dataset["id"])
+
+
+def test_a_refusal_says_what_is_wrong_and_where(client: Client) -> None:
+    with pytest.raises(InvalidError, match="line 3") as refusal:
+        client.upload(b"a,b\n1,2\n3\n")
+    assert refusal.value.status == 422
+    assert refusal.value.type == "urn:gcvae:problem:invalid-table"
+    assert refusal.value.errors[0]["line"] == 3
+    assert refusal.value.request_id
+
+
+def test_a_model_is_trained_waited_for_and_taken_away(
+    client: Client, service: Running, table: bytes, tmp_path: Path
+) -> None:
+    model = client.train(client.upload(table)["id"], preset="paper-vae", max_steps=10, seed=1)
+    told: list[dict[str, Any]] = []
+    followed: list[dict[str, Any]] = []
+    follower = threading.Thread(target=lambda: followed.extend(client.events(model)))
+    waiter = threading.Thread(target=lambda: told.append(client.wait(model, told.append)))
+    follower.start()
+    waiter.start()
+    work(service, model["job_id"])
+    waiter.join(30)
+    follower.join(30)
+    assert told[-1]["status"] == followed[-1]["status"] == "succeeded"
+    assert client.model(model["id"])["status"] == "ready"
+    path = client.download_model(model["id"], tmp_path / "model.gcvae")
+    assert Synthesizer.load(path).preset == "paper-vae"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.gcvae"]
+    client.delete(model["id"])
+    assert model["id"] not in [item["id"] for item in client.models()]
+
+
+def test_a_job_that_did_not_succeed_raises(client: Client, table: bytes, service: Running) -> None:
+    model = client.train(client.upload(table)["id"])
+    with pytest.raises(WaitTimeoutError, match="queued"):
+        client.wait(model, timeout_seconds=0)
+    assert client.cancel(model)["status"] == "cancelled"
+    with pytest.raises(JobCancelledError):
+        client.wait(model["job_id"])
+    assert client.retry(model)["status"] == "queued"
+    folder = service.settings.data_dir / "store" / "datasets" / model["dataset_id"]
+    (folder / "table.csv").write_bytes(b"")
+    work(service, model["job_id"])
+    with pytest.raises(JobFailedError) as failure:
+        client.wait(model)
+    assert failure.value.job["error"]["message"] in str(failure.value)
+    with pytest.raises(ConflictError, match="failed"):
+        client.cancel(model)
+    with pytest.raises(ConflictError, match="ready"):
+        client.sample(model["id"], 5)
+
+
+def test_samples_come_as_bytes_or_in_a_file(
+    client: Client, model: dict[str, Any], tmp_path: Path
+) -> None:
+    content = client.sample(model["id"], 50, seed=2)
+    path = client.sample(model["id"], 50, seed=2, to=tmp_path / "rows.csv")
+    assert isinstance(content, bytes)
+    assert content.startswith(b"size,colour\n")
+    assert Path(str(path)).read_bytes() == content
+
+
+def test_a_long_sample_and_many_scores_are_waited_for(
+    client: Client, service: Running, model: dict[str, Any], table: bytes, tmp_path: Path
+) -> None:
+    rows = table + table.split(b"\n", 1)[1]
+    with working(service):
+        sample = client.sample(model["id"], 101, to=tmp_path / "rows.csv")
+        scores = client.score(model["id"], rows, draws=5)
+    assert len(Path(str(sample)).read_text().splitlines()) == 102
+    assert isinstance(scores, bytes)
+    assert len(json.loads(scores)["scores"]) == 120
+
+
+def test_rows_are_scored_as_documents_bytes_or_file(
+    client: Client, model: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"size,colour\n3.5,red\n")
+    found = [
+        client.score(model["id"], rows, draws=5)
+        for rows in ([{"size": 3.5, "colour": "red"}], path.read_bytes(), path)
+    ]
+    assert found[0] == found[1] == found[2]
+    as_csv = client.score(model["id"], path, draws=5, format="csv")
+    assert isinstance(as_csv, bytes)
+    assert as_csv.startswith(b"log_likelihood,")
+
+
+def test_dependencies_come_as_document_or_picture(
+    client: Client, model: dict[str, Any], tmp_path: Path
+) -> None:
+    found = client.dependencies(model["id"], "total")
+    assert isinstance(found, dict)
+    assert found["columns"] == ["size", "colour"]
+    picture = client.dependencies(model["id"], format="png", to=tmp_path / "map.png")
+    assert Path(str(picture)).read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InvalidError, match="local"):
+        client.dependencies(model["id"], "local")
+
+
+def test_a_service_that_is_not_there_is_told(client: Client) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with Client(f"http://127.0.0.1:{port}", retries=0) as nobody:
+        assert not nobody.is_ready()
+        with pytest.raises(UnreachableError, match=str(port)):
+            nobody.dataset("ds_x")
+    assert client.is_ready()
+
+
+def test_what_is_no_id_is_not_deleted(client: Client) -> None:
+    with pytest.raises(ValueError, match="job_x"):
+        client.delete("job_x")
+
+
+def test_a_creating_call_is_sent_again_with_the_same_key() -> None:
+    busy = (429, {"Retry-After": "0"}, b'{"type": "urn:gcvae:problem:busy"}')
+    made = (202, {}, b'{"id": "mdl_1"}')
+    with scripted([None, busy, made]) as (url, requests), Client(url, retries=2) as client:
+        assert client.train("ds_1") == {"id": "mdl_1"}
+    assert len(requests) == 3
+    assert len({request["Idempotency-Key"] for request in requests}) == 1
+
+
+def test_a_call_gives_up_after_its_retries() -> None:
+    busy = (503, {"Retry-After": "0"}, b'{"title": "Full", "detail": "come back"}')
+    with (
+        scripted([busy] * 3) as (url, requests),
+        Client(url, retries=2) as client,
+        pytest.raises(BusyError, match="Full: come back") as refusal,
+    ):
+        client.dataset("ds_1")
+    assert refusal.value.retry_after_seconds == 0
+    assert len(requests) == 3
+
+
+def test_a_call_that_may_not_be_repeated_is_sent_once() -> None:
+    with (
+        scripted([None]) as (url, requests),
+        Client(url) as client,
+        pytest.raises(UnreachableError),
+    ):
+        client.cancel("job_1")
+    assert len(requests) == 1
+
+
+def test_a_download_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
+    cut = (200, {"Content-Length": "1000"}, b"only this")
+    with (
+        scripted([cut]) as (url, _),
+        Client(url) as client,
+        pytest.raises(IncompleteError),
+    ):
+        client.download_model("mdl_1", tmp_path / "model.gcvae")
+    assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def working(service: Running) -> Iterator[None]:
+    """A worker in this thread's stead is not allowed to own signals, so it is a process."""
+    environment = {
+        "GCVAE_DATABASE_URL": service.settings.database(),
+        "GCVAE_BROKER_URL": service.settings.broker(),
+        "GCVAE_STORE_URL": service.settings.store(),
+    }
+    command = [sys.executable, "-m", "worker", "--die-with-parent"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            try:
+                yield
+            finally:
+                process.terminate()
+                process.wait(20)
+
+
+Answer = tuple[int, dict[str, str], bytes] | None
+
+
+@contextmanager
+def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A server that gives these answers in turn; None hangs up. And the headers it was sent."""
+    requests: list[dict[str, str]] = []
+    waiting = iter(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def handle_one(self) -> None:
+            requests.append(dict(self.headers))
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            answer = next(waiting)
+            self.close_connection = True
+            if answer is None:
+                return
+            status, headers, content = answer
+            self.send_response(status)
+            for name, value in ({"Content-Length": str(len(content))} | headers).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = handle_one  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", requests
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
