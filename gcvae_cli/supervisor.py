@@ -47,15 +47,24 @@ class Server:
             start_new_session=True,
         )
 
+    def require_running(self) -> None:
+        """Nothing, while the process runs.
+
+        Raises:
+            ServerError: it has ended.
+        """
+        if (exit_code := self._exit_code()) is not None:
+            raise ServerError(
+                f"the {self.name} did not start ({_ending(exit_code)}); its messages above say why"
+            )
+
     def keep_running(self) -> None:
         """Start the process again if it has ended.
 
         Raises:
             ServerError: it ends again and again.
         """
-        assert self._process is not None, "started before it is watched"
-        exit_code = self._process.poll()
-        if exit_code is None:
+        if (exit_code := self._exit_code()) is None:
             return
         now = time.monotonic()
         recent = [at for at in self._restarted_at if now - at < _RESTARTS_WINDOW_SECONDS]
@@ -68,6 +77,10 @@ class Server:
         time.sleep(min(0.2 * 2 ** len(recent), 5.0))
         self._restarted_at = [*recent, now]
         self.start()
+
+    def _exit_code(self) -> int | None:
+        assert self._process is not None, "started before it is watched"
+        return self._process.poll()
 
     def ask_to_end(self) -> None:
         """Ask the process to end."""
@@ -98,7 +111,9 @@ def supervise(servers: Sequence[Server], *, ready_url: str, on_ready: Callable[[
             if _wait_until_ready(servers, ready_url, is_asked):
                 on_ready()
             while not is_asked():
-                _look_after(servers)
+                for server in servers:
+                    server.keep_running()
+                time.sleep(_POLLING_SECONDS)
         finally:
             _end(servers)
 
@@ -112,14 +127,10 @@ def _wait_until_ready(
             return True
         if time.monotonic() > deadline:
             raise ServerError(f"{ready_url} did not answer within {_READY_SECONDS:.0f} s")
-        _look_after(servers)
+        for server in servers:
+            server.require_running()
+        time.sleep(_POLLING_SECONDS)
     return False
-
-
-def _look_after(servers: Sequence[Server]) -> None:
-    for server in servers:
-        server.keep_running()
-    time.sleep(_POLLING_SECONDS)
 
 
 def _answers(url: str) -> bool:

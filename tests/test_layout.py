@@ -106,3 +106,14 @@ def test_no_address_of_another_machine_is_written_in_the_packages() -> None:
     for path in modules():
         for url in re.findall(r"https?://[^\s\"'`)]+", path.read_text()):
             assert re.match(rf"https?://(?:{allowed})", url), f"{path.relative_to(ROOT)}: {url}"
+
+
+def test_every_resource_package_is_declared() -> None:
+    """`files("package")` is an import that no import statement shows."""
+    named = {
+        name.replace("_", "-")
+        for path in modules()
+        for name in re.findall(r'\bfiles\("(\w+)"\)', path.read_text())
+    }
+    declared = " ".join(PROJECT["project"]["dependencies"])
+    assert all(name in declared for name in named - set(PACKAGES))
