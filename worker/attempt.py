@@ -53,7 +53,7 @@ class Attempt:
             raise CancelledError("the job was asked to stop")
         told_phase, told_at = self._told
         now = time.monotonic()
-        if phase != told_phase or now - told_at >= _TELL_SECONDS:
+        if phase != told_phase or fraction >= 1.0 or now - told_at >= _TELL_SECONDS:
             self.messages.progress({"phase": phase, "fraction": fraction, **more})
             self._told = (phase, now)
 

