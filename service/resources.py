@@ -34,10 +34,11 @@ class Resources:
     """Set when the server stops: endless streams end."""
 
     def close(self) -> None:
-        """Let running work end."""
+        """Let running work end, then close the connections."""
         self.closing.set()
         self.tables.close()
         self.inline.close()
+        self.catalog.close()
 
 
 def make_resources(

@@ -34,14 +34,14 @@ class ServiceSettings(BaseSettings):
     broker_url: str | None = Field(default=None, description="None: a queue in the data folder")
     store_url: str | None = Field(default=None, description="None: a store in the data folder")
 
-    max_upload_bytes: int = Field(default=1 * GIBIBYTE, gt=0)
+    max_upload_bytes: int = Field(default=512 * MEBIBYTE, gt=0)
     max_table_bytes: int = Field(
-        default=4 * GIBIBYTE, gt=0, description="an uploaded table after decompression"
+        default=2 * GIBIBYTE, gt=0, description="an uploaded table after decompression"
     )
     max_json_bytes: int = Field(default=32 * MEBIBYTE, gt=0)
     max_rows: int = Field(default=2_000_000, gt=0)
     max_columns: int = Field(default=500, gt=0)
-    max_cells: int = Field(default=100_000_000, gt=0, description="rows times columns")
+    max_cells: int = Field(default=50_000_000, gt=0, description="rows times columns")
     max_levels: int = Field(default=10_000, gt=0, description="levels of one column")
     max_sample_rows: int = Field(default=10_000_000, gt=0, description="rows one sample may have")
     max_inline_sample_rows: int = Field(

@@ -77,7 +77,6 @@ def running(settings: ServiceSettings) -> Iterator[Running]:
         server.should_exit = True
         thread.join(START_SECONDS)
         listening.close()
-        app.state.resources.catalog.close()
     assert not thread.is_alive()
 
 
