@@ -178,8 +178,10 @@ def _float_texts(values: npt.NDArray[np.float64], name: str) -> pa.Array:
 
 def _object_texts(found: Any, name: str) -> pa.Array:
     try:
+        return pa.array(found, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([str(cell) for cell in found], pa.string())
-    except (pa.ArrowInvalid, UnicodeError):
+    except UnicodeError:
         raise TableError(Problem("a cell can not be written as text", column=name)) from None
 
 

@@ -7,8 +7,9 @@ a second (`%f`) are written with the column's number of decimals.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -188,36 +189,44 @@ def _piece(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.Array 
     """The texts of one token of the format."""
     if token == "%%":
         return "%"
-    if token == "%Y":
-        return pa.array(index.year.astype(str).str.zfill(4), pa.string())
     if token == "%f":
         return _fractions(index, 6 if digits is None else digits)
-    number, words = _numbers(index, token)
-    return pa.array(words, pa.string()).take(pa.array(np.asarray(number)))
+    number, words = _words(index, token)
+    return pa.array(words, pa.string()).take(pa.array(number))
 
 
-def _numbers(index: pd.DatetimeIndex, token: str) -> tuple[pd.Index, list[str]]:
-    """For each time a number, and the words that the numbers stand for."""
+def _words(index: pd.DatetimeIndex, token: str) -> tuple[npt.NDArray[Any], list[str]]:
+    """For each time a number from 0, and the words that the numbers stand for."""
     letter = token[-1]
-    names = {
-        "b": (index.month - 1, [m[:3] for m in _MONTHS]),
-        "B": (index.month - 1, list(_MONTHS)),
-        "a": (index.dayofweek, [d[:3] for d in _WEEKDAYS]),
-        "A": (index.dayofweek, list(_WEEKDAYS)),
-        "p": (index.hour // 12, ["AM", "PM"]),
-    }
-    if letter in names:
-        return names[letter]
-    numbers = {
-        "y": index.year % 100,
-        "m": index.month,
-        "d": index.day,
-        "H": index.hour,
-        "I": (index.hour - 1) % 12 + 1,
-        "M": index.minute,
-        "S": index.second,
-    }
-    return numbers[letter], _BARE if token.startswith("%-") else _PADDED
+    number = np.asarray(_NUMBERS[letter](index))
+    if letter == "Y":
+        first, last = int(number.min(initial=9999)), int(number.max(initial=0))
+        return number - first, [f"{year:04d}" for year in range(first, last + 1)]
+    return number, _NAMES.get(letter) or (_BARE if token.startswith("%-") else _PADDED)
+
+
+_NUMBERS: dict[str, Callable[[pd.DatetimeIndex], Any]] = {
+    "Y": lambda index: index.year,
+    "y": lambda index: index.year % 100,
+    "m": lambda index: index.month,
+    "b": lambda index: index.month - 1,
+    "B": lambda index: index.month - 1,
+    "a": lambda index: index.dayofweek,
+    "A": lambda index: index.dayofweek,
+    "d": lambda index: index.day,
+    "H": lambda index: index.hour,
+    "I": lambda index: (index.hour - 1) % 12 + 1,
+    "p": lambda index: index.hour // 12,
+    "M": lambda index: index.minute,
+    "S": lambda index: index.second,
+}
+_NAMES = {
+    "b": [name[:3] for name in _MONTHS],
+    "B": list(_MONTHS),
+    "a": [name[:3] for name in _WEEKDAYS],
+    "A": list(_WEEKDAYS),
+    "p": ["AM", "PM"],
+}
 
 
 def _fractions(index: pd.DatetimeIndex, digits: int) -> pa.Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow.compute as pc
 
 from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, cells_of
 from gcvae.completion import Completion, complete_column
@@ -182,7 +183,7 @@ def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) ->
     """The markers by falling frequency; one that was given but does not occur comes last."""
     given = draft.get("missing", {})
     order = np.argsort(-cells.counts, kind="stable")
-    found = [cells.texts[int(i)].as_py() for i in order if missing[i]]
+    found = [cells.texts[int(i)].as_py() for i in order[missing[order]]]
     found += [marker for marker in given.get("markers", ()) if marker not in found]
     return Missing(given.get("allowed", has_missing), tuple(found))
 
@@ -274,10 +275,8 @@ def _is_whole(cells: Cells, values: npt.NDArray[np.float64], has_missing: bool) 
         return False
     if are_whole(cells.stripped).all():
         return True
-    zero_decimals = [
-        re.fullmatch(r"[+-]?\d+\.0+", t) is not None for t in cells.stripped.to_pylist()
-    ]
-    return all(zero_decimals) and bool((np.abs(values) < 2**53).all())
+    zero_decimals = pc.match_substring_regex(cells.stripped, r"^[+-]?[0-9]+\.0+$")
+    return bool(pc.all(zero_decimals).as_py() and (np.abs(values) < 2**53).all())
 
 
 def _are_keys(cells: Cells, values: npt.NDArray[np.float64]) -> bool:

@@ -337,7 +337,18 @@ def _format_column(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     texts = _texts_of(found, column)
     marker = column.missing.markers[0] if column.missing.markers else ""
     cells = np.append(np.asarray(texts, dtype=object), marker)[codes]
+    if series.dtype.kind == "f":
+        _sign_zeros(cells, series.to_numpy(dtype=np.float64))
     return pd.Series(cells, index=series.index, dtype=object)
+
+
+def _sign_zeros(cells: npt.NDArray[Any], values: npt.NDArray[np.float64]) -> None:
+    """Gives each zero its own sign, in place: the distinct values do not tell -0.0 from 0.0."""
+    zero, negative = values == 0, np.signbit(values)
+    if not (zero & negative).any():
+        return
+    for row in np.flatnonzero(zero):
+        cells[row] = "-" * int(negative[row]) + cells[row].removeprefix("-")
 
 
 def _texts_of(found: Any, column: Column) -> list[str]:

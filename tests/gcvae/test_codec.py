@@ -89,6 +89,36 @@ def test_whatever_is_decoded_is_within_the_schema(
     assert checked.names == codec.schema.names
 
 
+def test_typed_columns_decode_to_their_dtypes() -> None:
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "int": np.arange(n) * 3,
+            "few": np.arange(n) % 3,
+            "float": np.linspace(0, 1, n).round(3),
+            "few floats": np.arange(n) % 3 / 2,
+            "whole floats": np.arange(n, dtype=float) * 3,
+            "bool": [True, False] * (n // 2),
+            "date": pd.date_range("2024-01-01", periods=n),
+            "time": pd.date_range("2024-01-01", periods=n, freq="7min"),
+            "text": ["a", None] * (n // 2),
+            "gaps": pd.array([None, *range(0, 3 * (n - 1), 3)], dtype="Int64"),
+            "maybe": pd.array([None, True, False, True] * (n // 4), dtype="boolean"),
+        }
+    )
+    values, codec = typed(frame)
+    pd.testing.assert_frame_equal(codec.decode(codec.encode(values)), frame, check_exact=True)
+
+
+def test_months_decode_to_their_first_days() -> None:
+    text = "d,s\n" + "".join(f"20{i % 30 + 10}-{i % 12 + 1:02d},{'ab'[i % 2]}\n" for i in range(60))
+    frame, codec = read(text)
+    encoded = codec.encode(frame)
+    pd.testing.assert_frame_equal(codec.decode(encoded), frame)
+    shifted = EncodedTable(encoded.codes, encoded.values + 0.01, encoded.observed)
+    assert (codec.decode(shifted)["d"].dt.day == 1).all()
+
+
 # Codes and values
 
 

@@ -209,6 +209,7 @@ def test_missing_cells_are_written_as_the_most_frequent_marker() -> None:
         ["0.1234567890123456", "1e-300"],
         ["1e5", "2.5e6", "12"],
         ["18.0", "19.0"],
+        ["-0.0", "0.0", "2.5"],
     ],
 )
 def test_numbers_are_written_as_they_were_spelled(numbers: list[str]) -> None:
