@@ -138,7 +138,7 @@ def cells_of(series: pd.Series[Any], lines: Any = None, date_format: str | None 
         date_format, digits = _typed_format(times) if date_format is None else (date_format, None)
         texts = write_dates(times, date_format, digits) if len(times) else pa.array([], pa.string())
     else:
-        source, (codes, found) = "text", pd.factorize(series)
+        source, (codes, found) = "text", _distinct(series, name)
         texts = _object_texts(found, name)
     return Cells(name, source, texts, np.asarray(codes, dtype=np.int64), lines, date_format, labels)
 
@@ -152,12 +152,20 @@ def _plain(series: Any) -> Any:
         if held in _HELD_DTYPES:
             return series.astype(_HELD_DTYPES[held])
         if held in ("date", "datetime", "datetime64"):
-            series = pd.to_datetime(series)
+            series = _times(series)
         elif held == "decimal":
             series = series.astype("float64")
     if isinstance(series.dtype, pd.DatetimeTZDtype):
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     return series
+
+
+def _times(series: Any) -> Any:
+    """The times of dates; the dates themselves where int64 can not count their nanoseconds."""
+    try:
+        return pd.to_datetime(series)
+    except pd.errors.OutOfBoundsDatetime:
+        return series
 
 
 _HELD_DTYPES = {
@@ -166,6 +174,19 @@ _HELD_DTYPES = {
     "mixed-integer-float": "float64",
     "boolean": "boolean",
 }
+
+
+def _distinct(series: Any, name: str) -> tuple[Any, Any]:
+    try:
+        return pd.factorize(series)
+    except TypeError:
+        raise TableError(
+            Problem(
+                "the column holds lists or other objects that are no cells",
+                column=name,
+                expected="text, numbers, booleans or dates",
+            )
+        ) from None
 
 
 def _float_texts(values: npt.NDArray[np.float64], name: str) -> pa.Array:
@@ -178,7 +199,7 @@ def _float_texts(values: npt.NDArray[np.float64], name: str) -> pa.Array:
 
 def _object_texts(found: Any, name: str) -> pa.Array:
     try:
-        return pa.array(found, pa.string())
+        return pa.array(np.asarray(found, dtype=object), pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([str(cell) for cell in found], pa.string())
     except UnicodeError:

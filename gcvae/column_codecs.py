@@ -246,9 +246,15 @@ class DatetimeCodec(RealCodec):
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         steps = whole_within(distances, int(self.offset), *self._limits)
         times = (steps * self._step).astype("datetime64[ns]")
-        if "%d" not in (self.column.datetime_format or "%d").replace("%-", "%"):
-            times = times.astype("datetime64[M]").astype("datetime64[ns]")
-        return times
+        return times.astype(f"datetime64[{self._written_unit}]").astype("datetime64[ns]")
+
+    @cached_property
+    def _written_unit(self) -> str:
+        """What of a time the format writes: to the nanosecond, or the month or the year only."""
+        date_format = (self.column.datetime_format or "%d").replace("%-", "%")
+        if "%d" in date_format:
+            return "ns"
+        return "M" if any(token in date_format for token in ("%m", "%b", "%B")) else "Y"
 
     def _steps(self, present: pd.Series[Any]) -> npt.NDArray[np.int64]:
         return present.to_numpy(dtype="datetime64[ns]").astype(np.int64) // self._step
