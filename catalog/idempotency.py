@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from catalog.clock import database_clock
@@ -29,6 +30,12 @@ class Idempotency:
             IdempotencyMismatchError: the key stands for another request.
             IdempotencyBusyError: the first request is still being answered.
         """
+        try:
+            return self._begin(key, request_sha256, workspace)
+        except IntegrityError as error:  # on PostgreSQL another request began between two lines
+            raise IdempotencyBusyError(key) from error
+
+    def _begin(self, key: str, request_sha256: str, workspace: str) -> Document | None:
         with self._database.writing() as session:
             self._drop_abandoned(session)
             row = session.get(IdempotencyRow, (workspace, key), with_for_update=True)
