@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
+from catalog.errors import NotFoundError
 from catalog.records import DEFAULT_WORKSPACE
 from service.errors import ForeignSiteError, StartError
 from service.resources import Resources, get_resources
@@ -20,8 +21,12 @@ def get_workspace(request: Request, resources: Annotated[Resources, Depends(get_
     """The workspace that the request may see. Without keys there is one, for this machine.
 
     Raises:
+        NotFoundError: the id is none.
         ForeignSiteError: the request comes by a foreign host name or from a foreign page.
     """
+    for name, value in request.path_params.items():
+        if "\0" in value:  # PostgreSQL could not even be asked
+            raise NotFoundError(name.removesuffix("_id"), value)
     refuse_foreign_host(request, resources.settings)
     refuse_foreign_page(request)
     return DEFAULT_WORKSPACE

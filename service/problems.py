@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -75,6 +75,7 @@ KINDS: dict[type[Exception], Kind] = {
     stored.MissingObjectError: Kind("stored-bytes-missing", 500, "Stored bytes are missing"),
     stored.UnavailableError: Kind("store-unavailable", 503, "The store does not answer"),
     OperationalError: Kind("database-unavailable", 503, "The database does not answer"),
+    DataError: Kind("invalid-request", 422, "The request is not valid"),
     ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
 }
 
@@ -98,7 +99,7 @@ def answer_known(request: Request, error: Exception) -> Response:
     kind = kind_of(error)
     if kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request %s: %s", request_id(request), error, exc_info=error)
-    detail = kind.title if isinstance(error, OperationalError) else str(error)  # no SQL outside
+    detail = _told_of_database(error) if isinstance(error, DBAPIError) else str(error)
     return problem_response(request, kind, detail, **_members(error), headers=_headers(error))
 
 
@@ -162,6 +163,13 @@ def problem_response(
 def request_id(request: Request) -> str:
     """The id that the request was given."""
     return str(getattr(request.state, "request_id", ""))
+
+
+def _told_of_database(error: DBAPIError) -> str:
+    """What the driver says in a line; our statement and its values stay inside."""
+    if isinstance(error, OperationalError):
+        return "try again in a moment"
+    return str(error.orig).splitlines()[0]
 
 
 def _members(error: Exception) -> dict[str, Any]:

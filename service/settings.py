@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
@@ -19,9 +20,10 @@ class ServiceSettings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
-    allowed_hosts: tuple[str, ...] = Field(
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         default=("localhost", "127.0.0.1", "::1"),
-        description="names a browser may reach a keyless service by; stops DNS rebinding",
+        description="names, with commas between, that a keyless service may be reached by; "
+        "stops DNS rebinding",
     )
     trusted_network: bool = Field(
         default=False,
@@ -67,6 +69,11 @@ class ServiceSettings(BaseSettings):
     event_interval_seconds: float = Field(default=0.5, gt=0)
     event_ping_seconds: float = Field(default=15.0, gt=0)
     shutdown_seconds: int = Field(default=10, gt=0)
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, hosts: object) -> object:
+        return [host.strip() for host in hosts.split(",")] if isinstance(hosts, str) else hosts
 
     def database(self) -> str:
         """The database's URL."""

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from catalog import Catalog, upgrade
 from models_store import Store
@@ -48,9 +48,7 @@ class Running:
     def traces(self) -> dict[str, object]:
         """Everything kept: rows of each table, keys of the store. Equal before and after."""
         with self.catalog.database.engine.connect() as connection:
-            tables = connection.execute(
-                text("SELECT name FROM sqlite_master WHERE type = 'table'")
-            ).scalars()
+            tables = inspect(connection).get_table_names()
             counts: dict[str, object] = {
                 table: connection.execute(text(f'SELECT count(*) FROM "{table}"')).scalar()
                 for table in tables

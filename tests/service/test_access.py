@@ -132,8 +132,10 @@ def test_the_process_is_ready_without_torch_and_ends_on_sigterm(tmp_path: Path) 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GCVAE_MAX_ROWS", "7")
+    monkeypatch.setenv("GCVAE_ALLOWED_HOSTS", "service, localhost")
     monkeypatch.setenv("GCVAE_STORE_URL", "s3://bucket/prefix")
     settings = ServiceSettings()
     assert settings.max_rows == 7
+    assert settings.allowed_hosts == ("service", "localhost")
     assert settings.store() == "s3://bucket/prefix"
     assert settings.database().startswith("sqlite:////")

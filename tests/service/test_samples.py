@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import threading
 from typing import Any
 
 import httpx
@@ -131,6 +133,28 @@ def test_a_damaged_artifact_draws_nothing(service: Running, model: dict[str, Any
             service.http.get(f"/v1/models/{model['id']}/artifact")
     finally:
         file.write_bytes(content)
+
+
+def test_a_service_with_its_hands_full_says_when_to_come_back(
+    service: Running, model: dict[str, Any]
+) -> None:
+    go_on = threading.Event()
+    n_places = service.settings.inline_workers + service.settings.inline_waiting
+
+    async def fill() -> httpx.Response:
+        inline = service.resources.inline
+        tasks = [asyncio.create_task(inline.run(go_on.wait)) for _ in range(n_places)]
+        await asyncio.sleep(0)
+        path, body = f"/v1/models/{model['id']}/samples", {"rows": 5}
+        response = await asyncio.to_thread(service.http.post, path, json=body)
+        go_on.set()
+        await asyncio.gather(*tasks)
+        return response
+
+    response = asyncio.run(fill())
+    problem = assert_problem(response, 429, "busy")
+    assert problem["setting"] == "GCVAE_INLINE_WAITING"
+    assert int(response.headers["Retry-After"]) >= 1
 
 
 def test_rows_in_json_have_plain_values(service: Running, model: dict[str, Any]) -> None:
