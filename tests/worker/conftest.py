@@ -20,8 +20,10 @@ from catalog import Catalog, Job, Model, upgrade
 from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
 from models_store import Store, open_store
 
+collect_ignore = ["stand_in"]  # a library for worker processes, not for this one
+
 _STAND_IN = Path(__file__).parent / "stand_in"
-LEASE_SECONDS = 1.5
+LEASE_SECONDS = 2.5
 
 
 @dataclass
@@ -51,7 +53,7 @@ class System:
                 "GCVAE_RESEND_LIMIT_SECONDS": "2",
                 "GCVAE_LEASE_SECONDS": str(LEASE_SECONDS),
                 "GCVAE_HEARTBEAT_SECONDS": "0.2",
-                "GCVAE_CANCEL_GRACE_SECONDS": "1",
+                "GCVAE_CANCEL_GRACE_SECONDS": "2",
                 "GCVAE_FIRST_CHECKPOINT_SECONDS": "0.2",
                 "GCVAE_CHECKPOINT_SECONDS": "0.3",
                 "GCVAE_RECONCILE_SECONDS": "0.2",
@@ -112,7 +114,7 @@ class System:
         """The job's model as it is now."""
         return self.catalog.models.get(str(job.model_id))
 
-    def finished(self, job: Job, seconds: float = 60) -> Job:
+    def finished(self, job: Job, seconds: float = 120) -> Job:
         """The job once it is over."""
         return self.wait(lambda: j if (j := self.job(job)).status.is_final else None, seconds)
 
@@ -151,7 +153,7 @@ class System:
         for file in (self.folder / "queue" / QUEUE).glob("*"):
             file.unlink(missing_ok=True)
 
-    def wait(self, condition: Callable[[], Any], seconds: float = 30) -> Any:
+    def wait(self, condition: Callable[[], Any], seconds: float = 60) -> Any:
         """The first true answer of `condition`."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -63,7 +63,7 @@ def test_training_goes_on_after_every_kind_of_kill(system: Any, undisturbed: byt
         checkpoint = system.wait(lambda n=number: _checkpoint_of_attempt(system, job, n))
         child = system.child(job)
         victim(child).kill()
-        system.wait(lambda c=child: _is_dead(c), 3)
+        system.wait(lambda c=child: _is_dead(c), 10)
         assert system.job(job).checkpoint_key >= checkpoint
     done = system.finished(job)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 4)
@@ -101,7 +101,7 @@ def test_after_the_death_of_everything_new_workers_go_on_with_an_empty_queue(
     finally:
         parent.kill()
         parent.communicate()
-    system.wait(lambda: all(_is_dead(process) for process in processes), 3)
+    system.wait(lambda: all(_is_dead(process) for process in processes), 10)
     system.wipe_queue()
     for _ in range(2):
         system.start_worker()
@@ -125,7 +125,7 @@ def test_a_worker_that_was_frozen_past_its_lease_writes_nothing(
     done = system.finished(job)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
     assert system.artifact(job) == undisturbed
-    system.wait(lambda: _is_dead(frozen[-1]), 5)
+    system.wait(lambda: _is_dead(frozen[-1]), 10)
     assert system.orphans() == []
 
 

@@ -43,7 +43,7 @@ def test_a_cancelled_job_stops_by_itself(shared: Any) -> None:
     shared.catalog.jobs.request_cancel(job.id)
     shared.catalog.jobs.request_cancel(job.id)
     assert shared.finished(job).status is JobStatus.CANCELLED
-    assert time.monotonic() - asked_at < 1.0
+    assert time.monotonic() - asked_at < 2.0  # the grace before it is killed
     assert shared.model(job).status is ModelStatus.CANCELLED
     assert shared.orphans() == []
 
