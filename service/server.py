@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import logging
+import copy
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
+import uvicorn.config
 
 from catalog.errors import CatalogError
 from catalog.migrate import check
@@ -15,8 +17,6 @@ from service.app import create_app
 from service.errors import StartError
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
-
-log = logging.getLogger("service")
 
 
 def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None) -> None:
@@ -37,11 +37,21 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
     app = create_app(settings)
     config = uvicorn.Config(
         app,
-        log_level="info",
+        log_config=log_config(),
         server_header=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
     Server(config, app.state.resources, on_ready).run(sockets=[listening])
+
+
+def log_config() -> dict[str, Any]:
+    """uvicorn's log set-up, all of it on standard error, with our own loggers beside its own."""
+    config = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+    for handler in config["handlers"].values():
+        handler["stream"] = "ext://sys.stderr"
+    for name in ("service", "catalog"):
+        config["loggers"][name] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+    return config
 
 
 def bind(settings: ServiceSettings) -> socket.socket:

@@ -126,6 +126,7 @@ def test_the_process_is_ready_without_torch_and_ends_on_sigterm(tmp_path: Path) 
             assert "torch" not in loaded
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) in (0, -signal.SIGTERM)
+            assert process.stdout.read() == "", "logs belong on standard error"
         finally:
             process.kill()
 
