@@ -67,12 +67,28 @@ def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> bool:
 
 def are_gone(family: list[psutil.Process]) -> bool:
     """True once none of them lives."""
-    return not [member for member in family if member.is_running()]
+    return not [member for member in family if lives(member)]
+
+
+def lives(process: psutil.Process) -> bool:
+    """True while it runs; a zombie has ended and only waits for its parent to notice."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def named(family: list[psutil.Process], words: str) -> list[psutil.Process]:
     """Those whose command line holds the words."""
-    return [member for member in family if words in " ".join(member.cmdline())]
+    return [member for member in family if words in command_line(member)]
+
+
+def command_line(process: psutil.Process) -> str:
+    """Its command line; empty where it is ending."""
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
 
 
 def whole_family(process: subprocess.Popen[bytes]) -> bool:
