@@ -73,8 +73,7 @@ class Attempt:
         """Give torch as many threads as the settings say."""
         import torch
 
-        if self.settings.job_threads is not None:
-            torch.set_num_threads(self.settings.job_threads)
+        torch.set_num_threads(self.settings.job_threads)
 
     def load_synthesizer(self) -> Synthesizer:
         """The job's model, its bytes checked.

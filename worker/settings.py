@@ -24,7 +24,8 @@ class JobSettings(BaseSettings):
         first_checkpoint_seconds: from the start of training to its first checkpoint.
         checkpoint_seconds: between the checkpoints after it.
         reconcile_seconds: between two looks of the reconciler.
-        job_threads: computing threads of a job; None leaves it to torch.
+        job_threads: computing threads of a job. The networks are small: on a busy machine a second
+            thread made training ten times slower, for each waits for the other.
     """
 
     model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="ignore")
@@ -35,7 +36,7 @@ class JobSettings(BaseSettings):
     first_checkpoint_seconds: float = Field(1.0, ge=0)
     checkpoint_seconds: float = Field(10.0, ge=0)
     reconcile_seconds: float = Field(1.0, gt=0)
-    job_threads: int | None = Field(None, ge=1)
+    job_threads: int = Field(1, ge=1)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
 
