@@ -23,6 +23,17 @@ Document = dict[str, Any]
 _READY_SECONDS = 60.0
 _GRACE_SECONDS = 40.0
 _MAPS = {"total": "dependencies", "expected": "dependencies-copula"}
+_DIABETES = "diabetes.csv"
+_RESULTS = {
+    "synthetic.csv": "as many synthetic rows as the table has",
+    "scores.csv": "how likely the model finds each row of the table",
+    "comparison.png": "real against synthetic, column by column",
+    "dependencies.png": "which columns depend on which, in the model's rows",
+    "dependencies.json": "the same in numbers",
+    "dependencies-copula.png": "what is left of it once z is known: the decoder's copula",
+    "dependencies-copula.json": "the same in numbers",
+    "job.json": "the training job as the service tells it",
+}
 _DIABETES_SCHEMA: Document = {"columns": [{"name": "sex", "kind": "categorical"}]}
 
 
@@ -39,8 +50,9 @@ def run_demo(table: Path | None, output: Path, *, settings: Mapping[str, Any], s
         CommandError: the service refused the table.
     """
     output.mkdir(parents=True, exist_ok=True)
+    _clear(output, table)
     schema = None if table is not None else _DIABETES_SCHEMA
-    source = table if table is not None else _write_diabetes(output / "diabetes.csv")
+    source = table if table is not None else _write_diabetes(output / _DIABETES)
     with _client_errors(), _embedded_service(output / "service") as url, Client(url) as client:
         print(f"service   {url}", flush=True)
         _cancel_what_was_left(client)
@@ -51,6 +63,14 @@ def run_demo(table: Path | None, output: Path, *, settings: Mapping[str, Any], s
         _draw_maps(client, model, output)
     _draw_comparison(source, dataset["schema"], output)
     _tell_results(output)
+
+
+def _clear(output: Path, table: Path | None) -> None:
+    """Takes away an earlier demo's results, so that none stands beside this one's."""
+    for name in (*_RESULTS, _DIABETES):
+        path = output / name
+        if table is None or path.resolve() != table.resolve():
+            path.unlink(missing_ok=True)
 
 
 def _write_diabetes(path: Path) -> Path:
@@ -180,17 +200,9 @@ def _draw_comparison(source: Path, schema: Document, output: Path) -> None:
 
 
 def _tell_results(output: Path) -> None:
-    results = {
-        "synthetic.csv": "as many synthetic rows as the table has",
-        "scores.csv": "how likely the model finds each row of the table",
-        "comparison.png": "real against synthetic, column by column",
-        "dependencies.png, .json": "which columns depend on which, in the model's rows",
-        "dependencies-copula.png, .json": "what is left of it once z is known: the decoder copula",
-        "job.json": "the training job as the service tells it",
-    }
     print(f"\n{output}/ holds")
-    for name, meaning in results.items():
-        print(f"  {name:<32}{meaning}")
+    for name, meaning in _RESULTS.items():
+        print(f"  {name:<28}{meaning}")
     print("\nTo go on with this model, start the service on the same records:")
     print(f"  {_own_command()} serve --data-dir {output / 'service'}")
 
