@@ -158,7 +158,7 @@ def _shown_levels(column: Column, shares: pd.DataFrame) -> list[Any]:
 def _short_number(value: float, _place: int) -> str:
     """A number for a tick: `250k` rather than `250000`."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= 10 * size or (abs(value) >= size and value % size == 0):
+        if abs(value) >= 10 * size:
             return f"{value / size:g}{suffix}"
     return f"{value:g}".replace("-", "\N{MINUS SIGN}")
 
