@@ -117,3 +117,14 @@ def test_every_resource_package_is_declared() -> None:
     }
     declared = " ".join(PROJECT["project"]["dependencies"])
     assert all(name in declared for name in named - set(PACKAGES))
+
+
+def test_every_declared_package_has_its_version_pinned() -> None:
+    project = PROJECT["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    names = {re.split(r"[\[<>=;]", line)[0].lower().replace("_", "-") for line in declared}
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+    }
+    assert names - {"gcvae"} <= pinned
