@@ -41,7 +41,7 @@ def serve(
     from gcvae_cli.supervisor import supervise
 
     _tie_to(parent)
-    settings = _settings(host=host, port=port, data_dir=data_dir)
+    settings = _settings(host=host, port=port, home_dir=data_dir)
     _refuse_open_address(settings)
     address = (settings.host, free_port(settings.host, settings.port))
     with _server_errors():
@@ -64,7 +64,7 @@ def api(
     with _server_errors():
         from service import run
 
-        run(_settings(host=host, port=port, data_dir=data_dir))
+        run(_settings(host=host, port=port, home_dir=data_dir))
 
 
 def worker(
@@ -76,7 +76,7 @@ def worker(
 ) -> None:
     """Run a worker alone."""
     _tie_to(parent)
-    settings = _settings(data_dir=data_dir)
+    settings = _settings(home_dir=data_dir)
     if check:
         with _server_errors():
             _check_connections(settings)
@@ -92,7 +92,7 @@ def worker(
 @database.command()
 def upgrade(data_dir: DataDir = None) -> None:
     """Make the database's tables, or bring them to this version."""
-    settings = _settings(data_dir=data_dir)
+    settings = _settings(home_dir=data_dir)
     with _server_errors():
         from catalog.migrate import newest_revision
         from catalog.migrate import upgrade as upgrade_tables

@@ -31,7 +31,10 @@ class ServiceSettings(BaseSettings):
         "to its own host only",
     )
 
-    data_dir: Path = Path("gcvae-data")
+    home_dir: Path = Field(
+        default=Path("gcvae-data"),
+        description="folder of records, queue and bytes, where the URLs are not given",
+    )
     database_url: str | None = Field(default=None, description="None: SQLite in the data folder")
     broker_url: str | None = Field(default=None, description="None: a queue in the data folder")
     store_url: str | None = Field(default=None, description="None: a store in the data folder")
@@ -94,7 +97,7 @@ class ServiceSettings(BaseSettings):
         return f"file://{self._folder() / 'store'}"
 
     def _folder(self) -> Path:
-        return self.data_dir.absolute()
+        return self.home_dir.absolute()
 
 
 def variable(field: str) -> str:

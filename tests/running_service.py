@@ -81,7 +81,7 @@ def running(settings: ServiceSettings) -> Iterator[Running]:
 def settings_in(folder: Path, **given: object) -> ServiceSettings:
     """Settings of a service whose data lie in a folder, on a free port."""
     plain: dict[str, object] = {
-        "data_dir": folder,
+        "home_dir": folder,
         "port": 0,
         "preload_torch": False,
         "event_interval_seconds": 0.05,

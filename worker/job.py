@@ -8,11 +8,9 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 import structlog
 from sqlalchemy.exc import DBAPIError
@@ -28,6 +26,7 @@ from worker.messages import MessageWriter
 from worker.parentage import die_with_parent
 from worker.sampling import sample
 from worker.scoring import score
+from worker.scratch import scratch_folder
 from worker.settings import WorkerSettings, read_settings
 from worker.training import train
 
@@ -61,9 +60,9 @@ def main() -> int:
 
 
 def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, messages: MessageWriter) -> None:
-    with tempfile.TemporaryDirectory(prefix="gcvae-job-") as folder:
+    with scratch_folder(claim) as folder:
         store = open_store(settings.store.store_url)
-        attempt = Attempt(catalog, store, claim, settings.jobs, messages, Path(folder))
+        attempt = Attempt(catalog, store, claim, settings.jobs, messages, folder)
         signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
         tell = _work(attempt, messages)
     tell()

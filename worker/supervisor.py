@@ -20,6 +20,7 @@ from catalog.jobs import checkpoint_prefix, output_prefix
 from models_store import Store
 from models_store.errors import StoreError
 from worker.messages import MessageReader
+from worker.scratch import remove_scratch
 from worker.settings import JobSettings
 from worker.shutdown import SharedFlag
 from worker.sweeping import sweep
@@ -78,6 +79,7 @@ class Supervisor:
             child.kill()
             child.wait()
             os.close(messages.descriptor)
+            remove_scratch(self._claim)
         try:
             self._conclude(child.returncode, messages)
         except LeaseLostError:

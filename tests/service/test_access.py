@@ -85,7 +85,7 @@ def test_ready_names_each_server_and_what_is_wrong(start: Callable[..., Running]
     assert ready.json() == {
         "status": "ready", "checks": {"database": "ok", "store": "ok", "broker": "ok"},
     }  # fmt: skip
-    folder = service.settings.data_dir / "queue"
+    folder = service.settings.home_dir / "queue"
     for path in sorted(folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     folder.rmdir()
@@ -113,7 +113,7 @@ def test_the_process_is_ready_without_torch_and_ends_on_sigterm(tmp_path: Path) 
     settings = settings_in(tmp_path)
     upgrade(settings.database())
     environment = os.environ | {
-        "GCVAE_DATA_DIR": str(tmp_path), "GCVAE_PORT": "0", "GCVAE_PRELOAD_TORCH": "false",
+        "GCVAE_HOME_DIR": str(tmp_path), "GCVAE_PORT": "0", "GCVAE_PRELOAD_TORCH": "false",
     }  # fmt: skip
     with subprocess.Popen(
         [sys.executable, "-c", SERVE], env=environment, stdout=subprocess.PIPE, text=True

@@ -292,7 +292,7 @@ def test_a_deleted_dataset_is_gone_with_its_bytes(start: Callable[..., Running])
 def test_damaged_bytes_are_no_answer(start: Callable[..., Running], cars: bytes) -> None:
     service = start()
     dataset = service.http.post("/v1/datasets", content=cars, headers=CSV).json()
-    file = service.settings.data_dir / "store" / "datasets" / dataset["id"] / "table.csv"
+    file = service.settings.home_dir / "store" / "datasets" / dataset["id"] / "table.csv"
     file.write_bytes(cars.replace(b"petrol", b"Petrol", 1))
     response = service.http.get(f"/v1/datasets/{dataset['id']}/profile")
     assert_problem(response, 500, "stored-bytes-damaged")

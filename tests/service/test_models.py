@@ -163,7 +163,7 @@ def test_a_failed_training_says_why_and_can_be_tried_again(
     service = start()
     headers = {"Content-Type": "text/csv"}
     dataset = service.http.post("/v1/datasets", content=cars, headers=headers).json()
-    folder = service.settings.data_dir / "store" / "datasets" / dataset["id"]
+    folder = service.settings.home_dir / "store" / "datasets" / dataset["id"]
     (folder / "table.csv").write_bytes(b"a,b\n1,2\n")
     model = service.http.post("/v1/models", json={"dataset_id": dataset["id"]}).json()
     work(service, model["job_id"])

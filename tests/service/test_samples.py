@@ -122,7 +122,7 @@ def test_what_can_not_be_drawn_is_refused_by_its_pointer(
 
 
 def test_a_damaged_artifact_draws_nothing(service: Running, model: dict[str, Any]) -> None:
-    (file,) = (service.settings.data_dir / "store" / "models" / model["id"]).rglob("*.gcvae")
+    (file,) = (service.settings.home_dir / "store" / "models" / model["id"]).rglob("*.gcvae")
     content = file.read_bytes()
     service.resources.synthesizers.forget(model["id"])
     file.write_bytes(content[:-1] + b"x")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -69,6 +71,7 @@ def test_training_goes_on_after_every_kind_of_kill(system: Any, undisturbed: byt
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 4)
     assert system.artifact(job) == undisturbed
     assert system.orphans() == []
+    assert list(Path(tempfile.gettempdir()).glob(f"gcvae-{job.id}-*")) == []
 
 
 _PARENT = """
