@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,17 @@ class System:
         for results in (self.catalog.samples, self.catalog.scores):
             named |= {result.object_key for result in results.list(limit=1000).items}
         return [entry.key for entry in self.store.list() if entry.key not in named]
+
+    def is_writable(self) -> bool:
+        """Whether nobody holds the database's write lock."""
+        path = self.folder / "catalog.db"
+        with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            connection.execute("ROLLBACK")
+            return True
 
     def wipe_queue(self) -> None:
         """Lose every message."""

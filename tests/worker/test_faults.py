@@ -114,6 +114,19 @@ def test_after_the_death_of_everything_new_workers_go_on_with_an_empty_queue(
     assert system.orphans() == []
 
 
+def _freeze_outside_a_transaction(processes: list[Any], system: Any) -> None:
+    """Stop them at a moment when none of them holds SQLite's one write lock.
+
+    A process that is frozen while it holds the lock keeps everybody from writing until it thaws:
+    that is SQLite's, not the worker's. PostgreSQL ends such a session by its timeouts.
+    """
+    _signal(processes, signal.SIGSTOP)
+    while not system.is_writable():
+        _signal(processes, signal.SIGCONT)
+        time.sleep(0.05)
+        _signal(processes, signal.SIGSTOP)
+
+
 def test_a_worker_that_was_frozen_past_its_lease_writes_nothing(
     system: Any, undisturbed: bytes
 ) -> None:
@@ -121,7 +134,7 @@ def test_a_worker_that_was_frozen_past_its_lease_writes_nothing(
     job = system.train(**TRAINING)
     system.with_checkpoint(job)
     frozen = _family(frozen_worker.pid)
-    _signal(frozen, signal.SIGSTOP)
+    _freeze_outside_a_transaction(frozen, system)
     system.start_worker()
     system.wait(lambda: system.job(job).attempt == 2)
     _signal(frozen, signal.SIGCONT)
