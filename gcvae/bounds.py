@@ -14,7 +14,9 @@ from torch import Tensor
 from gcvae.codec import EncodedTable
 from gcvae.generators import normal, uniform
 from gcvae.model import GenerativeModel
+from gcvae.networks import Dropout
 from gcvae.normal import log_normal_density, normal_cdf
+from gcvae.refinement import RefinedConditional
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Draw:
     log_prob: Tensor
     kl: Tensor
     loadings: Tensor | None
+    head_log_prob: Tensor | None = None
+    """Of the copula head of a refined model."""
 
     @property
     def elbo(self) -> Tensor:
@@ -45,7 +49,12 @@ def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
 
 
 def draw_elbo(
-    model: GenerativeModel, rows: EncodedTable, generator: torch.Generator, *, exact: bool = False
+    model: GenerativeModel,
+    rows: EncodedTable,
+    generator: torch.Generator,
+    *,
+    exact: bool = False,
+    dropout: Dropout | None = None,
 ) -> Draw:
     """One-sample estimate of the evidence lower bound, z = eta + tau * eps.
 
@@ -56,10 +65,14 @@ def draw_elbo(
     """
     eta, log_tau = model.encoder(rows)
     z = eta + log_tau.exp() * normal(tuple(eta.shape), generator).to(eta.dtype)
-    conditional = model.conditional(z)
+    conditional = model.conditional(z, dropout)
     jitter = None if exact else uniform(tuple(rows.codes.shape), generator).to(eta.dtype)
     log_prob = conditional.log_prob(rows, jitter)
-    return Draw(z, log_prob, gaussian_kl(eta, log_tau), conditional.loadings)
+    head_log_prob = None
+    if isinstance(conditional, RefinedConditional) and dropout is not None:
+        head_log_prob = conditional.head.log_prob(rows, jitter)
+    kl = gaussian_kl(eta, log_tau)
+    return Draw(z, log_prob, kl, conditional.loadings, head_log_prob)
 
 
 def elbo(
@@ -118,9 +131,11 @@ def _log_likelihood(
 ) -> Tensor:
     """log p(x|z), exact or averaged over jitters. Shape: z (S, n, K) -> (S, n)."""
     conditional = model.conditional(z)
-    if n_jitters == 0:
-        return conditional.log_prob(rows, None)
     shape = (*z.shape[:-1], rows.codes.shape[-1])
+    if n_jitters == 0:
+        draws_blanks = isinstance(conditional, RefinedConditional) and not rows.observed.all()
+        noise = uniform(shape, generator, torch.float64) if draws_blanks else None
+        return conditional.log_prob(rows, noise)
     estimates = [
         conditional.log_prob(rows, uniform(shape, generator).to(z.dtype)) for _ in range(n_jitters)
     ]

@@ -3,7 +3,8 @@
 Every modelled column becomes a code and, under the code of a number, a value:
 
     level      codes are levels; no value
-    number     one code, and the value (x - offset) / scale
+    number     one code, and the value: (x - offset) / scale, or the number's normal score
+    atom       a code of its own, where the codec is by quantiles (`QuantileCodec`)
     missing    code 0 of a column that had missing cells when the codec was fitted
 
 A cell that training had no outcome for, an unseen level or a first missing cell, has code -1.
@@ -28,6 +29,7 @@ from gcvae.column_codecs import (
     IntegerCodec,
     LevelCodec,
 )
+from gcvae.quantile_codec import QuantileCodec
 from gcvae.schema import Column, ColumnKind, TableSchema
 from gcvae.surrogates import ConstantCodec, IdentifierCodec
 
@@ -42,7 +44,7 @@ class EncodedTable:
 
     Attributes:
         codes: int32; -1 is an outcome that training did not have.
-        values: float64, in standard deviations of the column; 0 where the code has no value.
+        values: float64, as the column's codec has them; 0 where the code has no value.
         observed: bool; False where the cell is not known and is to be integrated out.
     """
 
@@ -70,8 +72,6 @@ class ColumnCodec(Protocol):
         column: Of the schema.
         has_missing: Code 0 is the missing level.
         is_real: The last code, n_codes - 1, has a value.
-        log_scale: log of the column's units per unit of value (days for dates); 0 without values.
-            log p(x) = log p(value) - log_scale.
     """
 
     @property
@@ -84,8 +84,6 @@ class ColumnCodec(Protocol):
     def n_codes(self) -> int: ...
     @property
     def is_real(self) -> bool: ...
-    @property
-    def log_scale(self) -> float: ...
 
     def encode(
         self, series: pd.Series[Any]
@@ -97,6 +95,15 @@ class ColumnCodec(Protocol):
         self, codes: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
     ) -> pd.Series[Any]:
         """Typed cells of codes and values. Shape: (n,), (n,) -> (n,)."""
+        ...
+
+    def log_units(
+        self, codes: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """log of the column's units (days for dates) per unit of value at each cell; 0 for levels.
+
+        log p(x) = log p(value) - log_units. Shape: (n,), (n,) -> (n,).
+        """
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -130,6 +137,13 @@ _UNMODELLED: dict[ColumnKind, type[Unmodelled]] = {
 }
 
 
+def _codec_of(kind: ColumnKind, numbers: str) -> type[ColumnCodec]:
+    """The class of codec for a kind of column."""
+    if kind.is_real and numbers == "quantile":
+        return QuantileCodec
+    return _CODECS[kind]
+
+
 class TableCodec:
     """Encodes and decodes whole tables, column by column.
 
@@ -147,11 +161,17 @@ class TableCodec:
         self._rest = rest
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, schema: TableSchema) -> TableCodec:
-        """The codec of a typed table, as `parse_table` gives it; dropped columns are left out."""
+    def fit(
+        cls, frame: pd.DataFrame, schema: TableSchema, *, numbers: str = "standardised"
+    ) -> TableCodec:
+        """The codec of a typed table, as `parse_table` gives it; dropped columns are left out.
+
+        Args:
+            numbers: `standardised`, or `quantile`: as atoms and normal scores.
+        """
         kept = [column for column in schema if not column.drop]
         modelled = tuple(
-            _CODECS[column.kind].fit(frame[column.name], column)
+            _codec_of(column.kind, numbers).fit(frame[column.name], column)
             for column in kept
             if column.is_modelled
         )
@@ -161,6 +181,24 @@ class TableCodec:
             if not column.is_modelled
         )
         return cls(schema, modelled, rest)
+
+    @property
+    def numbers(self) -> str:
+        """How numbers are coded: `standardised` or `quantile`."""
+        by_quantile = any(isinstance(codec, QuantileCodec) for codec in self.columns)
+        return "quantile" if by_quantile else "standardised"
+
+    def log_units(self, table: EncodedTable) -> Tensor:
+        """log of original units per unit of value, summed over each row's numbers.
+
+        log p(row) = log p(encoded row) - log_units. Blank cells count nothing. Shape: (n,).
+        """
+        total = torch.zeros(len(table), dtype=torch.float64)
+        codes, values = table.codes.numpy(), table.values.numpy()
+        for j, codec in enumerate(self.columns):
+            log_units = torch.from_numpy(codec.log_units(codes[:, j], values[:, j]))
+            total += torch.where(table.observed[:, j], log_units, 0.0)
+        return total
 
     def encode(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> EncodedTable:
         """The tensors of typed rows.
@@ -203,6 +241,7 @@ class TableCodec:
         """The codec as a document of JSON types: exact, and without any row of the table."""
         return {
             "version": CODEC_VERSION,
+            "numbers": self.numbers,
             "schema": self.schema.to_json(),
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
         }
@@ -218,7 +257,7 @@ class TableCodec:
         schema, parts = TableSchema.from_json(document["schema"]), document["columns"]
         kept = [column for column in schema if not column.drop]
         modelled = tuple(
-            _CODECS[column.kind].from_json(column, parts[column.name])
+            _codec_of(column.kind, document["numbers"]).from_json(column, parts[column.name])
             for column in kept
             if column.is_modelled
         )

@@ -53,11 +53,6 @@ class LevelCodec:
         """False: no code has a value."""
         return False
 
-    @property
-    def log_scale(self) -> float:
-        """0: levels have probabilities, not densities."""
-        return 0.0
-
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The typed outcomes, in order; False and True of a boolean whatever its words are."""
@@ -76,6 +71,10 @@ class LevelCodec:
         """Typed cells of codes."""
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), codes - self.has_missing, nullable)
+
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
+        """0: levels have probabilities, not densities."""
+        return np.zeros(len(codes))
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""
@@ -148,6 +147,10 @@ class RealCodec(ABC):
         nullable = self.has_missing or self.column.missing.allowed
         places = np.where(present, np.arange(len(codes)), -1)
         return placed_values(found, places, nullable)
+
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
+        """The same at every number, 0 at missing cells."""
+        return np.where(codes == self.n_codes - 1, self.log_scale, 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""

@@ -27,11 +27,14 @@ def normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return torch.randn(shape, generator=generator, device=generator.device)
 
 
-def uniform(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Draws from the open interval (0, 1) in float32. Shape: `shape`.
+def uniform(
+    shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Draws from the open interval (0, 1). Shape: `shape`.
 
-    float32's grid on [0, 1) has 2^24 points; the half-step keeps both ends out, so that the normal
-    score of a draw is finite.
+    A grid with a half-step at each end, so that the normal score of a draw is finite; float32 has
+    room for 2^23 points, float64 for 2^52.
     """
-    steps = torch.randint(0, 1 << 23, shape, generator=generator, device=generator.device)
-    return (steps.to(torch.float64) + 0.5).div_(1 << 23).to(torch.float32)
+    n_points = 1 << (23 if dtype is torch.float32 else 52)
+    steps = torch.randint(0, n_points, shape, generator=generator, device=generator.device)
+    return (steps.to(torch.float64) + 0.5).div_(n_points).to(dtype)

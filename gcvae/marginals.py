@@ -1,8 +1,9 @@
 """Conditional marginals p_j(x_j | z): probability, tails and quantiles of each column on its own.
 
 A column's cell is a *code*; under a column's *point code* the cell also holds a real value. Every
-column has code probabilities, and the columns with a point code a Gaussian besides: together these
-are the paper's marginals, categorical for discrete columns and Gaussian for continuous ones.
+column has code probabilities, and the columns with a point code Gaussians besides: with one
+Gaussian these are the paper's marginals, categorical for discrete columns and Gaussian for
+continuous ones.
 Columns of a similar number of codes share one matrix, padded to the widest.
 """
 
@@ -30,19 +31,48 @@ MINIMUM_LOG_SIGMA = -6.0
 A column with a heavy value (an atom) would otherwise drive sigma to zero and the bound to
 infinity, which is not a good fit.
 """
+_N_BISECTIONS = 40
 _PADDING = -1e30
 """Logit of the codes that pad a column to its group's width."""
+
+
+@dataclass(frozen=True)
+class MarginalOutputs:
+    """What a network says of the marginals, before it is made into probabilities.
+
+    Outputs add up: those of a refinement are added to those that it refines.
+
+    Shape: logits, for each group of columns, (..., D_group, K_group); mixture (..., D_real, 3 M).
+    """
+
+    logits: tuple[Tensor, ...]
+    mixture: Tensor
+
+    def __add__(self, other: MarginalOutputs) -> MarginalOutputs:
+        """Sums, output by output."""
+        pairs = zip(self.logits, other.logits, strict=True)
+        return MarginalOutputs(tuple(a + b for a, b in pairs), self.mixture + other.mixture)
+
+    def flattened(self) -> MarginalOutputs:
+        """The same with all leading dimensions in one, (N, D_part, k)."""
+        return MarginalOutputs(
+            tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
+        )
 
 
 @dataclass(frozen=True)
 class MarginalParameters:
     """Parameters of the marginals at some z; log_beta[j, k] = log P(code of column j is k).
 
-    Shape: log_beta, for each group of columns, (..., D_group, K_group); mean and log_sigma
-    (..., D_real).
+    The numbers of a column are a mixture of M Gaussians with these log weights, means and log
+    standard deviations; the paper's marginals have M = 1.
+
+    Shape: log_beta, for each group of columns, (..., D_group, K_group); the others
+    (..., D_real, M).
     """
 
     log_beta: tuple[Tensor, ...]
+    log_weight: Tensor
     mean: Tensor
     log_sigma: Tensor
 
@@ -68,9 +98,19 @@ class CodeGroup(nn.Module):
         self.logits = nn.Linear(d_hidden, self.shape[0] * self.shape[1])
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """log beta. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
-        logits = self.logits(hidden).unflatten(-1, self.shape) + self.padding
-        return torch.log_softmax(logits, dim=-1)
+        """Logits. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
+        return self.logits(hidden).unflatten(-1, self.shape)
+
+    def log_beta(self, logits: Tensor) -> Tensor:
+        """log beta, with the padding impossible. Shape: (..., D_group, K_group)."""
+        return torch.log_softmax(logits + self.padding, dim=-1)
+
+    def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
+        """log P(this code), -inf for -1. Shape: (..., D_group, K_group) -> (..., D_group)."""
+        code = codes[..., None].long().clamp(min=0)
+        shape = torch.broadcast_shapes(code.shape[:-1], log_beta.shape[:-1])
+        log_beta, code = log_beta.expand(*shape, -1), code.expand(*shape, 1)
+        return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
     def tails(self, log_beta: Tensor, codes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(log P(this code), log P(smaller code), log P(larger code)).
@@ -120,11 +160,14 @@ def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
 
 
 class Marginals(nn.Module):
-    """Gaussian marginals N(mu_i, sigma_i^2) and categorical marginals beta_i, independent given z.
+    """Gaussian-mixture and categorical marginals, independent given z.
 
-    A real column with missing cells is a mixture: the missing level is an interval below all
-    numbers with probability beta_0, and the numbers share the rest. So the kind, point or interval,
-    goes by cell and not by column.
+    A real column with other codes than that of its numbers is a mixture of both: those codes are
+    intervals below all numbers, and the numbers share the rest of the probability. So the kind,
+    point or interval, goes by cell and not by column.
+
+    # PAPER-DIFF: the paper's marginal of a number is one Gaussian, which `n_components` 1 gives;
+    # more components follow skewed and many-peaked conditionals.
 
     Source: Section 4, p_i(x_i^c) and p_i(x_i^s).
     """
@@ -133,9 +176,12 @@ class Marginals(nn.Module):
     real_columns: Tensor
     has_one_code: Tensor
 
-    def __init__(self, d_hidden: int, columns: Sequence[ColumnShape]) -> None:
+    def __init__(
+        self, d_hidden: int, columns: Sequence[ColumnShape], n_components: int = 1
+    ) -> None:
         super().__init__()
         self.columns = tuple(columns)
+        self.n_components = n_components
         point = [-1 if column.point_code is None else column.point_code for column in columns]
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
         single = [columns[j].n_codes == 1 for j in real]
@@ -145,16 +191,50 @@ class Marginals(nn.Module):
             "has_one_code", torch.tensor(single, dtype=torch.bool), persistent=False
         )
         self.groups = nn.ModuleList(_code_groups(d_hidden, [c.n_codes for c in columns]))
-        self.mean = linear(d_hidden, len(real))
-        self.log_sigma = linear(d_hidden, len(real))
+        self.mixture = linear(d_hidden, len(real) * 3 * n_components)
+        if real:
+            _spread_components(self.mixture.bias, len(real), n_components)
+
+    @property
+    def code_groups(self) -> list[CodeGroup]:
+        """The groups of columns that share a matrix."""
+        return [group for group in self.groups if isinstance(group, CodeGroup)]
+
+    def start_at(self, codes: Tensor) -> None:
+        """Sets the biases so that code probabilities start at the shares of a table's codes.
+
+        A rare level's logit lies far from zero: an optimiser with steps of a thousandth would take
+        most of a training run to get there. Shape: codes (n, D).
+        """
+        with torch.no_grad():
+            for group in self.code_groups:
+                bias = group.logits.bias.view(group.shape)
+                for row, j in enumerate(group.columns.tolist()):
+                    counts = torch.bincount(codes[:, j].clamp(min=0), minlength=group.shape[1])
+                    bias[row] = ((counts + 0.5) / (len(codes) + 0.5)).log()
+
+    def outputs(self, hidden: Tensor) -> MarginalOutputs:
+        """The heads' outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
+        shape = len(self.real_columns), 3 * self.n_components
+        return MarginalOutputs(
+            logits=tuple(group(hidden) for group in self.groups),
+            mixture=self.mixture(hidden).unflatten(-1, shape),
+        )
+
+    def parameters_of(self, outputs: MarginalOutputs) -> MarginalParameters:
+        """Outputs made into probabilities, means and deviations."""
+        weight, mean, log_sigma = outputs.mixture.unflatten(-1, (3, self.n_components)).unbind(-2)
+        pairs = zip(self.code_groups, outputs.logits, strict=True)
+        return MarginalParameters(
+            log_beta=tuple(group.log_beta(logits) for group, logits in pairs),
+            log_weight=torch.log_softmax(weight, dim=-1),
+            mean=mean,
+            log_sigma=log_sigma.clamp(min=MINIMUM_LOG_SIGMA),
+        )
 
     def forward(self, hidden: Tensor) -> MarginalParameters:
         """Parameters at z. Shape: (..., d_hidden) -> fields of `MarginalParameters`."""
-        return MarginalParameters(
-            log_beta=tuple(group(hidden) for group in self.groups),
-            mean=self.mean(hidden),
-            log_sigma=self.log_sigma(hidden).clamp(min=MINIMUM_LOG_SIGMA),
-        )
+        return self.parameters_of(self.outputs(hidden))
 
     def code_tails(
         self, parameters: MarginalParameters, codes: Tensor
@@ -163,17 +243,24 @@ class Marginals(nn.Module):
 
         Shape: codes (n, D) -> three of (..., n, D).
         """
-        shape = torch.broadcast_shapes(parameters.mean.shape[:-1], codes.shape[:-1])
+        shape = torch.broadcast_shapes(parameters.mean.shape[:-2], codes.shape[:-1])
         certain = parameters.mean.new_zeros((*shape, len(self.columns)))
         log_prob = torch.where(codes >= 0, certain, -torch.inf)
         tails = log_prob, certain - torch.inf, certain - torch.inf
-        for group, log_beta in zip(self._groups(), parameters.log_beta, strict=True):
+        for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
             found = group.tails(log_beta, codes[..., group.columns])
             tails = _placed(tails, group.columns, found)
         return tails
 
-    def _groups(self) -> list[CodeGroup]:
-        return [group for group in self.groups if isinstance(group, CodeGroup)]
+    def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
+        """log P(code) of every cell. Shape: codes (n, D) -> (..., n, D)."""
+        shape = torch.broadcast_shapes(parameters.mean.shape[:-2], codes.shape[:-1])
+        log_prob = parameters.mean.new_zeros((*shape, len(self.columns)))
+        log_prob = torch.where(codes >= 0, log_prob, -torch.inf)
+        for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
+            found = group.log_prob(log_beta, codes[..., group.columns])
+            log_prob = log_prob.index_copy(-1, group.columns, found)
+        return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
         """How the marginals see the cells of `rows`.
@@ -184,10 +271,10 @@ class Marginals(nn.Module):
         is_point = (rows.codes == self.point_codes).expand(log_prob.shape)
         j = self.real_columns
         values = rows.values[..., j].to(parameters.mean.dtype)
-        t = (values - parameters.mean) * torch.exp(-parameters.log_sigma)
+        t = (values[..., None] - parameters.mean) * torch.exp(-parameters.log_sigma)
         tails = log_prob[..., j], log_below[..., j], log_above[..., j]
-        score = torch.where(is_point[..., j], self._point_score(t, *tails), 0.0)
-        log_density = -0.5 * t.square() - LOG_SQRT_2PI - parameters.log_sigma
+        score = torch.where(is_point[..., j], self._point_score(t, parameters.log_weight, *tails), 0.0)
+        log_density = log_mixture_density(t, parameters)
         log_density = torch.where(is_point[..., j], log_density, 0.0)
         return CellProbabilities(
             log_prob=log_prob.index_add(-1, j, log_density),
@@ -198,17 +285,22 @@ class Marginals(nn.Module):
         )
 
     def _point_score(
-        self, t: Tensor, log_code: Tensor, log_below: Tensor, log_above: Tensor
+        self, t: Tensor, log_weight: Tensor, log_code: Tensor, log_below: Tensor, log_above: Tensor
     ) -> Tensor:
-        """Normal score of a number that lies t standard deviations from its Gaussian's mean.
+        """Normal score of a number that lies t_m standard deviations from each Gaussian's mean.
 
-        With no other code in the column it is t itself: never through Phi and its inverse.
+        With one Gaussian and no other code it is t itself: never through Phi and its inverse.
+
+        Shape: t, log_weight (..., D_real, M), the others (..., D_real) -> (..., D_real).
         """
-        if bool(self.has_one_code.all()):
-            return t
-        below = torch.logaddexp(log_below, log_code + log_normal_cdf(t))
-        above = torch.logaddexp(log_above, log_code + log_normal_cdf(-t))
-        return torch.where(self.has_one_code, t, normal_score_of_tails(below, above))
+        if self.n_components == 1 and bool(self.has_one_code.all()):
+            return t[..., 0]
+        below = (log_weight + log_normal_cdf(t)).logsumexp(-1)
+        above = (log_weight + log_normal_cdf(-t)).logsumexp(-1)
+        below = torch.logaddexp(log_below, log_code + below)
+        above = torch.logaddexp(log_above, log_code + above)
+        score = normal_score_of_tails(below, above)
+        return torch.where(self.has_one_code, t[..., 0], score) if self.n_components == 1 else score
 
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
         """(codes, values) of the cells that normal scores fall into: the inverse of `cells`.
@@ -218,17 +310,56 @@ class Marginals(nn.Module):
         """
         u = normal_cdf(score.double())
         cells = torch.zeros_like(u, dtype=torch.long), torch.zeros_like(u), torch.ones_like(u)
-        for group, log_beta in zip(self._groups(), parameters.log_beta, strict=True):
+        for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
             found = group.codes_at(log_beta, u[..., group.columns])
             cells = _placed(cells, group.columns, found)
         codes, start, mass = cells
         j = self.real_columns
         inside = ((u - start) / mass)[..., j].clamp(1e-15, 1.0 - 1e-15)
-        t = torch.where(self.has_one_code, score[..., j].double(), torch.special.ndtri(inside))
-        numbers = parameters.mean.double() + parameters.log_sigma.double().exp() * t
+        inner = torch.where(self.has_one_code, score[..., j].double(), torch.special.ndtri(inside))
+        numbers = mixture_quantile(parameters, inner)
         is_point = codes[..., j] == self.point_codes[j]
         values = torch.zeros_like(u).index_copy(-1, j, torch.where(is_point, numbers, 0.0))
         return codes.int(), values
+
+
+def log_mixture_density(t: Tensor, parameters: MarginalParameters) -> Tensor:
+    """log sum_m w_m N(x; mu_m, sigma_m^2) with t_m = (x - mu_m) / sigma_m.
+
+    Shape: (..., D_real, M) -> (..., D_real).
+    """
+    log_terms = parameters.log_weight - 0.5 * t.square() - parameters.log_sigma
+    return log_terms.logsumexp(-1) - LOG_SQRT_2PI
+
+
+def mixture_quantile(parameters: MarginalParameters, score: Tensor) -> Tensor:
+    """The number whose mixture cdf is Phi(score), by bisection; exact for a single Gaussian.
+
+    Shape: score (..., D_real) float64 -> (..., D_real).
+    """
+    mean, sigma = parameters.mean.double(), parameters.log_sigma.double().exp()
+    ends = mean + sigma * score[..., None]
+    # The mixture's quantile lies between the components' own.
+    low, high = ends.amin(-1), ends.amax(-1)
+    if mean.shape[-1] == 1:
+        return low
+    weight, u = parameters.log_weight.double().exp(), normal_cdf(score)
+    for _ in range(_N_BISECTIONS):
+        middle = 0.5 * (low + high)
+        is_low = (weight * normal_cdf((middle[..., None] - mean) / sigma)).sum(-1) < u
+        low, high = torch.where(is_low, middle, low), torch.where(is_low, high, middle)
+    return 0.5 * (low + high)
+
+
+def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
+    """Starts the components of every column at different means, their deviations below one."""
+    if n_components == 1:
+        return
+    with torch.no_grad():
+        by_column = bias.view(n_columns, 3, n_components)
+        by_column[:, 0] = 0.0
+        by_column[:, 1] = torch.linspace(-1.5, 1.5, n_components)
+        by_column[:, 2] = -0.4
 
 
 Triple = tuple[Tensor, Tensor, Tensor]

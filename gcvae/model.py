@@ -21,11 +21,10 @@ from torch import Tensor, nn
 from gcvae.codec import EncodedTable
 from gcvae.copula import Copula, IndependenceCopula, LowRankCopula
 from gcvae.generators import normal
-from gcvae.marginals import MarginalParameters, Marginals
-from gcvae.networks import ColumnShape, EmptyLinear, Encoder, linear, perceptron
+from gcvae.marginals import MarginalOutputs, MarginalParameters, Marginals
+from gcvae.networks import ColumnShape, Dropout, EmptyLinear, Encoder, linear, perceptron
 from gcvae.normal import LOG_SQRT_2PI
-from gcvae.priors import StandardNormalPrior
-
+from gcvae.priors import Prior
 MINIMUM_LOG_OMEGA = -12.0
 """log omega of the VAE-ROC, in squared standard deviations, is held above this (atoms again)."""
 
@@ -122,18 +121,24 @@ class CopulaDecoder(nn.Module):
         activation: str,
         rank: int,
         score_gradient: bool,
+        n_components: int = 1,
     ) -> None:
         super().__init__()
         self.n_columns, self.rank, self.score_gradient = len(columns), rank, score_gradient
         self.trunk = perceptron(d_latent, widths, activation)
-        self.marginals = Marginals(widths[-1], columns)
+        self.marginals = Marginals(widths[-1], columns, n_components)
         self.loadings = _loadings_head(widths[-1], self.n_columns * rank) if rank else None
 
     def forward(self, z: Tensor) -> CopulaConditional:
         """p(x|z). Shape: z (..., K)."""
         hidden = self.trunk(z)
+        return self.at(hidden, self.marginals.outputs(hidden))
+
+    def at(self, hidden: Tensor, outputs: MarginalOutputs) -> CopulaConditional:
+        """p(x|z) from the hidden vector at z and the marginals' outputs there."""
+        parameters = self.marginals.parameters_of(outputs)
         return CopulaConditional(
-            self.marginals, self.marginals(hidden), self._copula(hidden), self.score_gradient
+            self.marginals, parameters, self._copula(hidden), self.score_gradient
         )
 
     def _copula(self, hidden: Tensor) -> Copula:
@@ -175,7 +180,7 @@ class PrincipalDirectionConditional:
         log_codes = torch.where(rows.observed, log_codes, 0.0).sum(-1)
         j = self.marginals.real_columns
         present = (rows.codes == self.marginals.point_codes)[..., j] & rows.observed[..., j]
-        mean = self.parameters.mean
+        mean = self.parameters.mean[..., 0]
         residual = (rows.values[..., j].to(mean.dtype) - mean) * present
         a = self.direction * present
         return log_codes + _log_rank_one_normal(
@@ -184,7 +189,7 @@ class PrincipalDirectionConditional:
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """x = mu + a s + sqrt(omega) eps for numbers, codes by their probabilities."""
-        mean = self.parameters.mean
+        mean = self.parameters.mean[..., 0]
         s = normal((*mean.shape[:-1], 1), generator)
         noise = normal(tuple(mean.shape), generator)
         numbers = mean + self.direction * s + self.noise.sqrt()[..., None] * noise
@@ -252,15 +257,22 @@ def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
 class GenerativeModel(nn.Module):
     """p(x, z) = p(z) p(x|z) with its approximate posterior q(z|x)."""
 
-    def __init__(self, prior: StandardNormalPrior, encoder: Encoder, decoder: nn.Module) -> None:
+    def __init__(self, prior: Prior, encoder: Encoder, decoder: nn.Module) -> None:
         super().__init__()
         self.prior = prior
         self.encoder = encoder
         self.decoder = decoder
 
-    def conditional(self, z: Tensor) -> Conditional:
-        """p(x|z). Shape: z (..., K)."""
-        conditional: Conditional = self.decoder(z)
+    @property
+    def marginals(self) -> Marginals:
+        """Of the decoder."""
+        marginals: Marginals = self.decoder.marginals
+        return marginals
+
+    def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
+        """p(x|z); `dropout` is for training steps of a refined model. Shape: z (..., K)."""
+        given = self.decoder(z) if dropout is None else self.decoder(z, dropout)
+        conditional: Conditional = given
         return conditional
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

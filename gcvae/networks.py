@@ -25,6 +25,8 @@ class ColumnShape:
     n_codes: int
     point_code: int | None
     """The code whose cells hold a real value; None for a column of levels."""
+    code_scores: tuple[float, ...] | None = None
+    """Where each code stands on the axis of the values; None where codes have no place on it."""
 
 
 class EmptyLinear(nn.Module):
@@ -46,6 +48,36 @@ class EmptyLinear(nn.Module):
 def linear(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
     """A linear layer of any size, the empty one included."""
     return nn.Linear(d_in, d_out) if d_in and d_out else EmptyLinear(d_in, d_out)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """What is left out at random in a training step.
+
+    Attributes:
+        columns: Rate at which input columns are dropped; each row draws its own rate up to twice it.
+        hidden: Rate of the hidden units.
+        generator: Of the step, so that a resumed run drops the same.
+    """
+
+    columns: float
+    hidden: float
+    generator: torch.Generator
+
+    def kept_columns(self, shape: torch.Size) -> Tensor:
+        """1 for the cells that are shown, 0 for the others. Shape: (n, D)."""
+        rate = 2.0 * self.columns * self._uniform((shape[0], 1))
+        return (self._uniform(tuple(shape)) > rate).float()
+
+    def kept_units(self, h: Tensor) -> Tensor:
+        """Hidden units with some set to zero and the others scaled up. Shape: as h."""
+        if self.hidden == 0.0:
+            return h
+        kept = self._uniform(tuple(h.shape)) > self.hidden
+        return h * kept.to(h.dtype) / (1.0 - self.hidden)
+
+    def _uniform(self, shape: tuple[int, ...]) -> Tensor:
+        return torch.rand(shape, generator=self.generator, device=self.generator.device)
 
 
 class MixedInput(nn.Module):

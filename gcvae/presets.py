@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args, get_type_hints
 
 from gcvae.errors import Problem, SettingError
@@ -20,6 +20,36 @@ class TrainingConfig:
 
     decoder: str = "copula"
     """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
+    numbers: str = "standardised"
+    """How numbers are coded: `standardised`, or `quantile`: as atoms and normal scores."""
+    n_components: int = 1
+    """Gaussians in the marginal mixture of a number; the paper has one."""
+    refinement: bool = False
+    """Whether the marginals are refined autoregressively."""
+    d_sum: int | None = None
+    """Width of the refinement's running sum. Rule: 64 under 3,000 rows, 128 from there on."""
+    d_column: int | None = None
+    """Width of the refinement's layers of each column. Rule: 32 under 3,000 rows, then 64."""
+    head_weight: float = 1.0
+    """lambda: weight of the copula head's likelihood beside the refinement's."""
+    prior: str = "normal"
+    """`normal`, or `mixture`: a Gaussian mixture fitted to the posterior after training."""
+    column_dropout: float = 0.0
+    """Mean rate at which the refinement's input columns are dropped in training."""
+    hidden_dropout: float = 0.0
+    """Rate at which the refinement's hidden units are dropped in training."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay (AdamW); 0 is the paper's Adam."""
+    averaging: float = 0.0
+    """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
+    annealing: float = 0.0
+    """Once the held-out bound is at its best, the learning rate falls to zero over this share of
+    the steps so far; 0 stops at once."""
+    gradient_limit: float | None = None
+    """Norm to which gradients are cut."""
+    calibration: bool = False
+    """Whether the refinement's code probabilities are shifted after training, so that the model's
+    one-way margins are those of the training table."""
     rank: int = 1
     """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
     d_latent: int | None = None
@@ -46,12 +76,13 @@ class TrainingConfig:
     """Adam's step size."""
     batch_size: int | None = None
     """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256."""
-    max_steps: int = 10_000
-    """Parameter updates at most (the paper's limit on UCI Auto)."""
-    patience_steps: int = 2_000
-    """Updates without a better held-out bound after which training stops."""
-    evaluate_every_steps: int = 100
-    """Updates between two looks at the held-out bound."""
+    max_steps: int | None = 10_000
+    """Parameter updates at most (the paper's limit on UCI Auto). Rule: 40 passes over the rows,
+    at least 400."""
+    patience_steps: int | None = 2_000
+    """Updates without a better held-out bound after which training stops. Rule: three looks."""
+    evaluate_every_steps: int | None = 100
+    """Updates between two looks at the held-out bound. Rule: a pass over the rows, at least 20."""
     held_out_share: float = 0.1
     """Share of the rows that decides when to stop; under 10 rows the training rows decide."""
 
@@ -65,9 +96,41 @@ class Preset:
     config: TrainingConfig
 
 
+_REFINED = TrainingConfig(
+    numbers="quantile",
+    n_components=8,
+    d_latent=8,
+    d_hidden=128,
+    n_hidden_layers=2,
+    activation="silu",
+    score_gradient=True,
+    prior="mixture",
+    column_dropout=0.05,
+    hidden_dropout=0.1,
+    learning_rate=4e-3,
+    weight_decay=0.02,
+    averaging=0.99,
+    annealing=0.3,
+    gradient_limit=5.0,
+    max_steps=None,
+    patience_steps=None,
+    evaluate_every_steps=None,
+)
+
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
+        Preset(
+            "default",
+            "GCVAE with mixture marginals, refined column by column: the highest fidelity.",
+            replace(_REFINED, refinement=True, calibration=True),
+        ),
+        Preset(
+            "gcvae",
+            "Copula model alone with mixture marginals and a learned prior: its samples, scores and "
+            "maps are one model.",
+            _REFINED,
+        ),
         Preset(
             "paper-gcvae",
             "Gaussian copula VAE of the paper: Gaussian and categorical marginals, rank-1 copula.",
@@ -85,16 +148,25 @@ PRESETS: dict[str, Preset] = {
         ),
     )
 }
-ALIASES = {"default": "paper-gcvae"}
-"""Names that point to another preset: `default` is what the main job trains."""
-
 _CHOICES: dict[str, tuple[object, ...]] = {
+    "numbers": ("standardised", "quantile"),
+    "prior": ("normal", "mixture"),
     "decoder": ("copula", "principal-direction"),
     "activation": ("tanh", "relu", "silu"),
     "objective": ("jitter", "exact"),
     "locality_norm": (1, 2),
 }
 _MINIMA: dict[str, float] = {
+    "n_components": 1,
+    "d_sum": 1,
+    "d_column": 1,
+    "head_weight": 0,
+    "column_dropout": 0,
+    "hidden_dropout": 0,
+    "weight_decay": 0,
+    "averaging": 0,
+    "annealing": 0,
+    "gradient_limit": 0,
     "rank": 0,
     "d_latent": 1,
     "d_hidden": 1,
@@ -113,9 +185,9 @@ def preset_named(name: str) -> Preset:
 
     Raises: SettingError that lists the names there are.
     """
-    preset = PRESETS.get(ALIASES.get(name, name))
+    preset = PRESETS.get(name)
     if preset is None:
-        names = ", ".join([*ALIASES, *PRESETS])
+        names = ", ".join(PRESETS)
         raise SettingError(
             Problem(f"unknown preset {name!r}", pointer="/preset", expected=f"one of {names}")
         )
@@ -203,12 +275,21 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
 
     `n_rows` counts the table's rows, `n_columns` its modelled columns.
     """
+    is_small = n_rows < 3000
     d_latent = min(max(2, round(n_columns / 2)), 16)
     d_hidden = 50 if n_rows < 1000 else 100
     batch_size = min(max(32, 2 ** round(math.log2(max(n_rows, 1) / 50))), 256)
-    return dataclasses.replace(
-        config,
-        d_latent=d_latent if config.d_latent is None else config.d_latent,
-        d_hidden=d_hidden if config.d_hidden is None else config.d_hidden,
-        batch_size=batch_size if config.batch_size is None else config.batch_size,
-    )
+    steps_per_pass = math.ceil(n_rows * (1.0 - config.held_out_share) / batch_size)
+    evaluate_every_steps = max(20, steps_per_pass)
+    rules = {
+        "d_latent": d_latent,
+        "d_hidden": d_hidden,
+        "d_sum": 64 if is_small else 128,
+        "d_column": 32 if is_small else 64,
+        "batch_size": batch_size,
+        "max_steps": max(400, 40 * steps_per_pass),
+        "evaluate_every_steps": evaluate_every_steps,
+        "patience_steps": 3 * evaluate_every_steps,
+    }
+    open_settings = {name: rule for name, rule in rules.items() if getattr(config, name) is None}
+    return dataclasses.replace(config, **open_settings)

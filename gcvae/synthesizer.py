@@ -27,10 +27,12 @@ from gcvae.bounds import BoundEstimate, iwae_bound
 from gcvae.codec import EncodedTable, TableCodec
 from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
 from gcvae.errors import SettingError
-from gcvae.generators import generator_for
+from gcvae.generators import generator_for, normal
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
 from gcvae.presets import TrainingConfig, configure, preset_named, settle
+from gcvae.priors import GaussianMixturePrior, fit_best_mixture
+from gcvae.quantile_codec import QuantileCodec
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.tables import parse_table
 from gcvae.training import CheckpointStore, Progress, TrainingResult, build_model, train
@@ -42,6 +44,7 @@ _MAP_ROWS = 10_000
 _RECORD_ROWS = 1_000
 """Held-out rows that are scored after training, for the percentiles of later scores."""
 _RECORD_DRAWS = 100
+_PRIOR_ROWS = 20_000
 
 _MAP_NOTES = {
     "expected": (
@@ -124,22 +127,26 @@ class Synthesizer:
             progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
         full_schema = infer_schema(frame, schema).schema
         typed = parse_table(frame, full_schema)
-        codec = TableCodec.fit(typed, full_schema)
+        codec = TableCodec.fit(typed, full_schema, numbers=config.numbers)
         rows = codec.encode(typed)
         config = settle(config, n_rows=len(typed), n_columns=len(codec.columns))
-        model = build_model(config, column_shapes(codec), seed).to(place)
+        model = build_model(config, column_shapes(codec), seed)
+        model.marginals.start_at(rows.codes)
+        model = model.to(place)
         result = train(
             model,
             rows.to(place),
             config,
             seed=seed,
-            log_scale=log_scales(codec, rows),
+            log_scale=codec.log_units(rows),
             progress=progress,
             checkpoints=checkpoints,
         )
         if progress is not None:
             progress(_finishing(result))
         model = model.cpu()
+        if config.prior == "mixture":
+            model.prior = mixture_prior(model, rows, result.held_out, seed)
         held_out = rows.take(result.held_out[:_RECORD_ROWS])
         record = _training_record(config, result, seed) | {
             "held_out_scores": _held_out_scores(model, codec, held_out, seed),
@@ -156,7 +163,7 @@ class Synthesizer:
             config,
             preset=preset_named(preset).name,
             training_record=record,
-            data_map=_map_of_data(codec, rows, seed),
+            data_map=_map_of_data(codec, typed, rows, seed),
         )
 
     def sample(self, rows: int, seed: int = 0) -> pd.DataFrame:
@@ -205,7 +212,7 @@ class Synthesizer:
             raise SettingError(f"draws is {draws}; it must be at least 1")
         typed = parse_table(frame, self.schema)
         rows = self.codec.encode(typed, blanks_unknown=True)
-        log_scale = log_scales(self.codec, rows)
+        log_scale = self.codec.log_units(rows)
         reference = np.asarray(self.training_record["held_out_scores"])
         for number, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
             generator = generator_for(seed, "score", number)
@@ -230,8 +237,9 @@ class Synthesizer:
         if kind == "expected":
             return map_of_copula(self.model, names, generator_for(seed, "dependencies"), notes)
         if kind == "total":
-            rows = self.codec.encode(self.sample(_MAP_ROWS, seed=seed))
-            return map_of_rows(names, "total", ranks(rows, self.codec), notes)
+            sample = self.sample(_MAP_ROWS, seed=seed)
+            cells = ranks(sample, self.codec.encode(sample), self.codec)
+            return map_of_rows(names, "total", cells, notes)
         raise SettingError(f"unknown kind of map {kind!r}; expected one of {', '.join(_MAP_NOTES)}")
 
     def save(self, path: str | Path) -> None:
@@ -269,6 +277,9 @@ class Synthesizer:
         codec = TableCodec.from_json(manifest["codec"])
         config = TrainingConfig(**manifest["config"])
         model = build_model(config, column_shapes(codec), seed=0)
+        if config.prior == "mixture":
+            n_components = len(tensors["prior.log_weight"])
+            model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)
         model.load_state_dict(tensors)
         return cls(
             TableSchema.from_json(manifest["schema"]),
@@ -298,9 +309,29 @@ def device_named(name: str) -> torch.device:
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
     """What the networks must know of the codec's columns, in its order."""
     return [
-        ColumnShape(column.name, column.n_codes, column.n_codes - 1 if column.is_real else None)
+        ColumnShape(
+            column.name,
+            column.n_codes,
+            point_code=column.n_codes - 1 if column.is_real else None,
+            code_scores=column.scores if isinstance(column, QuantileCodec) else None,
+        )
         for column in codec.columns
     ]
+
+
+def mixture_prior(
+    model: GenerativeModel, rows: EncodedTable, held_out: Tensor, seed: int
+) -> GaussianMixturePrior:
+    """The prior mixture, fitted to draws of the posterior over the training rows."""
+    generator = generator_for(seed, "prior")
+    with torch.no_grad():
+        eta, log_tau = model.encoder(rows)
+    z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
+    is_held_out = torch.zeros(len(rows), dtype=torch.bool)
+    is_held_out[held_out] = True
+    training = z[~is_held_out] if bool((~is_held_out).any()) else z
+    order = torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]
+    return fit_best_mixture(training[order], z[held_out], [1, 8, 24, 48], seed)
 
 
 def table_digest(frame: pd.DataFrame) -> str:
@@ -310,26 +341,18 @@ def table_digest(frame: pd.DataFrame) -> str:
     return digest.hexdigest()
 
 
-def ranks(rows: EncodedTable, codec: TableCodec) -> Tensor:
-    """Ranks of a table's cells within their columns; missing cells rank lowest. Shape: (n, D)."""
+def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
+    """Ranks of a typed table's cells within their columns; missing cells rank lowest.
+
+    Numbers and dates rank by size, levels by code. Shape: (n, D).
+    """
     columns = []
     for j, column in enumerate(codec.columns):
-        cells = rows.codes[:, j].double()
+        cells = rows.codes[:, j].numpy()
         if column.is_real:
-            is_number = rows.codes[:, j] == column.n_codes - 1
-            cells = torch.where(is_number, rows.values[:, j], -torch.inf)
-        columns.append(torch.unique(cells, return_inverse=True)[1])
-    return torch.stack(columns, dim=1)
-
-
-def log_scales(codec: TableCodec, rows: EncodedTable) -> Tensor:
-    """log of the Jacobian to original units: the sum of log scales over a row's numbers. (n,)."""
-    total = torch.zeros(len(rows), dtype=torch.float64)
-    for j, column in enumerate(codec.columns):
-        if column.is_real:
-            is_number = (rows.codes[:, j] == column.n_codes - 1) & rows.observed[:, j]
-            total += is_number * column.log_scale
-    return total
+            cells = frame[column.name].rank(method="dense").fillna(0.0).to_numpy(dtype=np.float64)
+        columns.append(np.unique(cells, return_inverse=True)[1])
+    return torch.from_numpy(np.stack(columns, axis=1))
 
 
 def _score(
@@ -365,7 +388,7 @@ def _held_out_scores(
         ).bound
         for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS))
     ]
-    scores = torch.cat(bounds) - log_scales(codec, rows)
+    scores = torch.cat(bounds) - codec.log_units(rows)
     return sorted(scores.tolist())
 
 
@@ -383,9 +406,10 @@ def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) 
     }
 
 
-def _map_of_data(codec: TableCodec, rows: EncodedTable, seed: int) -> DependencyMap:
+def _map_of_data(
+    codec: TableCodec, frame: pd.DataFrame, rows: EncodedTable, seed: int
+) -> DependencyMap:
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:_MAP_ROWS]
     names = [column.name for column in codec.columns]
-    return map_of_rows(
-        names, "data", ranks(rows.take(order), codec), (*_MAP_NOTES["data"], _ORDER_NOTE)
-    )
+    cells = ranks(frame.iloc[order.numpy()], rows.take(order), codec)
+    return map_of_rows(names, "data", cells, (*_MAP_NOTES["data"], _ORDER_NOTE))

@@ -24,12 +24,14 @@ from gcvae.codec import EncodedTable
 from gcvae.errors import DivergedError
 from gcvae.generators import generator_for
 from gcvae.model import CopulaDecoder, GenerativeModel, PrincipalDirectionDecoder
-from gcvae.networks import ColumnShape, Encoder
+from gcvae.networks import ColumnShape, Dropout, Encoder
 from gcvae.presets import TrainingConfig
 from gcvae.priors import StandardNormalPrior
+from gcvae.refinement import RefinedDecoder, Refinement
 
 _REPORT_EVERY_SECONDS = 0.5
-_HELD_OUT_DRAWS = 4
+_HELD_OUT_DRAWS = 2
+_WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
 
 
@@ -86,16 +88,27 @@ def build_model(
     assert config.d_latent is not None, "settle() comes first"
     assert config.d_hidden is not None, "settle() comes first"
     widths = [config.d_hidden] * config.n_hidden_layers
-    layers = columns, config.d_latent, widths, config.activation
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator_for(seed, "weights").initial_seed())
         encoder = Encoder(columns, widths, config.d_latent, config.activation)
-        decoder = (
-            CopulaDecoder(*layers, config.rank, config.score_gradient)
-            if config.decoder == "copula"
-            else PrincipalDirectionDecoder(*layers)
-        )
+        decoder = _decoder(config, columns, widths)
         return GenerativeModel(StandardNormalPrior(config.d_latent), encoder, decoder)
+
+
+def _decoder(
+    config: TrainingConfig, columns: Sequence[ColumnShape], widths: list[int]
+) -> torch.nn.Module:
+    assert config.d_latent is not None, "settle() comes first"
+    layers = columns, config.d_latent, widths, config.activation
+    if config.decoder == "principal-direction":
+        return PrincipalDirectionDecoder(*layers)
+    head = CopulaDecoder(*layers, config.rank, config.score_gradient, config.n_components)
+    if not config.refinement:
+        return head
+    assert config.d_sum is not None, "settle() comes first"
+    assert config.d_column is not None, "settle() comes first"
+    refinement = Refinement(columns, head.marginals, widths[-1], config.d_sum, config.d_column)
+    return RefinedDecoder(head, refinement)
 
 
 def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -158,6 +171,10 @@ class _Run:
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     loss_sum: float = 0.0
     """Sum of minus the bound since the last evaluation, nats per row."""
+    averaged: dict[str, Tensor] = field(default_factory=dict)
+    """Exponential average of the weights, where one is kept."""
+    annealing_from: int | None = None
+    """The step at which the learning rate began to fall."""
 
     def __post_init__(self) -> None:
         """Splits the rows and sets the optimiser up."""
@@ -172,7 +189,14 @@ class _Run:
         self.batch_size = min(config.batch_size, len(self.train_rows))
         self.steps_per_epoch = -(-len(self.train_rows) // self.batch_size)
         self.parameters = list(self.model.parameters())
-        self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate)
+        self.optimiser = torch.optim.AdamW(
+            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay
+        )
+        assert config.max_steps is not None, "settle() comes first"
+        assert config.patience_steps is not None, "settle() comes first"
+        assert config.evaluate_every_steps is not None, "settle() comes first"
+        self.max_steps, self.patience_steps = config.max_steps, config.patience_steps
+        self.evaluate_every_steps = config.evaluate_every_steps
         self._order_of: tuple[int, Tensor] | None = None
 
     def _mean_log_scale(self, index: Tensor) -> float:
@@ -188,24 +212,66 @@ class _Run:
 
     @property
     def n_epochs(self) -> int:
-        return -(-self.config.max_steps // self.steps_per_epoch)
+        return -(-self.max_steps // self.steps_per_epoch)
 
     @property
     def is_over(self) -> bool:
-        if not self.history:
-            return False
-        out_of_patience = self.step - self.best.step >= self.config.patience_steps
-        return self.step >= self.config.max_steps or out_of_patience
+        if self.annealing_from is not None:
+            return self.step >= self.annealing_from + self.annealing_steps
+        return bool(self.history) and self.is_at_its_best
+
+    @property
+    def is_at_its_best(self) -> bool:
+        """Whether the held-out bound has stopped rising, or the steps are used up."""
+        out_of_patience = self.step - self.best.step >= self.patience_steps
+        return self.step >= self.max_steps or out_of_patience
+
+    @property
+    def annealing_steps(self) -> int:
+        """How long the learning rate falls."""
+        assert self.annealing_from is not None
+        return max(1, round(self.config.annealing * self.annealing_from))
 
     def advance(self) -> None:
         """One update, and an evaluation where one is due."""
         loss = self._loss(self.train_rows.take(self._batch()))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
+        if self.config.gradient_limit is not None:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_limit)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._learning_rate()
         self.optimiser.step()
         self.step += 1
-        if self.step % self.config.evaluate_every_steps == 0 or self.step == self.config.max_steps:
+        self._average()
+        is_last = self.step == self.max_steps or self.is_over
+        if self.step % self.evaluate_every_steps == 0 or is_last:
             self._evaluate()
+
+    def _learning_rate(self) -> float:
+        """Rises over the first steps, holds, and falls to zero once the bound is at its best."""
+        rate = self.config.learning_rate
+        if self.config.annealing:
+            rate *= min(1.0, (self.step + 1) / _WARM_UP_STEPS)
+        if self.annealing_from is not None:
+            rate *= 1.0 - (self.step - self.annealing_from) / self.annealing_steps
+        return rate
+
+    def _average(self) -> None:
+        """Moves the average a step towards the weights, faster at the start."""
+        if not self.config.averaging:
+            return
+        state = self.model.state_dict()
+        if not self.averaged:
+            self.averaged = {name: tensor.detach().clone() for name, tensor in state.items()}
+        share = 1.0 - min(self.config.averaging, (1.0 + self.step) / (10.0 + self.step))
+        for name, tensor in state.items():
+            self.averaged[name].lerp_(tensor, share)
+
+    def _kept_weights(self) -> dict[str, Tensor]:
+        """The weights that are judged: the average, or the present ones. Copies."""
+        state = self.averaged or self.model.state_dict()
+        return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _batch(self) -> Tensor:
         """Rows of this step: the epoch's permutation is cut into minibatches. Shape: (M,)."""
@@ -223,9 +289,17 @@ class _Run:
         """
         config = self.config
         generator = generator_for(self.seed, "noise", self.step, device=self.device)
-        draw = draw_elbo(self.model, batch, generator, exact=config.objective == "exact")
+        dropout = None
+        if config.refinement:
+            dropout = Dropout(config.column_dropout, config.hidden_dropout, generator)
+        exact = config.objective == "exact"
+        draw = draw_elbo(self.model, batch, generator, exact=exact, dropout=dropout)
         loss = -draw.elbo.mean()
         self.loss_sum += self._finite(loss)
+        if draw.head_log_prob is not None:
+            weight = config.head_weight
+            joint = (draw.log_prob + weight * draw.head_log_prob) / (1.0 + weight)
+            loss = (draw.kl - joint).mean()
         if config.locality_weight and draw.loadings is not None:
             penalty = locality_penalty(draw.loadings, config.locality_norm).mean()
             loss = loss + config.locality_weight * penalty
@@ -246,10 +320,14 @@ class _Run:
         """Looks at the held-out bound, always with the same noise, and keeps the best weights."""
         generator = generator_for(self.seed, "held-out", device=self.device)
         exact = self.config.objective == "exact"
+        present, kept = self.model.state_dict(), self._kept_weights()
+        present = {name: tensor.detach().clone() for name, tensor in present.items()}
+        self.model.load_state_dict(kept)
         with torch.no_grad():
             bounds = elbo(
                 self.model, self.held_out_rows, generator, n_draws=_HELD_OUT_DRAWS, exact=exact
             )
+        self.model.load_state_dict(present)
         held_out = self._finite(-bounds.mean())
         n_steps = self.step - (self.history[-1].step if self.history else 0)
         evaluation = Evaluation(
@@ -260,8 +338,10 @@ class _Run:
         self.loss_sum = 0.0
         self.history.append(evaluation)
         if self.best is evaluation:
-            state = self.model.state_dict()
-            self.best_weights = {name: tensor.detach().clone() for name, tensor in state.items()}
+            self.best_weights = kept
+        if self.config.annealing and self.annealing_from is None and self.is_at_its_best:
+            self.annealing_from = self.step
+            self.model.load_state_dict(self.best_weights)
 
     def fingerprint(self) -> str:
         """What makes two runs the same: configuration, seed and rows."""
@@ -275,6 +355,7 @@ class _Run:
         """The checkpoint: weights, best weights, optimiser, and where the run stands."""
         tensors = {f"weights/{name}": t for name, t in self.model.state_dict().items()}
         tensors |= {f"best/{name}": t for name, t in self.best_weights.items()}
+        tensors |= {f"averaged/{name}": t for name, t in self.averaged.items()}
         for i, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{i}/{name}": t for name, t in state.items()}
         history = [dataclasses.astuple(evaluation) for evaluation in self.history]
@@ -283,6 +364,7 @@ class _Run:
             "step": self.step,
             "history": history,
             "loss_sum": self.loss_sum,
+            "annealing_from": self.annealing_from,
         }
         return pack_tensors(tensors, place)
 
@@ -294,6 +376,8 @@ class _Run:
         tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
         self.model.load_state_dict(_under("weights/", tensors))
         self.best_weights = _under("best/", tensors)
+        self.averaged = _under("averaged/", tensors)
+        self.annealing_from = place["annealing_from"]
         self.optimiser.load_state_dict(
             {
                 **self.optimiser.state_dict(),
@@ -366,10 +450,10 @@ class _Reporter:
         seconds = self.reported_at - self.started_at
         n_steps = run.step - self.first_step
         last = run.history[-1] if run.history else None
-        steps_left = 0 if run.is_over else run.config.max_steps - run.step
+        steps_left = 0 if run.is_over else run.max_steps - run.step
         return {
             "phase": "training",
-            "fraction": 1.0 if run.is_over else run.step / run.config.max_steps,
+            "fraction": 1.0 if run.is_over else min(1.0, run.step / run.max_steps),
             "epoch": run.epoch,
             "epochs": run.n_epochs,
             "bound_train": None if last is None else last.bound_train,

@@ -94,7 +94,7 @@ def roc_and_its_gcvae(n_columns: int, z: Tensor) -> tuple[object, CopulaConditio
     given = roc.decoder(z)
     marginals = roc.decoder.marginals
     sigma_squared = given.noise[..., None] + given.direction.square()
-    parameters = replace(given.parameters, log_sigma=0.5 * sigma_squared.log())
+    parameters = replace(given.parameters, log_sigma=0.5 * sigma_squared.log()[..., None])
     copula = LowRankCopula(given.direction[..., None], given.noise)
     return given, CopulaConditional(marginals, parameters, copula, score_gradient=True)
 
@@ -124,7 +124,7 @@ def test_vae_roc_is_the_dense_multivariate_normal() -> None:
     values = torch.randn(5, 4, generator=generator_for(0, "x"), dtype=torch.float64)
     a, omega = roc.direction, roc.noise  # type: ignore[attr-defined]
     cov = omega[:, None, None] * torch.eye(4).double() + a[:, :, None] * a[:, None, :]
-    dense = torch.distributions.MultivariateNormal(roc.parameters.mean, cov).log_prob(values)  # type: ignore[attr-defined]
+    dense = torch.distributions.MultivariateNormal(roc.parameters.mean[..., 0], cov).log_prob(values)  # type: ignore[attr-defined]
     got = roc.log_prob(rows_of([[0] * 4] * 5, values.tolist()), None)  # type: ignore[attr-defined]
     torch.testing.assert_close(got, dense, atol=1e-10, rtol=0.0)
 

@@ -1,0 +1,223 @@
+"""Numbers as atoms and as normal scores of their own column.
+
+A value that many rows share is an *atom*, a code of its own. The other numbers share the last code;
+their value is the normal score q = Phi^-1(F(x)) under a piecewise linear F, so that every column,
+however skewed, is standard normal before the model sees it. F's knots are quantiles, at the edges
+of rounding cells: no number of the table is kept but its smallest and largest and its atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from gcvae.column_codecs import (
+    Codes,
+    ContinuousCodec,
+    DatetimeCodec,
+    IntegerCodec,
+    Numbers,
+    RealCodec,
+)
+from gcvae.schema import Column, ColumnKind
+
+LEAST_ROWS_PER_ATOM = 20
+"""A column with at least this many rows for each distinct number has atoms only."""
+MOST_ATOMS = 256
+HEAVY_SHARE = 0.005
+"""Elsewhere a number is an atom if this share of the rows has it ..."""
+LEAST_HEAVY_ROWS = 5
+"""... and at least this many rows."""
+MOST_KNOTS = 513
+"""Knots of F: 512 quantile intervals."""
+
+_LINES: dict[ColumnKind, type[RealCodec]] = {
+    ColumnKind.CONTINUOUS: ContinuousCodec,
+    ColumnKind.INTEGER: IntegerCodec,
+    ColumnKind.DATETIME: DatetimeCodec,
+}
+
+
+@dataclass(frozen=True)
+class QuantileCodec:
+    """Codes: the missing level if there is one, the atoms in order, the other numbers.
+
+    Attributes:
+        line: Numbers as positions on a line, in standard deviations; rounds, and keeps limits.
+        atoms: Positions of the atoms, ascending.
+        knots: Positions of the knots of F, ascending.
+        heights: F at the knots, from `tail` to 1 - `tail`; beyond them F goes on exponentially.
+        scores: For every code the normal score of its middle in the whole column.
+    """
+
+    line: RealCodec
+    atoms: Numbers
+    knots: Numbers
+    heights: Numbers
+    scores: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec of these typed cells."""
+        line = _LINES[column.kind].fit(series, column)
+        codes, positions = line.encode(series)
+        found, counts = np.unique(positions[codes == line.n_codes - 1], return_counts=True)
+        is_atom = _are_atoms(counts)
+        rest, rest_counts = found[~is_atom], counts[~is_atom]
+        # A column of atoms only still has a place for a number that it never had.
+        knots, heights = _distribution(
+            *((rest, rest_counts) if len(rest) else (found, np.ones(len(found), dtype=np.int64)))
+        )
+        n_missing = len(series) - int(counts.sum())
+        scores = _code_scores(found, counts, is_atom, n_missing)
+        return cls(line, found[is_atom], knots, heights, scores)
+
+    @property
+    def column(self) -> Column:
+        """Of the schema."""
+        return self.line.column
+
+    @property
+    def has_missing(self) -> bool:
+        """Code 0 is the missing level."""
+        return self.line.has_missing
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.line.column.name
+
+    @property
+    def n_codes(self) -> int:
+        """Missing, atoms, and the other numbers."""
+        return self.has_missing + len(self.atoms) + 1
+
+    @property
+    def is_real(self) -> bool:
+        """True: the last code has a value."""
+        return True
+
+    @cached_property
+    def _slopes(self) -> Numbers:
+        """dF/dx between the knots."""
+        slopes: Numbers = np.diff(self.heights) / np.diff(self.knots)
+        return slopes
+
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
+        """Codes and normal scores of typed cells."""
+        codes, positions = self.line.encode(series)
+        is_number = codes == self.line.n_codes - 1
+        at = np.searchsorted(self.atoms, positions)
+        near = np.append(self.atoms, np.nan)[at]
+        is_atom = is_number & (near == positions)
+        codes = np.where(is_number, self.n_codes - 1, codes)
+        codes = np.where(is_atom, at + self.has_missing, codes)
+        values = np.where(is_number & ~is_atom, self._scores_at(positions), 0.0)
+        return codes.astype(np.int32), values
+
+    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
+        """Typed cells of codes and normal scores, rounded and within the column's limits."""
+        atom = codes - self.has_missing
+        is_atom = (atom >= 0) & (atom < len(self.atoms))
+        atoms = np.append(self.atoms, 0.0)
+        positions = np.where(is_atom, atoms[np.where(is_atom, atom, -1)], self._positions_at(values))
+        is_missing = (codes == 0) & self.has_missing
+        return self.line.decode(np.where(is_missing, 0, self.line.n_codes - 1), positions)
+
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
+        """log dx/dq at each cell: log p(x) = log p(q) - log dx/dq. Zero for intervals.
+
+        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x).
+        """
+        is_number = codes == self.n_codes - 1
+        log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
+        log_units = log_phi - self._log_slope(ndtr(values)) + self.line.log_scale
+        return np.where(is_number, log_units, 0.0)
+
+    def _scores_at(self, positions: Numbers) -> Numbers:
+        """q = Phi^-1(F(x)), from the nearer tail. Shape: (n,)."""
+        low, high, tail = self.knots[0], self.knots[-1], self.heights[0]
+        u = np.interp(positions, self.knots, self.heights)
+        below, above = tail * np.exp(np.minimum(positions - low, 0.0)), tail * np.exp(
+            np.minimum(high - positions, 0.0)
+        )
+        u = np.where(positions < low, below, u)
+        return np.where(positions > high, -ndtri(above), ndtri(u))
+
+    def _positions_at(self, values: Numbers) -> Numbers:
+        """x = F^-1(Phi(q)). Shape: (n,)."""
+        u, tail = ndtr(values), self.heights[0]
+        inside = np.interp(u, self.heights, self.knots)
+        least = np.finfo(np.float64).tiny
+        below = self.knots[0] + np.log(np.maximum(u, least) / tail)
+        above = self.knots[-1] - np.log(np.maximum(ndtr(-values), least) / tail)
+        return np.where(u < tail, below, np.where(u > 1.0 - tail, above, inside))
+
+    def _log_slope(self, u: Numbers) -> Numbers:
+        """log F'(x) where F(x) = u; in the tails F' is the tail's own probability. Shape: (n,)."""
+        at = np.clip(np.searchsorted(self.heights, u, side="right") - 1, 0, len(self._slopes) - 1)
+        in_tail = np.minimum(u, 1.0 - u)
+        slope = np.where(in_tail < self.heights[0], in_tail, self._slopes[at])
+        log_slope: Numbers = np.log(np.maximum(slope, np.finfo(np.float64).tiny))
+        return log_slope
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {
+            "line": self.line.to_json(),
+            "atoms": self.atoms.tolist(),
+            "knots": self.knots.tolist(),
+            "heights": self.heights.tolist(),
+            "scores": list(self.scores),
+        }
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        line = _LINES[column.kind].from_json(column, document["line"])
+        arrays = (np.asarray(document[name], dtype=float) for name in ("atoms", "knots", "heights"))
+        atoms, knots, heights = arrays
+        return cls(line, atoms, knots, heights, tuple(document["scores"]))
+
+
+def _are_atoms(counts: Codes) -> npt.NDArray[np.bool_]:
+    """Which distinct numbers are atoms, by how often they come up. Shape: (n_distinct,)."""
+    n_rows = int(counts.sum())
+    if len(counts) <= min(MOST_ATOMS, n_rows // LEAST_ROWS_PER_ATOM):
+        return np.ones(len(counts), dtype=bool)
+    return counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * n_rows)
+
+
+def _distribution(found: Numbers, counts: Codes) -> tuple[Numbers, Numbers]:
+    """Knots and heights of F over distinct positions. Shape: (k,), (k,).
+
+    Edges lie half way between neighbours; the outermost cells are as wide as their neighbours.
+    """
+    if len(found) < 2:
+        middle = float(found[0]) if len(found) else 0.0
+        return np.array([middle - 0.5, middle + 0.5]), np.array([0.25, 0.75])
+    middles = (found[1:] + found[:-1]) / 2.0
+    edges = np.concatenate([[2 * found[0] - middles[0]], middles, [2 * found[-1] - middles[-1]]])
+    share = np.concatenate([[0.0], np.cumsum(counts)]) / counts.sum()
+    wanted = np.linspace(0.0, 1.0, min(MOST_KNOTS, len(edges)))
+    kept = np.unique(np.searchsorted(share, wanted).clip(0, len(edges) - 1))
+    tail = 0.5 / (counts.sum() + 1)
+    return edges[kept], tail + (1.0 - 2.0 * tail) * share[kept]
+
+
+def _code_scores(
+    found: Numbers, counts: Codes, is_atom: npt.NDArray[np.bool_], n_missing: int
+) -> tuple[float, ...]:
+    """Normal score of the middle of every code, by mid-ranks of the whole column."""
+    n_rows = counts.sum() + n_missing
+    middle = (np.cumsum(counts) - 0.5 * counts + n_missing) / max(n_rows, 1)
+    scores = ndtri(np.clip(middle[is_atom], 1e-4, 1.0 - 1e-4)).tolist()
+    missing = [float(ndtri(np.clip(0.5 * n_missing / n_rows, 1e-4, 0.5)))] if n_missing else []
+    return (*missing, *scores, 0.0)
