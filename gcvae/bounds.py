@@ -31,7 +31,7 @@ class Draw:
     kl: Tensor
     loadings: Tensor | None
     head_log_prob: Tensor | None = None
-    """Of the copula head of a refined model."""
+    """Of a refined model's copula head, for the first half of the rows."""
 
     @property
     def elbo(self) -> Tensor:
@@ -70,7 +70,10 @@ def draw_elbo(
     log_prob = conditional.log_prob(rows, jitter)
     head_log_prob = None
     if isinstance(conditional, RefinedConditional) and dropout is not None:
-        head_log_prob = conditional.head.log_prob(rows, jitter)
+        half = -(-len(rows) // 2)
+        first = rows.take(torch.arange(half, device=rows.codes.device))
+        first_jitter = None if jitter is None else jitter[:half]
+        head_log_prob = conditional.first(half).head.log_prob(first, first_jitter)
     kl = gaussian_kl(eta, log_tau)
     return Draw(z, log_prob, kl, conditional.loadings, head_log_prob)
 

@@ -53,6 +53,10 @@ class MarginalOutputs:
         pairs = zip(self.logits, other.logits, strict=True)
         return MarginalOutputs(tuple(a + b for a, b in pairs), self.mixture + other.mixture)
 
+    def first(self, n: int) -> MarginalOutputs:
+        """Those of the first n of the leading dimension."""
+        return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
+
     def flattened(self) -> MarginalOutputs:
         """The same with all leading dimensions in one, (N, D_part, k)."""
         return MarginalOutputs(
@@ -99,7 +103,8 @@ class CodeGroup(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Logits. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
-        return self.logits(hidden).unflatten(-1, self.shape)
+        logits: Tensor = self.logits(hidden).unflatten(-1, self.shape)
+        return logits
 
     def log_beta(self, logits: Tensor) -> Tensor:
         """log beta, with the padding impossible. Shape: (..., D_group, K_group)."""
@@ -273,7 +278,9 @@ class Marginals(nn.Module):
         values = rows.values[..., j].to(parameters.mean.dtype)
         t = (values[..., None] - parameters.mean) * torch.exp(-parameters.log_sigma)
         tails = log_prob[..., j], log_below[..., j], log_above[..., j]
-        score = torch.where(is_point[..., j], self._point_score(t, parameters.log_weight, *tails), 0.0)
+        score = torch.where(
+            is_point[..., j], self._point_score(t, parameters.log_weight, *tails), 0.0
+        )
         log_density = log_mixture_density(t, parameters)
         log_density = torch.where(is_point[..., j], log_density, 0.0)
         return CellProbabilities(

@@ -25,6 +25,7 @@ from gcvae.marginals import MarginalOutputs, MarginalParameters, Marginals
 from gcvae.networks import ColumnShape, Dropout, EmptyLinear, Encoder, linear, perceptron
 from gcvae.normal import LOG_SQRT_2PI
 from gcvae.priors import Prior
+
 MINIMUM_LOG_OMEGA = -12.0
 """log omega of the VAE-ROC, in squared standard deviations, is held above this (atoms again)."""
 
@@ -266,7 +267,8 @@ class GenerativeModel(nn.Module):
     @property
     def marginals(self) -> Marginals:
         """Of the decoder."""
-        marginals: Marginals = self.decoder.marginals
+        marginals = self.decoder.marginals
+        assert isinstance(marginals, Marginals)
         return marginals
 
     def conditional(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:

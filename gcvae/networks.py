@@ -55,7 +55,7 @@ class Dropout:
     """What is left out at random in a training step.
 
     Attributes:
-        columns: Rate at which input columns are dropped; each row draws its own rate up to twice it.
+        columns: Mean rate of dropped input columns; each row has a rate of its own.
         hidden: Rate of the hidden units.
         generator: Of the step, so that a resumed run drops the same.
     """

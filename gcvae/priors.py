@@ -76,7 +76,8 @@ class GaussianMixturePrior(nn.Module):
         square = whitened.square().sum(1).unflatten(-1, z.shape[:-1] or (1,)).movedim(0, -1)
         log_det = self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_terms = self.log_weight - log_det - self.d_latent * LOG_SQRT_2PI - 0.5 * square
-        return log_terms.logsumexp(-1).view(z.shape[:-1])
+        log_prob: Tensor = log_terms.logsumexp(-1)
+        return log_prob.view(z.shape[:-1])
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of z. Shape: (n, K)."""
@@ -108,7 +109,9 @@ def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior
     return prior
 
 
-def fit_best_mixture(z: Tensor, held_out: Tensor, choices: list[int], seed: int) -> GaussianMixturePrior:
+def fit_best_mixture(
+    z: Tensor, held_out: Tensor, choices: list[int], seed: int
+) -> GaussianMixturePrior:
     """The mixture whose number of components gives held-out draws the highest density."""
     priors = [fit_mixture(z, n, seed) for n in choices if n <= max(1, len(z) // 20)]
     return max(priors, key=lambda prior: float(prior.log_prob(held_out).mean()))

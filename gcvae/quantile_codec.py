@@ -53,7 +53,7 @@ class QuantileCodec:
         line: Numbers as positions on a line, in standard deviations; rounds, and keeps limits.
         atoms: Positions of the atoms, ascending.
         knots: Positions of the knots of F, ascending.
-        heights: F at the knots, from `tail` to 1 - `tail`; beyond them F goes on exponentially.
+        heights: F at the knots, from t to 1 - t; at distance d beyond them t / (1 + d)^2 is left.
         scores: For every code the normal score of its middle in the whole column.
     """
 
@@ -127,7 +127,9 @@ class QuantileCodec:
         atom = codes - self.has_missing
         is_atom = (atom >= 0) & (atom < len(self.atoms))
         atoms = np.append(self.atoms, 0.0)
-        positions = np.where(is_atom, atoms[np.where(is_atom, atom, -1)], self._positions_at(values))
+        positions = np.where(
+            is_atom, atoms[np.where(is_atom, atom, -1)], self._positions_at(values)
+        )
         is_missing = (codes == 0) & self.has_missing
         return self.line.decode(np.where(is_missing, 0, self.line.n_codes - 1), positions)
 
@@ -145,26 +147,31 @@ class QuantileCodec:
         """q = Phi^-1(F(x)), from the nearer tail. Shape: (n,)."""
         low, high, tail = self.knots[0], self.knots[-1], self.heights[0]
         u = np.interp(positions, self.knots, self.heights)
-        below, above = tail * np.exp(np.minimum(positions - low, 0.0)), tail * np.exp(
-            np.minimum(high - positions, 0.0)
-        )
+        below = tail / (1.0 + np.maximum(low - positions, 0.0)) ** 2
+        above = tail / (1.0 + np.maximum(positions - high, 0.0)) ** 2
         u = np.where(positions < low, below, u)
-        return np.where(positions > high, -ndtri(above), ndtri(u))
+        scores: Numbers = np.where(positions > high, -ndtri(above), ndtri(u))
+        return scores
 
     def _positions_at(self, values: Numbers) -> Numbers:
         """x = F^-1(Phi(q)). Shape: (n,)."""
         u, tail = ndtr(values), self.heights[0]
         inside = np.interp(u, self.heights, self.knots)
         least = np.finfo(np.float64).tiny
-        below = self.knots[0] + np.log(np.maximum(u, least) / tail)
-        above = self.knots[-1] - np.log(np.maximum(ndtr(-values), least) / tail)
-        return np.where(u < tail, below, np.where(u > 1.0 - tail, above, inside))
+        below = self.knots[0] + 1.0 - np.sqrt(tail / np.maximum(u, least))
+        above = self.knots[-1] - 1.0 + np.sqrt(tail / np.maximum(ndtr(-values), least))
+        positions: Numbers = np.where(u < tail, below, np.where(u > 1.0 - tail, above, inside))
+        return positions
 
     def _log_slope(self, u: Numbers) -> Numbers:
-        """log F'(x) where F(x) = u; in the tails F' is the tail's own probability. Shape: (n,)."""
+        """log F'(x) where F(x) = u. Shape: (n,).
+
+        At distance d beyond the knots the tail is t / (1 + d)^2, its slope 2 u sqrt(u / t).
+        """
         at = np.clip(np.searchsorted(self.heights, u, side="right") - 1, 0, len(self._slopes) - 1)
         in_tail = np.minimum(u, 1.0 - u)
-        slope = np.where(in_tail < self.heights[0], in_tail, self._slopes[at])
+        tail_slope = 2.0 * in_tail * np.sqrt(in_tail / self.heights[0])
+        slope = np.where(in_tail < self.heights[0], tail_slope, self._slopes[at])
         log_slope: Numbers = np.log(np.maximum(slope, np.finfo(np.float64).tiny))
         return log_slope
 

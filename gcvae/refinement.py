@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -113,6 +112,9 @@ class Refinement(nn.Module):
         self.to_logits = nn.ParameterList(
             nn.Parameter(torch.zeros(len(at), d_column, shape[1])) for at, shape in self.groups
         )
+        self.shifts = nn.ParameterList(
+            nn.Parameter(torch.zeros(*shape)) for _, shape in self.groups
+        )
         n_outputs = 3 * marginals.n_components
         self.to_mixture = nn.Parameter(torch.zeros(len(self.real), d_column, n_outputs))
 
@@ -127,11 +129,13 @@ class Refinement(nn.Module):
         before = added.cumsum(0) - added + self.start[:, None]
         total = before.unflatten(1, (1,) * (context.dim() - 2) + (-1,)) + self.read(context)
         h = self._hidden(total.flatten(1, -2), slice(None), dropout)
-        shape = context.shape[:-1]
+        shape = torch.broadcast_shapes(context.shape[:-1], rows.codes.shape[:1])
         return MarginalOutputs(
             tuple(
-                _rows_first(torch.bmm(h[at], weight), shape)
-                for (at, _), weight in zip(self.groups, self.to_logits, strict=True)
+                _rows_first(torch.bmm(h[at], weight) + shift[:, None], shape)
+                for (at, _), weight, shift in zip(
+                    self.groups, self.to_logits, self.shifts, strict=True
+                )
             ),
             _rows_first(torch.bmm(h[self.real], self.to_mixture), shape),
         )
@@ -148,7 +152,7 @@ class Refinement(nn.Module):
         """r of column j, from the running sum before it. Shape: total (N, d_sum)."""
         h = self._hidden((total + self.start[j])[None], slice(j, j + 1), None)[0]
         g, at = self.group_of(j)
-        logits = None if g is None else h @ self.to_logits[g][at]
+        logits = None if g is None else h @ self.to_logits[g][at] + self.shifts[g][at]
         mixture = h @ self.to_mixture[self.real.index(j)] if j in self.real else None
         return ColumnOutputs(logits, mixture)
 
@@ -174,7 +178,8 @@ class ColumnOutputs:
 
 def _rows_first(outputs: Tensor, shape: torch.Size) -> Tensor:
     """(D_part, N, k) -> (*shape, D_part, k)."""
-    return outputs.transpose(0, 1).unflatten(0, shape)
+    by_row: Tensor = outputs.transpose(0, 1).unflatten(0, shape)
+    return by_row
 
 
 class RefinedDecoder(nn.Module):
@@ -224,10 +229,14 @@ class RefinedConditional:
         """The network r."""
         return self.decoder.refinement
 
-    @cached_property
+    @property
     def head(self) -> CopulaConditional:
         """The copula model at the same z."""
         return self.decoder.head.at(self.context, self.outputs)
+
+    def first(self, n: int) -> RefinedConditional:
+        """At the first n draws of z."""
+        return replace(self, context=self.context[:n], outputs=self.outputs.first(n))
 
     @property
     def loadings(self) -> Tensor | None:
@@ -252,7 +261,7 @@ class RefinedConditional:
             return self._log_cells(refined, rows).sum(-1)
         if noise is None:
             raise ValueError("rows with blank cells need noise to draw them")
-        return self._walk(rows, noise.double())[0]
+        return self._through(rows, noise.double())[0]
 
     def _log_cells(self, outputs: MarginalOutputs, rows: EncodedTable) -> Tensor:
         """log p_j of each cell. Shape: (..., n, D)."""
@@ -274,10 +283,10 @@ class RefinedConditional:
             torch.zeros(1, n_columns, dtype=torch.float64, device=self.context.device),
             torch.zeros(1, n_columns, dtype=torch.bool, device=self.context.device),
         )
-        _, codes, values = self._walk(blank, uniform(shape, generator, torch.float64))
+        _, codes, values = self._through(blank, uniform(shape, generator, torch.float64))
         return codes, values
 
-    def _walk(self, rows: EncodedTable, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _through(self, rows: EncodedTable, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Goes through the columns: known cells are scored, blank ones drawn.
 
         Shape: rows (n, D) or (1, D), noise (..., n, D) -> log_prob (..., n), codes and values
@@ -289,33 +298,52 @@ class RefinedConditional:
             for t in (rows.codes, rows.values, rows.observed)
         )
         noise = noise.reshape(-1, shape[-1])
-        outputs, context = self.outputs.flattened(), self.context.reshape(-1, self.context.shape[-1])
-        total = self.refinement.read(context)
-        log_prob = total.new_zeros(len(total))
+        walk = Walk(self)
+        log_prob = self.context.new_zeros(len(noise))
         for j in range(shape[-1]):
-            column = self._column(outputs, total, j)
+            column = walk.distribution(j)
             drawn_codes, drawn_values = column.draw(noise[:, j])
             known = observed[:, j]
             codes[:, j] = torch.where(known, codes[:, j], drawn_codes)
             values[:, j] = torch.where(known, values[:, j], drawn_values)
             log_cell = column.log_prob(codes[:, j], values[:, j])
             log_prob = log_prob + torch.where(known, log_cell, 0.0)
-            total = total + self.refinement.added_by(codes[:, j], values[:, j], j)
+            walk.step(j, codes[:, j], values[:, j])
         return log_prob.view(shape[:-1]), codes.view(shape), values.view(shape)
 
-    def _column(self, outputs: MarginalOutputs, total: Tensor, j: int) -> ColumnDistribution:
-        """p_j( . | x_<j, z) for flattened outputs and running sums."""
-        refined = self.refinement.column_outputs(total, j)
-        log_beta = total.new_zeros(len(total), 1)
+
+class Walk:
+    """A walk through the columns of N rows, each with its z: what comes next, and what came.
+
+    Shape: all leading dimensions of the conditional in one, N.
+    """
+
+    def __init__(self, conditional: RefinedConditional) -> None:
+        """Stands before the first column."""
+        self.marginals = conditional.marginals
+        self.refinement = conditional.refinement
+        self.outputs = conditional.outputs.flattened()
+        context = conditional.context.reshape(-1, conditional.context.shape[-1])
+        self.total: Tensor = self.refinement.read(context)
+
+    def distribution(self, j: int) -> ColumnDistribution:
+        """p_j( . | x_<j, z) from the columns that came."""
+        refined = self.refinement.column_outputs(self.total, j)
+        log_beta = self.total.new_zeros(len(self.total), 1)
         g, at = self.refinement.group_of(j)
         if g is not None and refined.logits is not None:
-            logits = outputs.logits[g][:, at] + refined.logits
-            group = self.marginals.code_groups[g]
-            log_beta = torch.log_softmax(logits + group.padding[at], dim=-1)
+            logits = self.outputs.logits[g][:, at] + refined.logits
+            padding = self.marginals.code_groups[g].padding[at]
+            log_beta = torch.log_softmax(logits + padding, dim=-1)
         mixture = None
         if refined.mixture is not None:
-            mixture = outputs.mixture[:, self.refinement.real.index(j)] + refined.mixture
+            place = self.refinement.real.index(j)
+            mixture = self.outputs.mixture[:, place] + refined.mixture
         return ColumnDistribution(log_beta, mixture, int(self.marginals.point_codes[j]))
+
+    def step(self, j: int, codes: Tensor, values: Tensor) -> None:
+        """Column j has these cells. Shape: (N,), (N,)."""
+        self.total = self.total + self.refinement.added_by(codes, values, j)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from gcvae.artifact import (
     write_artifact,
 )
 from gcvae.bounds import BoundEstimate, iwae_bound
+from gcvae.calibration import calibrate
 from gcvae.codec import EncodedTable, TableCodec
 from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
 from gcvae.errors import SettingError
@@ -147,6 +148,8 @@ class Synthesizer:
         model = model.cpu()
         if config.prior == "mixture":
             model.prior = mixture_prior(model, rows, result.held_out, seed)
+        if config.refinement and config.calibration:
+            calibrate(model, rows.codes, seed)
         held_out = rows.take(result.held_out[:_RECORD_ROWS])
         record = _training_record(config, result, seed) | {
             "held_out_scores": _held_out_scores(model, codec, held_out, seed),

@@ -30,7 +30,7 @@ from gcvae.priors import StandardNormalPrior
 from gcvae.refinement import RefinedDecoder, Refinement
 
 _REPORT_EVERY_SECONDS = 0.5
-_HELD_OUT_DRAWS = 2
+_HELD_OUT_DRAWS = 1
 _WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
 
@@ -189,8 +189,11 @@ class _Run:
         self.batch_size = min(config.batch_size, len(self.train_rows))
         self.steps_per_epoch = -(-len(self.train_rows) // self.batch_size)
         self.parameters = list(self.model.parameters())
+        assert config.learning_rate is not None, "settle() comes first"
+        assert config.weight_decay is not None, "settle() comes first"
+        self.base_rate = config.learning_rate
         self.optimiser = torch.optim.AdamW(
-            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay
+            self.parameters, lr=self.base_rate, weight_decay=config.weight_decay
         )
         assert config.max_steps is not None, "settle() comes first"
         assert config.patience_steps is not None, "settle() comes first"
@@ -250,7 +253,7 @@ class _Run:
 
     def _learning_rate(self) -> float:
         """Rises over the first steps, holds, and falls to zero once the bound is at its best."""
-        rate = self.config.learning_rate
+        rate = self.base_rate
         if self.config.annealing:
             rate *= min(1.0, (self.step + 1) / _WARM_UP_STEPS)
         if self.annealing_from is not None:
@@ -291,6 +294,7 @@ class _Run:
         generator = generator_for(self.seed, "noise", self.step, device=self.device)
         dropout = None
         if config.refinement:
+            assert config.hidden_dropout is not None, "settle() comes first"
             dropout = Dropout(config.column_dropout, config.hidden_dropout, generator)
         exact = config.objective == "exact"
         draw = draw_elbo(self.model, batch, generator, exact=exact, dropout=dropout)
@@ -298,8 +302,8 @@ class _Run:
         self.loss_sum += self._finite(loss)
         if draw.head_log_prob is not None:
             weight = config.head_weight
-            joint = (draw.log_prob + weight * draw.head_log_prob) / (1.0 + weight)
-            loss = (draw.kl - joint).mean()
+            joint = draw.log_prob.mean() + weight * draw.head_log_prob.mean()
+            loss = draw.kl.mean() - joint / (1.0 + weight)
         if config.locality_weight and draw.loadings is not None:
             penalty = locality_penalty(draw.loadings, config.locality_norm).mean()
             loss = loss + config.locality_weight * penalty
@@ -342,6 +346,7 @@ class _Run:
         if self.config.annealing and self.annealing_from is None and self.is_at_its_best:
             self.annealing_from = self.step
             self.model.load_state_dict(self.best_weights)
+            self.averaged = {name: t.clone() for name, t in self.best_weights.items()}
 
     def fingerprint(self) -> str:
         """What makes two runs the same: configuration, seed and rows."""

@@ -124,7 +124,9 @@ def test_vae_roc_is_the_dense_multivariate_normal() -> None:
     values = torch.randn(5, 4, generator=generator_for(0, "x"), dtype=torch.float64)
     a, omega = roc.direction, roc.noise  # type: ignore[attr-defined]
     cov = omega[:, None, None] * torch.eye(4).double() + a[:, :, None] * a[:, None, :]
-    dense = torch.distributions.MultivariateNormal(roc.parameters.mean[..., 0], cov).log_prob(values)  # type: ignore[attr-defined]
+    dense = torch.distributions.MultivariateNormal(roc.parameters.mean[..., 0], cov).log_prob(
+        values
+    )  # type: ignore[attr-defined]
     got = roc.log_prob(rows_of([[0] * 4] * 5, values.tolist()), None)  # type: ignore[attr-defined]
     torch.testing.assert_close(got, dense, atol=1e-10, rtol=0.0)
 

@@ -115,6 +115,19 @@ def test_a_run_continued_from_a_checkpoint_ends_with_the_same_bits(steps: int) -
     assert result.history == expected.history
 
 
+@pytest.mark.parametrize("steps", [30, 125])
+def test_a_refined_run_is_continued_to_the_same_bits_also_while_annealing(steps: int) -> None:
+    undisturbed, expected = fit(config("default"))
+    memory = Memory(stop_after=steps)
+    with pytest.raises(KeyboardInterrupt):
+        fit(config("default"), checkpoints=memory)
+    memory.stop_after = 10**9
+    resumed, result = fit(config("default"), checkpoints=memory)
+    assert expected.n_steps == 150
+    assert same(undisturbed, resumed)
+    assert result.history == expected.history
+
+
 def test_a_checkpoint_of_another_run_is_left_unread() -> None:
     memory = Memory()
     fit(config(), checkpoints=memory)
@@ -193,7 +206,7 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(
 
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
-    with pytest.raises(SettingError, match="one of default, paper-gcvae"):
+    with pytest.raises(SettingError, match="one of default, gcvae, paper-gcvae"):
         preset_named("best")
 
 
