@@ -1,0 +1,70 @@
+"""The columns that are measured, as numbers and as codes.
+
+number    continuous, integer and datetime columns, and ordinal ones whose levels are numbers
+level     all others; a missing cell is a level like any other
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.errors import Problem, TableError
+from gcvae.schema import Column, ColumnKind, TableSchema
+
+Numbers = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+_DAY_NANOSECONDS = 86_400_000_000_000
+
+
+def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
+    """The columns that a model learns, in the schema's order."""
+    return tuple(column for column in schema if column.is_modelled)
+
+
+def is_number(column: Column) -> bool:
+    """Whether the column's values lie on a line with distances."""
+    levels = column.levels or ()
+    are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
+    return column.kind.is_real or (column.kind is ColumnKind.ORDINAL and are_numbers)
+
+
+def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
+    """The cells of a number column; NaN is missing, a date is days since 1970. Shape: (n,).
+
+    Raises:
+        TableError: A cell is no number.
+    """
+    series = frame[column.name]
+    if pd.api.types.is_datetime64_any_dtype(series):
+        days = series.to_numpy(dtype="datetime64[ns]").astype(np.int64) / _DAY_NANOSECONDS
+        return np.where(series.isna().to_numpy(), np.nan, days)
+    try:
+        return pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise TableError(
+            Problem(f"a cell can not be measured: {error}", column=column.name, expected="numbers")
+        ) from None
+
+
+def level_codes(frames: tuple[pd.DataFrame, ...], column: Column) -> tuple[Codes, ...]:
+    """Codes that equal cells of all the frames share: 0 is missing, the levels count from 1."""
+    parts = [frame[column.name].astype(object) for frame in frames]
+    codes = pd.factorize(pd.concat(parts, ignore_index=True))[0].astype(np.int64) + 1
+    return tuple(np.split(codes, np.cumsum([len(part) for part in parts])[:-1]))
+
+
+def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> float:
+    """½ Σ_k |P(k) − Q(k)| of the shares of each code in two samples. Shape: (n,), (m,)."""
+    size = int(max(real.max(initial=0), synthetic.max(initial=0))) + 1
+    if size > 4 * (len(real) + len(synthetic)) + 1_000:  # a sparse table of counts
+        both = np.unique(np.concatenate([real, synthetic]), return_inverse=True)[1]
+        real, synthetic = both[: len(real)], both[len(real) :]
+        size = int(both.max(initial=0)) + 1
+    p = np.bincount(real, minlength=size) / len(real)
+    q = np.bincount(synthetic, minlength=size) / len(synthetic)
+    return min(1.0, float(np.abs(p - q).sum() / 2))

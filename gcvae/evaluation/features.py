@@ -1,0 +1,66 @@
+"""Rows as the matrix that scikit-learn's histogram gradient boosting takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.evaluation.columns import is_number, numbers_of
+from gcvae.schema import Column
+
+MOST_CATEGORIES = 254
+"""Levels that are kept apart; boosting takes 255 categories, of which one is for the rest."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """Columns, and the category of each level that is kept apart.
+
+    Attributes:
+        columns: In the order of the matrix.
+        categories: Of each level column; the levels that are not in it share one more.
+    """
+
+    columns: tuple[Column, ...]
+    categories: Mapping[str, Mapping[Any, int]]
+
+    @property
+    def are_levels(self) -> list[bool]:
+        """Which columns of the matrix hold categories."""
+        return [column.name in self.categories for column in self.columns]
+
+    def matrix(self, frame: pd.DataFrame) -> npt.NDArray[np.float64]:
+        """Numbers and categories; NaN is missing. Shape: (n, number of columns)."""
+        cells = np.empty((len(frame), len(self.columns)))
+        for j, column in enumerate(self.columns):
+            if column.name in self.categories:
+                cells[:, j] = self._categories_of(frame[column.name])
+            else:
+                cells[:, j] = numbers_of(frame, column)
+        return cells
+
+    def _categories_of(self, series: pd.Series[Any]) -> npt.NDArray[np.float64]:
+        known = self.categories[str(series.name)]
+        codes, found = pd.factorize(series.astype(object))
+        categories = [float(known.get(level, len(known))) for level in found]
+        return np.array([*categories, np.nan])[codes]
+
+
+def fit_features(frame: pd.DataFrame, columns: tuple[Column, ...]) -> Features:
+    """The features of a table: its most frequent levels are kept apart."""
+    categories = {
+        column.name: _most_frequent(frame[column.name])
+        for column in columns
+        if not is_number(column)
+    }
+    return Features(columns, categories)
+
+
+def _most_frequent(series: pd.Series[Any]) -> dict[Any, int]:
+    counts = series.astype(object).value_counts()
+    return {level: i for i, level in enumerate(counts.index[:MOST_CATEGORIES])}

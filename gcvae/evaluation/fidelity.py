@@ -1,0 +1,299 @@
+"""How near a synthetic table is to the real one, column by column, pair by pair, and as a whole.
+
+All errors are shares: 0 is equal, 1 has nothing in common. A perfect model does not reach 0 but
+the `floor`: its rows are a second sample of the same distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.errors import TableError
+from gcvae.evaluation.columns import (
+    Codes,
+    Numbers,
+    is_number,
+    level_codes,
+    measured_columns,
+    numbers_of,
+    total_variation,
+)
+from gcvae.evaluation.features import fit_features
+from gcvae.schema import Column, TableSchema
+
+N_BINS = 10
+"""Bins of a number column in two-way tables, and the frequent levels that are kept apart."""
+
+_HUGE = 1e300
+
+
+@dataclass(frozen=True)
+class ColumnErrors:
+    """An error of each column, and their mean as `value`."""
+
+    value: float
+    columns: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PairErrors:
+    """An error of each pair of columns, and their mean as `value` (0 where there is no pair)."""
+
+    value: float
+    pairs: Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What a perfect model scores: `value`, and the standard deviation of a single such score."""
+
+    value: float
+    standard_deviation: float
+    n_bootstraps: int
+
+
+@dataclass(frozen=True)
+class TwoSampleAuc:
+    """Area under the ROC curve of real against synthetic: `value` is the mean of the folds.
+
+    Attributes:
+        folds: The area in each fold.
+        n_rows: Rows taken of each table.
+    """
+
+    value: float
+    folds: tuple[float, ...]
+    n_rows: int
+
+
+Measure = Callable[[pd.DataFrame, pd.DataFrame, TableSchema], ColumnErrors | PairErrors]
+
+
+def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> ColumnErrors:
+    """Each column's distance between its two distributions.
+
+        numbers and dates   sup_x |P(X ≤ x) − Q(X ≤ x)|, in shares of all rows, so that at x = ∞ it
+                            is the difference of the missing shares (Kolmogorov-Smirnov)
+        levels              ½ Σ_k |P(k) − Q(k)|, missing being a level (total variation)
+
+    Source: 1 − KSComplement and 1 − TVComplement of SDMetrics, which leave missing cells out of
+    the first.
+    """
+    errors = {}
+    for column in measured_columns(schema):
+        if is_number(column):
+            cells = numbers_of(real, column), numbers_of(synthetic, column)
+            errors[column.name] = _largest_gap(*cells)
+        else:
+            errors[column.name] = total_variation(*level_codes((real, synthetic), column))
+    return ColumnErrors(_mean(errors.values()), errors)
+
+
+def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
+    """Each pair's difference in dependence, over all pairs of columns.
+
+        two numbers   ½ |r_real − r_synthetic|, Pearson's r over the rows where both are present;
+                      r of a constant column counts as 0
+        otherwise     ½ Σ |P(k, l) − Q(k, l)| of the two-way tables, a number in 10 bins of equal
+                      width over the range that it has in its own table
+
+    Because a table's own range makes the bins, one extreme value that is missed moves every pair of
+    its column; `two_way_tv` does not have this weakness.
+
+    Source: 1 − CorrelationSimilarity and 1 − ContingencySimilarity as the column pair trends of
+    SDMetrics' quality report join them, without its association thresholds.
+    """
+    columns = measured_columns(schema)
+    numbers = {
+        c.name: (numbers_of(real, c), numbers_of(synthetic, c)) for c in columns if is_number(c)
+    }
+    codes = {
+        c.name: tuple(map(_equal_width_codes, numbers[c.name]))
+        if c.name in numbers
+        else level_codes((real, synthetic), c)
+        for c in columns
+    }
+    errors = {}
+    for a, b in combinations([column.name for column in columns], 2):
+        if a in numbers and b in numbers:
+            in_real, in_synthetic = (
+                _correlation(x, y) for x, y in zip(numbers[a], numbers[b], strict=True)
+            )
+            errors[a, b] = abs(in_real - in_synthetic) / 2
+        else:
+            errors[a, b] = _joint_total_variation(codes[a], codes[b])
+    return PairErrors(_mean(errors.values()), errors)
+
+
+def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
+    """Each pair's total variation ½ Σ |P(k, l) − Q(k, l)| between its two two-way tables.
+
+    A number is in the 10 quantile bins of the real table (fewer where quantiles fall together), a
+    level is one of the real table's 10 most frequent or one of the rest, and missing is a bin.
+    """
+    columns = measured_columns(schema)
+    codes = {column.name: _binned(real, synthetic, column) for column in columns}
+    errors = {(a, b): _joint_total_variation(codes[a], codes[b]) for a, b in combinations(codes, 2)}
+    return PairErrors(_mean(errors.values()), errors)
+
+
+def floor(
+    train: pd.DataFrame,
+    schema: TableSchema,
+    measure: Measure,
+    *,
+    n_bootstraps: int = 20,
+    seed: int = 0,
+) -> Floor:
+    """What a model that knows the distribution would score with as many rows as the table has.
+
+    √2 × the mean error of bootstraps of the table against the table itself: a bootstrap differs
+    from the table by one sampling error, while a perfect model's rows and the table are two. For
+    `trend_error` it is too low where extreme values are far out: most bootstraps have the table's
+    own, and with them its bins.
+
+    Args:
+        train: The real table.
+        schema: Of the table.
+        measure: `shape_error`, `trend_error` or `two_way_tv`.
+        n_bootstraps: Their number.
+        seed: Of the bootstraps.
+    """
+    random = np.random.default_rng(seed)
+    errors = [
+        measure(train, train.iloc[random.integers(0, len(train), len(train))], schema).value
+        for _ in range(n_bootstraps)
+    ]
+    scaled = np.sqrt(2.0) * np.array(errors)
+    return Floor(float(scaled.mean()), float(scaled.std()), n_bootstraps)
+
+
+def classifier_two_sample_auc(
+    real: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    schema: TableSchema,
+    *,
+    n_folds: int = 5,
+    n_repeats: int = 1,
+    seed: int = 0,
+) -> TwoSampleAuc:
+    """How well boosted trees tell synthetic rows from as many real ones: 0.5 not at all, 1 always.
+
+    Histogram gradient boosting with scikit-learn's defaults, stratified folds, the area averaged
+    over the folds. Numbers go in as numbers, levels as categories, missing cells as missing.
+
+    Args:
+        real: The training table.
+        synthetic: Rows of the model. Of the longer table as many rows are drawn as the shorter has.
+        schema: Of both.
+        n_folds: Of a cross-validation.
+        n_repeats: Cross-validations with other folds; more than one steadies a small table's area.
+        seed: Of the rows drawn, the folds and the trees.
+
+    Raises:
+        TableError: A table has fewer rows than there are folds.
+
+    Source: Lopez-Paz and Oquab, Revisiting Classifier Two-Sample Tests (2017), with the area under
+    the curve in the place of the accuracy.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import RepeatedStratifiedKFold
+
+    n_rows = min(len(real), len(synthetic))
+    if n_rows < n_folds:
+        raise TableError(f"a table of {n_rows} rows can not be cut into {n_folds} folds")
+    random = np.random.default_rng(seed)
+    parts = [table.iloc[random.permutation(len(table))[:n_rows]] for table in (real, synthetic)]
+    rows = pd.concat(parts, ignore_index=True)
+    features = fit_features(rows, measured_columns(schema))
+    x, y = features.matrix(rows), np.repeat([0, 1], n_rows)
+    folds = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)
+    areas = []
+    for fit, judge in folds.split(x, y):
+        trees = HistGradientBoostingClassifier(
+            categorical_features=features.are_levels, random_state=seed
+        )
+        chances = trees.fit(x[fit], y[fit]).predict_proba(x[judge])[:, 1]
+        areas.append(float(roc_auc_score(y[judge], chances)))
+    return TwoSampleAuc(_mean(areas), tuple(areas), n_rows)
+
+
+def _mean(values: object) -> float:
+    listed = list(values)  # type: ignore[call-overload]
+    return float(np.mean(listed)) if listed else 0.0
+
+
+def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
+    """sup_x |P(X ≤ x) − Q(X ≤ x)|, NaN being above every x."""
+    a, b = np.sort(real[~np.isnan(real)]), np.sort(synthetic[~np.isnan(synthetic)])
+    places = np.concatenate([a, b])
+    p = np.searchsorted(a, places, side="right") / len(real)
+    q = np.searchsorted(b, places, side="right") / len(synthetic)
+    return float(np.abs(p - q).max(initial=0.0))
+
+
+def _correlation(x: Numbers, y: Numbers) -> float:
+    """Pearson's r over the rows where both are present; 0 where it is undefined."""
+    present = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[present], y[present]
+    if not len(x) or x.min() == x.max() or y.min() == y.max():
+        return 0.0
+    x, y = x - x.mean(), y - y.mean()
+    x, y = x / np.abs(x).max(), y / np.abs(y).max()  # squares stay finite
+    return float((x @ y) / np.sqrt((x @ x) * (y @ y)))
+
+
+def _equal_width_codes(numbers: Numbers) -> Codes:
+    """The bin of each number, of 10 over their range; the largest is alone in an eleventh.
+
+    Missing is the twelfth.
+    """
+    missing = np.isnan(numbers)
+    present = numbers[~missing]
+    largest = float(np.abs(present).max(initial=0.0))
+    unit = largest if largest > _HUGE else 1.0  # a range that is no finite number has no bins
+    low, high = (present.min() / unit, present.max() / unit) if len(present) else (0.0, 0.0)
+    if low == high:
+        codes = np.full(len(numbers), (N_BINS + 2) // 2)
+    else:
+        codes = np.digitize(numbers / unit, np.linspace(low, high, N_BINS + 1))
+    return np.where(missing, N_BINS + 2, codes).astype(np.int64)
+
+
+def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tuple[Codes, ...]:
+    """Bins of both tables' cells for `two_way_tv`; 0 is missing."""
+    if not is_number(column):
+        in_real, in_synthetic = level_codes((real, synthetic), column)
+        size = int(max(in_real.max(initial=0), in_synthetic.max(initial=0))) + 1
+        bin_of_code = _frequent_first(np.bincount(in_real, minlength=size))
+        return bin_of_code[in_real], bin_of_code[in_synthetic]
+    numbers = numbers_of(real, column), numbers_of(synthetic, column)
+    present = numbers[0][~np.isnan(numbers[0])]
+    shares = np.arange(1, N_BINS) / N_BINS
+    edges = np.unique(np.quantile(present, shares)) if len(present) else np.zeros(0)
+    return tuple(
+        np.where(np.isnan(x), 0, 1 + np.searchsorted(edges, x, side="right")) for x in numbers
+    )
+
+
+def _frequent_first(counts: npt.NDArray[np.int64]) -> Codes:
+    """The bin of each code: 0 stays 0, the 10 most frequent get their own, the rest share one."""
+    order = np.argsort(-counts[1:], kind="stable") + 1
+    bins = np.full(len(counts), N_BINS + 1, dtype=np.int64)
+    bins[0] = 0
+    bins[order[:N_BINS]] = np.arange(1, len(order[:N_BINS]) + 1)
+    return bins
+
+
+def _joint_total_variation(a: tuple[Codes, ...], b: tuple[Codes, ...]) -> float:
+    """Total variation between the joint shares of two columns; each is (real, synthetic) codes."""
+    width = 1 + max(int(codes.max(initial=0)) for codes in b)
+    real, synthetic = (x * width + y for x, y in zip(a, b, strict=True))
+    return total_variation(real, synthetic)

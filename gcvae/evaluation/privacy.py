@@ -1,0 +1,163 @@
+"""Whether synthetic rows are nearer to the rows of training than chance has it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.evaluation.columns import (
+    is_number,
+    level_codes,
+    measured_columns,
+    numbers_of,
+)
+from gcvae.schema import TableSchema
+
+_BLOCK_CELLS = 4_000_000
+"""Distances that are held at once."""
+
+
+@dataclass(frozen=True)
+class DcrShare:
+    """The share of synthetic rows whose nearest real row is one that the model has seen.
+
+    Attributes:
+        value: 0.5 is chance; a row as near to both halves counts half.
+        standard_error: Of the share, over the synthetic rows.
+        n_rows: Synthetic rows that were looked at.
+    """
+
+    value: float
+    standard_error: float
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class ExactCopies:
+    """The share of rows that are equal, in every measured column, to a row of training.
+
+    Attributes:
+        value: Of the synthetic rows.
+        held_out: Of real rows that the model has not seen: what chance has.
+    """
+
+    value: float
+    held_out: float
+
+
+def dcr_share(
+    seen: pd.DataFrame,
+    unseen: pd.DataFrame,
+    synthetic: pd.DataFrame,
+    schema: TableSchema,
+    *,
+    n_rows: int = 5_000,
+    seed: int = 0,
+) -> DcrShare:
+    """Distance to closest record: how often it is to the half of the table that trained the model.
+
+    Distance of two rows: the sum over columns of |x − y| / range for numbers, 0 or 1 for levels;
+    1 where one of two cells is missing. Only halves of equal size are fair: of the longer as many
+    rows are drawn as the shorter has.
+
+    Args:
+        seen: The half of the real table that the model was trained on.
+        unseen: The other half.
+        synthetic: Rows of the model.
+        schema: Of all.
+        n_rows: Synthetic rows to look at, at most.
+        seed: Of the rows drawn.
+
+    Source: the DCR share of Zhang et al., TabSyn (2024); distances as in DCROverfittingProtection
+    of SDMetrics.
+    """
+    random = np.random.default_rng(seed)
+    n_real = min(len(seen), len(unseen))
+    halves = [half.iloc[random.permutation(len(half))[:n_real]] for half in (seen, unseen)]
+    looked_at = synthetic.iloc[random.permutation(len(synthetic))[:n_rows]]
+    rows = _line_up((*halves, looked_at), schema)
+    to_seen, to_unseen = (_distances_to_closest(rows[2], half) for half in rows[:2])
+    counts = np.where(to_seen == to_unseen, 0.5, to_seen < to_unseen)
+    standard_error = float(counts.std()) / math.sqrt(len(counts))
+    return DcrShare(float(counts.mean()), standard_error, len(counts))
+
+
+def exact_copies(
+    seen: pd.DataFrame, unseen: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
+) -> ExactCopies:
+    """How many synthetic rows are rows of training, beside how many unseen real rows are.
+
+    The share among unseen rows depends on the number of seen ones only, so the halves need not be
+    of equal size.
+    """
+    columns = measured_columns(schema)
+    tables = seen, unseen, synthetic
+    codes = [level_codes(tables, column) for column in columns]
+    known, held_out, made = (
+        pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
+        for parts in zip(*codes, strict=True)
+    )
+    return ExactCopies(float(np.isin(made, known).mean()), float(np.isin(held_out, known).mean()))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Cells in which distances are sums: numbers in units of their range, levels as codes.
+
+    Shape: numbers (n, number columns), NaN is missing; codes (n, level columns).
+    """
+
+    numbers: npt.NDArray[np.float32]
+    codes: npt.NDArray[np.int32]
+
+
+def _line_up(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[_Rows]:
+    """The cells of tables on common scales; a number's range is that of all but the last."""
+    numbers, codes = [], []
+    for column in measured_columns(schema):
+        if not is_number(column):
+            codes.append(level_codes(tables, column))
+            continue
+        cells = [numbers_of(table, column) for table in tables]
+        real = np.concatenate(cells[:-1])
+        real = real[~np.isnan(real)]
+        width = float(np.ptp(real)) if len(real) else 0.0
+        numbers.append([x / (width if width > 0 else 1.0) for x in cells])
+    return [
+        _Rows(
+            np.array([cells[i] for cells in numbers], dtype=np.float32).T.reshape(len(table), -1),
+            np.array([cells[i] for cells in codes], dtype=np.int32).T.reshape(len(table), -1),
+        )
+        for i, table in enumerate(tables)
+    ]
+
+
+def _distances_to_closest(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
+    """The distance of each row to its nearest real row. Shape: (n,)."""
+    n, block = len(rows.numbers), max(1, _BLOCK_CELLS // len(real.numbers))
+    return np.concatenate(
+        [
+            _distances(_Rows(rows.numbers[i : i + block], rows.codes[i : i + block]), real).min(
+                axis=1
+            )
+            for i in range(0, n, block)
+        ]
+    )
+
+
+def _distances(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
+    """The distance of each row to each real row. Shape: (n, m)."""
+    total = np.zeros((len(rows.numbers), len(real.numbers)), dtype=np.float32)
+    for x, y in zip(rows.numbers.T, real.numbers.T, strict=True):
+        gap = np.abs(x[:, None] - y[None, :])
+        if np.isnan(x).any() or np.isnan(y).any():
+            one_missing = np.isnan(x)[:, None] != np.isnan(y)[None, :]
+            gap = np.where(np.isnan(gap), one_missing, gap)
+        total += gap
+    for a, b in zip(rows.codes.T, real.codes.T, strict=True):
+        total += a[:, None] != b[None, :]
+    return total
