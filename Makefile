@@ -3,6 +3,7 @@
 #   TORCH_INDEX=<url>      another package index for torch alone: a CPU-only or a CUDA build
 #   PIP_ARGS="..."         further arguments for every pip install
 #   TABLE=file.csv         the table for `make demo`
+#   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -10,6 +11,7 @@ PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?=
 PIP_ARGS ?=
 TABLE ?=
+BENCH_ARGS ?=
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
@@ -17,7 +19,7 @@ VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve test lint clean
+.PHONY: help setup demo serve test lint bench clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it"
@@ -25,6 +27,7 @@ help:
 	@echo "make serve   the service on $(HOST):$(PORT)"
 	@echo "make test    the test suite"
 	@echo "make lint    ruff, mypy and the import contracts"
+	@echo "make bench   quality beside the peers, into docs/quality.md (BENCH_ARGS=..., see README)"
 
 setup: $(VENV)/.installed
 
@@ -42,6 +45,10 @@ lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# Of the peers those run that are installed (extra `bench`); the others' dated results are shown.
+bench: $(VENV)/.installed
+	$(VENV)/bin/python -m benchmarks.quality --merge benchmarks/results/peers-*.json $(BENCH_ARGS)
 
 clean:
 	rm -rf $(VENV) demo-out build dist *.egg-info

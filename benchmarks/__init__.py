@@ -1,0 +1,1 @@
+"""Measurements of gcvae beside its peers; each folder is one command."""

@@ -1,0 +1,198 @@
+"""The results as a page of Markdown tables: mean and standard deviation over the seeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality.models import MODEL_NAMES, OTHERS
+from benchmarks.quality.results import Results, Run
+
+_INTRODUCTION = """\
+# Quality, measured
+
+Written by `{command}` from its results; do not edit. Each figure is the mean over the seeds and,
+after ±, their standard deviation (one figure: one seed). Every model runs in a process of its own
+with one thread and its defaults, and makes as many rows as the training table has.
+
+*Shape*: mean over the columns of the Kolmogorov-Smirnov distance (numbers, dates) or the total
+variation (levels). *Two-way TV*: mean total variation of all two-way tables, numbers in the 10
+quantile bins of the training table, the 10 most frequent levels and the rest. *Trend*: mean error
+over all pairs as in the published tables – half the difference of Pearson's r, or the total
+variation with numbers in 10 bins of each table's own range, which one missed extreme value moves.
+*Floor*: √2 × the error of bootstraps of the training table, which a perfect model would score; ×
+after a figure is its multiple. *C2ST*: area under the ROC curve of boosted trees that tell
+synthetic rows from training rows, 0.5 not at all. *Utility*: boosted trees trained on the
+synthetic rows, judged on real test rows: area under the ROC curve, or R² of a number. *Nats*: mean
+−log P(row) of test rows as they are written, lower is better, only of models that can score rows in
+the table's own cells; a bound from above where a latent variable is integrated out by sampling; the
+paper's presets score by densities, which at whole numbers and heavy values can exceed the
+probability of the cell: they are set in parentheses. *DCR share*: of the rows of a model of one
+half of the training rows, how many are nearer to that half than to the other, 0.5 is chance.
+*Copies*: those rows that equal a training row, beside held-out real rows that do. *Fit*: CPU
+seconds without imports. *Rows/s*: sampled per CPU second. *Memory*: the process's peak.
+"""
+_COLUMNS = (
+    "model",
+    "seeds",
+    "Shape %",
+    "two-way TV %",
+    "Trend %",
+    "C2ST",
+    "utility",
+    "nats",
+    "DCR share",
+    "copies % (held out)",
+    "fit CPU s",
+    "rows/s",
+    "memory MB",
+)
+
+
+def render_page(results: Results, command: str) -> str:
+    """The page."""
+    parts = [_INTRODUCTION.format(command=command)]
+    for table in results.tables:
+        parts.append(_section(results, table))
+    parts.append(_provenance(results.runs))
+    return "\n".join(parts)
+
+
+def _section(results: Results, table: str) -> str:
+    about = results.tables[table]
+    runs = [run for run in results.runs if run["table"] == table]
+    real = next((run["utility"]["real"] for run in runs if "utility" in run), None)
+    lines = [
+        f"## {table}",
+        "",
+        f"{about['rows']:,} rows to learn from, {about['test_rows']:,} to judge by, "
+        f"{len(about['kinds'])} columns.",
+        "",
+        _row(_COLUMNS),
+        _row(["---", *["---:"] * (len(_COLUMNS) - 1)]),
+        _floor_row(about["floors"], real),
+        _test_row(about["test"], about["floors"]),
+    ]
+    groups = _groups(runs)
+    lines += [_model_row(label, group, about["floors"]) for label, group in groups]
+    lines += _failures(runs)
+    absent = [name for name in MODEL_NAMES if name in OTHERS and name not in _models(runs)]
+    if absent:
+        lines += ["", f"Not measured: {', '.join(absent)}."]
+    return "\n".join([*lines, ""])
+
+
+def _models(runs: Iterable[Run]) -> set[str]:
+    return {run["model"] for run in runs}
+
+
+def _groups(runs: list[Run]) -> list[tuple[str, list[Run]]]:
+    """The runs of each model and its settings, in the order of the models' list."""
+    groups: dict[str, list[Run]] = {}
+    places = {name: i for i, name in enumerate(MODEL_NAMES)}
+    for run in sorted(runs, key=lambda run: places.get(run["model"], -1)):
+        if "failed" not in run:
+            settings = f" {json.dumps(run['settings'])}" if run["settings"] else ""
+            groups.setdefault(run["model"] + settings, []).append(run)
+    return list(groups.items())
+
+
+def _floor_row(floors: dict[str, Any], real: float | None) -> str:
+    shape, trend, pairs = (
+        f"{100 * floors[name]['value']:.2f}"
+        for name in ("shape_error", "trend_error", "two_way_tv")
+    )
+    cells = ["*floor; real rows' utility*", "", shape, pairs, trend, "0.500"]
+    return _row([*cells, "" if real is None else f"{real:.3f}", "", "0.500", *[""] * 4])
+
+
+def _test_row(test: dict[str, Any], floors: dict[str, Any]) -> str:
+    errors = _errors([test], floors)
+    return _row(["*real test rows*", "", *errors, f"{test['c2st']:.3f}", *[""] * 7])
+
+
+def _model_row(label: str, runs: list[Run], floors: dict[str, Any]) -> str:
+    seeds = str(len(runs))
+    return _row(
+        [
+            label,
+            seeds,
+            *_errors(runs, floors),
+            _spread(runs, lambda run: run["c2st"], 3),
+            _spread(runs, lambda run: run["utility"]["value"], 3),
+            _nats(runs),
+            _spread(runs, lambda run: run["privacy"]["dcr_share"], 3),
+            _copies(runs),
+            _spread(runs, lambda run: run["cost"]["fit"]["cpu_seconds"], 1),
+            _spread(runs, lambda run: run["cost"]["rows_per_second"], 0),
+            _spread(runs, lambda run: run["cost"]["peak_bytes"] / 1e6, 0),
+        ]
+    )
+
+
+def _errors(runs: list[Any], floors: dict[str, Any]) -> list[str]:
+    """Shape, two-way TV and Trend, the first two with their multiples of the floor."""
+    cells = []
+    for key, name in (("shape", "shape_error"), ("two_way_tv", "two_way_tv")):
+        multiple = np.mean([run[key] for run in runs]) / floors[name]["value"]
+        cells.append(f"{_spread(runs, lambda run, k=key: 100 * run[k], 2)} ({multiple:.2f} ×)")
+    return [*cells, _spread(runs, lambda run: 100 * run["trend"], 2)]
+
+
+def _nats(runs: list[Run]) -> str:
+    text = _spread(runs, lambda run: run["cost"]["nats_per_row"], 3)
+    n_impossible = max(run["cost"]["n_impossible_rows"] for run in runs)
+    text += f"; {n_impossible} impossible rows" if n_impossible else ""
+    return f"({text})" if text and runs[0]["model"].startswith("paper-") else text
+
+
+def _copies(runs: list[Run]) -> str:
+    made = _spread(runs, lambda run: 100 * run["privacy"]["exact_copies"], 2)
+    held_out = _spread(runs, lambda run: 100 * run["privacy"]["held_out_copies"], 2)
+    return f"{made} ({held_out})" if made else ""
+
+
+def _spread(runs: list[Any], figure: Callable[[Any], float | None], decimals: int) -> str:
+    """Mean ± standard deviation of the runs that have the figure."""
+    found = []
+    for run in runs:
+        try:
+            value = figure(run)
+        except KeyError:
+            continue
+        found += [] if value is None else [value]
+    if not found:
+        return ""
+    mean = f"{np.mean(found):,.{decimals}f}"
+    return mean if len(found) == 1 else f"{mean} ± {np.std(found, ddof=1):,.{decimals}f}"
+
+
+def _failures(runs: list[Run]) -> list[str]:
+    failed = [run for run in runs if "failed" in run]
+    return [
+        "",
+        *(f"- {run['model']}, seed {run['seed']}: {run['failed']}" for run in failed),
+    ] * bool(failed)
+
+
+def _provenance(runs: list[Run]) -> str:
+    """When, with which versions and on what the figures were measured."""
+    lines = ["## Measured with", "", _row(["model", "versions", "on", "machine"])]
+    lines.append(_row(["---"] * 4))
+    for model in sorted(_models(runs)):
+        own = [run for run in runs if run["model"] == model]
+        versions = {
+            ", ".join(f"{name} {number}" for name, number in run["versions"].items()) for run in own
+        }
+        days = sorted({run["measured_at"][:10] for run in own})
+        machines = sorted({run["machine"] for run in own})
+        when = " to ".join(dict.fromkeys([days[0], days[-1]]))
+        lines.append(_row([model, "; ".join(sorted(versions)), when, "; ".join(machines)]))
+    return "\n".join([*lines, ""])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,1 @@
+"""Adapters of other people's models: one file per package. Each is used with its defaults."""
