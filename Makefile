@@ -27,7 +27,7 @@ help:
 	@echo "make serve   the service on $(HOST):$(PORT)"
 	@echo "make test    the test suite"
 	@echo "make lint    ruff, mypy and the import contracts"
-	@echo "make bench   quality beside the peers, into docs/quality.md (BENCH_ARGS=..., see README)"
+	@echo "make bench   quality beside the peers, into docs/quality.md"
 
 setup: $(VENV)/.installed
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.quality.models import MODEL_NAMES, OTHERS, PRESET_NAMES, absent_package
 from benchmarks.quality.page import render_page
-from benchmarks.quality.results import Results, ResultsError, new_run
+from benchmarks.quality.results import MEASURES, Results, ResultsError, new_run
 from benchmarks.quality.runs import RunFailedError, RunOptions, measure_run, measure_table
 from benchmarks.quality.tables import TABLE_NAMES, BenchmarkTable, NoTableError, load_table
 
@@ -63,7 +63,8 @@ def _run_all(
 def _measure_table_once(results: Results, table: BenchmarkTable, n_bootstraps: int) -> None:
     if table.name not in results.tables:
         _say(f"{table.name}: measuring floors and real test rows")
-        results.tables[table.name] = measure_table(table, n_bootstraps)
+        about = measure_table(table, n_bootstraps)
+        results.tables[table.name] = {"measures": MEASURES} | about
         results.save()
 
 
@@ -87,7 +88,7 @@ def _run_once(
     try:
         run |= measure_run(table, model, seed, settings, options)
         _say("  " + _summary(run))
-    except RunFailedError as error:
+    except (RunFailedError, GcvaeError) as error:  # a sample can also be no table of this schema
         run["failed"] = str(error)
         _say(f"  failed: {error}")
     results.add(run)

@@ -23,6 +23,8 @@ import gcvae
 from benchmarks.quality.models import OTHERS, PRESET_NAMES
 
 FORMAT_VERSION = 1
+MEASURES = 2
+"""Rises when the meaning of a figure changes: what was measured before is measured again."""
 Run = dict[str, Any]
 
 
@@ -40,7 +42,7 @@ class Results:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """The results of a file, or none yet.
+        """The results of a file, or none yet. Figures that mean something else are left out.
 
         Raises:
             ResultsError: The file is something else.
@@ -51,7 +53,8 @@ class Results:
             document = json.loads(path.read_text())
             if document["version"] != FORMAT_VERSION:
                 raise ResultsError(f"{path} has version {document['version']}, not 1")
-            return cls(path, document["tables"], document["runs"])
+            tables = {t: about for t, about in document["tables"].items() if _is_comparable(about)}
+            return cls(path, tables, [run for run in document["runs"] if _is_comparable(run)])
         except (ValueError, KeyError, TypeError) as error:
             raise ResultsError(f"{path} holds no results: {error!r}") from None
 
@@ -93,6 +96,7 @@ def new_run(table: str, model: str, settings: Mapping[str, Any], seed: int) -> R
         "model": model,
         "settings": dict(settings),
         "seed": seed,
+        "measures": MEASURES,
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions_of(model),
         "machine": f"{_processor()}, 1 thread",
@@ -108,6 +112,11 @@ def versions_of(model: str) -> dict[str, str]:
     elif (package := OTHERS[model].package) is not None:
         versions[package] = version(package)
     return versions
+
+
+def _is_comparable(measured: Mapping[str, Any]) -> bool:
+    """Whether figures mean what they mean today."""
+    return bool(measured.get("measures") == MEASURES)
 
 
 def _is_current(run: Run) -> bool:

@@ -134,8 +134,10 @@ def trend_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
 def two_way_tv(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema) -> PairErrors:
     """Each pair's total variation ½ Σ |P(k, l) − Q(k, l)| between its two two-way tables.
 
-    A number is in the 10 quantile bins of the real table (fewer where quantiles fall together), a
-    level is one of the real table's 10 most frequent or one of the rest, and missing is a bin.
+    A number is in the 10 quantile bins (low, high] of the real table, a level is one of the real
+    table's 10 most frequent or one of the rest, and missing is a bin. Bins are fewer where
+    quantiles fall together; being closed above, they keep a heavy smallest value apart from what
+    is beyond it.
     """
     columns = measured_columns(schema)
     codes = {column.name: _binned(real, synthetic, column) for column in columns}
@@ -279,7 +281,7 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
     shares = np.arange(1, N_BINS) / N_BINS
     edges = np.unique(np.quantile(present, shares)) if len(present) else np.zeros(0)
     return tuple(
-        np.where(np.isnan(x), 0, 1 + np.searchsorted(edges, x, side="right")) for x in numbers
+        np.where(np.isnan(x), 0, 1 + np.searchsorted(edges, x, side="left")) for x in numbers
     )
 
 

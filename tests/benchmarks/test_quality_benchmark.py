@@ -138,11 +138,24 @@ def test_a_peer_that_is_not_installed_is_said_to_be_absent(tmp_path: Path) -> No
     assert f"{absent[0]}: can not run, the package {absent_package(absent[0])}" in done.stdout
 
 
-def test_dated_results_are_shown_beside_ones_own(tmp_path: Path, folder: Path) -> None:
+def test_dated_results_are_shown_beside_ones_own(
+    folder: Path, done: subprocess.CompletedProcess[str]
+) -> None:
     own, dated = Results(None), Results.open(folder / "results.json")
     own.merge(dated)
     assert own.runs == dated.runs
     assert render_page(own, "x") == render_page(dated, "x")
+
+
+def test_results_of_other_measures_are_neither_shown_nor_taken_for_done(
+    tmp_path: Path, folder: Path, done: subprocess.CompletedProcess[str]
+) -> None:
+    document = json.loads((folder / "results.json").read_text())
+    for measured in (*document["runs"], *document["tables"].values()):
+        measured["measures"] = 0
+    (tmp_path / "old.json").write_text(json.dumps(document))
+    old = Results.open(tmp_path / "old.json")
+    assert (old.runs, old.tables) == ([], {})
 
 
 def test_the_tables_of_the_benchmark_are_split_as_published(data_dir: Path) -> None:

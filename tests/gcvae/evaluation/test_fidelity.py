@@ -170,6 +170,13 @@ def test_two_way_tables_have_the_quantile_bins_of_the_real_table() -> None:
     assert two_way_tv(real, stretched, schema).value == 0.0
 
 
+def test_two_way_tables_see_what_is_beyond_a_value_that_nearly_all_rows_have() -> None:
+    schema = schema_of(x="continuous", k="categorical")
+    real = pd.DataFrame({"x": [0.0] * 95 + [5.0] * 5, "k": "a"})
+    assert two_way_tv(real, real.assign(x=0.0), schema).value == pytest.approx(0.05)
+    assert two_way_tv(real, real.assign(x=3.0), schema).value == pytest.approx(0.95)
+
+
 def test_two_way_tables_keep_ten_levels_apart_and_pool_the_rest() -> None:
     names = [f"level {i}" for i in range(13)]
     cells = np.repeat(names, [20] * 10 + [1, 1, 1])
@@ -257,3 +264,22 @@ def test_the_measures_load_without_torch_and_scikit_learn() -> None:
     modules = ", ".join(f"gcvae.evaluation.{name}" for name in ("fidelity", "utility", "privacy"))
     check = f"import sys, {modules}; sys.exit('torch' in sys.modules or 'sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check]).returncode == 0
+
+
+def test_columns_of_more_levels_than_trees_take_are_pooled() -> None:
+    names = [f"level {i}" for i in range(600)]
+    schema = TableSchema.from_json(
+        {
+            "version": 1,
+            "columns": [
+                {"name": "k", "kind": "categorical", "levels": names},
+                {"name": "x", "kind": "continuous"},
+            ],
+        }
+    )
+    random = np.random.default_rng(0)
+    tables = [
+        pd.DataFrame({"k": random.choice(names, 900).astype(object), "x": random.random(900)})
+        for _ in range(2)
+    ]
+    assert classifier_two_sample_auc(*tables, schema).value == pytest.approx(0.5, abs=0.08)
