@@ -17,6 +17,7 @@ from benchmarks.quality.page import render_page
 from benchmarks.quality.results import MEASURES, Results, ResultsError, new_run
 from benchmarks.quality.runs import RunFailedError, RunOptions, measure_run, measure_table
 from benchmarks.quality.tables import TABLE_NAMES, BenchmarkTable, NoTableError, load_table
+from gcvae.errors import GcvaeError
 
 _ROOT = Path(__file__).parents[2]
 
