@@ -82,8 +82,7 @@ def shape_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: TableSchema
                             is the difference of the missing shares (Kolmogorov-Smirnov)
         levels              ½ Σ_k |P(k) − Q(k)|, missing being a level (total variation)
 
-    Source: 1 − KSComplement and 1 − TVComplement of SDMetrics, which leave missing cells out of
-    the first.
+    Source: 1 − KSComplement and 1 − TVComplement of SDMetrics, which leave missing cells out.
     """
     errors = {}
     for column in measured_columns(schema):
