@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.presets import ALIASES, PRESETS
+from gcvae.presets import PRESETS
 from gcvae.schema import TableSchema
 
 
@@ -68,7 +68,7 @@ OTHERS = {
     "sdv-ctgan": Entry("peers.sdv", "SdvCtgan", "sdv"),
     "arfpy": Entry("peers.arf", "AdversarialForest", "arfpy"),
 }
-PRESET_NAMES = tuple(dict.fromkeys([*ALIASES, *PRESETS]))
+PRESET_NAMES = tuple(PRESETS)
 MODEL_NAMES = (*PRESET_NAMES, *OTHERS)
 
 
