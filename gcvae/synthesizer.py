@@ -374,8 +374,8 @@ def _finishing(result: TrainingResult) -> Progress:
     return Progress(
         phase="finishing",
         fraction=1.0,
-        epoch=0,
-        epochs=0,
+        epoch=result.n_epochs,
+        epochs=result.n_epochs,
         bound_train=result.best.bound_train,
         bound_held_out=result.best.bound_held_out,
     )

@@ -77,6 +77,7 @@ class TrainingResult:
     history: tuple[Evaluation, ...]
     best: Evaluation
     n_steps: int
+    n_epochs: int
     held_out: Tensor
     """Indices of the rows that decided when to stop. Shape: (n_held_out,)."""
 
@@ -154,7 +155,7 @@ def train(
         reporter.report_if_due()
         saver.save_if_due()
     model.load_state_dict(run.best_weights)
-    return TrainingResult(tuple(run.history), run.best, run.step, run.held_out_index)
+    return TrainingResult(tuple(run.history), run.best, run.step, run.epoch, run.held_out_index)
 
 
 @dataclass

@@ -151,6 +151,8 @@ def _shown_levels(column: Column, shares: pd.DataFrame) -> list[Any]:
     frequent = list(shares.sort_values("real", ascending=False).index[:_MOST_LEVELS])
     if column.kind == "categorical":
         return frequent
+    if column.kind == "boolean":
+        return [level for level in (False, True) if level in frequent]
     order = list(column.levels) if column.levels is not None else sorted(shares.index)
     return [level for level in order if level in frequent]
 

@@ -86,16 +86,16 @@ def train(
     _check_device(device)
     frame, table_schema = _read_with_schema(table, _read_schema(schema_file))
     _use_threads(threads)
-    synthesizer = _fit(
-        frame,
-        table.name,
-        schema=table_schema,
-        preset=preset,
-        settings=settings,
-        seed=seed,
-        device=device,
-    )
-    with opened_output(output) as stream:
+    with opened_output(output) as stream:  # a place that can not be written is told at once
+        synthesizer = _fit(
+            frame,
+            table.name,
+            schema=table_schema,
+            preset=preset,
+            settings=settings,
+            seed=seed,
+            device=device,
+        )
         stream.write(synthesizer.to_bytes())
     _tell_training(synthesizer, output, as_json)
 
