@@ -34,6 +34,7 @@ probability of the cell: they are set in parentheses. *DCR share*: of the rows o
 half of the training rows, how many are nearer to that half than to the other, 0.5 is chance.
 *Copies*: those rows that equal a training row, beside held-out real rows that do. *Fit*: CPU
 seconds without imports. *Rows/s*: sampled per CPU second. *Memory*: the process's peak.
+SDV's Gaussian copula makes the same rows for every seed.
 """
 _COLUMNS = (
     "model",

@@ -94,7 +94,8 @@ _SOURCES = {
         "mpg",
         _kinds(
             continuous="mpg displacement acceleration",
-            integer="horsepower weight cylinders model_year",
+            integer="horsepower weight",
+            ordinal="cylinders model_year",
             categorical="origin",
         ),
         n_train=294,

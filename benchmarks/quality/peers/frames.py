@@ -1,4 +1,8 @@
-"""Tables as the peers take them: numbers as numbers, dates as dates, levels as text."""
+"""Tables as the peers take them: numbers as numbers, dates as dates, levels as text.
+
+Ordinal levels are text too, though they may be measured as numbers: most peers that took them for
+numbers would make values between them.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,16 @@ from gcvae.schema import ColumnKind, TableSchema
 from gcvae.tables import format_table, parse_table
 
 
-def plain_frame(train: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """The modelled columns of a table of text cells; missing is NaN, NaT or None."""
+def plain_frame(
+    train: pd.DataFrame, schema: TableSchema, *, ordinal_numbers: bool = False
+) -> pd.DataFrame:
+    """The modelled columns of a table of text cells; missing is NaN, NaT or None.
+
+    Args:
+        train: Cells as text.
+        schema: Of the table.
+        ordinal_numbers: Leave ordinal levels that are numbers what they are.
+    """
     typed = parse_table(train, schema)
     texts = format_table(typed, schema)
     columns = {}
@@ -21,7 +33,7 @@ def plain_frame(train: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
         series = typed[column.name]
         if column.kind is ColumnKind.DATETIME:
             columns[column.name] = series
-        elif is_number(column):
+        elif column.kind.is_real or (ordinal_numbers and is_number(column)):
             is_whole = pd.api.types.is_integer_dtype(series) and not series.isna().any()
             columns[column.name] = series.astype(np.int64 if is_whole else np.float64)
         else:
@@ -40,7 +52,7 @@ def readable_frame(sample: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
             series = pd.to_datetime(series).astype("datetime64[ns]")
         elif column.kind is ColumnKind.INTEGER:
             series = series.astype(np.float64).round().astype("Int64")
-        elif is_number(column):
+        elif column.kind.is_real:
             series = series.astype(np.float64)
             if column.decimals is not None:
                 series = series.round(column.decimals)
