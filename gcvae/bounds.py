@@ -13,25 +13,30 @@ from torch import Tensor
 
 from gcvae.codec import EncodedTable
 from gcvae.generators import normal, uniform
-from gcvae.model import GenerativeModel
+from gcvae.model import Conditional, GenerativeModel
 from gcvae.networks import Dropout
 from gcvae.normal import log_normal_density, normal_cdf
 from gcvae.refinement import RefinedConditional
+
+
+_HEAD_ROWS_DIVISOR = 4
+"""A refined model's copula head is trained on every fourth row of a minibatch: it costs as much as
+the refinement."""
 
 
 @dataclass(frozen=True)
 class Draw:
     """One draw of z for each row, with what the bound and its regularisers need of it.
 
-    Shape: z (n, K); log_prob, kl (n,); loadings (n, D, r) or None.
+    Shape: z (n, K); log_prob, kl (n,).
     """
 
     z: Tensor
     log_prob: Tensor
     kl: Tensor
-    loadings: Tensor | None
+    conditional: Conditional
     head_log_prob: Tensor | None = None
-    """Of a refined model's copula head, for the first half of the rows."""
+    """Of a refined model's copula head, for the first rows."""
 
     @property
     def elbo(self) -> Tensor:
@@ -70,12 +75,12 @@ def draw_elbo(
     log_prob = conditional.log_prob(rows, jitter)
     head_log_prob = None
     if isinstance(conditional, RefinedConditional) and dropout is not None:
-        half = -(-len(rows) // 2)
-        first = rows.take(torch.arange(half, device=rows.codes.device))
-        first_jitter = None if jitter is None else jitter[:half]
-        head_log_prob = conditional.first(half).head.log_prob(first, first_jitter)
+        n_first = -(-len(rows) // _HEAD_ROWS_DIVISOR)
+        first = rows.take(torch.arange(n_first, device=rows.codes.device))
+        first_jitter = None if jitter is None else jitter[:n_first]
+        head_log_prob = conditional.first(n_first).head.log_prob(first, first_jitter)
     kl = gaussian_kl(eta, log_tau)
-    return Draw(z, log_prob, kl, conditional.loadings, head_log_prob)
+    return Draw(z, log_prob, kl, conditional, head_log_prob)
 
 
 def elbo(

@@ -2,8 +2,8 @@
 
 A model that is right column by column given what came before still drifts, a little with every
 column, from the margins of the table. Here the drift is measured on rows of the model's own, and
-taken out by a shift of each column's logits, in column order, so that later columns see calibrated
-earlier ones.
+taken out, in column order, so that later columns see calibrated earlier ones: codes by a shift of
+the column's logits, numbers by a warp of their axis.
 """
 
 from __future__ import annotations
@@ -15,26 +15,36 @@ from gcvae.generators import generator_for, uniform
 from gcvae.model import GenerativeModel
 from gcvae.refinement import RefinedConditional, Walk
 
-_N_ROWS = 20_000
+_LEAST_ROWS, _MOST_ROWS = 20_000, 100_000
 _N_ROUNDS = 3
 _PSEUDO_ROWS = 0.5
 """Added to the expected count of a code on both sides, so that rare codes are left alone."""
+_LEAST_NUMBERS = 100
+"""A column with fewer numbers in the table keeps its warp."""
+_BLOCK_ROWS = 4096
+_LARGEST_SHIFT = 0.5
+"""In standard deviations of the column's normal scores."""
 
 
 def calibrate(model: GenerativeModel, codes: Tensor, seed: int) -> None:
-    """Shifts the refinement's logits in place until code shares are those of `codes`. (n, D)."""
+    """Brings the shares of codes and the distributions of numbers to those of a table, in place.
+
+    Shape: codes (n, D).
+    """
     generator = generator_for(seed, "calibration")
+    n_rows = min(max(len(codes), _LEAST_ROWS), _MOST_ROWS)
     with torch.no_grad():
-        conditional = model.conditional(model.prior.sample(_N_ROWS, generator))
+        conditional = model.conditional(model.prior.sample(n_rows, generator))
         assert isinstance(conditional, RefinedConditional), "only a refinement is calibrated"
         walk = Walk(conditional)
-        for j in range(codes.shape[1]):
-            _calibrate_column(walk, j, codes[:, j])
-            noise = uniform((_N_ROWS,), generator, torch.float64)
+        for j in walk.refinement.order:
+            _calibrate_codes(walk, j, codes[:, j])
+            _calibrate_numbers(walk, j, codes[:, j])
+            noise = uniform((n_rows,), generator, torch.float64)
             walk.step(j, *walk.distribution(j).draw(noise))
 
 
-def _calibrate_column(walk: Walk, j: int, codes: Tensor) -> None:
+def _calibrate_codes(walk: Walk, j: int, codes: Tensor) -> None:
     """Moves the shift of column j by the log ratio of wanted and present shares, a few times."""
     g, at = walk.refinement.group_of(j)
     if g is None:
@@ -44,3 +54,31 @@ def _calibrate_column(walk: Walk, j: int, codes: Tensor) -> None:
     for _ in range(_N_ROUNDS):
         present = walk.distribution(j).log_beta.exp().mean(0) * len(codes) + _PSEUDO_ROWS
         shift += (wanted / present).log()
+
+
+def _calibrate_numbers(walk: Walk, j: int, codes: Tensor) -> None:
+    """Sets the warp of column j: S(v) = G^-1(Phi(v)), G the model's own cdf of the numbers."""
+    column = walk.distribution(j)
+    if column.warp is None or int((codes == column.point_code).sum()) < _LEAST_NUMBERS:
+        return
+    warps, at = column.warp
+    weight = column.log_beta[:, column.point_code].exp().double()
+    share = torch.zeros_like(warps.knots)
+    for rows in torch.arange(len(weight)).split(_BLOCK_ROWS):
+        share += weight[rows] @ column.mixture_cdf(rows, warps.knots)
+    scores = torch.special.ndtri((share / weight.sum()).clamp(1e-9, 1.0 - 1e-9))
+    # G is known at the knots; G^-1(Phi(v)) is read off between them, and never falls.
+    found = _interpolated(warps.knots, scores.cummax(0).values, warps.knots)
+    found = found.clamp(warps.knots - _LARGEST_SHIFT, warps.knots + _LARGEST_SHIFT)
+    steps = found.diff().clamp(min=0.2 * float(warps.knots[1] - warps.knots[0]))
+    start = found[len(found) // 2] - steps[: len(found) // 2].sum()
+    warps.heights[at] = torch.cat([start[None], start + steps.cumsum(0)])
+
+
+def _interpolated(wanted: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """y at the wanted x, linear between the places and straight beyond. Shape: (k,) each."""
+    at = torch.searchsorted(x.contiguous(), wanted.contiguous()).clamp(1, len(x) - 1)
+    run = (x[at] - x[at - 1]).clamp(min=1e-9)
+    between = y[at - 1] + (y[at] - y[at - 1]) * ((wanted - x[at - 1]) / run).clamp(0.0, 1.0)
+    beyond = (wanted - x[-1]).clamp(min=0.0) + (wanted - x[0]).clamp(max=0.0)
+    return between + beyond

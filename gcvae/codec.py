@@ -3,6 +3,7 @@
 Every modelled column becomes a code and, under the code of a number, a value:
 
     level      codes are levels; no value
+    bundle     rare levels under one code, and which of them as a value (`BundledLevelCodec`)
     number     one code, and the value: (x - offset) / scale, or the number's normal score
     atom       a code of its own, where the codec is by quantiles (`QuantileCodec`)
     missing    code 0 of a column that had missing cells when the codec was fitted
@@ -29,6 +30,9 @@ from gcvae.column_codecs import (
     IntegerCodec,
     LevelCodec,
 )
+from gcvae.correspondence import coarse_columns
+from gcvae.generators import uniform
+from gcvae.level_bundles import BundledLevelCodec
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.schema import Column, ColumnKind, TableSchema
 from gcvae.surrogates import ConstantCodec, IdentifierCodec
@@ -137,11 +141,27 @@ _UNMODELLED: dict[ColumnKind, type[Unmodelled]] = {
 }
 
 
-def _codec_of(kind: ColumnKind, numbers: str) -> type[ColumnCodec]:
+def _codec_of(kind: ColumnKind, numbers: str, levels: str) -> type[ColumnCodec]:
     """The class of codec for a kind of column."""
     if kind.is_real and numbers == "quantile":
         return QuantileCodec
+    if kind is ColumnKind.CATEGORICAL and levels == "learned":
+        return BundledLevelCodec
     return _CODECS[kind]
+
+
+def _fit_columns(
+    frame: pd.DataFrame, columns: list[Column], numbers: str, levels: str
+) -> tuple[ColumnCodec, ...]:
+    """The codecs of the modelled columns."""
+    classes = [_codec_of(column.kind, numbers, levels) for column in columns]
+    others = coarse_columns(frame, columns) if BundledLevelCodec in classes else []
+    return tuple(
+        BundledLevelCodec.fit(frame[column.name], column, others)
+        if found is BundledLevelCodec
+        else found.fit(frame[column.name], column)
+        for column, found in zip(columns, classes, strict=True)
+    )
 
 
 class TableCodec:
@@ -162,18 +182,23 @@ class TableCodec:
 
     @classmethod
     def fit(
-        cls, frame: pd.DataFrame, schema: TableSchema, *, numbers: str = "standardised"
+        cls,
+        frame: pd.DataFrame,
+        schema: TableSchema,
+        *,
+        numbers: str = "standardised",
+        levels: str = "listed",
     ) -> TableCodec:
         """The codec of a typed table, as `parse_table` gives it; dropped columns are left out.
 
         Args:
             numbers: `standardised`, or `quantile`: as atoms and normal scores.
+            levels: Of categorical columns: `listed`, in the schema's order, or `learned`: in the
+                order of a correspondence analysis, rare ones bundled.
         """
         kept = [column for column in schema if not column.drop]
-        modelled = tuple(
-            _codec_of(column.kind, numbers).fit(frame[column.name], column)
-            for column in kept
-            if column.is_modelled
+        modelled = _fit_columns(
+            frame, [column for column in kept if column.is_modelled], numbers, levels
         )
         rest = tuple(
             _UNMODELLED[column.kind].fit(frame[column.name], column)
@@ -187,6 +212,20 @@ class TableCodec:
         """How numbers are coded: `standardised` or `quantile`."""
         by_quantile = any(isinstance(codec, QuantileCodec) for codec in self.columns)
         return "quantile" if by_quantile else "standardised"
+
+    @property
+    def levels(self) -> str:
+        """The order of categorical levels: `listed` or `learned`."""
+        are_learned = any(isinstance(codec, BundledLevelCodec) for codec in self.columns)
+        return "learned" if are_learned else "listed"
+
+    def with_positions(self, table: EncodedTable, generator: torch.Generator) -> EncodedTable:
+        """The rows of a model with a uniform value in each cell that tells which level it is."""
+        values = table.values.clone()
+        for j, codec in enumerate(self.columns):
+            if isinstance(codec, BundledLevelCodec):
+                values[:, j] = uniform((len(table),), generator, torch.float64)
+        return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:
         """log of original units per unit of value, summed over each row's numbers.
@@ -242,6 +281,7 @@ class TableCodec:
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
+            "levels": self.levels,
             "schema": self.schema.to_json(),
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
         }
@@ -257,7 +297,9 @@ class TableCodec:
         schema, parts = TableSchema.from_json(document["schema"]), document["columns"]
         kept = [column for column in schema if not column.drop]
         modelled = tuple(
-            _codec_of(column.kind, document["numbers"]).from_json(column, parts[column.name])
+            _codec_of(column.kind, document["numbers"], document["levels"]).from_json(
+                column, parts[column.name]
+            )
             for column in kept
             if column.is_modelled
         )

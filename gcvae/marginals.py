@@ -32,6 +32,12 @@ A column with a heavy value (an atom) would otherwise drive sigma to zero and th
 infinity, which is not a good fit.
 """
 _N_BISECTIONS = 40
+_LEAST_SHAPE = 1e-5
+"""Added to a mixture's density at the atoms, so that no atom is out of reach."""
+_MINIMUM_LOG_WIDTH = -4.0
+"""log sigma of a mixture over atoms: a fraction of the distance between a thousand atoms."""
+_LEAST_ATOMS_TO_SHAPE = 12
+"""Fewer atoms have free logits only."""
 _PADDING = -1e30
 """Logit of the codes that pad a column to its group's width."""
 
@@ -62,6 +68,77 @@ class MarginalOutputs:
         return MarginalOutputs(
             tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
         )
+
+
+class AtomShapes(nn.Module):
+    """Logits of the atoms of discrete numbers: the log density of the column's mixture at each.
+
+    So near atoms have near probabilities from few outputs, and the free logits that these are added
+    to need only say how an atom differs from its neighbours.
+    """
+
+    powers: Tensor
+    shaped: Tensor
+    rows: Tensor
+    real: Tensor
+
+    def __init__(
+        self, columns: Sequence[ColumnShape], group: Sequence[int], real: Sequence[int]
+    ) -> None:
+        super().__init__()
+        rows = [
+            row
+            for row, j in enumerate(group)
+            if len(columns[j].shaped_codes) >= _LEAST_ATOMS_TO_SHAPE
+        ]
+        width = max(columns[j].n_codes for j in group)
+        scores, shaped = torch.zeros(len(rows), width), torch.zeros(len(rows), width)
+        for i, row in enumerate(rows):
+            column = columns[group[row]]
+            assert column.code_scores is not None, "shaped codes have scores"
+            scores[i, : column.n_codes] = torch.tensor(column.code_scores)
+            shaped[i, list(column.shaped_codes)] = 1.0
+        places = [list(real).index(group[row]) for row in rows]
+        powers = torch.stack([torch.ones_like(scores), scores, scores.square()], dim=1)
+        self.register_buffer("powers", powers, persistent=False)
+        self.register_buffer("shaped", shaped, persistent=False)
+        self.register_buffer("rows", torch.tensor(rows, dtype=torch.long), persistent=False)
+        self.register_buffer("real", torch.tensor(places, dtype=torch.long), persistent=False)
+
+    def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
+        """The logits with the shapes added.
+
+        Shape: (..., D_group, K_group), (..., D_real, 3 M) -> (..., D_group, K_group).
+        """
+        if not len(self.rows):
+            return logits
+        return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
+
+    def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
+        """The same for one column, the group's `row`. Shape: (N, K_group), (N, 3 M)."""
+        at = (self.rows == row).nonzero()[:, 0]
+        if not len(at):
+            return logits
+        assert mixture is not None, "a shaped column has a mixture"
+        return logits + self._shapes(mixture[:, None], at)[:, 0]
+
+    def _shapes(self, mixture: Tensor, at: slice | Tensor = slice(None)) -> Tensor:
+        """log of sum_m w_m N(s_k; mu_m, sigma_m^2) and a little, the exponents as A + B s + C s^2.
+
+        Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group).
+        """
+        weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
+        log_sigma = log_sigma.clamp(min=_MINIMUM_LOG_WIDTH)
+        precision = torch.exp(-2.0 * log_sigma)
+        log_weight = torch.log_softmax(weight, dim=-1)
+        constant = log_weight - log_sigma - 0.5 * mean.square() * precision
+        terms = torch.stack([constant, mean * precision, -0.5 * precision], dim=-1)
+        # One matrix product for each column: (D_shaped, N M, 3) @ (D_shaped, 3, K_group).
+        by_column = terms.reshape(-1, *terms.shape[-3:]).movedim(1, 0)
+        density = (by_column.flatten(1, 2) @ self.powers[at]).exp()
+        density = density.unflatten(1, by_column.shape[1:3]).sum(2)
+        shapes = (density + _LEAST_SHAPE).log() * self.shaped[at][:, None]
+        return shapes.movedim(0, 1).reshape(*terms.shape[:-2], -1)
 
 
 @dataclass(frozen=True)
@@ -196,6 +273,9 @@ class Marginals(nn.Module):
             "has_one_code", torch.tensor(single, dtype=torch.bool), persistent=False
         )
         self.groups = nn.ModuleList(_code_groups(d_hidden, [c.n_codes for c in columns]))
+        self.shapes = nn.ModuleList(
+            AtomShapes(columns, group.columns.tolist(), real) for group in self.code_groups
+        )
         self.mixture = linear(d_hidden, len(real) * 3 * n_components)
         if real:
             _spread_components(self.mixture.bias, len(real), n_components)
@@ -204,6 +284,11 @@ class Marginals(nn.Module):
     def code_groups(self) -> list[CodeGroup]:
         """The groups of columns that share a matrix."""
         return [group for group in self.groups if isinstance(group, CodeGroup)]
+
+    @property
+    def atom_shapes(self) -> list[AtomShapes]:
+        """Of each group."""
+        return [shapes for shapes in self.shapes if isinstance(shapes, AtomShapes)]
 
     def start_at(self, codes: Tensor) -> None:
         """Sets the biases so that code probabilities start at the shares of a table's codes.
@@ -217,6 +302,10 @@ class Marginals(nn.Module):
                 for row, j in enumerate(group.columns.tolist()):
                     counts = torch.bincount(codes[:, j].clamp(min=0), minlength=group.shape[1])
                     bias[row] = ((counts + 0.5) / (len(codes) + 0.5)).log()
+            mixture = self.mixture.bias.view(len(self.real_columns), -1)
+            for group, shapes in zip(self.code_groups, self.atom_shapes, strict=True):
+                bias = group.logits.bias.view(group.shape)
+                bias -= shapes.add_to(torch.zeros_like(bias), mixture)
 
     def outputs(self, hidden: Tensor) -> MarginalOutputs:
         """The heads' outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
@@ -229,9 +318,12 @@ class Marginals(nn.Module):
     def parameters_of(self, outputs: MarginalOutputs) -> MarginalParameters:
         """Outputs made into probabilities, means and deviations."""
         weight, mean, log_sigma = outputs.mixture.unflatten(-1, (3, self.n_components)).unbind(-2)
-        pairs = zip(self.code_groups, outputs.logits, strict=True)
+        triples = zip(self.code_groups, self.atom_shapes, outputs.logits, strict=True)
         return MarginalParameters(
-            log_beta=tuple(group.log_beta(logits) for group, logits in pairs),
+            log_beta=tuple(
+                group.log_beta(shapes.add_to(logits, outputs.mixture))
+                for group, shapes, logits in triples
+            ),
             log_weight=torch.log_softmax(weight, dim=-1),
             mean=mean,
             log_sigma=log_sigma.clamp(min=MINIMUM_LOG_SIGMA),

@@ -27,6 +27,8 @@ class ColumnShape:
     """The code whose cells hold a real value; None for a column of levels."""
     code_scores: tuple[float, ...] | None = None
     """Where each code stands on the axis of the values; None where codes have no place on it."""
+    shaped_codes: range = range(0)
+    """Codes that are numbers on that axis, of a column that has hardly any other cells."""
 
 
 class EmptyLinear(nn.Module):

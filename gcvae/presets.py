@@ -22,6 +22,9 @@ class TrainingConfig:
     """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
     numbers: str = "standardised"
     """How numbers are coded: `standardised`, or `quantile`: as atoms and normal scores."""
+    levels: str = "listed"
+    """How levels of categorical columns are coded: `listed`, in the schema's order, or `learned`:
+    in the order of a correspondence analysis, rare levels sharing a code."""
     n_components: int = 1
     """Gaussians in the marginal mixture of a number; the paper has one."""
     refinement: bool = False
@@ -101,6 +104,7 @@ class Preset:
 
 _REFINED = TrainingConfig(
     numbers="quantile",
+    levels="learned",
     n_components=8,
     d_latent=8,
     d_hidden=128,
@@ -153,6 +157,7 @@ PRESETS: dict[str, Preset] = {
 }
 _CHOICES: dict[str, tuple[object, ...]] = {
     "numbers": ("standardised", "quantile"),
+    "levels": ("listed", "learned"),
     "prior": ("normal", "mixture"),
     "decoder": ("copula", "principal-direction"),
     "activation": ("tanh", "relu", "silu"),

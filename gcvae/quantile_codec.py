@@ -28,13 +28,14 @@ from gcvae.column_codecs import (
 )
 from gcvae.schema import Column, ColumnKind
 
-LEAST_ROWS_PER_ATOM = 20
-"""A column with at least this many rows for each distinct number has atoms only."""
-MOST_ATOMS = 256
 HEAVY_SHARE = 0.005
-"""Elsewhere a number is an atom if this share of the rows has it ..."""
+"""A number is an atom if this share of the rows has it ..."""
 LEAST_HEAVY_ROWS = 5
 """... and at least this many rows."""
+LEAST_ROWS_PER_ATOM = 12
+"""All numbers are atoms if the others have at least this many rows each, on average ..."""
+MOST_ATOMS = 512
+"""... and there are no more than these."""
 MOST_KNOTS = 513
 """Knots of F: 512 quantile intervals."""
 
@@ -55,6 +56,7 @@ class QuantileCodec:
         knots: Positions of the knots of F, ascending.
         heights: F at the knots, from t to 1 - t; at distance d beyond them t / (1 + d)^2 is left.
         scores: For every code the normal score of its middle in the whole column.
+        is_discrete: Every number that the codec was fitted on is an atom.
     """
 
     line: RealCodec
@@ -62,6 +64,7 @@ class QuantileCodec:
     knots: Numbers
     heights: Numbers
     scores: tuple[float, ...]
+    is_discrete: bool
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
@@ -77,7 +80,7 @@ class QuantileCodec:
         )
         n_missing = len(series) - int(counts.sum())
         scores = _code_scores(found, counts, is_atom, n_missing)
-        return cls(line, found[is_atom], knots, heights, scores)
+        return cls(line, found[is_atom], knots, heights, scores, bool(is_atom.all()))
 
     @property
     def column(self) -> Column:
@@ -103,6 +106,12 @@ class QuantileCodec:
     def is_real(self) -> bool:
         """True: the last code has a value."""
         return True
+
+    @property
+    def shaped_codes(self) -> range:
+        """The codes of the atoms where all numbers are atoms; none elsewhere."""
+        n_atoms = len(self.atoms) if self.is_discrete else 0
+        return range(self.has_missing, self.has_missing + n_atoms)
 
     @cached_property
     def _slopes(self) -> Numbers:
@@ -183,6 +192,7 @@ class QuantileCodec:
             "knots": self.knots.tolist(),
             "heights": self.heights.tolist(),
             "scores": list(self.scores),
+            "is_discrete": self.is_discrete,
         }
 
     @classmethod
@@ -191,15 +201,19 @@ class QuantileCodec:
         line = _LINES[column.kind].from_json(column, document["line"])
         arrays = (np.asarray(document[name], dtype=float) for name in ("atoms", "knots", "heights"))
         atoms, knots, heights = arrays
-        return cls(line, atoms, knots, heights, tuple(document["scores"]))
+        return cls(
+            line, atoms, knots, heights, tuple(document["scores"]), document["is_discrete"]
+        )
 
 
 def _are_atoms(counts: Codes) -> npt.NDArray[np.bool_]:
     """Which distinct numbers are atoms, by how often they come up. Shape: (n_distinct,)."""
-    n_rows = int(counts.sum())
-    if len(counts) <= min(MOST_ATOMS, n_rows // LEAST_ROWS_PER_ATOM):
+    is_heavy = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
+    others = counts[~is_heavy]
+    are_few = len(counts) <= MOST_ATOMS
+    if are_few and others.sum() >= LEAST_ROWS_PER_ATOM * len(others):
         return np.ones(len(counts), dtype=bool)
-    return counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * n_rows)
+    return is_heavy
 
 
 def _distribution(found: Numbers, counts: Codes) -> tuple[Numbers, Numbers]:

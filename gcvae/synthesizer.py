@@ -41,11 +41,11 @@ from gcvae.training import CheckpointStore, Progress, TrainingResult, build_mode
 SAMPLE_BLOCK_ROWS = 4096
 """Rows are drawn in blocks of this many, each with a generator of (seed, block number)."""
 SCORE_BLOCK_ROWS = 32
-_MAP_ROWS = 10_000
-_RECORD_ROWS = 1_000
+_MAP_ROWS = 5_000
+_RECORD_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
 _RECORD_DRAWS = 100
-_PRIOR_ROWS = 20_000
+_PRIOR_ROWS = 10_000
 
 _MAP_NOTES = {
     "expected": (
@@ -128,7 +128,9 @@ class Synthesizer:
             progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
         full_schema = infer_schema(frame, schema).schema
         typed = parse_table(frame, full_schema)
-        codec = TableCodec.fit(typed, full_schema, numbers=config.numbers)
+        codec = TableCodec.fit(
+            typed, full_schema, numbers=config.numbers, levels=config.levels
+        )
         rows = codec.encode(typed)
         config = settle(config, n_rows=len(typed), n_columns=len(codec.columns))
         model = build_model(config, column_shapes(codec), seed)
@@ -184,11 +186,10 @@ class Synthesizer:
             generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             with torch.no_grad():
                 codes, values = self.model.sample(SAMPLE_BLOCK_ROWS, generator)
+            drawn = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
+            block = self.codec.with_positions(drawn, generator)
             n = min(SAMPLE_BLOCK_ROWS, rows - first_row)
-            block = EncodedTable(
-                codes[:n], values[:n], torch.ones_like(codes[:n], dtype=torch.bool)
-            )
-            yield self.codec.decode(block, first_row=first_row)
+            yield self.codec.decode(block.take(torch.arange(n)), first_row=first_row)
 
     def log_likelihood(self, frame: pd.DataFrame, draws: int = 100, seed: int = 0) -> pd.DataFrame:
         """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
@@ -317,6 +318,7 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
             column.n_codes,
             point_code=column.n_codes - 1 if column.is_real else None,
             code_scores=column.scores if isinstance(column, QuantileCodec) else None,
+            shaped_codes=column.shaped_codes if isinstance(column, QuantileCodec) else range(0),
         )
         for column in codec.columns
     ]

@@ -194,7 +194,7 @@ class _Run:
         assert config.weight_decay is not None, "settle() comes first"
         self.base_rate = config.learning_rate
         self.optimiser = torch.optim.AdamW(
-            self.parameters, lr=self.base_rate, weight_decay=config.weight_decay
+            self.parameters, lr=self.base_rate, weight_decay=config.weight_decay, fused=True
         )
         assert config.max_steps is not None, "settle() comes first"
         assert config.patience_steps is not None, "settle() comes first"
@@ -269,8 +269,7 @@ class _Run:
         if not self.averaged:
             self.averaged = {name: tensor.detach().clone() for name, tensor in state.items()}
         share = 1.0 - min(self.config.averaging, (1.0 + self.step) / (10.0 + self.step))
-        for name, tensor in state.items():
-            self.averaged[name].lerp_(tensor, share)
+        torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
 
     def _kept_weights(self) -> dict[str, Tensor]:
         """The weights that are judged: the average, or the present ones. Copies."""
@@ -305,9 +304,11 @@ class _Run:
             weight = config.head_weight
             joint = draw.log_prob.mean() + weight * draw.head_log_prob.mean()
             loss = draw.kl.mean() - joint / (1.0 + weight)
-        if config.locality_weight and draw.loadings is not None:
-            penalty = locality_penalty(draw.loadings, config.locality_norm).mean()
-            loss = loss + config.locality_weight * penalty
+        if config.locality_weight:
+            loadings = draw.conditional.loadings
+            if loadings is not None:
+                penalty = locality_penalty(loadings, config.locality_norm).mean()
+                loss = loss + config.locality_weight * penalty
         if config.rank_weight:
             loss = loss + config.rank_weight * rank_penalty(draw.z, generator).mean()
         return loss

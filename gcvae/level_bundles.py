@@ -1,0 +1,190 @@
+"""Nominal levels as codes in a learned order, rare levels sharing a code with others like them.
+
+A level that few rows have tells little: a code of its own would be learned by heart. Such levels
+share a code, a *bundle*; which of its levels a cell has is drawn by their shares in the training
+table, whatever the rest of the row is. So p(level) = p(code) x share, an exact mass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.column_codecs import Codes, Numbers
+from gcvae.correspondence import CoarseColumn, level_coordinates
+from gcvae.schema import Column, Level
+from gcvae.tables import placed_values
+
+LEAST_ROWS_PER_LEVEL = 5
+"""A level with fewer rows shares its code."""
+MOST_OWN_CODES = 1024
+"""Levels with a code of their own, the most frequent ones."""
+ROWS_PER_BUNDLE = 50
+MOST_BUNDLES = 256
+_UNSEEN_ROWS = 0.5
+"""Rows that a level counts as which only the schema lists."""
+
+
+@dataclass(frozen=True)
+class BundledLevelCodec:
+    """Codes in the order of the first axis of a correspondence analysis; missing is code 0.
+
+    The value of a cell is where in its code's stretch (0, 1) its level lies: 1/2 where a level is
+    alone.
+
+    Attributes:
+        codes: Of each of the schema's levels, the missing level not counted. Shape: (K,).
+        counts: Rows of each of the schema's levels. Shape: (K,).
+    """
+
+    column: Column
+    has_missing: bool
+    codes: Codes
+    counts: Numbers
+
+    @classmethod
+    def fit(
+        cls, series: pd.Series[Any], column: Column, others: Sequence[CoarseColumn] = ()
+    ) -> Self:
+        """The codec of these typed cells, by what they occur with in the other columns."""
+        levels = column.levels or ()
+        places = {level: i for i, level in enumerate(levels)}
+        found, distinct = pd.factorize(series)
+        at = np.array([*(places[level] for level in distinct.tolist()), -1])[found]
+        rows = np.bincount(at[at >= 0], minlength=len(levels))
+        others = [other for other in others if other.name != column.name]
+        coordinates = level_coordinates(at, len(levels), others)
+        codes = _in_order(_bundled(rows, coordinates), rows, coordinates[:, 0])
+        return cls(column, bool((at < 0).any()), codes, np.maximum(rows, _UNSEEN_ROWS))
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.column.name
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The typed levels, as the schema lists them."""
+        return self.column.levels or ()
+
+    @property
+    def n_codes(self) -> int:
+        """Missing, levels and bundles."""
+        return int(self.codes.max(initial=-1)) + 1 + self.has_missing
+
+    @property
+    def is_real(self) -> bool:
+        """False: a code's value says which level, and has no density."""
+        return False
+
+    @cached_property
+    def _members(self) -> Codes:
+        """The levels' places in the schema, code by code."""
+        members: Codes = np.argsort(self.codes, kind="stable")
+        return members
+
+    @cached_property
+    def _shares(self) -> Numbers:
+        """Of each level in its code, in the schema's order."""
+        totals = np.bincount(self.codes, weights=self.counts, minlength=1)
+        shares: Numbers = self.counts / totals[self.codes]
+        return shares
+
+    @cached_property
+    def _ends(self) -> Numbers:
+        """code + share of the levels up to each member, in the members' order."""
+        codes, shares = self.codes[self._members], self._shares[self._members]
+        total = np.cumsum(shares)
+        before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]
+        ends: Numbers = codes + np.minimum(total - before, 1.0)
+        is_last = np.append(codes[1:] != codes[:-1], True)
+        return np.where(is_last, codes + 1.0, ends)
+
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
+        """Codes and positions of typed cells; code -1 for an outcome that the codec does not have."""
+        found, distinct = pd.factorize(series)
+        places = {level: i for i, level in enumerate(self.levels)}
+        known = np.array([*(places.get(level, -1) for level in distinct.tolist()), -1])
+        middles = np.zeros(len(self.levels) + 1)
+        middles[self._members] = self._ends - 0.5 * self._shares[self._members]
+        middles[:-1] -= self.codes
+        codes = np.append(self.codes + self.has_missing, -1)[known]
+        codes[-1] = 0 if self.has_missing else -1
+        return codes[found].astype(np.int32), middles[known][found]
+
+    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
+        """Typed cells of codes and positions in (0, 1)."""
+        code = codes - self.has_missing
+        inside = np.clip(values, 1e-12, 1.0 - 1e-12)
+        at = np.searchsorted(self._ends, code + inside, side="right")
+        places = np.append(self._members, -1)[np.where(code >= 0, at, -1)]
+        nullable = self.has_missing or self.column.missing.allowed
+        return placed_values(list(self.levels), places, nullable)
+
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
+        """-log share of each cell's level in its code: log p(level) = log p(code) - log_units."""
+        code = codes.astype(np.int64) - self.has_missing
+        inside = np.clip(values, 1e-12, 1.0 - 1e-12)
+        at = np.searchsorted(self._ends, code + inside, side="right")
+        shares = np.append(self._shares[self._members], 1.0)
+        log_units: Numbers = -np.log(shares[np.where(code >= 0, at, -1)])
+        return log_units
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {
+            "has_missing": self.has_missing,
+            "codes": self.codes.tolist(),
+            "counts": self.counts.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        codes, counts = np.asarray(document["codes"], dtype=np.int64), document["counts"]
+        return cls(column, document["has_missing"], codes, np.asarray(counts, dtype=np.float64))
+
+
+def _bundled(rows: Codes, coordinates: Numbers) -> Codes:
+    """A code for each level: its own if it has the rows, else that of a cluster of rare levels.
+
+    Shape: (K,), (K, n_axes) -> (K,).
+    """
+    by_count = np.argsort(-rows, kind="stable")
+    is_own = np.zeros(len(rows), dtype=bool)
+    is_own[by_count[:MOST_OWN_CODES]] = True
+    is_own &= rows >= LEAST_ROWS_PER_LEVEL
+    codes = np.empty(len(rows), dtype=np.int64)
+    codes[is_own] = np.arange(is_own.sum())
+    codes[~is_own] = is_own.sum() + _clusters(rows[~is_own], coordinates[~is_own])
+    return codes
+
+
+def _clusters(rows: Codes, coordinates: Numbers) -> Codes:
+    """The cluster of each level by k-means, every row counting once. Shape: (K,)."""
+    n_clusters = int(np.clip(rows.sum() // ROWS_PER_BUNDLE, 1, MOST_BUNDLES))
+    n_clusters = min(n_clusters, len(np.unique(coordinates, axis=0)))
+    if n_clusters < 2:
+        return np.zeros(len(rows), dtype=np.int64)
+    from sklearn.cluster import MiniBatchKMeans
+
+    found = MiniBatchKMeans(n_clusters, random_state=0, n_init=1, batch_size=4096).fit(
+        coordinates, sample_weight=np.maximum(rows, _UNSEEN_ROWS)
+    )
+    labels: Codes = np.unique(found.labels_, return_inverse=True)[1].astype(np.int64)
+    return labels
+
+
+def _in_order(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
+    """The codes numbered by where their levels stand on the axis. Shape: (K,)."""
+    weights = np.maximum(rows, _UNSEEN_ROWS)
+    middle = np.bincount(codes, weights * axis, 1) / np.maximum(np.bincount(codes, weights, 1), 1e-9)
+    places = np.empty(len(middle), dtype=np.int64)
+    places[np.argsort(middle, kind="stable")] = np.arange(len(middle))
+    return places[codes] if len(codes) else codes
