@@ -136,8 +136,9 @@ def parse_expression(text: str) -> ast.expr:
 
 
 def _names_in(tree: ast.expr) -> tuple[str, ...]:
-    found = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    return tuple(dict.fromkeys(found))
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    found.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(node.id for node in found))
 
 
 def _check_depth(tree: ast.expr) -> None:
