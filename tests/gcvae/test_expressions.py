@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -245,6 +247,25 @@ def test_what_has_no_meaning_is_said(expression: str, message: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         compile_constraint(Expression(expression), SCHEMA)
     assert message in str(caught.value)
+
+
+def test_the_expressions_of_the_documentation_have_a_meaning() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "constraints.md").read_text()
+    [listed] = re.findall(r"(?ms)^```expressions\n(.*?)^```$", page)
+    numbers = ("area", "rooms", "total", "price", "tax", "monthly rent")
+    schema = TableSchema(
+        (
+            *(Column(name, ColumnKind.CONTINUOUS) for name in numbers),
+            Column("start", ColumnKind.DATETIME, datetime_format="%d.%m.%Y"),
+            Column("end", ColumnKind.DATETIME, datetime_format="%d.%m.%Y"),
+            Column("city", ColumnKind.CATEGORICAL, levels=("Paris", "Rome")),
+            Column("furnished", ColumnKind.BOOLEAN, levels=("no", "yes")),
+            Column("grade", ColumnKind.ORDINAL, levels=("bad", "good")),
+        )
+    )
+    assert len(listed.splitlines()) == 8
+    for line in listed.splitlines():
+        compile_constraint(Expression(line), schema)
 
 
 def test_an_inequality_is_a_comparison_of_its_columns() -> None:
