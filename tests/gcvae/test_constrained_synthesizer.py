@@ -171,7 +171,6 @@ def test_a_model_that_hardly_satisfies_a_constraint_is_refused_with_the_share() 
 
 def test_a_block_that_costs_too_many_draws_is_given_up(fitted: Synthesizer) -> None:
     """As when the measured acceptance was luck: here the constraints are impossible."""
-    constraints = fitted._constrained.constraints
     never = ConstraintSet.from_json(
         fitted.schema, {"combinations": {"1": {"values": {"city": [], "country": []}, "rows": []}}}
     )
@@ -179,7 +178,6 @@ def test_a_block_that_costs_too_many_draws_is_given_up(fitted: Synthesizer) -> N
     model = ConstrainedModel(fitted.model, fitted.codec, never, hopeful)
     with pytest.raises(ConstraintError, match=r"0 of 3000 rows .* unique combinations of city"):
         model.draw(5, 10, torch.Generator().manual_seed(0))
-    assert len(constraints) == 3
 
 
 # Scores
