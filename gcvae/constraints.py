@@ -1,4 +1,7 @@
-"""Constraints between columns: parsed, checked for structure and kept in the schema."""
+"""Constraints between columns as documents: parsed, and checked for structure.
+
+What an expression means is in `expressions`, which rows satisfy a constraint in `constraint_set`.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,10 @@ class Inequality:
     high: str
     strict: bool = False
 
+    def __str__(self) -> str:
+        """The constraint as it is written in messages."""
+        return f"{self.low} {'<' if self.strict else '<='} {self.high}"
+
     def to_json(self) -> dict[str, Any]:
         """The constraint's part of a schema document."""
         return {"kind": "inequality", "low": self.low, "high": self.high, "strict": self.strict}
@@ -30,6 +37,10 @@ class UniqueCombinations:
 
     columns: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """The constraint as it is written in messages."""
+        return f"unique combinations of {', '.join(self.columns)}"
+
     def to_json(self) -> dict[str, Any]:
         """The constraint's part of a schema document."""
         return {"kind": "unique_combinations", "columns": list(self.columns)}
@@ -40,6 +51,10 @@ class Expression:
     """An expression over columns, true in every row; a name with spaces stands in backticks."""
 
     expression: str
+
+    def __str__(self) -> str:
+        """The constraint as it is written in messages."""
+        return self.expression
 
     def to_json(self) -> dict[str, Any]:
         """The constraint's part of a schema document."""
@@ -53,7 +68,9 @@ _SHAPES = {
     "unique_combinations": '{"kind": "unique_combinations", "columns": [column, column, ...]}',
     "expression": '{"kind": "expression", "expression": "a + b <= c"}',
 }
-_QUOTED_NAME = re.compile(r"`([^`]+)`")
+# A string literal comes first, so that a backtick in it is none.
+_QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`([^`]+)`""")
+_DEEPEST = 100  # nested terms, far under Python's limit of recursion
 _ALLOWED_NODES = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow,
@@ -86,9 +103,58 @@ def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
         return (constraint.low, constraint.high)
     if isinstance(constraint, UniqueCombinations):
         return constraint.columns
-    tree, quoted = _parse(constraint.expression)
-    found = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    return tuple(dict.fromkeys(quoted.get(name, name) for name in found))
+    return _names_in(parse_expression(constraint.expression))
+
+
+def parse_expression(text: str) -> ast.expr:
+    """The tree of an expression, of allowed nodes only; its names are the columns' own.
+
+    Raises:
+        ValueError: It can not be read, or holds what is not allowed.
+    """
+    quoted: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        if match[1] is not None:
+            return match[1]
+        name = f"_quoted_{len(quoted)}"
+        quoted[name] = match[2]
+        return name
+
+    try:
+        tree = ast.parse(_QUOTED_NAME.sub(stand_in, text).strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"the expression {text!r} can not be read: {error}") from None
+    _check_depth(tree)
+    for node in ast.walk(tree):
+        _check_node(node)
+        if isinstance(node, ast.Name):
+            node.id = quoted.get(node.id, node.id)
+    if not _names_in(tree):
+        raise ValueError("the expression names no column")
+    return tree
+
+
+def _names_in(tree: ast.expr) -> tuple[str, ...]:
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    found.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(node.id for node in found))
+
+
+def _check_depth(tree: ast.expr) -> None:
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise ValueError(f"the expression nests more than {_DEEPEST} terms in each other")
+
+
+def _check_node(node: ast.AST) -> None:
+    if not isinstance(node, _ALLOWED_NODES):
+        raise ValueError(f"{type(node).__name__} is not allowed in an expression")
+    if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):
+        raise ValueError(f"{node.value!r} is not allowed in an expression")
 
 
 def _problem(item: object, pointer: str, message: str) -> Problem:
@@ -135,24 +201,5 @@ def _read_expression(given: Mapping[str, Any]) -> Expression:
     text = given.get("expression")
     if set(given) != {"expression"} or not isinstance(text, str):
         raise ValueError("malformed expression")
-    _parse(text)
+    parse_expression(text)
     return Expression(text)
-
-
-def _parse(text: str) -> tuple[ast.Expression, dict[str, str]]:
-    """The tree of an expression, and the real names of its backticked columns."""
-    quoted: dict[str, str] = {}
-
-    def stand_in(match: re.Match[str]) -> str:
-        name = f"_quoted_{len(quoted)}"
-        quoted[name] = match[1]
-        return name
-
-    try:
-        tree = ast.parse(_QUOTED_NAME.sub(stand_in, text).strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ValueError(f"the expression {text!r} can not be read: {error}") from None
-    for node in ast.walk(tree):
-        if not isinstance(node, _ALLOWED_NODES):
-            raise ValueError(f"{type(node).__name__} is not allowed in an expression")
-    return tree, quoted

@@ -64,9 +64,7 @@ def coarse_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[Coars
     return [CoarseColumn.of(frame[column.name], column) for column in columns[::step]]
 
 
-def level_coordinates(
-    levels: Codes, n_levels: int, others: Sequence[CoarseColumn]
-) -> Numbers:
+def level_coordinates(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
     """Principal coordinates of levels by the cells that they occur with. Shape: (n_levels, 8).
 
     With P the table of shares of level and cell, r and c its margins, the coordinates are

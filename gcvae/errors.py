@@ -6,6 +6,7 @@ GcvaeError
 │   ├── SchemaError         the schema document, or a schema that contradicts its table
 │   ├── UnknownColumnError  a column that the schema or the table does not have
 │   ├── SettingError        a training setting
+│   ├── ConstraintError     constraints that too few rows of a model satisfy
 │   └── ConditionError      a condition on sampling
 ├── ArtifactError           a model file that can not be read
 ├── TrainingError           training can not go on
@@ -86,6 +87,10 @@ class UnknownColumnError(InputError):
 
 class SettingError(InputError):
     """A training setting is unknown or out of its range."""
+
+
+class ConstraintError(InputError):
+    """Too few of the rows that a model draws satisfy the constraints."""
 
 
 class ConditionError(InputError):

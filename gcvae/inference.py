@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, cells_of
 from gcvae.completion import Completion, complete_column
+from gcvae.constraint_set import check_constraints
 from gcvae.dates import infer_format
 from gcvae.errors import Problem, SchemaError, TableError
 from gcvae.levels import boolean_pair
@@ -70,7 +71,9 @@ def complete_schema(
     if problems:
         raise SchemaError(*problems)
     _check_modelled(columns)
-    return InferredSchema(TableSchema(tuple(columns), constraints), tuple(warnings))
+    schema = TableSchema(tuple(columns), constraints)
+    check_constraints(frame, schema)
+    return InferredSchema(schema, tuple(warnings))
 
 
 @dataclass(frozen=True)

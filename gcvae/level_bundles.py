@@ -184,7 +184,9 @@ def _clusters(rows: Codes, coordinates: Numbers) -> Codes:
 def _in_order(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
     """The codes numbered by where their levels stand on the axis. Shape: (K,)."""
     weights = np.maximum(rows, _UNSEEN_ROWS)
-    middle = np.bincount(codes, weights * axis, 1) / np.maximum(np.bincount(codes, weights, 1), 1e-9)
+    middle = np.bincount(codes, weights * axis, 1) / np.maximum(
+        np.bincount(codes, weights, 1), 1e-9
+    )
     places = np.empty(len(middle), dtype=np.int64)
     places[np.argsort(middle, kind="stable")] = np.arange(len(middle))
     return places[codes] if len(codes) else codes

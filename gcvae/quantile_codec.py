@@ -201,9 +201,7 @@ class QuantileCodec:
         line = _LINES[column.kind].from_json(column, document["line"])
         arrays = (np.asarray(document[name], dtype=float) for name in ("atoms", "knots", "heights"))
         atoms, knots, heights = arrays
-        return cls(
-            line, atoms, knots, heights, tuple(document["scores"]), document["is_discrete"]
-        )
+        return cls(line, atoms, knots, heights, tuple(document["scores"]), document["is_discrete"])
 
 
 def _are_atoms(counts: Codes) -> npt.NDArray[np.bool_]:

@@ -14,8 +14,9 @@ from gcvae.errors import SettingError
 MEASURE = (
     "lower bound on log p(row) in nats, in the data's own measure: probability mass of discrete "
     "columns, density per original unit of continuous ones (per day for dates); a blank cell is "
-    "integrated out; a level that the schema does not list scores -Infinity; the percentile, 0 to "
-    "100, is the row's among held-out rows of training"
+    "integrated out; a level that the schema does not list scores -Infinity, and so does a row "
+    "that breaks a constraint (all others are renormalised by the measured acceptance); the "
+    "percentile, 0 to 100, is the row's among held-out rows of training"
 )
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}

@@ -26,14 +26,16 @@ from gcvae.artifact import (
 from gcvae.bounds import BoundEstimate, iwae_bound
 from gcvae.calibration import calibrate
 from gcvae.codec import EncodedTable, TableCodec
+from gcvae.constraint_set import ConstraintSet
 from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
-from gcvae.errors import SettingError
+from gcvae.errors import ArtifactError, SettingError
 from gcvae.generators import generator_for, normal
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
 from gcvae.presets import TrainingConfig, configure, preset_named, settle
 from gcvae.priors import GaussianMixturePrior, fit_best_mixture
 from gcvae.quantile_codec import QuantileCodec
+from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.tables import parse_table
 from gcvae.training import CheckpointStore, Progress, TrainingResult, build_model, train
@@ -80,6 +82,7 @@ class Synthesizer:
         preset: str,
         training_record: Mapping[str, Any],
         data_map: DependencyMap,
+        constraints: ConstraintSet,
     ) -> None:
         """Joins the parts; `fit` and `load` are the ways to get one."""
         self.schema = schema
@@ -89,6 +92,9 @@ class Synthesizer:
         self.preset = preset
         self.training_record = dict(training_record)
         self._data_map = data_map
+        self._constrained = ConstrainedModel(
+            self.model, codec, constraints, _acceptance_of(self.training_record)
+        )
 
     @classmethod
     def fit(
@@ -117,7 +123,8 @@ class Synthesizer:
 
         Raises:
             TableError: nothing in the table can be modelled.
-            SchemaError: the schema contradicts the table.
+            SchemaError: the schema contradicts the table, or rows of it break a constraint.
+            ConstraintError: too few rows of the trained model satisfy the constraints.
             SettingError: an unknown preset, setting or device.
             DivergedError: training left the finite numbers.
         """
@@ -128,9 +135,8 @@ class Synthesizer:
             progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
         full_schema = infer_schema(frame, schema).schema
         typed = parse_table(frame, full_schema)
-        codec = TableCodec.fit(
-            typed, full_schema, numbers=config.numbers, levels=config.levels
-        )
+        codec = TableCodec.fit(typed, full_schema, numbers=config.numbers, levels=config.levels)
+        constraints = ConstraintSet.fit(typed, full_schema)
         rows = codec.encode(typed)
         config = settle(config, n_rows=len(typed), n_columns=len(codec.columns))
         model = build_model(config, column_shapes(codec), seed)
@@ -152,15 +158,18 @@ class Synthesizer:
             model.prior = mixture_prior(model, rows, result.held_out, seed)
         if config.refinement and config.calibration:
             calibrate(model, rows.codes, seed)
+        acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS)
         held_out = rows.take(result.held_out[:_RECORD_ROWS])
         record = _training_record(config, result, seed) | {
-            "held_out_scores": _held_out_scores(model, codec, held_out, seed),
+            "held_out_scores": _held_out_scores(model, codec, held_out, acceptance, seed),
             "preset": preset_named(preset).name,
             "device": str(place),
             "rows": len(typed),
             "table_sha256": table_digest(typed),
             "seconds": round(time.monotonic() - started_at, 3),
         }
+        if len(constraints):
+            record["constraint_acceptance"] = acceptance.to_json()
         return cls(
             full_schema,
             codec,
@@ -169,27 +178,31 @@ class Synthesizer:
             preset=preset_named(preset).name,
             training_record=record,
             data_map=_map_of_data(codec, typed, rows, seed),
+            constraints=constraints,
         )
 
     def sample(self, rows: int, seed: int = 0) -> pd.DataFrame:
-        """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows."""
+        """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
+
+        Every row satisfies the schema's constraints.
+        """
         return pd.concat(self.sample_blocks(rows, seed), ignore_index=True)
 
     def sample_blocks(self, rows: int, seed: int = 0) -> Iterator[pd.DataFrame]:
         """The rows of `sample` in blocks, in constant memory; joined they are the same rows.
 
-        A block is always drawn whole and then cut, so that its numbers do not depend on `rows`.
+        A block is drawn as if it were whole and then cut: its numbers do not depend on `rows`.
+
+        Raises:
+            ConstraintError: too few of the model's rows satisfy the constraints.
         """
         if rows < 0:
             raise SettingError(f"rows is {rows}; it must be zero or more")
         for first_row in range(0, max(rows, 1), SAMPLE_BLOCK_ROWS):
             generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
-            with torch.no_grad():
-                codes, values = self.model.sample(SAMPLE_BLOCK_ROWS, generator)
-            drawn = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
-            block = self.codec.with_positions(drawn, generator)
             n = min(SAMPLE_BLOCK_ROWS, rows - first_row)
-            yield self.codec.decode(block.take(torch.arange(n)), first_row=first_row)
+            block = self._constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
+            yield self.codec.decode(block, first_row=first_row)
 
     def log_likelihood(self, frame: pd.DataFrame, draws: int = 100, seed: int = 0) -> pd.DataFrame:
         """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
@@ -197,6 +210,9 @@ class Synthesizer:
         Importance-weighted with `draws` draws of z; each discrete column counts with its
         probability mass, each continuous one with its density per original unit (days for dates).
         A blank cell is integrated out. A level that the schema does not list scores -inf.
+
+        Under constraints the model is the one that is sampled: a row that breaks one scores -inf,
+        every other gets -log(acceptance). A blank breaks none, and there this is approximate.
 
         Returns:
             `log_likelihood`, its `standard_error`, and the `percentile` (0 to 100) of the row among
@@ -217,13 +233,18 @@ class Synthesizer:
         typed = parse_table(frame, self.schema)
         rows = self.codec.encode(typed, blanks_unknown=True)
         log_scale = self.codec.log_units(rows)
+        satisfied = self._constrained.allowed(typed)
+        log_share = np.log(self._constrained.acceptance.share)
         reference = np.asarray(self.training_record["held_out_scores"])
         for number, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
             generator = generator_for(seed, "score", number)
             estimate = _score(self.model, rows.take(index), draws, generator)
-            bound = (estimate.bound - log_scale[index]).numpy()
+            bound = (estimate.bound - log_scale[index]).numpy() - log_share
+            possible = satisfied[index.numpy()]
+            bound = np.where(possible, bound, -np.inf)
+            standard_error = np.where(possible, estimate.standard_error.numpy(), 0.0)
             percentile = 100.0 * np.searchsorted(reference, bound, side="right") / len(reference)
-            yield _score_frame(bound, estimate.standard_error.numpy(), percentile)
+            yield _score_frame(bound, standard_error, percentile)
 
     def dependencies(self, kind: str = "expected", seed: int = 0) -> DependencyMap:
         """Kendall's-tau map of the modelled columns.
@@ -261,6 +282,7 @@ class Synthesizer:
             "preset": self.preset,
             "training_record": self.training_record,
             "data_map": self._data_map.to_json(),
+            "constraints": self._constrained.constraints.to_json(),
         }
         return pack_tensors(self.model.state_dict(), manifest)
 
@@ -278,6 +300,7 @@ class Synthesizer:
         """The synthesizer of a model file's content. Raises: ArtifactError."""
         tensors, manifest = unpack_tensors(data)
         check_version(manifest)
+        schema = TableSchema.from_json(manifest["schema"])
         codec = TableCodec.from_json(manifest["codec"])
         config = TrainingConfig(**manifest["config"])
         model = build_model(config, column_shapes(codec), seed=0)
@@ -286,13 +309,14 @@ class Synthesizer:
             model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)
         model.load_state_dict(tensors)
         return cls(
-            TableSchema.from_json(manifest["schema"]),
+            schema,
             codec,
             model,
             config,
             preset=manifest["preset"],
             training_record=manifest["training_record"],
             data_map=DependencyMap.from_json(manifest["data_map"]),
+            constraints=_constraints_of(manifest, schema),
         )
 
 
@@ -337,6 +361,21 @@ def mixture_prior(
     training = z[~is_held_out] if bool((~is_held_out).any()) else z
     order = torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]
     return fit_best_mixture(training[order], z[held_out], [1, 8, 24, 48], seed)
+
+
+def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:
+    measured = record.get("constraint_acceptance")
+    return NOT_MEASURED if measured is None else Acceptance.from_json(measured)
+
+
+def _constraints_of(manifest: Mapping[str, Any], schema: TableSchema) -> ConstraintSet:
+    """The constraints of a model file; one without them is of a time that did not enforce them."""
+    document = manifest.get("constraints")
+    if document is not None:
+        return ConstraintSet.from_json(schema, document)
+    if schema.constraints:
+        raise ArtifactError("the model was trained before constraints were enforced; train again")
+    return ConstraintSet(schema, {})
 
 
 def table_digest(frame: pd.DataFrame) -> str:
@@ -384,7 +423,7 @@ def _finishing(result: TrainingResult) -> Progress:
 
 
 def _held_out_scores(
-    model: GenerativeModel, codec: TableCodec, rows: EncodedTable, seed: int
+    model: GenerativeModel, codec: TableCodec, rows: EncodedTable, acceptance: Acceptance, seed: int
 ) -> list[float]:
     """Sorted scores of held-out rows, against which later scores are ranked."""
     bounds = [
@@ -393,7 +432,7 @@ def _held_out_scores(
         ).bound
         for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS))
     ]
-    scores = torch.cat(bounds) - codec.log_units(rows)
+    scores = torch.cat(bounds) - codec.log_units(rows) - float(np.log(acceptance.share))
     return sorted(scores.tolist())
 
 

@@ -8,7 +8,7 @@ import gzip
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -255,7 +255,21 @@ def _tell_training(synthesizer: Synthesizer, output: str, as_json: bool) -> None
     if as_json:
         print(json.dumps({"model": output, "training": record}, ensure_ascii=False))
     else:
+        _tell_acceptance(record)
         print(f"wrote {output}: `gcvae sample {output} --rows 1000 -o synthetic.csv` draws rows")
+
+
+def _tell_acceptance(record: Mapping[str, Any]) -> None:
+    """How many of the model's rows satisfy the constraints, where there are any."""
+    acceptance = record.get("constraint_acceptance")
+    if acceptance is None:
+        return
+    each = ", ".join(f"{c['pointer']} {c['share']:.1%}" for c in acceptance["constraints"])
+    print(
+        f"gcvae: {acceptance['share']:.1%} of the model's rows satisfy all constraints ({each}); "
+        "the others are drawn anew",
+        file=sys.stderr,
+    )
 
 
 def _warn(warnings: tuple[str, ...]) -> None:

@@ -89,7 +89,10 @@ class ModelBody(BaseModel):
     created_at: datetime
     training: dict[str, Any]
     table_schema: dict[str, Any] | None = Field(alias="schema")
-    record: dict[str, Any] | None = Field(description="the training record; null until ready")
+    record: dict[str, Any] | None = Field(
+        description="the training record; under constraints with `constraint_acceptance`, the "
+        "share of the model's rows that satisfy them; null until ready"
+    )
     bound_held_out: float | None = Field(description="nats per row, higher is better")
     artifact_sha256: str | None
     artifact_bytes: int | None

@@ -57,6 +57,9 @@ KINDS: dict[type[Exception], Kind] = {
     library.SchemaError: Kind("invalid-schema", 422, "The schema does not fit"),
     library.UnknownColumnError: Kind("unknown-column", 422, "There is no such column"),
     library.SettingError: Kind("invalid-training", 422, "The training settings do not fit"),
+    library.ConstraintError: Kind(
+        "constraints-rarely-met", 422, "Too few rows satisfy the constraints"
+    ),
     library.ConditionError: Kind("invalid-condition", 422, "The condition can not be met"),
     library.InputError: Kind("invalid-input", 422, "The input can not be used"),
     library.ArtifactError: Kind("artifact-damaged", 500, "The model's artifact can not be read"),

@@ -115,6 +115,17 @@ def test_the_walk_through_of_the_library_runs_as_written(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, capture_output=True)
 
 
+def test_the_example_of_constraints_runs_as_written(folder: Path) -> None:
+    script = blocks("python", "constraints")
+    script += """
+assert len(rows) == 1000 and 0.01 < share < 1 and score == float("-inf")
+assert (rows["rooms"] < rows["area"]).all()
+assert ((rows["city"] == "Rome") == (rows["country"] == "Italy")).all()
+assert ((rows["area"] >= 9 * rows["rooms"]) | (rows["city"] == "Rome")).all()
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, capture_output=True)
+
+
 def test_the_walk_through_of_the_command_line_runs_as_written(folder: Path) -> None:
     subprocess.run(["bash", "-ec", blocks("sh", "files")], cwd=folder, check=True)
     assert len(pd.read_parquet(folder / "scores.parquet")) == 178

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -152,6 +153,34 @@ def test_training_answers_a_script_in_json(
     answer = json.loads(capsys.readouterr().out)
     assert answer["model"] == str(tmp_path / "m.gcvae")
     assert answer["training"]["settings"]["max_steps"] == 3
+
+
+def test_training_says_how_many_rows_of_the_model_satisfy_the_constraints(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    constraint = {"kind": "expression", "expression": "size > 10 or colour == 'blue'"}
+    (tmp_path / "given.json").write_text(json.dumps({"constraints": [constraint]}))
+    asked = ["train", str(folder / "table.csv"), "-o", str(tmp_path / "m.gcvae")]
+    asked += ["--schema", str(tmp_path / "given.json"), "--set", "max_steps=3", "--device", "cpu"]
+    assert main(asked) == 0
+    told = capsys.readouterr().err
+    assert re.search(r"^gcvae: [\d.]+% of the model's rows satisfy all constraints", told, re.M)
+    assert re.search(r"\(/constraints/0 [\d.]+%\); the others are drawn anew$", told, re.M)
+    drawn = ["sample", str(tmp_path / "m.gcvae"), "--rows", "200", "-o", str(tmp_path / "s.csv")]
+    assert main(drawn) == 0
+    rows = pd.read_csv(tmp_path / "s.csv")
+    assert ((rows["size"] > 10) | (rows["colour"] == "blue")).all()
+
+
+def test_a_table_that_breaks_a_constraint_is_refused_with_its_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    constraint = {"kind": "inequality", "low": "count", "high": "size"}
+    (tmp_path / "given.json").write_text(json.dumps({"constraints": [constraint]}))
+    asked = ["train", str(folder / "table.csv"), "-o", str(tmp_path / "m.gcvae")]
+    code, error = refusal([*asked, "--schema", str(tmp_path / "given.json")], capsys)
+    assert code == 1
+    assert "/constraints/0, line 2: 120 of 120 rows break count <= size" in error
 
 
 def test_a_terminal_sees_a_progress_bar(folder: Path, tmp_path: Path) -> None:

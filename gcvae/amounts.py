@@ -1,0 +1,141 @@
+"""Numbers that may be blank, with a bound on their rounding error, so that 0.1 + 0.2 equals 0.3.
+
+Decimals have no exact binary fraction. A computed number here carries how far it may lie from what
+exact arithmetic would give, and two numbers that are no farther apart than that are equal. Columns
+compared as they are, without arithmetic, are compared exactly.
+
+A comparison is true, false or, where a number is blank or has no value such as x / 0, unknown.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_EPSILON = float(np.finfo(np.float64).eps)
+_LARGEST_WHOLE = 2**63 - 1
+
+FALSE, UNKNOWN, TRUE = 0, 1, 2
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.int8]
+"""FALSE, UNKNOWN or TRUE: `and` is the minimum, `or` the maximum, `not` 2 - x (Kleene)."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Numbers, and how far each may lie from the exact one.
+
+    Shape: all (n,) or ().
+
+    Attributes:
+        values: int64 or float64; NaN has no value.
+        error: float64; 0 where the numbers are those of a column or of the text.
+        known: False where the number is blank.
+    """
+
+    values: npt.NDArray[Any]
+    error: Any = 0.0
+    known: Any = True
+
+    @property
+    def rounded(self) -> tuple[Numbers, Numbers]:
+        """The numbers as float64, and their errors with that of writing them as binary fractions.
+
+        Shape: (n,), (n,).
+        """
+        values = self.values.astype(np.float64)
+        return values, np.maximum(self.error, _EPSILON * np.abs(values))
+
+
+def amount_of(number: float) -> Amount:
+    """The amount of a number in a text: exact where it is whole and fits int64."""
+    whole = isinstance(number, int) and abs(number) <= _LARGEST_WHOLE
+    return Amount(np.asarray(number, dtype=np.int64 if whole else np.float64))
+
+
+def compute(operator: ast.operator, left: Amount, right: Amount) -> Amount:
+    """left operator right. Where a number is divided by zero there is no value."""
+    with np.errstate(all="ignore"):
+        values, error = _OPERATIONS[type(operator)](*left.rounded, *right.rounded)
+        error = error + _EPSILON * np.abs(values)
+        error = np.where(np.isfinite(error), error, 0.0)
+        return Amount(values, error, np.logical_and(left.known, right.known))
+
+
+def compare(operator: ast.cmpop, left: Amount, right: Amount) -> Truths:
+    """left operator right, up to rounding errors."""
+    a, b = left.values, right.values
+    with np.errstate(all="ignore"):
+        difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        tolerance = np.asarray(left.error) + np.asarray(right.error)
+        near = (a == b) | ((tolerance > 0) & (difference <= tolerance))
+    known = left.known & right.known & ~(np.isnan(a) | np.isnan(b))
+    return truths(_COMPARISONS[type(operator)](a, b, near), known)
+
+
+def truths(are_true: Mask, are_known: Any) -> Truths:
+    """Truths of what is known. Shape: (n,), (n,) -> (n,)."""
+    return np.where(are_known, np.where(are_true, TRUE, FALSE), UNKNOWN).astype(np.int8)
+
+
+def _added(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
+    return a + b, da + db
+
+
+def _subtracted(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
+    return a - b, da + db
+
+
+def _multiplied(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
+    return a * b, np.abs(a) * db + np.abs(b) * da
+
+
+def _divided(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
+    ratio = np.where(b == 0.0, np.nan, a / b)
+    return ratio, (da + np.abs(ratio) * db) / np.abs(b)
+
+
+def _floor_divided(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
+    ratio, error = _divided(a, da, b, db)
+    nearest = np.rint(ratio)
+    is_whole = np.abs(ratio - nearest) <= error
+    floor = np.where(is_whole, nearest, np.floor(ratio))
+    return floor, np.zeros_like(floor)
+
+
+def _remainder(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
+    floor, _ = _floor_divided(a, da, b, db)
+    return a - b * floor, da + np.abs(floor) * db
+
+
+def _power(a: Numbers, da: Numbers, b: Numbers, db: Numbers) -> tuple[Numbers, Numbers]:
+    """d(a^b) = a^b (b da / a + ln|a| db)."""
+    power = np.asarray(a**b)
+    relative = np.abs(b) * da / np.abs(a) + np.abs(np.log(np.abs(a))) * db
+    return power, np.abs(power) * relative
+
+
+_OPERATIONS: dict[type[ast.operator], Callable[..., tuple[Numbers, Numbers]]] = {
+    ast.Add: _added,
+    ast.Sub: _subtracted,
+    ast.Mult: _multiplied,
+    ast.Div: _divided,
+    ast.FloorDiv: _floor_divided,
+    ast.Mod: _remainder,
+    ast.Pow: _power,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any, Mask], Mask]] = {
+    ast.Eq: lambda a, b, near: near,
+    ast.NotEq: lambda a, b, near: ~near,
+    ast.Lt: lambda a, b, near: (a < b) & ~near,
+    ast.LtE: lambda a, b, near: (a < b) | near,
+    ast.Gt: lambda a, b, near: (a > b) & ~near,
+    ast.GtE: lambda a, b, near: (a > b) | near,
+}

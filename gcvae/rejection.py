@@ -1,0 +1,184 @@
+"""Rows of a model under constraints: drawn, kept where they satisfy all, drawn anew where not.
+
+Under constraints the model is p(x) 1[x satisfies all] / a, where the acceptance a is the share of
+the rows of p that satisfy all. It is measured once, on rows that nobody gets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.codec import EncodedTable, TableCodec
+from gcvae.constraint_set import ConstraintSet, pointer_of
+from gcvae.constraints import Constraint
+from gcvae.errors import ConstraintError, Problem
+from gcvae.generators import generator_for
+from gcvae.model import GenerativeModel
+
+MEASURED_ROWS = 10_000
+LEAST_ACCEPTANCE = 0.01
+"""A model of which a smaller share of rows satisfies the constraints is refused."""
+MOST_DRAWS = 300
+"""A block may cost this many times its rows: three times what the least acceptance asks."""
+_FEWEST_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """How many rows of a model satisfy its constraints.
+
+    Attributes:
+        rows: How many were drawn.
+        accepted: How many of them satisfy all constraints.
+        satisfied: How many of them satisfy each constraint.
+    """
+
+    rows: int
+    accepted: int
+    satisfied: tuple[int, ...]
+
+    @property
+    def share(self) -> float:
+        """The share of rows that satisfy all constraints; 1 where nothing was measured."""
+        return self.accepted / self.rows if self.rows else 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """What the training record keeps.
+
+        `log_standard_error` is that of log(share): sqrt((1 - a) / (a n)).
+        """
+        return {
+            "rows": self.rows,
+            "accepted": self.accepted,
+            "share": self.share,
+            "log_standard_error": math.sqrt((1.0 - self.share) / self.accepted),
+            "constraints": [
+                {"pointer": pointer_of(i), "satisfied": n, "share": n / self.rows}
+                for i, n in enumerate(self.satisfied)
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The acceptance of a document that `to_json` wrote."""
+        satisfied = tuple(part["satisfied"] for part in document["constraints"])
+        return cls(document["rows"], document["accepted"], satisfied)
+
+
+NOT_MEASURED = Acceptance(0, 0, ())
+"""Of a model without constraints, whose every row is accepted."""
+
+
+@dataclass(frozen=True)
+class ConstrainedModel:
+    """A model whose rows satisfy constraints."""
+
+    model: GenerativeModel
+    codec: TableCodec
+    constraints: ConstraintSet
+    acceptance: Acceptance
+
+    def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
+        """The first n rows of a block of `block_rows`.
+
+        Rows are drawn in rounds, each as large as the block's missing rows are likely to ask, until
+        n are accepted. How large a round is, follows from the block and not from n.
+
+        Raises:
+            ConstraintError: They cost more than MOST_DRAWS times the block.
+        """
+        kept: list[EncodedTable] = []
+        n_kept, n_drawn, size = 0, 0, block_rows
+        while True:
+            drawn = self._accepted(_drawn(self.model, self.codec, size, generator))
+            kept.append(drawn)
+            n_kept, n_drawn = n_kept + len(drawn), n_drawn + size
+            if n_kept >= n:
+                return _joined(kept).take(torch.arange(n))
+            if n_drawn >= MOST_DRAWS * block_rows:
+                raise _refusal(n_kept, n_drawn, self.acceptance, self.constraints.constraints)
+            wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
+            size = min(max(wanted, _FEWEST_ROWS), block_rows)
+
+    def allowed(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which typed rows have a probability; a blank, not known, takes none. Shape: (n,)."""
+        satisfied = self.constraints.satisfied(frame, blanks_unknown=True)
+        return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
+
+    def _accepted(self, rows: EncodedTable) -> EncodedTable:
+        if not len(self.constraints):
+            return rows
+        satisfied = self.constraints.satisfied(self.codec.decode(rows)).all(axis=1)
+        return rows.take(torch.from_numpy(np.flatnonzero(satisfied)))
+
+
+def measure_acceptance(
+    model: GenerativeModel, codec: TableCodec, constraints: ConstraintSet, seed: int, batch: int
+) -> Acceptance:
+    """How many of MEASURED_ROWS rows satisfy the constraints; NOT_MEASURED where there are none.
+
+    Args:
+        model: Trained.
+        codec: Of the model's table.
+        constraints: May be none.
+        seed: Of the rows that are drawn.
+        batch: Rows that are drawn at once.
+
+    Raises:
+        ConstraintError: Under LEAST_ACCEPTANCE of the rows satisfy all constraints.
+    """
+    if not len(constraints):
+        return NOT_MEASURED
+    generator = generator_for(seed, "constraint acceptance")
+    found = []
+    for rows in torch.arange(MEASURED_ROWS).split(batch):
+        frame = codec.decode(_drawn(model, codec, len(rows), generator))
+        found.append(constraints.satisfied(frame))
+    satisfied = np.concatenate(found)
+    accepted = int(satisfied.all(axis=1).sum())
+    counts = tuple(satisfied.sum(axis=0).tolist())
+    acceptance = Acceptance(MEASURED_ROWS, accepted, counts)
+    if acceptance.share < LEAST_ACCEPTANCE:
+        raise _refusal(accepted, MEASURED_ROWS, acceptance, constraints.constraints)
+    return acceptance
+
+
+def _drawn(
+    model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator
+) -> EncodedTable:
+    with torch.no_grad():
+        codes, values = model.sample(n, generator)
+    rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
+    return codec.with_positions(rows, generator)
+
+
+def _joined(parts: list[EncodedTable]) -> EncodedTable:
+    def joined(name: str) -> Tensor:
+        return torch.cat([getattr(part, name) for part in parts])
+
+    return EncodedTable(joined("codes"), joined("values"), joined("observed"))
+
+
+def _refusal(
+    accepted: int, drawn: int, measured: Acceptance, constraints: tuple[Constraint, ...]
+) -> ConstraintError:
+    worst = int(np.argmin(measured.satisfied))
+    share = measured.satisfied[worst] / measured.rows
+    return ConstraintError(
+        Problem(
+            f"{accepted} of {drawn} rows that the model drew satisfy all constraints; the one that "
+            f"fails most, {constraints[worst]}, is satisfied by {share:.2%} of its rows",
+            pointer_of(worst),
+            expected=f"at least {LEAST_ACCEPTANCE:.0%}: drop the constraint, or drop a column that "
+            "follows from the others and compute it afterwards",
+        )
+    )
