@@ -18,7 +18,6 @@ from gcvae.networks import Dropout
 from gcvae.normal import log_normal_density, normal_cdf
 from gcvae.refinement import RefinedConditional
 
-
 _HEAD_ROWS_DIVISOR = 4
 """A refined model's copula head is trained on every fourth row of a minibatch: it costs as much as
 the refinement."""

@@ -107,7 +107,7 @@ class BundledLevelCodec:
         return np.where(is_last, codes + 1.0, ends)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Codes and positions of typed cells; code -1 for an outcome that the codec does not have."""
+        """Codes and positions of typed cells; code -1 for an outcome that there is no code for."""
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
         known = np.array([*(places.get(level, -1) for level in distinct.tolist()), -1])

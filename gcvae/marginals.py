@@ -137,7 +137,7 @@ class AtomShapes(nn.Module):
         by_column = terms.reshape(-1, *terms.shape[-3:]).movedim(1, 0)
         density = (by_column.flatten(1, 2) @ self.powers[at]).exp()
         density = density.unflatten(1, by_column.shape[1:3]).sum(2)
-        shapes = (density + _LEAST_SHAPE).log() * self.shaped[at][:, None]
+        shapes: Tensor = (density + _LEAST_SHAPE).log() * self.shaped[at][:, None]
         return shapes.movedim(0, 1).reshape(*terms.shape[:-2], -1)
 
 

@@ -206,7 +206,7 @@ class QuantileCodec:
 
 def _are_atoms(counts: Codes) -> npt.NDArray[np.bool_]:
     """Which distinct numbers are atoms, by how often they come up. Shape: (n_distinct,)."""
-    is_heavy = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
+    is_heavy: npt.NDArray[np.bool_] = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
     others = counts[~is_heavy]
     are_few = len(counts) <= MOST_ATOMS
     if are_few and others.sum() >= LEAST_ROWS_PER_ATOM * len(others):

@@ -44,7 +44,10 @@ class Warps(nn.Module):
 
 
 def _piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
-    """(y, log dy/dx) of the rising line through the knots. Shape: (N,), (k,), (k,) -> (N,), (N,)."""
+    """(y, log dy/dx) of the rising line through the knots.
+
+    Shape: (N,), (k,), (k,) -> (N,), (N,).
+    """
     at = torch.searchsorted(knots, x.contiguous(), right=True).clamp(1, len(knots) - 1)
     left, base = knots[at - 1], heights[at - 1]
     slope = (heights[at] - base) / (knots[at] - left)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from scipy.stats import kstest
 
 from gcvae.calibration import calibrate
 from gcvae.codec import EncodedTable
@@ -14,13 +15,20 @@ from gcvae.generators import generator_for, uniform
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
 from gcvae.presets import configure, settle
-from gcvae.refinement import RefinedConditional, RefinedDecoder
+from gcvae.refinement import RefinedConditional, RefinedDecoder, column_order
 from gcvae.training import build_model
 from tests.gcvae.models import latents, levels, number_or_missing, rows_of
 
 DISCRETE = [levels(2), levels(3), levels(4), levels(2)]
 AMOUNT = ColumnShape("amount", n_codes=3, point_code=2, code_scores=(-2.0, -0.5, 0.0))
-MIXED = [levels(3), AMOUNT, number_or_missing(), levels(2)]
+AGES = ColumnShape(
+    "age",
+    n_codes=22,
+    point_code=21,
+    code_scores=(-2.5, *(0.2 * k - 2.0 for k in range(20)), 0.0),
+    shaped_codes=range(1, 21),
+)
+MIXED = [levels(3), AMOUNT, AGES, number_or_missing(), levels(2)]
 
 
 def refined(columns: list[ColumnShape], strength: float = 0.5) -> GenerativeModel:
@@ -73,14 +81,38 @@ def test_walking_column_by_column_gives_the_same_probability() -> None:
 
 
 def test_a_column_does_not_see_those_after_it() -> None:
-    """Changing the last column changes the probability of its own cell only."""
+    """Changing the last column, that of most codes, changes the probability of its cell only."""
     conditional = refined(DISCRETE).conditional(latents(1))
-    rows = rows_of([[1, 2, 3, 0], [1, 2, 3, 1]])
+    rows = rows_of([[1, 2, k, 0] for k in range(4)])
     both = conditional.log_prob(rows, None).exp().sum()
-    blank = replace(rows, observed=torch.tensor([[True, True, True, False]] * 2))
+    blank = replace(rows, observed=torch.tensor([[True, True, False, True]] * 4))
     noise = torch.full((2, 4), 0.5, dtype=torch.float64)
     without = conditional.log_prob(blank.take(torch.tensor([0])), noise[:1]).exp()
     torch.testing.assert_close(both, without[0])
+
+
+def test_columns_are_refined_in_the_order_of_their_codes_and_numbers_last() -> None:
+    assert column_order([AMOUNT, levels(3), AGES, levels(2), levels(3)]) == [3, 1, 4, 2, 0]
+
+
+def test_a_warped_density_integrates_to_one() -> None:
+    model = refined([AMOUNT, levels(2)])
+    assert isinstance(model.decoder, RefinedDecoder)
+    warps = model.decoder.refinement.warps
+    warps.heights[0] = warps.knots + 0.4 * torch.sin(warps.knots)
+    grid = torch.linspace(-30.0, 30.0, 12_001, dtype=torch.float64)
+    cells = EncodedTable(
+        torch.tensor([[2, 0]], dtype=torch.int32).expand(12_001, 2),
+        torch.stack([grid, 0 * grid], 1),
+        torch.tensor([[True, True]]).expand(12_001, 2),
+    )
+    codes = rows_of([[0, 0], [0, 1], [1, 0], [1, 1]])
+    total = model.conditional(latents(1)).log_prob(codes, None).exp().sum()
+    for level in range(2):
+        at_level = replace(cells, codes=torch.tensor([[2, level]]).int().expand(12_001, 2))
+        density = model.conditional(latents(1)).log_prob(at_level, None).exp()
+        total = total + torch.trapezoid(density, grid)
+    assert total.item() == pytest.approx(1.0, abs=1e-4)
 
 
 def test_blanks_are_integrated_out_in_the_mean() -> None:
@@ -147,3 +179,13 @@ def test_calibration_gives_the_model_the_margins_of_the_table() -> None:
     for j, share in enumerate(shares):
         present = torch.bincount(drawn[:, j].long(), minlength=len(share)) / len(drawn)
         assert (present - share).abs().max() < 0.02
+
+
+def test_calibration_gives_numbers_their_distribution() -> None:
+    """The numbers of a codec are standard normal; the model's are too, once it is calibrated."""
+    model = refined([levels(2), number_or_missing()], strength=0.3).float()
+    codes = torch.tensor([[0, 1], [1, 1], [1, 0]]).repeat(2000, 1)
+    calibrate(model, codes.int(), seed=0)
+    with torch.no_grad():
+        drawn, values = model.sample(50_000, generator_for(4, "draws"))
+    assert kstest(values[drawn[:, 1] == 1, 1].numpy(), "norm").statistic < 0.01
