@@ -14,6 +14,10 @@ from typing import Any, get_args, get_type_hints
 from gcvae.errors import Problem, SettingError
 
 
+MOST_HELD_OUT_ROWS = 10_000
+"""More rows tell no better when to stop."""
+
+
 @dataclass(frozen=True)
 class TrainingConfig:
     """Every setting of a model and of its training. None means: by rule, from the table."""
@@ -80,17 +84,20 @@ class TrainingConfig:
     learning_rate: float | None = 1e-3
     """Adam's step size. Rule: 0.002 under 3,000 rows, 0.006 from there on."""
     batch_size: int | None = None
-    """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256."""
+    """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256; 512 from
+    100,000 rows on."""
     max_steps: int | None = 10_000
     """Parameter updates at most (the paper's limit on UCI Auto). Rule: 18 passes over the rows,
-    at least 400."""
+    at least 400; from 30,000 rows on the passes fall with the square root of the rows."""
     patience_steps: int | None = 2_000
-    """Updates without a better held-out bound after which training stops. Rule: two passes
-    over the rows, at least 150."""
+    """Updates without a better held-out bound after which training stops. Rule: a pass and a
+    half over the rows, at least 150."""
     evaluate_every_steps: int | None = 100
-    """Updates between two looks at the held-out bound. Rule: a pass over the rows, at least 20."""
+    """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
+    20 and at most 200."""
     held_out_share: float = 0.1
-    """Share of the rows that decides when to stop; under 10 rows the training rows decide."""
+    """Share of the rows that decides when to stop, of at most 10,000 rows; under 10 rows the training
+    rows decide."""
 
 
 @dataclass(frozen=True)
@@ -287,20 +294,23 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
     d_latent = min(max(2, round(n_columns / 2)), 16)
     d_hidden = 50 if n_rows < 1000 else 100
     batch_size = min(max(32, 2 ** round(math.log2(max(n_rows, 1) / 50))), 256)
-    steps_per_pass = math.ceil(n_rows * (1.0 - config.held_out_share) / batch_size)
-    evaluate_every_steps = max(20, steps_per_pass)
+    batch_size = batch_size if n_rows < 100_000 else 512
+    n_held_out = min(config.held_out_share * n_rows, MOST_HELD_OUT_ROWS)
+    steps_per_pass = math.ceil((n_rows - n_held_out) / (config.batch_size or batch_size))
+    n_passes = 18.0 * math.sqrt(min(1.0, 30_000 / max(n_rows, 1)))
+    evaluate_every_steps = min(max(20, steps_per_pass // 2), 200)
     rules = {
         "d_latent": d_latent,
         "d_hidden": d_hidden,
         "d_sum": 64 if is_small else 128,
         "d_column": 32 if is_small else 64,
         "batch_size": batch_size,
-        "max_steps": max(400, 18 * steps_per_pass),
+        "max_steps": max(400, round(n_passes * steps_per_pass)),
         "learning_rate": 0.002 if is_small else 0.006,
         "hidden_dropout": 0.2 if is_small else 0.1,
         "weight_decay": 0.1 if is_small else 0.02,
         "evaluate_every_steps": evaluate_every_steps,
-        "patience_steps": max(150, 2 * steps_per_pass),
+        "patience_steps": max(150, 3 * steps_per_pass // 2),
     }
     open_settings = {name: rule for name, rule in rules.items() if getattr(config, name) is None}
     return dataclasses.replace(config, **open_settings)

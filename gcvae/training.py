@@ -25,7 +25,7 @@ from gcvae.errors import DivergedError
 from gcvae.generators import generator_for
 from gcvae.model import CopulaDecoder, GenerativeModel, PrincipalDirectionDecoder
 from gcvae.networks import ColumnShape, Dropout, Encoder
-from gcvae.presets import TrainingConfig
+from gcvae.presets import MOST_HELD_OUT_ROWS, TrainingConfig
 from gcvae.priors import StandardNormalPrior
 from gcvae.refinement import RefinedDecoder, Refinement
 
@@ -33,6 +33,8 @@ _REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
 _WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
+_LOOKS_IN_ANNEALING = 6
+_LOOKS_IN_VAIN = 2
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
     if n_rows < _LEAST_ROWS_TO_HOLD_OUT:
         return torch.arange(n_rows), torch.arange(n_rows)
     order = torch.randperm(n_rows, generator=generator_for(seed, "split"))
-    n_held_out = max(1, round(share * n_rows))
+    n_held_out = min(max(1, round(share * n_rows)), MOST_HELD_OUT_ROWS)
     return order[n_held_out:].sort().values, order[:n_held_out].sort().values
 
 
@@ -221,7 +223,8 @@ class _Run:
     @property
     def is_over(self) -> bool:
         if self.annealing_from is not None:
-            return self.step >= self.annealing_from + self.annealing_steps
+            is_done = self.step >= self.annealing_from + self.annealing_steps
+            return is_done or self.is_annealed_in_vain
         return bool(self.history) and self.is_at_its_best
 
     @property
@@ -229,6 +232,20 @@ class _Run:
         """Whether the held-out bound has stopped rising, or the steps are used up."""
         out_of_patience = self.step - self.best.step >= self.patience_steps
         return self.step >= self.max_steps or out_of_patience
+
+    @property
+    def is_annealed_in_vain(self) -> bool:
+        """Whether the last looks while annealing were no better than the best before it."""
+        assert self.annealing_from is not None
+        n_looks = sum(evaluation.step > self.annealing_from for evaluation in self.history)
+        return n_looks >= _LOOKS_IN_VAIN and self.best.step <= self.annealing_from
+
+    @property
+    def look_every_steps(self) -> int:
+        """Steps between two looks at the held-out bound, closer together while annealing."""
+        if self.annealing_from is None:
+            return self.evaluate_every_steps
+        return max(1, min(self.evaluate_every_steps, self.annealing_steps // _LOOKS_IN_ANNEALING))
 
     @property
     def annealing_steps(self) -> int:
@@ -249,7 +266,8 @@ class _Run:
         self.step += 1
         self._average()
         is_last = self.step == self.max_steps or self.is_over
-        if self.step % self.evaluate_every_steps == 0 or is_last:
+        since = self.step - (self.annealing_from or 0)
+        if since % self.look_every_steps == 0 or is_last:
             self._evaluate()
 
     def _learning_rate(self) -> float:
