@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcvae.errors import SchemaError, TableError, UnknownColumnError
+from gcvae.levels import level_texts
 from gcvae.schema import Column, ColumnKind, TableSchema, infer_schema
-from gcvae.tables import read_table
+from gcvae.tables import parse_table, read_table
 from tests.gcvae.frames import KINDS, columns, frame_of
 
 
@@ -138,6 +139,26 @@ def test_a_marker_means_missing_where_the_column_otherwise_makes_sense(
 def test_one_value_beside_missing_cells_is_no_constant() -> None:
     assert column_of(["yes", "", "yes"]).kind is ColumnKind.CATEGORICAL
     assert column_of(["7", "", "7"]).kind is ColumnKind.ORDINAL
+
+
+@pytest.mark.parametrize(
+    ("cells", "level", "text"),
+    [
+        (["0.0", "-0.0", "0.0"], 0, "0.0"),
+        (["0", "-0", "0"], 0, "0"),
+        (["5", "5.0", "5.0"], 5, "5.0"),
+    ],
+)
+def test_one_number_in_several_spellings_is_a_constant_in_the_most_frequent_one(
+    cells: list[str], level: float, text: str
+) -> None:
+    frame = frame_of(cells)
+    inferred = infer_schema(frame)
+    column = inferred.schema["column"]
+    assert (column.kind, column.levels) == (ColumnKind.CONSTANT, (level,))
+    assert level_texts(column) == [text]
+    assert any("several ways" in warning for warning in inferred.warnings)
+    assert parse_table(frame, inferred.schema)["column"].tolist() == [level] * 3
 
 
 def test_the_limits_and_the_decimals_are_those_of_the_cells() -> None:
