@@ -7,8 +7,10 @@ import io
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -224,6 +226,22 @@ def test_a_missing_folder_is_named(folder: Path, capsys: pytest.CaptureFixture[s
     code, error = refusal(asked, capsys)
     assert code == 1
     assert str(folder / "nowhere") in error
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_command_that_is_asked_to_end_leaves_nothing_half_made(
+    folder: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-m", "gcvae_cli", "sample", str(folder / "model.gcvae")]
+    command += ["--rows", "100000000", "-o", str(tmp_path / "rows.csv")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    while not any(tmp_path.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_table_is_no_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
