@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.outputs import format_of, opened_output, write_text
@@ -45,7 +46,7 @@ SchemaFile = Annotated[
 TableOutput = Annotated[
     str, typer.Option("--output", "-o", help=".csv, .csv.gz or .parquet; - is standard output.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same answer.")]
 # The networks are small: on a busy machine a second thread makes them ten times slower.
 Threads = Annotated[int, typer.Option(min=1, help="Computing threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")]

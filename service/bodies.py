@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
 from gcvae.schema import ColumnKind
-
-MAX_SEED = 2**63 - 1
+from gcvae.seeds import MAX_SEED
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]

@@ -11,8 +11,9 @@ from starlette.concurrency import run_in_threadpool
 
 from catalog.records import Model
 from gcvae.errors import Problem
+from gcvae.seeds import MAX_SEED
 from service.access import Workspace
-from service.bodies import MAX_SEED, NewMapBody
+from service.bodies import NewMapBody
 from service.errors import NotOfferedError, RequestError
 from service.etags import tagged
 from service.negotiation import choose_form

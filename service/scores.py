@@ -21,8 +21,9 @@ from catalog.records import JobKind, Model
 from catalog.specs import ScoreSpec
 from gcvae.errors import Problem
 from gcvae.schema import TableSchema
+from gcvae.seeds import MAX_SEED
 from service.access import Workspace
-from service.bodies import MAX_SEED, NewScoresBody, ResultBody, result_body
+from service.bodies import NewScoresBody, ResultBody, result_body
 from service.datasets import RESERVED_SECONDS, sweep
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError

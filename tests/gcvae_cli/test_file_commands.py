@@ -199,6 +199,7 @@ def test_ragged_rows_are_refused_with_their_line(
         (["--set", "max_steps"], "--set key=value"),
         (["--set", "rank=1", "--set", "rank=2"], "twice"),
         (["--device", "abacus"], "abacus"),
+        (["--seed", str(2**63)], "--seed"),
     ],
 )
 def test_a_wrong_choice_is_wrong_usage(
