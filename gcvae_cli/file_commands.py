@@ -17,7 +17,13 @@ import typer
 from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.errors import WrongUsageError
-from gcvae_cli.outputs import format_of, opened_output, write_text
+from gcvae_cli.outputs import (
+    STANDARD_OUTPUT,
+    format_of,
+    opened_output,
+    require_space,
+    write_text,
+)
 from gcvae_cli.progress import progress_bar, training_note
 
 if TYPE_CHECKING:
@@ -114,7 +120,12 @@ def sample(
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
     synthesizer = _load(model, threads)
     with progress_bar("sampling") as bar, opened_output(output) as stream:
-        blocks = _watched(synthesizer.sample_blocks(rows, seed=seed), rows, bar.move)
+
+        def show(fraction: float, note: str) -> None:
+            bar.move(fraction, note)
+            require_space(output, _bytes_to_come(stream, fraction))
+
+        blocks = _watched(synthesizer.sample_blocks(rows, seed=seed), rows, show)
         bare_format = table_format.removesuffix(".gz")
         _write_stream(stream_table(blocks, synthesizer.schema, bare_format), stream, table_format)
 
@@ -221,6 +232,11 @@ def _watched(
         yield block
         done += len(block)
         move(done / max(rows, 1), f"{done:,} rows")
+
+
+def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
+    """Estimate of what is still to be written, from what has been for this share of the rows."""
+    return stream.tell() * (1.0 - fraction) / fraction if stream.seekable() else 0.0
 
 
 def _write_stream(parts: Iterable[bytes], stream: BinaryIO, table_format: str) -> None:

@@ -245,6 +245,18 @@ def test_a_command_that_is_asked_to_end_leaves_nothing_half_made(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_more_rows_than_the_disk_holds_are_refused_at_once(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "rows.csv"
+    asked = ["sample", str(folder / "model.gcvae"), "--rows", str(10**15), "-o", str(output)]
+    code, error = refusal(asked, capsys)
+    assert code == 1
+    assert f"can not write {output}" in error
+    assert "fewer rows" in error
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_table_is_no_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["sample", str(folder / "table.csv"), "--rows", "5", "-o", "-"]
     code, _ = refusal(asked, capsys)
