@@ -64,8 +64,15 @@ def stream_scores(
     """
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no score format {format!r}, but {', '.join(MEDIA_TYPES)}")
-    counted = _counted(blocks, totals)
-    return _csv(counted) if format == "csv" else _json(counted, heading, totals)
+    passing = counted(blocks, totals)
+    return _csv(passing) if format == "csv" else _json(passing, heading, totals)
+
+
+def counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
+    """The blocks, each added to the totals as it passes."""
+    for block in blocks:
+        totals.add(block)
+        yield block
 
 
 def json_number(value: float) -> float | int | str | None:
@@ -75,12 +82,6 @@ def json_number(value: float) -> float | int | str | None:
     if math.isnan(value):
         return None
     return "Infinity" if value > 0 else "-Infinity"
-
-
-def _counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
-    for block in blocks:
-        totals.add(block)
-        yield block
 
 
 def _csv(blocks: Iterable[pd.DataFrame]) -> Iterator[bytes]:

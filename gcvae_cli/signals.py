@@ -1,4 +1,4 @@
-"""Signals that ask this process to end, raised where it works, so that it leaves nothing half made."""
+"""Signals that ask this process to end, raised where it works: it leaves nothing half made."""
 
 from __future__ import annotations
 

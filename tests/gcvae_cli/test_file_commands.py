@@ -12,11 +12,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from gcvae import Synthesizer
 from gcvae_cli.__main__ import main
 
 N_ROWS = 120
@@ -154,6 +156,58 @@ def test_training_answers_a_script_in_json(
     answer = json.loads(capsys.readouterr().out)
     assert answer["model"] == str(tmp_path / "m.gcvae")
     assert answer["training"]["settings"]["max_steps"] == 3
+
+
+def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a command prints for a script."""
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_command_on_files_answers_a_script_in_json(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, model = str(folder / "table.csv"), str(folder / "model.gcvae")
+    capsys.readouterr()
+    told = answer(["schema", table], capsys)
+    assert [column["name"] for column in told["schema"]["columns"]] == list(small_table())
+    assert told["warnings"] == []
+    rows = str(tmp_path / "rows.csv")
+    told = answer(["sample", model, "--rows", "5", "-o", rows], capsys)
+    assert told == {"output": rows, "rows": 5, "seed": 0}
+    totals = []
+    for name in ("scores.csv", "scores.parquet"):
+        asked = ["score", model, rows, "--draws", "9", "-o", str(tmp_path / name)]
+        totals.append(answer(asked, capsys)["totals"])
+    assert totals[0] == totals[1]
+    assert totals[0]["rows"] == 5
+    told = answer(["dependencies", model, "-o", str(tmp_path / "map.png")], capsys)
+    assert told["map"]["columns"] == list(small_table())
+
+
+@pytest.mark.parametrize("command", ["train", "sample", "score"])
+def test_the_standard_output_holds_one_answer(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    table, model = str(folder / "table.csv"), str(folder / "model.gcvae")
+    given = {"train": [table], "sample": [model, "--rows", "1"], "score": [model, table]}
+    code, error = refusal([command, *given[command], "-o", "-", "--json"], capsys)
+    assert code == 2
+    assert "standard output" in error
+
+
+def test_a_model_on_the_standard_output_is_nothing_but_the_model(folder: Path) -> None:
+    command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv"), "-o", "-"]
+    command += ["--set", "max_steps=3", "--device", "cpu"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert len(Synthesizer.from_bytes(done.stdout).sample(2)) == 2
+
+
+def test_a_model_has_a_models_ending(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["train", str(folder / "table.csv"), "-o", str(folder / "m.csv")]
+    code, error = refusal(asked, capsys)
+    assert code == 2
+    assert ".gcvae" in error
 
 
 def test_a_terminal_sees_a_progress_bar(folder: Path, tmp_path: Path) -> None:

@@ -9,13 +9,19 @@ import pytest
 from gcvae_cli.signals import Ended, raised_signals
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_is_raised_once_and_only_in_the_block(number: signal.Signals) -> None:
-    with pytest.raises(Ended) as ended, raised_signals():
+def end_twice(number: signal.Signals) -> None:
+    """Asked to end again while it cleans up."""
+    with raised_signals():
         try:
             signal.raise_signal(number)
         finally:
-            signal.raise_signal(number)  # does not break into the cleaning up
+            signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_raised_once_and_only_in_the_block(number: signal.Signals) -> None:
+    with pytest.raises(Ended) as ended:
+        end_twice(number)
     assert ended.value.exit_code == 128 + number
     assert signal.getsignal(number) is signal.SIG_DFL
 
