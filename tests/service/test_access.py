@@ -30,13 +30,13 @@ def test_an_address_that_others_reach_is_refused(tmp_path: Path, host: str) -> N
     with pytest.raises(StartError, match="no keys yet") as refusal:
         run(settings_in(tmp_path, host=host))
     assert "\n" not in str(refusal.value)
-    assert "GCVAE_HOST" in str(refusal.value)
+    assert "--host or GCVAE_HOST" in str(refusal.value)
 
 
 def test_a_taken_port_is_named(service: Running, tmp_path: Path) -> None:
     settings = settings_in(tmp_path, port=int(service.url.rsplit(":", 1)[1]))
     upgrade(settings.database())
-    with pytest.raises(StartError, match=f"port {settings.port} .* GCVAE_PORT"):
+    with pytest.raises(StartError, match=f"port {settings.port} .*--port or GCVAE_PORT"):
         run(settings)
 
 
