@@ -25,6 +25,7 @@ from gcvae_cli.outputs import (
     write_text,
 )
 from gcvae_cli.progress import progress_bar, training_note
+from gcvae_cli.temporary import own_temporary_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +104,8 @@ def train(
     _check_device(device)
     frame, table_schema = _read_with_schema(table, _read_schema(schema_file))
     _use_threads(threads)
-    with opened_output(output) as stream:  # a place that can not be written is told at once
+    # A place that can not be written is told at once.
+    with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
             frame,
             table.name,

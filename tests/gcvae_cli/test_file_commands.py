@@ -203,6 +203,15 @@ def test_a_model_on_the_standard_output_is_nothing_but_the_model(folder: Path) -
     assert len(Synthesizer.from_bytes(done.stdout).sample(2)) == 2
 
 
+def test_training_leaves_nothing_in_the_temporary_folder(folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv"), "-o", "-"]
+    command += ["--set", "max_steps=3", "--device", "cpu"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    environment.pop("TORCHINDUCTOR_CACHE_DIR", None)  # torch sets it when it is first used
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_has_a_models_ending(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["train", str(folder / "table.csv"), "-o", str(folder / "m.csv")]
     code, error = refusal(asked, capsys)

@@ -108,6 +108,21 @@ def test_a_table_that_does_not_fit_the_model_is_refused_by_name(
     assert "colour" in done.error["message"]
 
 
+def test_a_worker_leaves_nothing_in_the_temporary_folder_even_when_it_is_killed(
+    own_real_system: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = own_real_system
+    temporary = system.folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    system.start_worker()
+    assert system.finished(_train(system)).status is JobStatus.SUCCEEDED
+    system.wait(lambda: not list(temporary.glob("gcvae-*")))
+    system.stop_workers()  # by SIGKILL
+    assert list(temporary.iterdir()) == []
+
+
 def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:
     job_id = system.catalog.jobs.new_id()
     system.catalog.leftovers.reserve(input_prefix(job_id), 60)
