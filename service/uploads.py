@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import tempfile
-import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,7 +15,8 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from gcvae.errors import Problem, TableError
+from gcvae.errors import Problem
+from gcvae.gzipped import unzipped
 from service.body_limits import TABLE_TYPES
 from service.errors import MediaTypeError, RequestError, TooLargeError
 from service.settings import ServiceSettings
@@ -155,16 +154,10 @@ def unzip(file: BinaryIO, target: BinaryIO, max_bytes: int) -> None:
         TooLargeError: it holds more than `max_bytes`.
     """
     n_bytes = 0
-    try:
-        with gzip.open(file) as plain:
-            while chunk := plain.read(CHUNK_BYTES):
-                n_bytes += len(chunk)
-                if n_bytes > max_bytes:
-                    what = f"the table has more than {max_bytes} bytes after decompression"
-                    raise TooLargeError(what, max_bytes, "max_table_bytes")
-                target.write(chunk)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(
-            Problem(f"the gzip file can not be read: {error}", expected="a whole .csv.gz file")
-        ) from error
+    for piece in unzipped(file):
+        n_bytes += len(piece)
+        if n_bytes > max_bytes:
+            what = f"the table has more than {max_bytes} bytes after decompression"
+            raise TooLargeError(what, max_bytes, "max_table_bytes")
+        target.write(piece)
     target.seek(0)
