@@ -182,6 +182,24 @@ _MINIMA: dict[str, float] = {
     "evaluate_every_steps": 1,
 }
 
+# Far beyond what a table can use, and within what a machine can hold; rates under 1.
+_MAXIMA: dict[str, float] = {
+    "column_dropout": 0.99,
+    "hidden_dropout": 0.99,
+    "averaging": 0.99999,
+    "n_components": 128,
+    "d_sum": 4096,
+    "d_column": 4096,
+    "rank": 64,
+    "d_latent": 512,
+    "d_hidden": 8192,
+    "n_hidden_layers": 32,
+    "batch_size": 1_000_000,
+    "max_steps": 100_000_000,
+    "patience_steps": 100_000_000,
+    "evaluate_every_steps": 100_000_000,
+}
+
 
 def preset_named(name: str) -> Preset:
     """The preset of that name.
@@ -264,6 +282,9 @@ def _range_problem(key: str, value: object) -> Problem | None:
     if key in _MINIMA and value < _MINIMA[key]:
         least = f"at least {_MINIMA[key]}"
         return Problem(f"setting {key} is {value}", pointer=pointer, expected=least)
+    if key in _MAXIMA and value > _MAXIMA[key]:
+        most = f"at most {_MAXIMA[key]}"
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected=most)
     if key == "learning_rate" and not 0 < value <= 1:
         return Problem(f"setting {key} is {value}", pointer=pointer, expected="between 0 and 1")
     if key == "held_out_share" and not 0 < value <= 0.5:
