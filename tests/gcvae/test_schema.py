@@ -362,6 +362,22 @@ def test_a_frame_without_rows_or_columns_is_refused() -> None:
         infer_schema(pd.DataFrame())
 
 
+def test_text_that_is_too_long_for_a_level_is_refused_unless_it_is_none() -> None:
+    cells = ["x" * 1001, "y"] * 30
+    with pytest.raises(TableError, match=r"'column': a level has at most 1000 characters.*drop"):
+        infer_schema(frame_of(cells))
+    with pytest.raises(TableError, match="at most 1000 characters"):
+        infer_schema(frame_of(["x" * 1001] * 9))
+    assert column_of(cells, {"drop": True}).drop
+    assert column_of(cells, {"kind": "identifier"}).kind is ColumnKind.IDENTIFIER
+    assert column_of([f"{n} {'x' * 1001}" for n in range(60)]).kind is ColumnKind.IDENTIFIER
+
+
+def test_a_name_that_is_too_long_is_refused() -> None:
+    with pytest.raises(TableError, match=r"'xxx.*' has 501 characters \(expected: at most 500\)"):
+        infer_schema(pd.DataFrame({"x" * 501: [1, 2], "b": [1, 2]}))
+
+
 def test_infinite_numbers_are_refused() -> None:
     with pytest.raises(TableError, match="column 'a': the column holds an infinite number"):
         infer_schema(pd.DataFrame({"a": [1.0, np.inf]}))
