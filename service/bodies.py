@@ -5,14 +5,24 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
 from gcvae.schema import ColumnKind
 from gcvae.seeds import MAX_SEED
 
+
+def _whole(value: object) -> object:
+    """Numbers pass, text and booleans do not: JSON has a type for each."""
+    if isinstance(value, str | bool):
+        raise PydanticCustomError("int_type", "Input should be a whole number, not text or boolean")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Seed = Annotated[Whole, Field(ge=0, le=MAX_SEED)]
 TableFormat = Literal["csv", "parquet", "json", "jsonl"]
 
 ItemT = TypeVar("ItemT")
@@ -167,7 +177,7 @@ class NewSampleBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    rows: int = Field(ge=1)
+    rows: Whole = Field(ge=1)
     seed: Seed = 0
     format: TableFormat = "csv"
     given: dict[str, Any] | None = None
@@ -177,7 +187,7 @@ class NewSampleBody(BaseModel):
 class ScoreOptions(BaseModel):
     """How to score."""
 
-    draws: int = Field(100, ge=1)
+    draws: Whole = Field(100, ge=1)
     seed: Seed = 0
 
 
