@@ -90,9 +90,9 @@ def check_kind(kind: str) -> None:
     if kind in OFFERED_KINDS:
         return
     if kind in KINDS:
-        raise _not_offered(kind, "/kind")
+        raise _not_offered(kind, "?kind")
     expected = f"one of {', '.join(OFFERED_KINDS)}"
-    raise RequestError(Problem(f"kind is {kind!r}", "/kind", expected=expected))
+    raise RequestError(Problem(f"kind is {kind!r}", "?kind", expected=expected))
 
 
 def draw_map(resources: Resources, model: Model, kind: str, form: str, seed: int) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -67,13 +67,17 @@ _BODY = {
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is asked: rows (a table in a file), draws of z, seed, and the answer's form."""
+    """What is asked: rows (a table in a file), draws of z, seed, and the answer's form.
+
+    `draws_place` is `?` where the draws stand in the query, and `/` where in the body.
+    """
 
     model: Model
     upload: Upload
     draws: int
     seed: int
     form: str
+    draws_place: str = "/"
 
 
 @router.post(
@@ -130,7 +134,8 @@ def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
 
     limit = resources.settings.max_score_draws
     if scoring.draws > limit:
-        problem = Problem(f"draws is {scoring.draws}", "/draws", expected=f"at most {limit}")
+        place = f"{scoring.draws_place}draws"
+        problem = Problem(f"draws is {scoring.draws}", place, expected=f"at most {limit}")
         raise TableLimitError(f"{scoring.draws} draws are asked", limit, "max_score_draws", problem)
     file = scoring.upload.file
     frame = read_frame(file, table_format(file), resources.settings)
@@ -206,14 +211,15 @@ async def _asked(
     request: Request, resources: Resources, model: Model, options: dict[str, int | None], form: str
 ) -> AsyncIterator[Scoring]:
     """What is asked; rows in JSON become a table in a file like any other."""
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: n for name, n in options.items() if n is not None}
+    given |= {"draws_place": "?"} if "draws" in given else {}
     essence = request.headers.get("Content-Type", "").split(";")[0].strip().lower()
     if essence == "application/json":
         body = read_body(await request.body())
         assert model.schema is not None, "a ready model has its schema"
         schema = TableSchema.from_json(model.schema)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema)
-        asked = {"draws": body.draws, "seed": body.seed} | given
+        asked: dict[str, Any] = {"draws": body.draws, "seed": body.seed} | given
         yield Scoring(model, Upload(io.BytesIO(content), None, None), form=form, **asked)
         return
     async with received(request, resources.settings) as upload:

@@ -29,11 +29,15 @@ _FIELDS = ("file", "name", "schema")
 
 @dataclass(frozen=True)
 class Upload:
-    """A received table. The file has no name on disk: whatever happens, nothing is left of it."""
+    """A received table. The file has no name on disk: whatever happens, nothing is left of it.
+
+    `place` is `?` where name and schema stand in the query, and `/` where in a form.
+    """
 
     file: BinaryIO
     name: str | None
     schema: dict[str, Any] | None
+    place: str = "/"
 
     def sha256(self) -> str:
         """Checksum of the bytes as they came."""
@@ -67,7 +71,7 @@ async def received(request: Request, settings: ServiceSettings) -> AsyncIterator
         with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
             await _receive_body(request, file)
             query = request.query_params
-            yield Upload(file, query.get("name"), _read_schema(query.get("schema")))
+            yield Upload(file, query.get("name"), _read_schema(query.get("schema"), "?"), "?")
     else:
         raise MediaTypeError(content_type, ("multipart/form-data", *TABLE_TYPES))
 
@@ -120,18 +124,19 @@ def table_name(filename: str) -> str:
     return name
 
 
-def _read_schema(text: str | None) -> dict[str, Any] | None:
+def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
     if text is None:
         return None
+    pointer = f"{place}schema"
     try:
         schema = json.loads(text)
     except ValueError as error:
         raise RequestError(
-            Problem(f"the schema is no JSON: {error}", "/schema", expected="a schema document")
+            Problem(f"the schema is no JSON: {error}", pointer, expected="a schema document")
         ) from error
     if not isinstance(schema, dict):
         raise RequestError(
-            Problem("the schema is no object", "/schema", expected='{"columns": [...]}')
+            Problem("the schema is no object", pointer, expected='{"columns": [...]}')
         )
     return schema
 
