@@ -20,6 +20,8 @@ def _whole(value: object) -> object:
     return value
 
 
+_NOT_YET = "a condition; not offered in this version: anything but null is refused with 422"
+
 Whole = Annotated[int, BeforeValidator(_whole)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seed = Annotated[Whole, Field(ge=0, le=MAX_SEED)]
@@ -173,15 +175,15 @@ class NewModelBody(BaseModel):
 
 
 class NewSampleBody(BaseModel):
-    """Rows to be drawn. `given` and `distribution` are conditions."""
+    """Rows to be drawn."""
 
     model_config = ConfigDict(extra="forbid")
 
     rows: Whole = Field(ge=1)
     seed: Seed = 0
     format: TableFormat = "csv"
-    given: dict[str, Any] | None = None
-    distribution: dict[str, Any] | None = None
+    given: dict[str, Any] | None = Field(None, description=_NOT_YET)
+    distribution: dict[str, Any] | None = Field(None, description=_NOT_YET)
 
 
 class ScoreOptions(BaseModel):
@@ -200,7 +202,7 @@ class NewScoresBody(ScoreOptions):
 
 
 class NewMapBody(BaseModel):
-    """A row at which the local dependencies are asked."""
+    """A row at which the local dependencies are asked; not offered in this version."""
 
     model_config = ConfigDict(extra="forbid")
 

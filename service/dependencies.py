@@ -71,11 +71,15 @@ async def map_dependencies(
     return tagged(request, content, MEDIA_TYPES[form], {"Vary": "Accept"})
 
 
-@router.post("/v1/models/{model_id}/dependencies", response_class=Response)
+@router.post(
+    "/v1/models/{model_id}/dependencies",
+    response_class=Response,
+    summary="Map At Row (not offered yet)",
+)
 def map_at_row(
     model_id: str, body: NewMapBody, resources: Shared, workspace: Workspace
 ) -> Response:
-    """The local map at a given row."""
+    """The local map at a given row. Not offered in this version: every row is refused with 422."""
     require_ready(resources.catalog.models.get(model_id, workspace=workspace))
     raise _not_offered("local", "/")
 
