@@ -161,7 +161,11 @@ class TrainingBody(BaseModel):
 
     preset: str = "default"
     seed: Seed = 0
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto",
+        description="auto is a GPU where the job's worker has one; with cuda the job fails where it"
+        " has none, which the service can not know before",
+    )
 
 
 class NewModelBody(BaseModel):

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import pytest
+import torch
 
 from catalog import JobKind, JobStatus
 from catalog.jobs import input_prefix
@@ -57,6 +58,15 @@ def test_training_killed_midway_ends_with_the_weights_of_an_undisturbed_run(
     assert resumed.keys() == expected.keys()
     assert all(resumed[name].equal(expected[name]) for name in expected)
     assert "training resumes" in (real_system.folder / "worker.log").read_text()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks for CUDA where there is none")
+def test_a_job_that_asks_for_a_gpu_fails_where_its_worker_has_none(real_system: Any) -> None:
+    done = real_system.finished(_train(real_system, device="cuda"))
+    assert (done.status, done.attempt) == (JobStatus.FAILED, 1)
+    assert done.error["code"] == "input"
+    assert "the worker that took this job has no GPU" in done.error["message"]
+    assert done.error["problems"][0]["pointer"] == "/training/device"
 
 
 def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, trained: Any) -> None:
