@@ -20,6 +20,7 @@ def _whole(value: object) -> object:
     return value
 
 
+_INTERNAL = ("table_key",)  # of a job's spec: where bytes lie is nobody's business outside
 _NOT_YET = "a condition; not offered in this version: anything but null is refused with 422"
 
 Whole = Annotated[int, BeforeValidator(_whole)]
@@ -287,7 +288,7 @@ def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
         model_id=job.model_id,
         status=job.status,
         job_id=job.id,
-        request=job.spec,
+        request={name: value for name, value in job.spec.items() if name not in _INTERNAL},
         rows=None if result is None else result.rows,
         size_bytes=None if result is None else result.size_bytes,
         sha256=None if result is None else result.sha256,

@@ -121,6 +121,7 @@ def test_many_rows_are_a_job_that_comes_to_the_same_scores(
     result = response.json()
     assert response.status_code == 202
     assert result["id"].startswith("scr_")
+    assert set(result["request"]) == {"table_sha256", "table_format", "draws", "seed", "format"}
     work(service, result["job_id"])
     done = service.http.get(f"/v1/scores/{result['id']}").json()
     assert (done["status"], done["rows"]) == ("succeeded", 101)
