@@ -1,15 +1,19 @@
-"""Scores that come in blocks as the bytes of one file, with what the numbers mean."""
+"""Scores that come in blocks as the bytes of one file, with what the numbers mean.
+
+Loads without pandas: the service names the formats before its port is open.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from gcvae.errors import SettingError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEASURE = (
     "lower bound on log p(row) in nats, in the data's own measure: probability mass of discrete "

@@ -21,6 +21,7 @@ from catalog.records import JobKind, Model
 from catalog.specs import ScoreSpec
 from gcvae.errors import Problem
 from gcvae.schema import TableSchema
+from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
 from service.bodies import NewScoresBody, ResultBody, result_body
@@ -39,8 +40,6 @@ from service.uploads import Upload, received, table_format
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
 
 router = APIRouter(tags=["scores"])
 
@@ -160,8 +159,6 @@ async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFr
 
 def score_blocks(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Iterator[bytes]:
     """The scores as JSON or CSV, piece by piece."""
-    from gcvae.score_stream import ScoreTotals, stream_scores
-
     synthesizer = resources.synthesizers.get(scoring.model)
     blocks = synthesizer.score_blocks(frame, draws=scoring.draws, seed=scoring.seed)
     heading = {"model_id": scoring.model.id, "draws": scoring.draws, "seed": scoring.seed}
