@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
 
 from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
 from gcvae.schema import ColumnKind
@@ -16,7 +15,7 @@ from gcvae.seeds import MAX_SEED
 def _whole(value: object) -> object:
     """Numbers pass, text and booleans do not: JSON has a type for each."""
     if isinstance(value, str | bool):
-        raise PydanticCustomError("int_type", "Input should be a whole number, not text or boolean")
+        raise ValueError("Input should be a whole number, not text or a boolean")
     return value
 
 

@@ -210,7 +210,7 @@ def _place(found: Mapping[str, Any]) -> dict[str, Any]:
     part, *path = found["loc"]
     if found["type"] == "json_invalid":
         return {"message": f"the body is no JSON: {found['ctx']['error']}", "expected": "JSON"}
-    place: dict[str, Any] = {"message": str(found["msg"])}
+    place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":
         place["pointer"] = "".join(f"/{_escaped(step)}" for step in path)
     elif part == "query":
