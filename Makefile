@@ -17,6 +17,9 @@ PORT ?= 8000
 
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+# By its path, not by an import hook: a script in the folder above a clone that is called gcvae would
+# else find the clone itself, as an empty namespace package, before the hook is asked.
+EDITABLE := --config-settings editable_mode=compat -e
 TORCH := $(shell grep '^torch==' constraints.txt)
 
 .PHONY: help setup demo serve test lint bench clean
@@ -59,11 +62,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch comes first, alone, so that TORCH_INDEX decides its build and nothing else.
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml constraints.txt Makefile | $(VENV)/bin/python
 	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
-	$(PIP) -e .
+	$(PIP) $(EDITABLE) .
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) -e '.[dev]'
+	$(PIP) $(EDITABLE) '.[dev]'
 	touch $@

@@ -20,7 +20,7 @@ from gcvae.levels import (
     find_levels,
     read_levels,
 )
-from gcvae.notation import Spelling, are_numbers, infer_spelling, numbers_of
+from gcvae.notation import Spelling, are_numbers, infer_spelling, numbers_of, read_numbers
 from gcvae.schema import Bound, Column, ColumnKind, Draft, Level
 
 Mask = npt.NDArray[np.bool_]
@@ -306,6 +306,7 @@ def _complete_identifier(work: Completion) -> Column:
 
 
 def _complete_constant(work: Completion) -> Column:
+    work = _with_one_spelling(work)
     cells = work.cells
     spelled = _number_spelling(work) if len(cells.texts) == 1 else None
     column = replace(work.column, **_number_fields(spelled, work.draft))
@@ -322,7 +323,20 @@ def _complete_constant(work: Completion) -> Column:
         return replace(column, levels=(cells.texts[0].as_py() == "True",))
     if cells.source == "datetime":
         return replace(column, levels=(cells.texts[0].as_py(),), datetime_format=cells.date_format)
-    return replace(column, levels=find_levels(cells.texts, spelled, cells.source == "float"))
+    texts = cells.stripped if spelled else cells.texts
+    return replace(column, levels=find_levels(texts, spelled, cells.source == "float"))
+
+
+def _with_one_spelling(work: Completion) -> Completion:
+    """The work with the most frequent spelling only, where all cells are one number: 0 and -0."""
+    cells = work.cells
+    if len(cells.texts) < 2 or not are_numbers(cells.stripped).all():
+        return work
+    if len(np.unique(read_numbers(cells.stripped))) > 1:
+        return work
+    work.warnings.append("spells its numbers in several ways; values stay, spellings do not")
+    most_frequent = np.arange(len(cells.texts)) == cells.counts.argmax()
+    return replace(work, cells=cells.some(most_frequent))
 
 
 _COMPLETERS: dict[ColumnKind, Callable[[Completion], Column]] = {

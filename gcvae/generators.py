@@ -7,6 +7,8 @@ import hashlib
 import torch
 from torch import Tensor
 
+from gcvae.seeds import check_seed
+
 
 def generator_for(
     seed: int, *purpose: str | int, device: torch.device | str = "cpu"
@@ -16,8 +18,10 @@ def generator_for(
     Streams are addressed, not consumed: step 500 of a training run or block 7 of a sample has the
     same noise whether the process began at 0 or was restarted just before. Nothing of a generator's
     state has to be stored in a checkpoint.
+
+    Raises: SettingError for a seed that is negative or too large.
     """
-    text = "\x1f".join(map(str, (seed, *purpose)))
+    text = "\x1f".join(map(str, (check_seed(seed), *purpose)))
     digest = hashlib.sha256(text.encode()).digest()
     return torch.Generator(device=device).manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 

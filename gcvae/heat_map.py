@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from gcvae.glyphs import drawable
+
 if TYPE_CHECKING:
     from gcvae.dependence import DependencyMap
 
@@ -66,10 +68,12 @@ def _name_axes(axes: Any, names: list[str]) -> None:
         axes.set_yticks([])
         return
     short = [
-        name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…" for name in names
+        drawable(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…")
+        for name in names
     ]
-    axes.set_xticks(range(len(names)), short, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(names)), short)
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(names)), short, parse_math=False, **slanted)  # a name may have a $
+    axes.set_yticks(range(len(names)), short, parse_math=False)
 
 
 def _write_numbers(axes: Any, tau: NDArray[np.float64]) -> None:

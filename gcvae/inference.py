@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow.compute as pc
 
-from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, cells_of
+from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, cells_of, shortened
 from gcvae.completion import Completion, complete_column
 from gcvae.constraint_set import check_constraints
 from gcvae.dates import infer_format
@@ -41,6 +41,8 @@ KEY_SPREAD = 4  # whole numbers that never repeat in a range this many times the
 YEARS = (1500, 2200)  # whole numbers in this range may be years, and are no keys
 MANY_LEVELS = 1000
 LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
+MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
+MOST_NAME_CHARACTERS = 500
 NEARLY = 0.95  # share of numeric cells from which on the other cells deserve a warning
 _KEY_NAME = re.compile(
     r"(^|[_\W])(id|uuid|guid|key|idx|index|serial|row|rowid|row_?number)$", re.IGNORECASE
@@ -97,6 +99,8 @@ def judge_column(series: pd.Series[Any], draft: Draft, pointer: str, lines: Any)
     kind = draft.get("kind") or _kind_of_draft(draft, present)
     if kind is None:
         kind = _infer_kind(present, has_missing, warnings)
+    if not draft.get("drop") and (kind.has_levels or kind is ColumnKind.CONSTANT):
+        _refuse_long_levels(present)
     base = Column(
         name=cells.name,
         kind=kind,
@@ -116,8 +120,20 @@ def _check_shape(frame: pd.DataFrame) -> None:
     for name in names:
         if not isinstance(name, str):
             raise TableError(Problem(f"the column name {name!r} is no text", expected="text"))
+        if len(name) > MOST_NAME_CHARACTERS:
+            message = f"the column name {shortened(name)} has {len(name)} characters"
+            raise TableError(Problem(message, expected=f"at most {MOST_NAME_CHARACTERS}"))
         if names.count(name) > 1:
             raise TableError(Problem("the name is used twice", column=name, expected="one column"))
+
+
+def _refuse_long_levels(cells: Cells) -> None:
+    lengths = pc.utf8_length(cells.texts).to_numpy(zero_copy_only=False)
+    long = np.asarray(lengths > MOST_LEVEL_CHARACTERS, dtype=bool)
+    if long.any():
+        message = f"a level has at most {MOST_LEVEL_CHARACTERS} characters; longer is {{}}"
+        expected = "shorter text, kind identifier, or drop"
+        raise TableError(cells.problem(long, message, expected=expected))
 
 
 def _check_modelled(columns: list[Column]) -> None:

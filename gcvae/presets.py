@@ -13,7 +13,6 @@ from typing import Any, get_args, get_type_hints
 
 from gcvae.errors import Problem, SettingError
 
-
 MOST_HELD_OUT_ROWS = 10_000
 """More rows tell no better when to stop."""
 
@@ -96,8 +95,8 @@ class TrainingConfig:
     """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
     20 and at most 200."""
     held_out_share: float = 0.1
-    """Share of the rows that decides when to stop, of at most 10,000 rows; under 10 rows the training
-    rows decide."""
+    """Share of the rows that decides when to stop, at most 10,000 rows of them; under 10 rows the
+    training rows decide."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +193,24 @@ _MINIMA: dict[str, float] = {
     "evaluate_every_steps": 1,
 }
 
+# Far beyond what a table can use, and within what a machine can hold; rates under 1.
+_MAXIMA: dict[str, float] = {
+    "column_dropout": 0.99,
+    "hidden_dropout": 0.99,
+    "averaging": 0.99999,
+    "n_components": 128,
+    "d_sum": 4096,
+    "d_column": 4096,
+    "rank": 64,
+    "d_latent": 512,
+    "d_hidden": 8192,
+    "n_hidden_layers": 32,
+    "batch_size": 1_000_000,
+    "max_steps": 100_000_000,
+    "patience_steps": 100_000_000,
+    "evaluate_every_steps": 100_000_000,
+}
+
 
 def preset_named(name: str) -> Preset:
     """The preset of that name.
@@ -276,6 +293,9 @@ def _range_problem(key: str, value: object) -> Problem | None:
     if key in _MINIMA and value < _MINIMA[key]:
         least = f"at least {_MINIMA[key]}"
         return Problem(f"setting {key} is {value}", pointer=pointer, expected=least)
+    if key in _MAXIMA and value > _MAXIMA[key]:
+        most = f"at most {_MAXIMA[key]}"
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected=most)
     if key == "learning_rate" and not 0 < value <= 1:
         return Problem(f"setting {key} is {value}", pointer=pointer, expected="between 0 and 1")
     if key == "held_out_share" and not 0 < value <= 0.5:

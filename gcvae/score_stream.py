@@ -1,15 +1,19 @@
-"""Scores that come in blocks as the bytes of one file, with what the numbers mean."""
+"""Scores that come in blocks as the bytes of one file, with what the numbers mean.
+
+Loads without pandas: the service names the formats before its port is open.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from gcvae.errors import SettingError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEASURE = (
     "lower bound on log p(row) in nats, in the data's own measure: probability mass of discrete "
@@ -65,8 +69,15 @@ def stream_scores(
     """
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no score format {format!r}, but {', '.join(MEDIA_TYPES)}")
-    counted = _counted(blocks, totals)
-    return _csv(counted) if format == "csv" else _json(counted, heading, totals)
+    passing = counted(blocks, totals)
+    return _csv(passing) if format == "csv" else _json(passing, heading, totals)
+
+
+def counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
+    """The blocks, each added to the totals as it passes."""
+    for block in blocks:
+        totals.add(block)
+        yield block
 
 
 def json_number(value: float) -> float | int | str | None:
@@ -76,12 +87,6 @@ def json_number(value: float) -> float | int | str | None:
     if math.isnan(value):
         return None
     return "Infinity" if value > 0 else "-Infinity"
-
-
-def _counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
-    for block in blocks:
-        totals.add(block)
-        yield block
 
 
 def _csv(blocks: Iterable[pd.DataFrame]) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ that quotes only what it must, and where each column spells its values by one ru
 from __future__ import annotations
 
 import gzip
-import zlib
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,6 +25,7 @@ from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, cells_of
 from gcvae.dates import read_dates, write_dates
 from gcvae.delimited import read_delimited, write_delimited
 from gcvae.errors import Problem, TableError, UnknownColumnError
+from gcvae.gzipped import unzipped
 from gcvae.levels import are_numeric, level_texts, read_levels
 from gcvae.notation import (
     are_numbers,
@@ -37,6 +38,7 @@ from gcvae.notation import (
 from gcvae.schema import Column, ColumnKind, TableSchema
 
 FORMATS = ("csv", "csv.gz", "parquet")
+MOST_UNZIPPED_BYTES = 2 << 30  # a small gzip file can unfold to more than any memory holds
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 Source = str | Path | bytes | BinaryIO
@@ -139,12 +141,17 @@ def _bytes_of(source: Source) -> bytes:
 
 
 def _unzipped(data: bytes) -> bytes:
-    try:
-        return gzip.decompress(data)
-    except EOFError:
-        raise TableError("the gzip file ends early: it is truncated; send the whole file") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(f"the gzip file is damaged: {error}") from None
+    pieces: list[bytes] = []
+    n_bytes = 0
+    for piece in unzipped(io.BytesIO(data)):
+        n_bytes += len(piece)
+        if n_bytes > MOST_UNZIPPED_BYTES:
+            raise TableError(
+                f"the gzip file holds more than {MOST_UNZIPPED_BYTES >> 30} GiB; if that is no"
+                " mistake, unpack it and read the plain file"
+            )
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _format_of(destination: Destination) -> str:

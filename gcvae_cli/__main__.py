@@ -11,6 +11,7 @@ from typer.exceptions import Abort, TyperException
 from gcvae.errors import GcvaeError, SettingError
 from gcvae_cli.app import app
 from gcvae_cli.errors import CommandError
+from gcvae_cli.signals import Ended, raised_signals
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -18,9 +19,17 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `gcvae` with these arguments.
 
-    Returns: 0 done, 1 failed, 2 wrong usage.
+    Returns: 0 done, 1 failed, 2 wrong usage, 128 and a signal's number where that ended it.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with raised_signals():
+            return _run(given)
+    except Ended as ended:
+        return ended.exit_code
+
+
+def _run(given: list[str]) -> int:
     try:
         return app(given or ["--help"], prog_name="gcvae", standalone_mode=False) or 0
     except TyperException as error:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pandas as pd
 
+from gcvae.glyphs import drawable
+
 if TYPE_CHECKING:
     from gcvae.schema import Column, TableSchema
 
@@ -58,7 +60,8 @@ def draw_comparison(
 def _draw_column(panel: Any, column: Column, real: pd.Series, synthetic: pd.Series) -> None:
     name = column.name
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-    panel.set_title(short, loc="left", fontsize=10, fontweight="bold", color=_INK)
+    bold = {"fontsize": 10, "fontweight": "bold", "color": _INK}
+    panel.set_title(drawable(short), loc="left", parse_math=False, **bold)  # a name may have a $
     for side in ("top", "right", "left"):
         panel.spines[side].set_visible(False)
     panel.spines["bottom"].set_color(_FAINT)
@@ -139,6 +142,7 @@ def _draw_levels(panel: Any, column: Column, real: pd.Series, synthetic: pd.Seri
         rotation=35 if is_crowded else 0,
         ha="right" if is_crowded else "center",
         rotation_mode="anchor",
+        parse_math=False,
     )
     beside = max(0.6, (_FEWEST_PLACES - len(levels)) / 2)  # two levels make no walls of colour
     panel.set_xlim(-beside, len(levels) - 1 + beside)
@@ -167,7 +171,7 @@ def _short_number(value: float, _place: int) -> str:
 
 def _short(level: object) -> str:
     text = f"{level:g}" if isinstance(level, float) else str(level)
-    return text if len(text) <= _LONGEST_LEVEL else f"{text[: _LONGEST_LEVEL - 1]}…"
+    return drawable(text if len(text) <= _LONGEST_LEVEL else f"{text[: _LONGEST_LEVEL - 1]}…")
 
 
 def _write_missing(panel: Any, real: pd.Series, synthetic: pd.Series) -> None:

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.errors import WrongUsageError
-from gcvae_cli.outputs import format_of, opened_output, write_text
+from gcvae_cli.outputs import (
+    STANDARD_OUTPUT,
+    format_of,
+    opened_output,
+    require_space,
+    write_text,
+)
 from gcvae_cli.progress import progress_bar, training_note
+from gcvae_cli.temporary import own_temporary_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from gcvae.training import Progress
 
 TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
+MODEL_FORMATS = {".gcvae": "gcvae"}
 MAP_FORMATS = {".png": "png", ".svg": "svg", ".json": "json", ".csv": "csv"}
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -45,7 +54,9 @@ SchemaFile = Annotated[
 TableOutput = Annotated[
     str, typer.Option("--output", "-o", help=".csv, .csv.gz or .parquet; - is standard output.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same answer.")
+]
 # The networks are small: on a busy machine a second thread makes them ten times slower.
 Threads = Annotated[int, typer.Option(min=1, help="Computing threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")]
@@ -55,18 +66,23 @@ def schema(
     table: Table,
     output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
     schema_file: SchemaFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Infer a table's schema and print it."""
     from gcvae import infer_schema, read_table
 
     inferred = infer_schema(read_table(table), _read_schema(schema_file))
+    document = inferred.schema.to_json()
     _warn(inferred.warnings)
-    write_text(output, json.dumps(inferred.schema.to_json(), indent=2, ensure_ascii=False))
+    if not as_json or output != STANDARD_OUTPUT:
+        write_text(output, json.dumps(document, indent=2, ensure_ascii=False))
+    if as_json:
+        _answer({"schema": document, "warnings": inferred.warnings})
 
 
 def train(
     table: Table,
-    output: Annotated[str, typer.Option("--output", "-o", help="Where the model goes.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="A name that ends in .gcvae.")],
     schema_file: SchemaFile = None,
     preset: Annotated[str, typer.Option(help="A named configuration.")] = "default",
     assignments: Annotated[
@@ -81,12 +97,15 @@ def train(
     """Train a model on a table."""
     from gcvae.presets import configure
 
+    _refuse_two_answers(output, as_json)
+    format_of(output, MODEL_FORMATS, standard_output="gcvae")
     settings = parse_assignments(assignments or ())
     configure(preset, settings)  # a wrong setting is told before torch is loaded
     _check_device(device)
     frame, table_schema = _read_with_schema(table, _read_schema(schema_file))
     _use_threads(threads)
-    with opened_output(output) as stream:  # a place that can not be written is told at once
+    # A place that can not be written is told at once.
+    with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
             frame,
             table.name,
@@ -106,16 +125,25 @@ def sample(
     rows: Annotated[int, typer.Option(min=1, help="How many rows to draw.")],
     seed: Seed = 0,
     threads: Threads = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Draw synthetic rows from a model."""
     from gcvae.table_stream import stream_table
 
+    _refuse_two_answers(output, as_json)
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
     synthesizer = _load(model, threads)
     with progress_bar("sampling") as bar, opened_output(output) as stream:
-        blocks = _watched(synthesizer.sample_blocks(rows, seed=seed), rows, bar.move)
+
+        def show(fraction: float, note: str) -> None:
+            bar.move(fraction, note)
+            require_space(output, _bytes_to_come(stream, fraction))
+
+        blocks = _watched(synthesizer.sample_blocks(rows, seed=seed), rows, show)
         bare_format = table_format.removesuffix(".gz")
         _write_stream(stream_table(blocks, synthesizer.schema, bare_format), stream, table_format)
+    if as_json:
+        _answer({"output": output, "rows": rows, "seed": seed})
 
 
 def score(
@@ -125,23 +153,29 @@ def score(
     draws: Annotated[int, typer.Option(min=1, help="Draws of z per row.")] = 100,
     seed: Seed = 0,
     threads: Threads = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Say how likely each row of a table is: one line per row, in nats."""
     import pandas as pd
 
     from gcvae import read_table
-    from gcvae.score_stream import ScoreTotals, stream_scores
+    from gcvae.score_stream import ScoreTotals, counted, stream_scores
 
+    _refuse_two_answers(output, as_json)
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
     synthesizer = _load(model, threads)
     frame = read_table(table)
+    totals = ScoreTotals()
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
         scores = synthesizer.score_blocks(frame, draws=draws, seed=seed)
         blocks = _watched(scores, len(frame), bar.move)
         if table_format == "parquet":
-            pd.concat(blocks, ignore_index=True).to_parquet(stream, index=False)
+            lines = pd.concat(counted(blocks, totals), ignore_index=True)
+            lines.to_parquet(stream, index=False)
         else:
-            _write_stream(stream_scores(blocks, "csv", {}, ScoreTotals()), stream, table_format)
+            _write_stream(stream_scores(blocks, "csv", {}, totals), stream, table_format)
+    if as_json:
+        _answer({"output": output, "draws": draws, "seed": seed, "totals": totals.to_json()})
 
 
 def dependencies(
@@ -154,12 +188,16 @@ def dependencies(
     ] = "expected",
     seed: Seed = 0,
     threads: Threads = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Map which columns depend on which (Kendall's tau)."""
     map_format = format_of(output, MAP_FORMATS, standard_output="json")
     dependency_map = _load(model, threads).dependencies(kind, seed=seed)
-    with opened_output(output) as stream:
-        _write_map(dependency_map, stream, map_format)
+    if not as_json or output != STANDARD_OUTPUT:
+        with opened_output(output) as stream:
+            _write_map(dependency_map, stream, map_format)
+    if as_json:
+        _answer({"output": output, "map": dependency_map.to_json()})
 
 
 def _read_schema(path: Path | None) -> dict[str, Any] | None:
@@ -222,6 +260,11 @@ def _watched(
         move(done / max(rows, 1), f"{done:,} rows")
 
 
+def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
+    """Estimate of what is still to be written, from what has been for this share of the rows."""
+    return stream.tell() * (1.0 - fraction) / fraction if stream.seekable() else 0.0
+
+
 def _write_stream(parts: Iterable[bytes], stream: BinaryIO, table_format: str) -> None:
     """Writes the parts, packed where the format says so; equal parts give equal files."""
     if table_format != "csv.gz":
@@ -253,9 +296,10 @@ def _map_as_csv(dependency_map: DependencyMap) -> str:
 def _tell_training(synthesizer: Synthesizer, output: str, as_json: bool) -> None:
     record = synthesizer.training_record
     if as_json:
-        print(json.dumps({"model": output, "training": record}, ensure_ascii=False))
-    else:
-        _tell_acceptance(record)
+        _answer({"model": output, "training": record})
+        return
+    _tell_acceptance(record)
+    if output != STANDARD_OUTPUT:
         print(f"wrote {output}: `gcvae sample {output} --rows 1000 -o synthetic.csv` draws rows")
 
 
@@ -270,6 +314,16 @@ def _tell_acceptance(record: Mapping[str, Any]) -> None:
         "the others are drawn anew",
         file=sys.stderr,
     )
+
+
+def _answer(document: dict[str, Any]) -> None:
+    """Prints what a script reads: one JSON object on a line."""
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def _refuse_two_answers(output: str, as_json: bool) -> None:
+    if as_json and output == STANDARD_OUTPUT:
+        raise WrongUsageError("--json and -o - both take the standard output; give -o a file")
 
 
 def _warn(warnings: tuple[str, ...]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +14,7 @@ from typing import BinaryIO
 from gcvae_cli.errors import OutputError, WrongUsageError
 
 STANDARD_OUTPUT = "-"
+_GIBIBYTE = 1 << 30
 
 
 @contextmanager
@@ -24,27 +26,45 @@ def opened_output(destination: str) -> Iterator[BinaryIO]:
     pipe is written directly.
 
     Raises:
-        OutputError: the folder is missing or not writable.
+        OutputError: the folder is missing or not writable, or the disk is full.
     """
     if destination == STANDARD_OUTPUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     path = Path(destination)
-    if path.exists() and not path.is_file():
-        with _open(path, "wb") as stream:
+    if _is_written_directly(path):
+        with _write_errors(destination, path), path.open("wb") as stream:
             yield stream
         return
     path = path.resolve()  # the file behind a link is replaced, not the link
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with _open(temporary, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
+        with _write_errors(destination, temporary):
+            with temporary.open("xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def require_space(destination: str, n_bytes: float) -> None:
+    """Let outputs pass that the disk has room for; `n_bytes` are still to be written.
+
+    Raises:
+        OutputError: it has not.
+    """
+    path = Path(destination)
+    if destination == STANDARD_OUTPUT or _is_written_directly(path):
+        return
+    free = shutil.disk_usage(path.resolve().parent).free
+    if n_bytes > free:
+        raise OutputError(
+            f"can not write {destination}: about {n_bytes / _GIBIBYTE:,.1f} GiB are still to come, "
+            f"and the disk has {free / _GIBIBYTE:,.1f} GiB left; ask for fewer rows"
+        )
 
 
 def write_text(destination: str, text: str) -> None:
@@ -71,11 +91,19 @@ def format_of(destination: str, formats: dict[str, str], *, standard_output: str
     return formats[max(endings, key=len)]
 
 
-def _open(path: Path, mode: str) -> BinaryIO:
+def _is_written_directly(path: Path) -> bool:
+    """True for a device or a pipe, which no file may replace; and for a folder, which says so."""
+    return path.exists() and not path.is_file()
+
+
+@contextmanager
+def _write_errors(destination: str, written: Path) -> Iterator[None]:
+    """Names what the user named, where the system names what is written, or nothing at all."""
     try:
-        return path.open(mode)  # type: ignore[return-value]
+        yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise OutputError(f"can not write {path}: {error.strerror}") from error
-
-
-Writer = Callable[[BinaryIO], None]
+        if error.filename not in (None, str(written)):
+            raise
+        raise OutputError(f"can not write {destination}: {error.strerror or error}") from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.errors import ServerError, WrongUsageError
 
@@ -113,7 +114,7 @@ def demo(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="One training setting; repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED)] = 0,
 ) -> None:
     """Go the whole way on one table: upload, train, sample, score, map."""
     from gcvae_cli.demo import run_demo

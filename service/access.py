@@ -71,7 +71,7 @@ def refuse_open_address(settings: ServiceSettings) -> None:
     if not (is_loopback(settings.host) or settings.trusted_network):
         raise StartError(
             f"{settings.host} can be reached from other machines and this service has no keys yet; "
-            f"set {variable('host')} to 127.0.0.1"
+            f"listen on 127.0.0.1 instead (--host or {variable('host')})"
         )
 
 

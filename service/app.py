@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from catalog.catalog import Catalog
 from catalog.celery_dispatch import CeleryDispatcher, make_celery
@@ -27,7 +27,9 @@ from service import (
     samples,
     scores,
 )
+from service.access import get_workspace
 from service.body_limits import BodyLimits
+from service.calls import refuse_unknown_parameters
 from service.request_ids import RequestIds
 from service.resources import Resources, make_resources
 from service.settings import ServiceSettings
@@ -55,8 +57,10 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
         responses=_PROBLEM_RESPONSE,
     )
     app.state.resources = shared
-    for part in (datasets, models, samples, scores, dependencies, jobs, health):
-        app.include_router(part.router)
+    checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
+    for part in (datasets, models, samples, scores, dependencies, jobs):
+        app.include_router(part.router, dependencies=checks)
+    app.include_router(health.router)
     documentation.install(app)
     problems.install(app)
     app.add_middleware(BodyLimits, settings=settings)
@@ -110,8 +114,15 @@ _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
                                 "type": "object",
                                 "properties": {
                                     "message": {"type": "string"},
-                                    "pointer": {"type": "string"},
-                                    "parameter": {"type": "string"},
+                                    "pointer": {
+                                        "type": "string",
+                                        "description": "JSON pointer into the body or the form, "
+                                        "or `?` and a query parameter",
+                                    },
+                                    "parameter": {
+                                        "type": "string",
+                                        "description": "a header or a part of the path",
+                                    },
                                     "line": {"type": "integer"},
                                     "column": {"type": "string"},
                                     "expected": {"type": "string"},

@@ -5,15 +5,26 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
 from gcvae.schema import ColumnKind
+from gcvae.seeds import MAX_SEED
 
-MAX_SEED = 2**63 - 1
 
+def _whole(value: object) -> object:
+    """Numbers pass, text and booleans do not: JSON has a type for each."""
+    if isinstance(value, str | bool):
+        raise ValueError("Input should be a whole number, not text or a boolean")
+    return value
+
+
+_INTERNAL = ("table_key",)  # of a job's spec: where bytes lie is nobody's business outside
+_NOT_YET = "a condition; not offered in this version: anything but null is refused with 422"
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Seed = Annotated[Whole, Field(ge=0, le=MAX_SEED)]
 TableFormat = Literal["csv", "parquet", "json", "jsonl"]
 
 ItemT = TypeVar("ItemT")
@@ -153,7 +164,11 @@ class TrainingBody(BaseModel):
 
     preset: str = "default"
     seed: Seed = 0
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto",
+        description="auto is a GPU where the job's worker has one; with cuda the job fails where it"
+        " has none, which the service can not know before",
+    )
 
 
 class NewModelBody(BaseModel):
@@ -167,21 +182,21 @@ class NewModelBody(BaseModel):
 
 
 class NewSampleBody(BaseModel):
-    """Rows to be drawn. `given` and `distribution` are conditions."""
+    """Rows to be drawn."""
 
     model_config = ConfigDict(extra="forbid")
 
-    rows: int = Field(ge=1)
+    rows: Whole = Field(ge=1)
     seed: Seed = 0
     format: TableFormat = "csv"
-    given: dict[str, Any] | None = None
-    distribution: dict[str, Any] | None = None
+    given: dict[str, Any] | None = Field(None, description=_NOT_YET)
+    distribution: dict[str, Any] | None = Field(None, description=_NOT_YET)
 
 
 class ScoreOptions(BaseModel):
     """How to score."""
 
-    draws: int = Field(100, ge=1)
+    draws: Whole = Field(100, ge=1)
     seed: Seed = 0
 
 
@@ -194,7 +209,7 @@ class NewScoresBody(ScoreOptions):
 
 
 class NewMapBody(BaseModel):
-    """A row at which the local dependencies are asked."""
+    """A row at which the local dependencies are asked; not offered in this version."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -275,7 +290,7 @@ def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
         model_id=job.model_id,
         status=job.status,
         job_id=job.id,
-        request=job.spec,
+        request={name: value for name, value in job.spec.items() if name not in _INTERNAL},
         rows=None if result is None else result.rows,
         size_bytes=None if result is None else result.size_bytes,
         sha256=None if result is None else result.sha256,

@@ -131,7 +131,7 @@ def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: st
     """Check the table, publish its bytes, record it: in this order, so that a bad table leaves
     nothing, and a crash leaves only bytes whose reservation runs out.
     """
-    name = _checked_name(upload.name)
+    name = _checked_name(upload)
     checked = check_table(upload.file, upload.schema, resources.settings)
     catalog = resources.catalog
     dataset_id = catalog.datasets.new_id()
@@ -209,10 +209,13 @@ def _make_profile(resources: Resources, dataset: Dataset) -> bytes:
     return ProfileBody.model_validate(profile).model_dump_json().encode()
 
 
-def _checked_name(name: str | None) -> str:
+def _checked_name(upload: Upload) -> str:
+    name = upload.name
     if name is None or not name.strip():
         return "table"
     if len(name) > _MAX_NAME or not name.isprintable():
         expected = f"at most {_MAX_NAME} printable characters"
-        raise RequestError(Problem("the name can not be used", "/name", expected=expected))
+        raise RequestError(
+            Problem("the name can not be used", f"{upload.place}name", expected=expected)
+        )
     return name

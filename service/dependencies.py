@@ -11,8 +11,9 @@ from starlette.concurrency import run_in_threadpool
 
 from catalog.records import Model
 from gcvae.errors import Problem
+from gcvae.seeds import MAX_SEED
 from service.access import Workspace
-from service.bodies import MAX_SEED, NewMapBody
+from service.bodies import NewMapBody
 from service.errors import NotOfferedError, RequestError
 from service.etags import tagged
 from service.negotiation import choose_form
@@ -70,11 +71,15 @@ async def map_dependencies(
     return tagged(request, content, MEDIA_TYPES[form], {"Vary": "Accept"})
 
 
-@router.post("/v1/models/{model_id}/dependencies", response_class=Response)
+@router.post(
+    "/v1/models/{model_id}/dependencies",
+    response_class=Response,
+    summary="Map At Row (not offered yet)",
+)
 def map_at_row(
     model_id: str, body: NewMapBody, resources: Shared, workspace: Workspace
 ) -> Response:
-    """The local map at a given row."""
+    """The local map at a given row. Not offered in this version: every row is refused with 422."""
     require_ready(resources.catalog.models.get(model_id, workspace=workspace))
     raise _not_offered("local", "/")
 
@@ -89,9 +94,9 @@ def check_kind(kind: str) -> None:
     if kind in OFFERED_KINDS:
         return
     if kind in KINDS:
-        raise _not_offered(kind, "/kind")
+        raise _not_offered(kind, "?kind")
     expected = f"one of {', '.join(OFFERED_KINDS)}"
-    raise RequestError(Problem(f"kind is {kind!r}", "/kind", expected=expected))
+    raise RequestError(Problem(f"kind is {kind!r}", "?kind", expected=expected))
 
 
 def draw_map(resources: Resources, model: Model, kind: str, form: str, seed: int) -> bytes:

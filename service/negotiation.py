@@ -26,7 +26,7 @@ def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, 
     if form is not None:
         if form not in media_types:
             expected = f"one of {', '.join(media_types)}"
-            raise RequestError(Problem(f"format is {form!r}", "/format", expected=expected))
+            raise RequestError(Problem(f"format is {form!r}", "?format", expected=expected))
         return form
     wishes = _wishes(accept or "*/*")
     best = max(media_types, key=lambda name: _quality(media_types[name], wishes))

@@ -20,6 +20,7 @@ import gcvae.errors as library
 import models_store.errors as stored
 from gcvae.errors import Problem
 from service import errors
+from service.calls import methods_at
 
 MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
@@ -128,9 +129,15 @@ def answer_http(request: Request, error: Exception) -> Response:
     status = HTTPStatus(error.status_code)
     kind = Kind(status.phrase.lower().replace(" ", "-"), status, status.phrase)
     detail = error.detail if error.detail != status.phrase else status.description
+    headers = dict(error.headers or {})
     if status == HTTPStatus.NOT_FOUND:
         detail = f"nothing is at {request.url.path}"
-    return problem_response(request, kind, detail, headers=error.headers)
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        # The framework names the methods of the first route at the path, not of all.
+        allowed = ", ".join(methods_at(request.app, request.url.path)) or headers.get("Allow", "")
+        headers["Allow"] = allowed
+        detail = f"{request.method} is not allowed at {request.url.path}, but {allowed}"
+    return problem_response(request, kind, detail, headers=headers)
 
 
 def answer_unknown(request: Request, error: Exception) -> Response:
@@ -206,9 +213,11 @@ def _place(found: Mapping[str, Any]) -> dict[str, Any]:
     part, *path = found["loc"]
     if found["type"] == "json_invalid":
         return {"message": f"the body is no JSON: {found['ctx']['error']}", "expected": "JSON"}
-    place: dict[str, Any] = {"message": str(found["msg"])}
+    place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":
         place["pointer"] = "".join(f"/{_escaped(step)}" for step in path)
+    elif part == "query":
+        place["pointer"] = f"?{'.'.join(str(step) for step in path)}"
     else:
         place["parameter"] = ".".join(str(step) for step in path)
     expected = (found.get("ctx") or {}).get("expected")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -21,8 +21,10 @@ from catalog.records import JobKind, Model
 from catalog.specs import ScoreSpec
 from gcvae.errors import Problem
 from gcvae.schema import TableSchema
+from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
+from gcvae.seeds import MAX_SEED
 from service.access import Workspace
-from service.bodies import MAX_SEED, NewScoresBody, ResultBody, result_body
+from service.bodies import NewScoresBody, ResultBody, result_body
 from service.datasets import RESERVED_SECONDS, sweep
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
@@ -38,8 +40,6 @@ from service.uploads import Upload, received, table_format
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
 
 router = APIRouter(tags=["scores"])
 
@@ -66,13 +66,17 @@ _BODY = {
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is asked: rows (a table in a file), draws of z, seed, and the answer's form."""
+    """What is asked: rows (a table in a file), draws of z, seed, and the answer's form.
+
+    `draws_place` is `?` where the draws stand in the query, and `/` where in the body.
+    """
 
     model: Model
     upload: Upload
     draws: int
     seed: int
     form: str
+    draws_place: str = "/"
 
 
 @router.post(
@@ -129,7 +133,8 @@ def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
 
     limit = resources.settings.max_score_draws
     if scoring.draws > limit:
-        problem = Problem(f"draws is {scoring.draws}", "/draws", expected=f"at most {limit}")
+        place = f"{scoring.draws_place}draws"
+        problem = Problem(f"draws is {scoring.draws}", place, expected=f"at most {limit}")
         raise TableLimitError(f"{scoring.draws} draws are asked", limit, "max_score_draws", problem)
     file = scoring.upload.file
     frame = read_frame(file, table_format(file), resources.settings)
@@ -154,8 +159,6 @@ async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFr
 
 def score_blocks(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Iterator[bytes]:
     """The scores as JSON or CSV, piece by piece."""
-    from gcvae.score_stream import ScoreTotals, stream_scores
-
     synthesizer = resources.synthesizers.get(scoring.model)
     blocks = synthesizer.score_blocks(frame, draws=scoring.draws, seed=scoring.seed)
     heading = {"model_id": scoring.model.id, "draws": scoring.draws, "seed": scoring.seed}
@@ -205,14 +208,15 @@ async def _asked(
     request: Request, resources: Resources, model: Model, options: dict[str, int | None], form: str
 ) -> AsyncIterator[Scoring]:
     """What is asked; rows in JSON become a table in a file like any other."""
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: n for name, n in options.items() if n is not None}
+    given |= {"draws_place": "?"} if "draws" in given else {}
     essence = request.headers.get("Content-Type", "").split(";")[0].strip().lower()
     if essence == "application/json":
         body = read_body(await request.body())
         assert model.schema is not None, "a ready model has its schema"
         schema = TableSchema.from_json(model.schema)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema)
-        asked = {"draws": body.draws, "seed": body.seed} | given
+        asked: dict[str, Any] = {"draws": body.draws, "seed": body.seed} | given
         yield Scoring(model, Upload(io.BytesIO(content), None, None), form=form, **asked)
         return
     async with received(request, resources.settings) as upload:

@@ -69,7 +69,7 @@ def bind(settings: ServiceSettings) -> socket.socket:
         listening.close()
         raise StartError(
             f"port {settings.port} of {settings.host} can not be taken ({error.strerror}); "
-            f"set {variable('port')}"
+            f"choose another (--port or {variable('port')})"
         ) from error
     return listening
 
@@ -104,6 +104,7 @@ def _resolve(settings: ServiceSettings) -> tuple:  # type: ignore[type-arg]
     try:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
-        message = f"{settings.host} is no address ({error.strerror}); set {variable('host')}"
+        advice = f"give another (--host or {variable('host')})"
+        message = f"{settings.host} is no address ({error.strerror}); {advice}"
         raise StartError(message) from error
     return found[0]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import tempfile
-import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,7 +15,8 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from gcvae.errors import Problem, TableError
+from gcvae.errors import Problem
+from gcvae.gzipped import unzipped
 from service.body_limits import TABLE_TYPES
 from service.errors import MediaTypeError, RequestError, TooLargeError
 from service.settings import ServiceSettings
@@ -30,11 +29,15 @@ _FIELDS = ("file", "name", "schema")
 
 @dataclass(frozen=True)
 class Upload:
-    """A received table. The file has no name on disk: whatever happens, nothing is left of it."""
+    """A received table. The file has no name on disk: whatever happens, nothing is left of it.
+
+    `place` is `?` where name and schema stand in the query, and `/` where in a form.
+    """
 
     file: BinaryIO
     name: str | None
     schema: dict[str, Any] | None
+    place: str = "/"
 
     def sha256(self) -> str:
         """Checksum of the bytes as they came."""
@@ -68,7 +71,7 @@ async def received(request: Request, settings: ServiceSettings) -> AsyncIterator
         with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
             await _receive_body(request, file)
             query = request.query_params
-            yield Upload(file, query.get("name"), _read_schema(query.get("schema")))
+            yield Upload(file, query.get("name"), _read_schema(query.get("schema"), "?"), "?")
     else:
         raise MediaTypeError(content_type, ("multipart/form-data", *TABLE_TYPES))
 
@@ -121,18 +124,19 @@ def table_name(filename: str) -> str:
     return name
 
 
-def _read_schema(text: str | None) -> dict[str, Any] | None:
+def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
     if text is None:
         return None
+    pointer = f"{place}schema"
     try:
         schema = json.loads(text)
     except ValueError as error:
         raise RequestError(
-            Problem(f"the schema is no JSON: {error}", "/schema", expected="a schema document")
+            Problem(f"the schema is no JSON: {error}", pointer, expected="a schema document")
         ) from error
     if not isinstance(schema, dict):
         raise RequestError(
-            Problem("the schema is no object", "/schema", expected='{"columns": [...]}')
+            Problem("the schema is no object", pointer, expected='{"columns": [...]}')
         )
     return schema
 
@@ -155,16 +159,10 @@ def unzip(file: BinaryIO, target: BinaryIO, max_bytes: int) -> None:
         TooLargeError: it holds more than `max_bytes`.
     """
     n_bytes = 0
-    try:
-        with gzip.open(file) as plain:
-            while chunk := plain.read(CHUNK_BYTES):
-                n_bytes += len(chunk)
-                if n_bytes > max_bytes:
-                    what = f"the table has more than {max_bytes} bytes after decompression"
-                    raise TooLargeError(what, max_bytes, "max_table_bytes")
-                target.write(chunk)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(
-            Problem(f"the gzip file can not be read: {error}", expected="a whole .csv.gz file")
-        ) from error
+    for piece in unzipped(file):
+        n_bytes += len(piece)
+        if n_bytes > max_bytes:
+            what = f"the table has more than {max_bytes} bytes after decompression"
+            raise TooLargeError(what, max_bytes, "max_table_bytes")
+        target.write(piece)
     target.seek(0)

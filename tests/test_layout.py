@@ -64,6 +64,17 @@ def test_the_wheel_holds_our_packages_and_nothing_else(tmp_path: Path) -> None:
     assert "gcvae/py.typed" in names
 
 
+def test_an_editable_installation_is_found_from_the_folder_above_the_clone(tmp_path: Path) -> None:
+    """The clone may be called gcvae, and an import hook would be asked after the clone."""
+    recipe = (ROOT / "Makefile").read_text()
+    [options] = re.findall(r"(?m)^EDITABLE := (.*)$", recipe)
+    assert options == "--config-settings editable_mode=compat -e"
+    assert re.findall(r"\$\(PIP\) (\S+) '?\.", recipe) == ["$(EDITABLE)", "$(EDITABLE)"]
+    (tmp_path / "gcvae").symlink_to(ROOT)
+    script = f"import sys; sys.path.append({str(ROOT)!r}); from gcvae import TableSchema"
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+
+
 def test_every_package_on_disk_is_declared() -> None:
     on_disk = {
         ".".join(path.parent.relative_to(ROOT).parts)

@@ -132,6 +132,13 @@ def test_the_walk_through_of_the_command_line_runs_as_written(folder: Path) -> N
     assert (folder / "dependencies.svg").read_text().startswith("<?xml")
 
 
+def test_the_walk_throughs_leave_the_files_that_are_named(folder: Path) -> None:
+    text = section("Walk-through: command line").split("The walk-throughs leave", 1)[1]
+    named = {name.rstrip("/") for name in re.findall(r"`([\w.-]+/?)`", text.split("\n\n")[0])}
+    left = {path.name for path in folder.iterdir()} - {".venv", "service.log"}
+    assert left <= named, "of the walk-throughs that ran before in this folder"
+
+
 @pytest.mark.parametrize("settings", [ServiceSettings, CatalogSettings, JobSettings])
 def test_every_setting_is_in_the_table(
     settings: type[ServiceSettings] | type[CatalogSettings] | type[JobSettings],

@@ -20,6 +20,7 @@ from catalog.celery_dispatch import RUN_JOB, make_celery
 from models_store import open_store
 from worker.logs import set_up_logs
 from worker.parentage import die_with_parent
+from worker.scratch import keep_no_pool_folder
 from worker.settings import WorkerSettings, read_settings
 from worker.shutdown import SharedFlag
 from worker.supervisor import run_job
@@ -58,6 +59,7 @@ def serve(settings: WorkerSettings) -> int:
     """Take messages, one at a time, until told to stop; returns the exit code."""
     # Celery warns of running as root because of pickle; here messages are JSON only.
     warnings.filterwarnings("ignore", message=".*superuser privileges.*")
+    keep_no_pool_folder()
     shutdown = SharedFlag()
     app = make_worker_app(settings, shutdown)
     setup_logging.connect(_keep_our_logs, weak=False)

@@ -1,12 +1,18 @@
-"""The folder that an attempt works in, and its removal when nobody was left to remove it."""
+"""The folder that an attempt works in, and its removal when nobody was left to remove it.
+
+Libraries leave folders of their own in the system's temporary folder, which nobody removes:
+torch's compiler on its import (`torchinductor_…`), Celery's pool when it is killed (`pymp-…`).
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from catalog import Claim
 
@@ -17,7 +23,20 @@ def scratch_folder(claim: Claim) -> Iterator[Path]:
     for attempt in range(1, claim.attempt):
         _remove(claim.job_id, attempt)
     with tempfile.TemporaryDirectory(prefix=_prefix(claim.job_id, claim.attempt)) as folder:
-        yield Path(folder)
+        before, tempfile.tempdir = tempfile.tempdir, folder  # what libraries leave goes with it
+        try:
+            yield Path(folder)
+        finally:
+            tempfile.tempdir = before
+
+
+def keep_no_pool_folder() -> None:
+    """Have the pool's shared memory begin in the temporary folder itself: its file has no name.
+
+    Without this multiprocessing makes a folder for it, and leaves that behind when it is killed.
+    """
+    process: Any = multiprocessing.current_process()
+    process._config["tempdir"] = tempfile.gettempdir()
 
 
 def remove_scratch(claim: Claim) -> None:

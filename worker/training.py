@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from catalog import Dataset, Document, Trained
+from gcvae.errors import Problem, SettingError
 from worker.attempt import Attempt
 from worker.checkpoints import JobCheckpoints
 from worker.tables import read_stored_table
@@ -28,6 +29,7 @@ def train(attempt: Attempt) -> Trained:
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     job = attempt.job
+    _require_device(job.spec["training"]["device"])
     dataset = attempt.catalog.datasets.get(str(job.dataset_id), workspace=job.workspace)
     synthesizer = _fit(attempt, dataset, job.spec["training"])
     artifact = attempt.folder / "model.gcvae"
@@ -40,6 +42,20 @@ def train(attempt: Attempt) -> Trained:
         schema=synthesizer.schema.to_json(),
         record=synthesizer.training_record,
     )
+
+
+def _require_device(device: str) -> None:
+    """Let devices pass that this worker has; the service knows of none.
+
+    Raises:
+        SettingError: CUDA is asked for, and this worker has no GPU.
+    """
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        message = "device is cuda, but the worker that took this job has no GPU"
+        expected = "auto or cpu, or workers with a GPU only"
+        raise SettingError(Problem(message, "/training/device", expected=expected))
 
 
 def _fit(attempt: Attempt, dataset: Dataset, training: Document) -> Synthesizer:

@@ -109,6 +109,13 @@ def test_a_map_of_any_size_is_drawn(n_columns: int) -> None:
     assert ElementTree.fromstring(map_.picture("svg")).tag.endswith("svg")
 
 
+def test_names_of_any_script_are_drawn_without_a_warning() -> None:
+    names = ("价格", "🙂", r"$\frac$", "größe")
+    map_ = DependencyMap(names, "total", np.eye(4), np.eye(4), "measure", ())
+    assert map_.picture("png").startswith(b"\x89PNG")
+    assert map_.picture("svg") == map_.picture("svg")
+
+
 def test_equal_maps_give_equal_pictures() -> None:
     map_ = map_of_rows(["a", "b", "c", "d"], "total", ranks(), [])
     assert map_.picture("svg") == map_.picture("svg")

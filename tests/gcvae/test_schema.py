@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gcvae.errors import SchemaError, TableError, UnknownColumnError
+from gcvae.levels import level_texts
 from gcvae.schema import Column, ColumnKind, TableSchema, infer_schema
-from gcvae.tables import read_table
+from gcvae.tables import parse_table, read_table
 from tests.gcvae.frames import KINDS, columns, frame_of
 
 
@@ -138,6 +139,26 @@ def test_a_marker_means_missing_where_the_column_otherwise_makes_sense(
 def test_one_value_beside_missing_cells_is_no_constant() -> None:
     assert column_of(["yes", "", "yes"]).kind is ColumnKind.CATEGORICAL
     assert column_of(["7", "", "7"]).kind is ColumnKind.ORDINAL
+
+
+@pytest.mark.parametrize(
+    ("cells", "level", "text"),
+    [
+        (["0.0", "-0.0", "0.0"], 0, "0.0"),
+        (["0", "-0", "0"], 0, "0"),
+        (["5", "5.0", "5.0"], 5, "5.0"),
+    ],
+)
+def test_one_number_in_several_spellings_is_a_constant_in_the_most_frequent_one(
+    cells: list[str], level: float, text: str
+) -> None:
+    frame = frame_of(cells)
+    inferred = infer_schema(frame)
+    column = inferred.schema["column"]
+    assert (column.kind, column.levels) == (ColumnKind.CONSTANT, (level,))
+    assert level_texts(column) == [text]
+    assert any("several ways" in warning for warning in inferred.warnings)
+    assert parse_table(frame, inferred.schema)["column"].tolist() == [level] * 3
 
 
 def test_the_limits_and_the_decimals_are_those_of_the_cells() -> None:
@@ -339,6 +360,22 @@ def test_a_frame_without_rows_or_columns_is_refused() -> None:
         infer_schema(pd.DataFrame({"a": []}))
     with pytest.raises(TableError, match="no columns"):
         infer_schema(pd.DataFrame())
+
+
+def test_text_that_is_too_long_for_a_level_is_refused_unless_it_is_none() -> None:
+    cells = ["x" * 1001, "y"] * 30
+    with pytest.raises(TableError, match=r"'column': a level has at most 1000 characters.*drop"):
+        infer_schema(frame_of(cells))
+    with pytest.raises(TableError, match="at most 1000 characters"):
+        infer_schema(frame_of(["x" * 1001] * 9))
+    assert column_of(cells, {"drop": True}).drop
+    assert column_of(cells, {"kind": "identifier"}).kind is ColumnKind.IDENTIFIER
+    assert column_of([f"{n} {'x' * 1001}" for n in range(60)]).kind is ColumnKind.IDENTIFIER
+
+
+def test_a_name_that_is_too_long_is_refused() -> None:
+    with pytest.raises(TableError, match=r"'xxx.*' has 501 characters \(expected: at most 500\)"):
+        infer_schema(pd.DataFrame({"x" * 501: [1, 2], "b": [1, 2]}))
 
 
 def test_infinite_numbers_are_refused() -> None:

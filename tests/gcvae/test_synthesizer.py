@@ -150,6 +150,8 @@ def test_maps_are_symmetric_with_ones_on_the_diagonal(fitted: Synthesizer) -> No
     [
         (lambda s: s.dependencies("local-ish"), "unknown kind of map 'local-ish'"),
         (lambda s: s.sample(-1), "rows is -1"),
+        (lambda s: s.sample(1, seed=2**63), "seed is 9223372036854775808"),
+        (lambda s: Synthesizer.fit(mixed_frame(), seed=-1), "seed is -1"),
         (lambda s: s.log_likelihood(mixed_frame().head(5), draws=0), "draws is 0"),
         (lambda s: s.log_likelihood(mixed_frame().head(5).drop(columns="group")), "group"),
         (lambda s: Synthesizer.fit(mixed_frame(), device="tpu"), "unknown device 'tpu'"),

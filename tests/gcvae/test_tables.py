@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gcvae.delimited import write_delimited
 from gcvae.errors import TableError, UnknownColumnError
+from gcvae.gzipped import PIECE_BYTES, unzipped
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.tables import format_table, parse_table, read_table, write_table
 from tests.gcvae.frames import KINDS, columns, frame_of
@@ -128,6 +129,27 @@ def test_cells_are_what_is_written() -> None:
 )
 def test_dialects_are_told_apart(data: bytes) -> None:
     assert cells(data) == [["a", "b"], ["1", "2"]]
+
+
+class Counted(io.BytesIO):
+    """Counts what is read."""
+
+    n_read = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        piece = super().read(size)
+        self.n_read += len(piece)
+        return piece
+
+
+def test_a_gzip_file_is_read_no_further_than_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gcvae.tables.MOST_UNZIPPED_BYTES", 3 << 20)
+    assert len(read_table(gzip.compress(b"a,b\n" + b"1,2\n" * (1 << 19)))) == 1 << 19
+    assert "unpack it" in problem(gzip.compress(b"a,b\n" + b"1,2\n" * (1 << 20)))
+    noise = Counted(gzip.compress(np.random.default_rng(0).bytes(8 << 20)))
+    assert sum(map(len, unzipped(noise))) == PIECE_BYTES  # binary: nothing follows the first NUL
+    assert noise.n_read < 2 * PIECE_BYTES
+    assert "binary" in problem(gzip.compress(bytes(8 << 20)))
 
 
 def test_the_separator_is_the_one_under_which_rows_agree() -> None:

@@ -8,14 +8,18 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from gcvae import Synthesizer
 from gcvae_cli.__main__ import main
 
 N_ROWS = 120
@@ -183,6 +187,67 @@ def test_a_table_that_breaks_a_constraint_is_refused_with_its_line(
     assert "/constraints/0, line 2: 120 of 120 rows break count <= size" in error
 
 
+def answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
+    """What a command prints for a script."""
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_command_on_files_answers_a_script_in_json(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, model = str(folder / "table.csv"), str(folder / "model.gcvae")
+    capsys.readouterr()
+    told = answer(["schema", table], capsys)
+    assert [column["name"] for column in told["schema"]["columns"]] == list(small_table())
+    assert told["warnings"] == []
+    rows = str(tmp_path / "rows.csv")
+    told = answer(["sample", model, "--rows", "5", "-o", rows], capsys)
+    assert told == {"output": rows, "rows": 5, "seed": 0}
+    totals = []
+    for name in ("scores.csv", "scores.parquet"):
+        asked = ["score", model, rows, "--draws", "9", "-o", str(tmp_path / name)]
+        totals.append(answer(asked, capsys)["totals"])
+    assert totals[0] == totals[1]
+    assert totals[0]["rows"] == 5
+    told = answer(["dependencies", model, "-o", str(tmp_path / "map.png")], capsys)
+    assert told["map"]["columns"] == list(small_table())
+
+
+@pytest.mark.parametrize("command", ["train", "sample", "score"])
+def test_the_standard_output_holds_one_answer(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    table, model = str(folder / "table.csv"), str(folder / "model.gcvae")
+    given = {"train": [table], "sample": [model, "--rows", "1"], "score": [model, table]}
+    code, error = refusal([command, *given[command], "-o", "-", "--json"], capsys)
+    assert code == 2
+    assert "standard output" in error
+
+
+def test_a_model_on_the_standard_output_is_nothing_but_the_model(folder: Path) -> None:
+    command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv"), "-o", "-"]
+    command += ["--set", "max_steps=3", "--device", "cpu"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert len(Synthesizer.from_bytes(done.stdout).sample(2)) == 2
+
+
+def test_training_leaves_nothing_in_the_temporary_folder(folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv"), "-o", "-"]
+    command += ["--set", "max_steps=3", "--device", "cpu"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    environment.pop("TORCHINDUCTOR_CACHE_DIR", None)  # torch sets it when it is first used
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_has_a_models_ending(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["train", str(folder / "table.csv"), "-o", str(folder / "m.csv")]
+    code, error = refusal(asked, capsys)
+    assert code == 2
+    assert ".gcvae" in error
+
+
 def test_a_terminal_sees_a_progress_bar(folder: Path, tmp_path: Path) -> None:
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv")]
@@ -226,6 +291,7 @@ def test_ragged_rows_are_refused_with_their_line(
         (["--set", "max_steps"], "--set key=value"),
         (["--set", "rank=1", "--set", "rank=2"], "twice"),
         (["--device", "abacus"], "abacus"),
+        (["--seed", str(2**63)], "--seed"),
     ],
 )
 def test_a_wrong_choice_is_wrong_usage(
@@ -253,6 +319,34 @@ def test_a_missing_folder_is_named(folder: Path, capsys: pytest.CaptureFixture[s
     code, error = refusal(asked, capsys)
     assert code == 1
     assert str(folder / "nowhere") in error
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_command_that_is_asked_to_end_leaves_nothing_half_made(
+    folder: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-m", "gcvae_cli", "sample", str(folder / "model.gcvae")]
+    command += ["--rows", "100000000", "-o", str(tmp_path / "rows.csv")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    while not any(tmp_path.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_rows_than_the_disk_holds_are_refused_at_once(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "rows.csv"
+    asked = ["sample", str(folder / "model.gcvae"), "--rows", str(10**15), "-o", str(output)]
+    code, error = refusal(asked, capsys)
+    assert code == 1
+    assert f"can not write {output}" in error
+    assert "fewer rows" in error
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_table_is_no_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

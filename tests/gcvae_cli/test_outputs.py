@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from gcvae_cli.errors import OutputError
-from gcvae_cli.outputs import opened_output
+from gcvae_cli.outputs import opened_output, require_space
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -50,3 +51,35 @@ def test_a_device_is_written_directly() -> None:
 def test_a_folder_can_not_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="can not write"), opened_output(str(tmp_path)):
         pass
+
+
+def run_out_of_space(destination: Path) -> None:
+    """Fails as a full disk does: the system names no file."""
+    with opened_output(str(destination)):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(OutputError) as full:
+        run_out_of_space(tmp_path / "rows.csv")
+    with pytest.raises(OutputError) as nowhere, opened_output(str(tmp_path / "no" / "rows.csv")):
+        pass
+    assert str(full.value) == f"can not write {tmp_path}/rows.csv: No space left on device"
+    assert str(nowhere.value) == f"can not write {tmp_path}/no/rows.csv: No such file or directory"
+
+
+def test_an_error_of_another_file_stays_what_it_is(tmp_path: Path) -> None:
+    with (
+        pytest.raises(FileNotFoundError),
+        opened_output(str(tmp_path / "rows.csv")),
+        open(tmp_path / "table.csv"),
+    ):
+        pass
+
+
+def test_what_the_disk_can_not_hold_is_refused(tmp_path: Path) -> None:
+    require_space(str(tmp_path / "rows.csv"), 10)
+    require_space("-", 1e30)
+    require_space("/dev/null", 1e30)
+    with pytest.raises(OutputError, match=r"rows\.csv.*fewer rows"):
+        require_space(str(tmp_path / "rows.csv"), 1e30)

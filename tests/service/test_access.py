@@ -30,13 +30,13 @@ def test_an_address_that_others_reach_is_refused(tmp_path: Path, host: str) -> N
     with pytest.raises(StartError, match="no keys yet") as refusal:
         run(settings_in(tmp_path, host=host))
     assert "\n" not in str(refusal.value)
-    assert "GCVAE_HOST" in str(refusal.value)
+    assert "--host or GCVAE_HOST" in str(refusal.value)
 
 
 def test_a_taken_port_is_named(service: Running, tmp_path: Path) -> None:
     settings = settings_in(tmp_path, port=int(service.url.rsplit(":", 1)[1]))
     upgrade(settings.database())
-    with pytest.raises(StartError, match=f"port {settings.port} .* GCVAE_PORT"):
+    with pytest.raises(StartError, match=f"port {settings.port} .*--port or GCVAE_PORT"):
         run(settings)
 
 
@@ -73,10 +73,44 @@ def test_every_response_carries_a_request_id(service: Running, path: str) -> Non
     assert forged not in ("two words", made)
 
 
-def test_a_wrong_method_is_a_problem_too(service: Running) -> None:
-    response = service.http.patch("/v1/datasets")
-    assert_problem(response, 405, "method-not-allowed")
-    assert response.headers["Allow"]
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PATCH", "/v1/datasets", "GET, POST"),
+        ("PUT", "/v1/models/mdl_any", "DELETE, GET"),
+        ("GET", "/v1/jobs/job_any/cancel", "POST"),
+        ("POST", "/healthz", "GET"),
+        ("POST", "/docs", "GET"),
+    ],
+)
+def test_a_wrong_method_is_a_problem_that_names_every_right_one(
+    service: Running, method: str, path: str, allowed: str
+) -> None:
+    response = service.http.request(method, path, headers={"Accept": "text/plain"})
+    problem = assert_problem(response, 405, "method-not-allowed")
+    assert response.headers["Allow"] == allowed
+    assert f"{method} is not allowed at {path}, but {allowed}" in problem["detail"]
+    head = service.http.head(path)
+    assert (head.status_code, head.headers["Allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "known"),
+    [
+        ("GET", "/v1/models/mdl_any/dependencies?sead=1", "kind, format, seed"),
+        ("POST", "/v1/models/mdl_any/scores?sead=1", "draws, seed, format"),
+        ("POST", "/v1/models/mdl_any/samples?sead=1", "no parameters"),
+        ("POST", "/v1/datasets?sead=1", "name, schema"),
+        ("GET", "/v1/jobs?sead=1", "limit, cursor, status, kind, model_id"),
+    ],
+)
+def test_an_unknown_query_parameter_is_refused_and_the_known_ones_are_listed(
+    service: Running, method: str, path: str, known: str
+) -> None:
+    response = service.http.request(method, path, json={"rows": 1} if method == "POST" else None)
+    problem = assert_problem(response, 422, "invalid-request")
+    assert problem["errors"][0]["pointer"] == "?sead"
+    assert known in problem["errors"][0]["expected"]
 
 
 def test_ready_names_each_server_and_what_is_wrong(start: Callable[..., Running]) -> None:

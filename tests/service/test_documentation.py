@@ -47,6 +47,15 @@ def test_the_document_holds_every_call(service: Running) -> None:
     assert calls == CALLS
 
 
+def test_what_is_refused_for_now_says_so(service: Running) -> None:
+    document = service.http.get("/openapi.json").json()
+    fields = document["components"]["schemas"]["NewSampleBody"]["properties"]
+    call = document["paths"]["/v1/models/{model_id}/dependencies"]["post"]
+    for told in (fields["given"], fields["distribution"], call):
+        assert "not offered in this version" in told["description"].lower()
+        assert "422" in told["description"]
+
+
 def test_the_page_asks_no_outside_host(service: Running) -> None:
     page = service.http.get("/docs")
     assert page.status_code == 200

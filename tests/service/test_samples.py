@@ -97,6 +97,9 @@ def test_a_long_sample_is_a_job_whose_table_is_what_the_inline_answer_would_be(
         ({}, 422, "invalid-request", "/rows"),
         ({"rows": 0}, 422, "invalid-request", "/rows"),
         ({"rows": 1e3, "seed": 1.5}, 422, "invalid-request", "/seed"),
+        ({"rows": True}, 422, "invalid-request", "/rows"),
+        ({"rows": "5"}, 422, "invalid-request", "/rows"),
+        ({"rows": 5, "seed": "1"}, 422, "invalid-request", "/seed"),
         ({"rows": 5, "seed": 2**63}, 422, "invalid-request", "/seed"),
         ({"rows": 5, "format": "xls"}, 422, "invalid-request", "/format"),
         ({"rows": 5, "row": 5}, 422, "invalid-request", "/row"),
@@ -118,6 +121,7 @@ def test_what_can_not_be_drawn_is_refused_by_its_pointer(
     path = f"/v1/models/{model['id']}/samples"
     problem = assert_problem(service.http.post(path, json=body), status, name)
     assert problem["errors"][0]["pointer"] == pointer
+    assert "Value error" not in problem["detail"]
     assert service.traces() == before
 
 

@@ -89,7 +89,9 @@ def test_scores_come_as_csv_by_accept_or_by_format(service: Running, model: dict
         ({"content": TEXT, "headers": {"Content-Type": "text/html"}}, 415,
          "unsupported-media-type", "text/html"),
         ({"json": {"rows": ROWS}, "params": {"format": "xml"}}, 422, "invalid-request",
-         "/format"),
+         "?format"),
+        ({"json": {"rows": ROWS}, "params": {"draws": 0}}, 422, "invalid-request", "?draws"),
+        ({"json": {"rows": ROWS, "draws": "5"}}, 422, "invalid-request", "/draws"),
         ({"json": {"rows": ROWS}, "headers": {"Accept": "image/png"}}, 406, "not-acceptable",
          "image/png"),
     ],
@@ -119,6 +121,7 @@ def test_many_rows_are_a_job_that_comes_to_the_same_scores(
     result = response.json()
     assert response.status_code == 202
     assert result["id"].startswith("scr_")
+    assert set(result["request"]) == {"table_sha256", "table_format", "draws", "seed", "format"}
     work(service, result["job_id"])
     done = service.http.get(f"/v1/scores/{result['id']}").json()
     assert (done["status"], done["rows"]) == ("succeeded", 101)

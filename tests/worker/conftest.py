@@ -236,6 +236,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         yield system
 
 
+@pytest.fixture
+def own_real_system(tmp_path: Path) -> Iterator[System]:
+    """A system of the test's own, on the real library; no worker runs yet."""
+    with running_system(tmp_path, with_stand_in=False) as system:
+        yield system
+
+
 @pytest.fixture(scope="module")
 def real_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system on the real library with one running worker."""

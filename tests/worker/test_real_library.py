@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import pytest
+import torch
 
 from catalog import JobKind, JobStatus
 from catalog.jobs import input_prefix
@@ -59,6 +60,15 @@ def test_training_killed_midway_ends_with_the_weights_of_an_undisturbed_run(
     assert "training resumes" in (real_system.folder / "worker.log").read_text()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks for CUDA where there is none")
+def test_a_job_that_asks_for_a_gpu_fails_where_its_worker_has_none(real_system: Any) -> None:
+    done = real_system.finished(_train(real_system, device="cuda"))
+    assert (done.status, done.attempt) == (JobStatus.FAILED, 1)
+    assert done.error["code"] == "input"
+    assert "the worker that took this job has no GPU" in done.error["message"]
+    assert done.error["problems"][0]["pointer"] == "/training/device"
+
+
 def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, trained: Any) -> None:
     from gcvae import Synthesizer
     from gcvae.table_stream import stream_table
@@ -106,6 +116,21 @@ def test_a_table_that_does_not_fit_the_model_is_refused_by_name(
     assert done.status is JobStatus.FAILED
     assert done.error["code"] == "input"
     assert "colour" in done.error["message"]
+
+
+def test_a_worker_leaves_nothing_in_the_temporary_folder_even_when_it_is_killed(
+    own_real_system: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = own_real_system
+    temporary = system.folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    system.start_worker()
+    assert system.finished(_train(system)).status is JobStatus.SUCCEEDED
+    system.wait(lambda: not list(temporary.glob("gcvae-*")))
+    system.stop_workers()  # by SIGKILL
+    assert list(temporary.iterdir()) == []
 
 
 def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:
