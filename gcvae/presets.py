@@ -319,7 +319,7 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
     steps_per_pass = math.ceil((n_rows - n_held_out) / (config.batch_size or batch_size))
     n_passes = 18.0 * math.sqrt(min(1.0, 30_000 / max(n_rows, 1)))
     evaluate_every_steps = min(max(20, steps_per_pass // 2), 200)
-    rules = {
+    rules: dict[str, Any] = {
         "d_latent": d_latent,
         "d_hidden": d_hidden,
         "d_sum": 64 if is_small else 128,
