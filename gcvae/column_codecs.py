@@ -230,8 +230,8 @@ class IntegerCodec(RealCodec):
     @cached_property
     def _limits(self) -> tuple[int, int]:
         low, high = self.column.minimum, self.column.maximum
-        lowest = -_WHOLE_LIMIT if low is None else math.ceil(float(low))
-        return lowest, _WHOLE_LIMIT if high is None else math.floor(float(high))
+        lowest = -_WHOLE_LIMIT if low is None else math.ceil(low)
+        return lowest, _WHOLE_LIMIT if high is None else math.floor(high)
 
 
 class DatetimeCodec(RealCodec):
