@@ -446,6 +446,7 @@ def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) 
         "bound_train": result.best.bound_train,
         "bound_held_out": result.best.bound_held_out,
         "held_out_rows": len(result.held_out),
+        "divergences": [dataclasses.asdict(divergence) for divergence in result.divergences],
         "history": [dataclasses.asdict(evaluation) for evaluation in result.history],
     }
 
