@@ -302,7 +302,7 @@ class Marginals(nn.Module):
                 for row, j in enumerate(group.columns.tolist()):
                     counts = torch.bincount(codes[:, j].clamp(min=0), minlength=group.shape[1])
                     bias[row] = ((counts + 0.5) / (len(codes) + 0.5)).log()
-            mixture = self.mixture.bias.view(len(self.real_columns), -1)
+            mixture = self.mixture.bias.view(-1, 3 * self.n_components)
             for group, shapes in zip(self.code_groups, self.atom_shapes, strict=True):
                 bias = group.logits.bias.view(group.shape)
                 bias -= shapes.add_to(torch.zeros_like(bias), mixture)
