@@ -220,7 +220,7 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(
 
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
-    with pytest.raises(SettingError, match="one of default, gcvae, paper-gcvae"):
+    with pytest.raises(SettingError, match="one of default, fast, gcvae, paper-gcvae"):
         preset_named("best")
 
 
