@@ -58,9 +58,16 @@ _MAP_NOTES = {
     "total": (f"tau-b of {_MAP_ROWS} rows drawn from the model",),
     "data": (f"tau-b of the training table (of {_MAP_ROWS} of its rows, if it has more)",),
 }
-_ORDER_NOTE = (
-    "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
-)
+_ORDER_NOTES = {
+    "listed": (
+        "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
+    ),
+    "learned": (
+        "a categorical column is ordered by the first axis of a correspondence analysis of its "
+        "levels, so the sign of its tau is the axis's; rare levels that share a code are tied; "
+        "missing cells rank lowest"
+    ),
+}
 
 
 class Synthesizer:
@@ -258,7 +265,7 @@ class Synthesizer:
         if kind == "data":
             return self._data_map
         names = [column.name for column in self.codec.columns]
-        notes = (*_MAP_NOTES.get(kind, ()), _ORDER_NOTE)
+        notes = (*_MAP_NOTES.get(kind, ()), _ORDER_NOTES[self.codec.levels])
         if kind == "expected":
             return map_of_copula(self.model, names, generator_for(seed, "dependencies"), notes)
         if kind == "total":
@@ -457,4 +464,5 @@ def _map_of_data(
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:_MAP_ROWS]
     names = [column.name for column in codec.columns]
     cells = ranks(frame.iloc[order.numpy()], rows.take(order), codec)
-    return map_of_rows(names, "data", cells, (*_MAP_NOTES["data"], _ORDER_NOTE))
+    notes = (*_MAP_NOTES["data"], _ORDER_NOTES[codec.levels])
+    return map_of_rows(names, "data", cells, notes)
