@@ -28,6 +28,8 @@ class TrainingConfig:
     levels: str = "listed"
     """How levels of categorical columns are coded: `listed`, in the schema's order, or `learned`:
     in the order of a correspondence analysis, rare levels sharing a code."""
+    copies: bool = False
+    """Whether columns that equal another in every row are copied from it, and not modelled."""
     n_components: int = 1
     """Gaussians in the marginal mixture of a number; the paper has one."""
     refinement: bool = False
@@ -113,6 +115,7 @@ class Preset:
 _REFINED = TrainingConfig(
     numbers="quantile",
     levels="learned",
+    copies=True,
     n_components=8,
     d_latent=8,
     d_hidden=128,

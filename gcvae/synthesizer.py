@@ -142,7 +142,13 @@ class Synthesizer:
             progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
         full_schema = infer_schema(frame, schema).schema
         typed = parse_table(frame, full_schema)
-        codec = TableCodec.fit(typed, full_schema, numbers=config.numbers, levels=config.levels)
+        codec = TableCodec.fit(
+            typed,
+            full_schema,
+            numbers=config.numbers,
+            levels=config.levels,
+            with_copies=config.copies,
+        )
         constraints = ConstraintSet.fit(typed, full_schema)
         rows = codec.encode(typed)
         config = settle(config, n_rows=len(typed), n_columns=len(codec.columns))
@@ -265,7 +271,7 @@ class Synthesizer:
         if kind == "data":
             return self._data_map
         names = [column.name for column in self.codec.columns]
-        notes = (*_MAP_NOTES.get(kind, ()), _ORDER_NOTES[self.codec.levels])
+        notes = (*_MAP_NOTES.get(kind, ()), *_codec_notes(self.codec))
         if kind == "expected":
             return map_of_copula(self.model, names, generator_for(seed, "dependencies"), notes)
         if kind == "total":
@@ -458,11 +464,20 @@ def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) 
     }
 
 
+def _codec_notes(codec: TableCodec) -> tuple[str, ...]:
+    """What there is to know of the columns of a map."""
+    copies = (
+        f"{name} equals {source} in every row and is left out"
+        for name, source in codec.copies.items()
+    )
+    return (_ORDER_NOTES[codec.levels], *copies)
+
+
 def _map_of_data(
     codec: TableCodec, frame: pd.DataFrame, rows: EncodedTable, seed: int
 ) -> DependencyMap:
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:_MAP_ROWS]
     names = [column.name for column in codec.columns]
     cells = ranks(frame.iloc[order.numpy()], rows.take(order), codec)
-    notes = (*_MAP_NOTES["data"], _ORDER_NOTES[codec.levels])
+    notes = (*_MAP_NOTES["data"], *_codec_notes(codec))
     return map_of_rows(names, "data", cells, notes)
