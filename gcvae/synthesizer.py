@@ -366,14 +366,14 @@ def mixture_prior(
 ) -> GaussianMixturePrior:
     """The prior mixture, fitted to draws of the posterior over the training rows."""
     generator = generator_for(seed, "prior")
-    with torch.no_grad():
-        eta, log_tau = model.encoder(rows)
-    z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
     is_held_out = torch.zeros(len(rows), dtype=torch.bool)
-    is_held_out[held_out] = True
-    training = z[~is_held_out] if bool((~is_held_out).any()) else z
-    order = torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]
-    return fit_best_mixture(training[order], z[held_out], [1, 8, 24, 48], seed)
+    is_held_out[held_out] = len(held_out) < len(rows)
+    training = (~is_held_out).nonzero()[:, 0]
+    chosen = training[torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]]
+    with torch.no_grad():
+        eta, log_tau = model.encoder(rows.take(torch.cat([chosen, held_out])))
+    z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
+    return fit_best_mixture(z[: len(chosen)], z[len(chosen) :], [1, 8, 24, 48], seed)
 
 
 def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:

@@ -31,6 +31,7 @@ from gcvae.refinement import RefinedDecoder, Refinement
 
 _REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
+_HELD_OUT_BLOCK_ROWS = 1024
 _WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LOOKS_IN_ANNEALING = 6
@@ -392,11 +393,18 @@ class _Run:
         present = {name: tensor.detach().clone() for name, tensor in present.items()}
         self.model.load_state_dict(kept)
         with torch.no_grad():
-            bounds = elbo(
-                self.model, self.held_out_rows, generator, n_draws=_HELD_OUT_DRAWS, exact=exact
-            )
+            bounds = [
+                elbo(
+                    self.model,
+                    self.held_out_rows.take(index),
+                    generator,
+                    n_draws=_HELD_OUT_DRAWS,
+                    exact=exact,
+                )
+                for index in torch.arange(len(self.held_out_rows)).split(_HELD_OUT_BLOCK_ROWS)
+            ]
         self.model.load_state_dict(present)
-        held_out = self._finite(-bounds.mean())
+        held_out = self._finite(-torch.cat(bounds).mean())
         n_steps = self.step - (self.history[-1].step if self.history else 0)
         evaluation = Evaluation(
             step=self.step,
