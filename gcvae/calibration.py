@@ -16,6 +16,8 @@ from gcvae.model import GenerativeModel
 from gcvae.refinement import RefinedConditional, Walk
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 100_000
+_MOST_OUTPUTS = 60_000_000
+"""Of all rows together, so that wide tables and many levels fit into memory."""
 _N_ROUNDS = 3
 _PSEUDO_ROWS = 0.5
 """Added to the expected count of a code on both sides, so that rare codes are left alone."""
@@ -32,7 +34,7 @@ def calibrate(model: GenerativeModel, codes: Tensor, seed: int) -> None:
     Shape: codes (n, D).
     """
     generator = generator_for(seed, "calibration")
-    n_rows = min(max(len(codes), _LEAST_ROWS), _MOST_ROWS)
+    n_rows = min(max(len(codes), _LEAST_ROWS), _MOST_ROWS, _rows_that_fit(model))
     with torch.no_grad():
         conditional = model.conditional(model.prior.sample(n_rows, generator))
         assert isinstance(conditional, RefinedConditional), "only a refinement is calibrated"
@@ -42,6 +44,13 @@ def calibrate(model: GenerativeModel, codes: Tensor, seed: int) -> None:
             _calibrate_numbers(walk, j, codes[:, j])
             noise = uniform((n_rows,), generator, torch.float64)
             walk.step(j, *walk.distribution(j).draw(noise))
+
+
+def _rows_that_fit(model: GenerativeModel) -> int:
+    """So many rows that their outputs stay within bounds."""
+    width = sum(column.n_codes for column in model.marginals.columns)
+    width += 3 * model.marginals.n_components * len(model.marginals.columns)
+    return max(_MOST_OUTPUTS // width, 1000)
 
 
 def _calibrate_codes(walk: Walk, j: int, codes: Tensor) -> None:

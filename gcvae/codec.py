@@ -9,12 +9,13 @@ Every modelled column becomes a code and, under the code of a number, a value:
     missing    code 0 of a column that had missing cells when the codec was fitted
 
 A cell that training had no outcome for, an unseen level or a first missing cell, has code -1.
-Identifiers and constants are no part of the tensors; they come back in decoding.
+Identifiers, constants and copies of another column are no part of the tensors; they come back in
+decoding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -164,20 +165,54 @@ def _fit_columns(
     )
 
 
+LEAST_ROWS_OF_COPIES = 10
+"""Two columns that agree everywhere are copies if so many rows have another value than the most
+frequent one; fewer agree by chance."""
+
+
+def find_copies(frame: pd.DataFrame, columns: Sequence[Column]) -> dict[str, str]:
+    """The columns that equal an earlier one in every row, with the earlier one's name.
+
+    Args:
+        frame: A typed table.
+        columns: Of it, to look at.
+    """
+    copies: dict[str, str] = {}
+    seen: dict[tuple[ColumnKind, int], list[str]] = {}
+    for column in columns:
+        series = frame[column.name]
+        counts = series.value_counts(dropna=False)
+        if len(series) - int(counts.iloc[0] if len(counts) else 0) < LEAST_ROWS_OF_COPIES:
+            continue
+        alike = seen.setdefault((column.kind, len(counts)), [])
+        source = next((name for name in alike if series.equals(frame[name])), None)
+        if source is None:
+            alike.append(column.name)
+        else:
+            copies[column.name] = source
+    return copies
+
+
 class TableCodec:
     """Encodes and decodes whole tables, column by column.
 
     Attributes:
         schema: Of the table.
         columns: The codecs of the modelled columns, in order: column j of the tensors is the j-th.
+        copies: Columns that are not modelled but copied, with the column that each is a copy of.
     """
 
     def __init__(
-        self, schema: TableSchema, columns: tuple[ColumnCodec, ...], rest: tuple[Unmodelled, ...]
+        self,
+        schema: TableSchema,
+        columns: tuple[ColumnCodec, ...],
+        rest: tuple[Unmodelled, ...],
+        copies: Mapping[str, str],
     ) -> None:
         """Joins fitted codecs; `fit` and `from_json` are the ways to get them."""
         self.schema = schema
         self.columns = columns
+        self.copies = dict(copies)
         self._rest = rest
 
     @classmethod
@@ -188,6 +223,7 @@ class TableCodec:
         *,
         numbers: str = "standardised",
         levels: str = "listed",
+        with_copies: bool = False,
     ) -> TableCodec:
         """The codec of a typed table, as `parse_table` gives it; dropped columns are left out.
 
@@ -195,17 +231,19 @@ class TableCodec:
             numbers: `standardised`, or `quantile`: as atoms and normal scores.
             levels: Of categorical columns: `listed`, in the schema's order, or `learned`: in the
                 order of a correspondence analysis, rare ones bundled.
+            with_copies: Columns that equal another in every row are copied, not modelled.
         """
         kept = [column for column in schema if not column.drop]
-        modelled = _fit_columns(
-            frame, [column for column in kept if column.is_modelled], numbers, levels
-        )
+        candidates = [column for column in kept if column.is_modelled]
+        copies = find_copies(frame, candidates) if with_copies else {}
+        own = [column for column in candidates if column.name not in copies]
+        modelled = _fit_columns(frame, own, numbers, levels)
         rest = tuple(
             _UNMODELLED[column.kind].fit(frame[column.name], column)
             for column in kept
             if not column.is_modelled
         )
-        return cls(schema, modelled, rest)
+        return cls(schema, modelled, rest, copies)
 
     @property
     def numbers(self) -> str:
@@ -273,6 +311,7 @@ class TableCodec:
             for j, codec in enumerate(self.columns)
         }
         columns |= {codec.name: codec.decode(len(table), first_row) for codec in self._rest}
+        columns |= {name: columns[source] for name, source in self.copies.items()}
         ordered = {name: columns[name] for name in self.schema.names if name in columns}
         return pd.DataFrame(ordered, index=pd.RangeIndex(len(table)))
 
@@ -282,6 +321,7 @@ class TableCodec:
             "version": CODEC_VERSION,
             "numbers": self.numbers,
             "levels": self.levels,
+            "copies": self.copies,
             "schema": self.schema.to_json(),
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
         }
@@ -301,14 +341,14 @@ class TableCodec:
                 column, parts[column.name]
             )
             for column in kept
-            if column.is_modelled
+            if column.is_modelled and column.name not in document["copies"]
         )
         rest = tuple(
             _UNMODELLED[column.kind].from_json(column, parts[column.name])
             for column in kept
             if not column.is_modelled
         )
-        return cls(schema, modelled, rest)
+        return cls(schema, modelled, rest, document["copies"])
 
     def __eq__(self, other: object) -> bool:
         """True for codecs that encode and decode alike."""

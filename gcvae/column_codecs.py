@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
@@ -230,8 +231,8 @@ class IntegerCodec(RealCodec):
     @cached_property
     def _limits(self) -> tuple[int, int]:
         low, high = self.column.minimum, self.column.maximum
-        lowest = -_WHOLE_LIMIT if low is None else math.ceil(low)
-        return lowest, _WHOLE_LIMIT if high is None else math.floor(high)
+        lowest = -_WHOLE_LIMIT if low is None else math.ceil(Fraction(low))
+        return lowest, _WHOLE_LIMIT if high is None else math.floor(Fraction(high))
 
 
 class DatetimeCodec(RealCodec):

@@ -28,6 +28,8 @@ class TrainingConfig:
     levels: str = "listed"
     """How levels of categorical columns are coded: `listed`, in the schema's order, or `learned`:
     in the order of a correspondence analysis, rare levels sharing a code."""
+    copies: bool = False
+    """Whether columns that equal another in every row are copied from it, and not modelled."""
     n_components: int = 1
     """Gaussians in the marginal mixture of a number; the paper has one."""
     refinement: bool = False
@@ -43,7 +45,7 @@ class TrainingConfig:
     column_dropout: float = 0.0
     """Mean rate at which the refinement's input columns are dropped in training."""
     hidden_dropout: float | None = 0.0
-    """Rate at which the refinement's hidden units are dropped in training. Rule: 0.2 under 3,000
+    """Rate at which the refinement's hidden units are dropped in training. Rule: 0.2 under 30,000
     rows, 0.1 from there on."""
     weight_decay: float | None = 0.0
     """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
@@ -86,8 +88,10 @@ class TrainingConfig:
     """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256; 512 from
     100,000 rows on."""
     max_steps: int | None = 10_000
-    """Parameter updates at most (the paper's limit on UCI Auto). Rule: 18 passes over the rows,
-    at least 400; from 30,000 rows on the passes fall with the square root of the rows."""
+    """Parameter updates at most (the paper's limit on UCI Auto). Rule: `max_passes` over the rows,
+    at least 400 updates; from 30,000 rows on the passes fall with the square root of the rows."""
+    max_passes: float = 18.0
+    """Passes over the rows at most, where `max_steps` is left to its rule."""
     patience_steps: int | None = 2_000
     """Updates without a better held-out bound after which training stops. Rule: a pass and a
     half over the rows, at least 150."""
@@ -111,6 +115,7 @@ class Preset:
 _REFINED = TrainingConfig(
     numbers="quantile",
     levels="learned",
+    copies=True,
     n_components=8,
     d_latent=8,
     d_hidden=128,
@@ -118,7 +123,7 @@ _REFINED = TrainingConfig(
     activation="silu",
     score_gradient=True,
     prior="mixture",
-    column_dropout=0.05,
+    column_dropout=0.0,
     hidden_dropout=None,
     learning_rate=None,
     weight_decay=None,
@@ -137,6 +142,21 @@ PRESETS: dict[str, Preset] = {
             "default",
             "GCVAE with mixture marginals, refined column by column: the highest fidelity.",
             replace(_REFINED, refinement=True, calibration=True),
+        ),
+        Preset(
+            "fast",
+            "The default's model with narrow layers and a third of its passes, for a first look.",
+            replace(
+                _REFINED,
+                refinement=True,
+                calibration=True,
+                d_hidden=64,
+                d_sum=64,
+                d_column=32,
+                n_components=5,
+                learning_rate=0.01,
+                max_passes=6.0,
+            ),
         ),
         Preset(
             "gcvae",
@@ -189,6 +209,7 @@ _MINIMA: dict[str, float] = {
     "rank_weight": 0,
     "batch_size": 1,
     "max_steps": 1,
+    "max_passes": 0.1,
     "patience_steps": 1,
     "evaluate_every_steps": 1,
 }
@@ -317,7 +338,7 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
     batch_size = batch_size if n_rows < 100_000 else 512
     n_held_out = min(config.held_out_share * n_rows, MOST_HELD_OUT_ROWS)
     steps_per_pass = math.ceil((n_rows - n_held_out) / (config.batch_size or batch_size))
-    n_passes = 18.0 * math.sqrt(min(1.0, 30_000 / max(n_rows, 1)))
+    n_passes = config.max_passes * math.sqrt(min(1.0, 30_000 / max(n_rows, 1)))
     evaluate_every_steps = min(max(20, steps_per_pass // 2), 200)
     rules: dict[str, Any] = {
         "d_latent": d_latent,
@@ -327,7 +348,7 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
         "batch_size": batch_size,
         "max_steps": max(400, round(n_passes * steps_per_pass)),
         "learning_rate": 0.002 if is_small else 0.006,
-        "hidden_dropout": 0.2 if is_small else 0.1,
+        "hidden_dropout": 0.2 if n_rows < 30_000 else 0.1,
         "weight_decay": 0.1 if is_small else 0.02,
         "evaluate_every_steps": evaluate_every_steps,
         "patience_steps": max(150, 3 * steps_per_pass // 2),

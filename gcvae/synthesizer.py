@@ -58,9 +58,16 @@ _MAP_NOTES = {
     "total": (f"tau-b of {_MAP_ROWS} rows drawn from the model",),
     "data": (f"tau-b of the training table (of {_MAP_ROWS} of its rows, if it has more)",),
 }
-_ORDER_NOTE = (
-    "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
-)
+_ORDER_NOTES = {
+    "listed": (
+        "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
+    ),
+    "learned": (
+        "a categorical column is ordered by the first axis of a correspondence analysis of its "
+        "levels, so the sign of its tau is the axis's; rare levels that share a code are tied; "
+        "missing cells rank lowest"
+    ),
+}
 
 
 class Synthesizer:
@@ -135,7 +142,13 @@ class Synthesizer:
             progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
         full_schema = infer_schema(frame, schema).schema
         typed = parse_table(frame, full_schema)
-        codec = TableCodec.fit(typed, full_schema, numbers=config.numbers, levels=config.levels)
+        codec = TableCodec.fit(
+            typed,
+            full_schema,
+            numbers=config.numbers,
+            levels=config.levels,
+            with_copies=config.copies,
+        )
         constraints = ConstraintSet.fit(typed, full_schema)
         rows = codec.encode(typed)
         config = settle(config, n_rows=len(typed), n_columns=len(codec.columns))
@@ -258,7 +271,7 @@ class Synthesizer:
         if kind == "data":
             return self._data_map
         names = [column.name for column in self.codec.columns]
-        notes = (*_MAP_NOTES.get(kind, ()), _ORDER_NOTE)
+        notes = (*_MAP_NOTES.get(kind, ()), *_codec_notes(self.codec))
         if kind == "expected":
             return map_of_copula(self.model, names, generator_for(seed, "dependencies"), notes)
         if kind == "total":
@@ -353,14 +366,14 @@ def mixture_prior(
 ) -> GaussianMixturePrior:
     """The prior mixture, fitted to draws of the posterior over the training rows."""
     generator = generator_for(seed, "prior")
-    with torch.no_grad():
-        eta, log_tau = model.encoder(rows)
-    z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
     is_held_out = torch.zeros(len(rows), dtype=torch.bool)
-    is_held_out[held_out] = True
-    training = z[~is_held_out] if bool((~is_held_out).any()) else z
-    order = torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]
-    return fit_best_mixture(training[order], z[held_out], [1, 8, 24, 48], seed)
+    is_held_out[held_out] = len(held_out) < len(rows)
+    training = (~is_held_out).nonzero()[:, 0]
+    chosen = training[torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]]
+    with torch.no_grad():
+        eta, log_tau = model.encoder(rows.take(torch.cat([chosen, held_out])))
+    z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
+    return fit_best_mixture(z[: len(chosen)], z[len(chosen) :], [1, 8, 24, 48], seed)
 
 
 def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:
@@ -446,8 +459,18 @@ def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) 
         "bound_train": result.best.bound_train,
         "bound_held_out": result.best.bound_held_out,
         "held_out_rows": len(result.held_out),
+        "divergences": [dataclasses.asdict(divergence) for divergence in result.divergences],
         "history": [dataclasses.asdict(evaluation) for evaluation in result.history],
     }
+
+
+def _codec_notes(codec: TableCodec) -> tuple[str, ...]:
+    """What there is to know of the columns of a map."""
+    copies = (
+        f"{name} equals {source} in every row and is left out"
+        for name, source in codec.copies.items()
+    )
+    return (_ORDER_NOTES[codec.levels], *copies)
 
 
 def _map_of_data(
@@ -456,4 +479,5 @@ def _map_of_data(
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:_MAP_ROWS]
     names = [column.name for column in codec.columns]
     cells = ranks(frame.iloc[order.numpy()], rows.take(order), codec)
-    return map_of_rows(names, "data", cells, (*_MAP_NOTES["data"], _ORDER_NOTE))
+    notes = (*_MAP_NOTES["data"], *_codec_notes(codec))
+    return map_of_rows(names, "data", cells, notes)

@@ -31,10 +31,12 @@ from gcvae.refinement import RefinedDecoder, Refinement
 
 _REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
+_HELD_OUT_BLOCK_ROWS = 1024
 _WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LOOKS_IN_ANNEALING = 6
 _LOOKS_IN_VAIN = 2
+_MOST_DIVERGENCES = 3
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Divergence:
+    """Where a run left the finite numbers, and the step size with which it did."""
+
+    step: int
+    learning_rate: float
+
+
+@dataclass(frozen=True)
 class TrainingResult:
     """What training leaves beside the weights."""
 
@@ -82,6 +92,8 @@ class TrainingResult:
     n_epochs: int
     held_out: Tensor
     """Indices of the rows that decided when to stop. Shape: (n_held_out,)."""
+    divergences: tuple[Divergence, ...]
+    """Of the runs before this one, each begun anew with a smaller step size."""
 
 
 def build_model(
@@ -143,7 +155,7 @@ def train(
     Jacobian to original units; the bounds that are reported are less by it, the loss is not.
 
     Raises:
-        DivergedError: if the loss leaves the finite numbers.
+        DivergedError: if the loss leaves the finite numbers, with ever smaller step sizes too.
         CancelledError: out of the progress callback.
     Source: Algorithm 1 (AEVB for GCVAE), Eq. (elbo_vae_roc_reg).
     """
@@ -157,7 +169,14 @@ def train(
         reporter.report_if_due()
         saver.save_if_due()
     model.load_state_dict(run.best_weights)
-    return TrainingResult(tuple(run.history), run.best, run.step, run.epoch, run.held_out_index)
+    return TrainingResult(
+        tuple(run.history),
+        run.best,
+        run.step,
+        run.epoch,
+        run.held_out_index,
+        tuple(run.divergences),
+    )
 
 
 @dataclass
@@ -178,6 +197,7 @@ class _Run:
     """Exponential average of the weights, where one is kept."""
     annealing_from: int | None = None
     """The step at which the learning rate began to fall."""
+    divergences: list[Divergence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Splits the rows and sets the optimiser up."""
@@ -193,17 +213,26 @@ class _Run:
         self.steps_per_epoch = -(-len(self.train_rows) // self.batch_size)
         self.parameters = list(self.model.parameters())
         assert config.learning_rate is not None, "settle() comes first"
-        assert config.weight_decay is not None, "settle() comes first"
-        self.base_rate = config.learning_rate
-        self.optimiser = torch.optim.AdamW(
-            self.parameters, lr=self.base_rate, weight_decay=config.weight_decay, fused=True
-        )
+        self.first_weights = {name: t.clone() for name, t in self.model.state_dict().items()}
+        self.optimiser = self._new_optimiser()
         assert config.max_steps is not None, "settle() comes first"
         assert config.patience_steps is not None, "settle() comes first"
         assert config.evaluate_every_steps is not None, "settle() comes first"
         self.max_steps, self.patience_steps = config.max_steps, config.patience_steps
         self.evaluate_every_steps = config.evaluate_every_steps
         self._order_of: tuple[int, Tensor] | None = None
+
+    def _new_optimiser(self) -> torch.optim.Optimizer:
+        assert self.config.weight_decay is not None, "settle() comes first"
+        return torch.optim.AdamW(
+            self.parameters, lr=self.base_rate, weight_decay=self.config.weight_decay, fused=True
+        )
+
+    @property
+    def base_rate(self) -> float:
+        """The step size between rise and fall; a third after each divergence."""
+        assert self.config.learning_rate is not None, "settle() comes first"
+        return self.config.learning_rate / 3.0 ** len(self.divergences)
 
     def _mean_log_scale(self, index: Tensor) -> float:
         return 0.0 if self.log_scale is None else float(self.log_scale[index].mean())
@@ -254,7 +283,23 @@ class _Run:
         return max(1, round(self.config.annealing * self.annealing_from))
 
     def advance(self) -> None:
-        """One update, and an evaluation where one is due."""
+        """One update, and an evaluation where one is due; a divergence begins the run anew."""
+        try:
+            self._advance()
+        except DivergedError:
+            if len(self.divergences) == _MOST_DIVERGENCES:
+                raise
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """From the first weights, with a smaller step size."""
+        self.divergences.append(Divergence(self.step, self.base_rate))
+        self.model.load_state_dict(self.first_weights)
+        self.optimiser = self._new_optimiser()
+        self.step, self.loss_sum, self.annealing_from = 0, 0.0, None
+        self.history, self.best_weights, self.averaged = [], {}, {}
+
+    def _advance(self) -> None:
         loss = self._loss(self.train_rows.take(self._batch()))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -335,8 +380,8 @@ class _Run:
         value = float(loss.detach())
         if value - value != 0.0:
             raise DivergedError(
-                f"training diverged at step {self.step}: the bound became {-value}; "
-                "a lower learning_rate may help"
+                f"training diverged at step {self.step}: the bound became {-value}, as it did with "
+                "larger step sizes before; a lower learning_rate may help"
             )
         return value
 
@@ -348,11 +393,18 @@ class _Run:
         present = {name: tensor.detach().clone() for name, tensor in present.items()}
         self.model.load_state_dict(kept)
         with torch.no_grad():
-            bounds = elbo(
-                self.model, self.held_out_rows, generator, n_draws=_HELD_OUT_DRAWS, exact=exact
-            )
+            bounds = [
+                elbo(
+                    self.model,
+                    self.held_out_rows.take(index),
+                    generator,
+                    n_draws=_HELD_OUT_DRAWS,
+                    exact=exact,
+                )
+                for index in torch.arange(len(self.held_out_rows)).split(_HELD_OUT_BLOCK_ROWS)
+            ]
         self.model.load_state_dict(present)
-        held_out = self._finite(-bounds.mean())
+        held_out = self._finite(-torch.cat(bounds).mean())
         n_steps = self.step - (self.history[-1].step if self.history else 0)
         evaluation = Evaluation(
             step=self.step,
@@ -390,6 +442,7 @@ class _Run:
             "history": history,
             "loss_sum": self.loss_sum,
             "annealing_from": self.annealing_from,
+            "divergences": [dataclasses.astuple(divergence) for divergence in self.divergences],
         }
         return pack_tensors(tensors, place)
 
@@ -403,6 +456,7 @@ class _Run:
         self.best_weights = _under("best/", tensors)
         self.averaged = _under("averaged/", tensors)
         self.annealing_from = place["annealing_from"]
+        self.divergences = [Divergence(*values) for values in place["divergences"]]
         self.optimiser.load_state_dict(
             {
                 **self.optimiser.state_dict(),

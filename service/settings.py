@@ -47,7 +47,7 @@ class ServiceSettings(BaseSettings):
     max_rows: int = Field(default=2_000_000, gt=0)
     max_columns: int = Field(default=500, gt=0)
     max_cells: int = Field(default=50_000_000, gt=0, description="rows times columns")
-    max_levels: int = Field(default=10_000, gt=0, description="levels of one column")
+    max_levels: int = Field(default=100_000, gt=0, description="levels of one column")
     max_sample_rows: int = Field(default=10_000_000, gt=0, description="rows one sample may have")
     max_inline_sample_rows: int = Field(
         default=100_000, ge=0, description="more rows than this become a job"

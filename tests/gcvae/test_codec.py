@@ -258,3 +258,24 @@ def test_the_document_holds_no_identifier() -> None:
     text = "who,x\n" + "".join(f"person {i:03d},{i % 7}\n" for i in range(60))
     _, codec = read(text)
     assert "person" not in json.dumps(codec.to_json())
+
+
+def test_a_column_that_equals_another_in_every_row_is_copied_and_not_modelled() -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": random.normal(size=60).round(3), "b": random.integers(0, 3, 60)})
+    frame.loc[3, "a"] = np.nan
+    frame = frame.assign(c=frame["a"], d=frame["b"], e=frame["b"].where(frame.index > 0, 2))
+    schema = infer_schema(frame).schema
+    table = parse_table(frame, schema)
+    codec = TableCodec.fit(table, schema, with_copies=True)
+    assert codec.copies == {"c": "a", "d": "b"}
+    assert [column.name for column in codec.columns] == ["a", "b", "e"]
+    pd.testing.assert_frame_equal(codec.decode(codec.encode(table)), table)
+    assert TableCodec.from_json(codec.to_json()) == codec
+
+
+def test_rare_flags_that_agree_by_chance_are_no_copies() -> None:
+    flag = [True, True] + [False] * 98
+    frame = pd.DataFrame({"a": flag, "b": flag})
+    schema = infer_schema(frame).schema
+    assert TableCodec.fit(parse_table(frame, schema), schema, with_copies=True).copies == {}

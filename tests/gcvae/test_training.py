@@ -177,6 +177,14 @@ def test_a_diverging_run_is_an_error_that_names_the_step() -> None:
         train(build_model(config(), COLUMNS, 1), spoiled, config(), seed=1)
 
 
+def test_a_run_that_diverges_begins_anew_with_a_smaller_step_and_says_so() -> None:
+    settings = config(learning_rate=1.0, activation="relu", n_hidden_layers=8)
+    _, result = fit(settings)
+    assert [divergence.learning_rate for divergence in result.divergences] == [1.0]
+    assert math.isfinite(result.best.bound_held_out)
+    assert result.n_steps > 1
+
+
 @pytest.mark.parametrize("n_rows", [1, 9, 10, 11, 1000])
 def test_the_split_leaves_no_row_out(n_rows: int) -> None:
     training, held_out = split(n_rows, 0.1, seed=0)
@@ -212,7 +220,7 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(
 
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
-    with pytest.raises(SettingError, match="one of default, gcvae, paper-gcvae"):
+    with pytest.raises(SettingError, match="one of default, fast, gcvae, paper-gcvae"):
         preset_named("best")
 
 

@@ -1,0 +1,1 @@
+"""What was tried, one file each; every file prints the figures that it claims."""
