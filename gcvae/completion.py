@@ -102,7 +102,8 @@ def _complete_real(work: Completion) -> Column:
 def _spelling_fields(work: Completion) -> dict[str, Any]:
     """Decimals, padding and notation, as given and else as the cells are spelled."""
     cells, draft = work.cells, work.draft
-    spelling = infer_spelling(cells.stripped) if len(cells.texts) else Spelling(0)
+    is_whole = work.column.kind is ColumnKind.INTEGER
+    spelling = infer_spelling(cells.stripped, whole=is_whole) if len(cells.texts) else Spelling(0)
     if not spelling.exact or (cells.source == "text" and not cells.stripped.equals(cells.texts)):
         work.warnings.append("spells its numbers in several ways; values stay, spellings do not")
     decimals: int | None = draft.get("decimals", spelling.decimals)
@@ -115,7 +116,7 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
         work.refuse_field(
             f"decimals is {decimals}, but the cells have {found}", "decimals", f"at least {found}"
         )
-    if work.column.kind is ColumnKind.INTEGER and decimals == 0:
+    if is_whole and decimals == 0:
         decimals = None
     same = decimals == spelling.decimals
     return {
@@ -218,7 +219,7 @@ def _complete_levels(work: Completion) -> Column:
     known = set(levels)
     unlisted = np.array([x not in known for x in read_levels(column, cells.texts)], dtype=bool)
     shown = ", ".join(map(repr, levels[:20])) + (", ..." if len(levels) > 20 else "")
-    work.refuse(unlisted, "the cell is {}, which is no listed level", "levels", f"one of {shown}")
+    work.refuse(unlisted, "the cell is {}, which is no listed level", "levels", f"one of {shown or 'none'}")
     return column
 
 

@@ -239,9 +239,9 @@ def _kind_of_draft(draft: Draft, cells: Cells) -> ColumnKind | None:
 
 
 def _kind_of_levels(levels: tuple[Any, ...]) -> ColumnKind:
-    if all(isinstance(level, bool) for level in levels):
+    if levels and all(isinstance(level, bool) for level in levels):
         return ColumnKind.BOOLEAN
-    numeric = all(isinstance(level, int | float) for level in levels)
+    numeric = levels and all(isinstance(level, int | float) for level in levels)
     return ColumnKind.ORDINAL if numeric else ColumnKind.CATEGORICAL
 
 

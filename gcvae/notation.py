@@ -115,14 +115,17 @@ def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
     return pc.binary_join_element_wise(texts, "." + "0" * decimals, "") if decimals else texts
 
 
-def infer_spelling(texts: Texts) -> Spelling:
+def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
     """The rule by which these texts, all numbers, are written.
 
     The first rule that gives every text back is taken; where none does, one that keeps the values.
+    With `whole` the rule is for integers, of which a float64 would lose the last digits.
 
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
     """
+    if whole and are_whole(texts).all() and write_whole(read_whole(texts), Spelling(0)).equals(texts):
+        return Spelling(0)
     values = read_numbers(texts)
     parts = _parts(texts)
     for spelling in _candidates(parts, values):

@@ -101,7 +101,7 @@ def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit(z.double().numpy())
+        fitted.fit((z if len(z) > 1 else z.repeat(2, 1)).double().numpy())  # it asks for two
     prior = GaussianMixturePrior(n_components, z.shape[1])
     prior.log_weight.copy_(torch.from_numpy(np.log(fitted.weights_)))
     prior.mean.copy_(torch.from_numpy(fitted.means_))

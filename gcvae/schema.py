@@ -345,8 +345,8 @@ def _read_flag(value: object) -> bool:
 
 
 def _read_levels(value: object) -> tuple[Level, ...]:
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError("a list of levels, at least one")
+    if not isinstance(value, list | tuple):
+        raise ValueError("a list of levels")
     if not all(isinstance(level, str | int | float | bool) for level in value):
         raise ValueError("levels that are text, numbers or booleans")
     if len({(isinstance(level, bool), level) for level in value}) < len(value):

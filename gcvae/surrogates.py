@@ -13,11 +13,12 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.dates import read_dates
+from gcvae.notation import LARGEST_WHOLE
 from gcvae.schema import Column
 from gcvae.tables import placed_values
 
 MOST_SURROGATES = 10**15  # more rows than anyone draws
-_LARGEST = 2**63 - 1
+_LARGEST = int(LARGEST_WHOLE)  # what is read back as a whole number
 
 
 @dataclass(frozen=True)
