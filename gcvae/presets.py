@@ -42,14 +42,15 @@ class TrainingConfig:
     """lambda: weight of the copula head's likelihood beside the refinement's."""
     prior: str = "normal"
     """`normal`, or `mixture`: a Gaussian mixture fitted to the posterior after training."""
-    column_dropout: float = 0.0
-    """Mean rate at which the refinement's input columns are dropped in training."""
+    column_dropout: float | None = 0.0
+    """Mean rate at which the refinement's input columns are dropped in training. Rule: 0.1 under
+    3,000 rows, 0 from there on."""
     hidden_dropout: float | None = 0.0
-    """Rate at which the refinement's hidden units are dropped in training. Rule: 0.2 under 30,000
-    rows, 0.1 from there on."""
+    """Rate at which the refinement's hidden units are dropped in training. Rule: 0.3 under 3,000
+    rows, 0.2 from there on."""
     weight_decay: float | None = 0.0
     """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
-    0.02."""
+    0.2."""
     averaging: float = 0.0
     """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
     annealing: float = 0.0
@@ -123,11 +124,11 @@ _REFINED = TrainingConfig(
     activation="silu",
     score_gradient=True,
     prior="mixture",
-    column_dropout=0.0,
+    column_dropout=None,
     hidden_dropout=None,
     learning_rate=None,
     weight_decay=None,
-    averaging=0.99,
+    averaging=0.997,
     annealing=0.25,
     gradient_limit=5.0,
     max_steps=None,
@@ -348,8 +349,9 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
         "batch_size": batch_size,
         "max_steps": max(400, round(n_passes * steps_per_pass)),
         "learning_rate": 0.002 if is_small else 0.006,
-        "hidden_dropout": 0.2 if n_rows < 30_000 else 0.1,
-        "weight_decay": 0.1 if is_small else 0.02,
+        "column_dropout": 0.1 if is_small else 0.0,
+        "hidden_dropout": 0.3 if is_small else 0.2,
+        "weight_decay": 0.1 if is_small else 0.2,
         "evaluate_every_steps": evaluate_every_steps,
         "patience_steps": max(150, 3 * steps_per_pass // 2),
     }

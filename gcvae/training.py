@@ -358,6 +358,7 @@ class _Run:
         dropout = None
         if config.refinement:
             assert config.hidden_dropout is not None, "settle() comes first"
+            assert config.column_dropout is not None, "settle() comes first"
             dropout = Dropout(config.column_dropout, config.hidden_dropout, generator)
         exact = config.objective == "exact"
         draw = draw_elbo(self.model, batch, generator, exact=exact, dropout=dropout)
