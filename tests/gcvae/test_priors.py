@@ -42,3 +42,10 @@ def test_held_out_draws_choose_the_number_of_components() -> None:
     assert len(fit_best_mixture(z[:3000], z[3000:], [1, 2], seed=0).mean) == 2
     few = fit_best_mixture(normal_only[:200], normal_only[200:], [1, 8], seed=0)
     assert len(few.mean) == 1
+
+
+def test_a_single_draw_has_a_mixture_around_it() -> None:
+    z = two_clouds()[:1]
+    prior = fit_best_mixture(z, z, [1, 8], seed=0)
+    assert torch.isfinite(prior.log_prob(z)).all()
+    torch.testing.assert_close(prior.mean[0], z[0])
