@@ -289,7 +289,9 @@ def test_a_fresh_whole_number_reads_back_as_one() -> None:
         {"columns": [{"name": "id", "kind": "identifier"}]},
     )
     fresh = codec.decode(codec.encode(frame))
-    pd.testing.assert_frame_equal(parse_table(format_table(fresh, codec.schema), codec.schema), fresh)
+    pd.testing.assert_frame_equal(
+        parse_table(format_table(fresh, codec.schema), codec.schema), fresh
+    )
 
 
 def test_whole_numbers_keep_their_last_digit_within_the_limits() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -78,16 +79,26 @@ def test_what_is_settled_is_within_the_limits_and_settled_for_good(
 # The rules, as their descriptions have them
 
 
-@pytest.mark.parametrize("n_rows", SIZES)
-def test_widths_rates_and_decay_step_at_the_written_sizes(n_rows: int) -> None:
-    opened = {"d_hidden": None, "d_sum": None, "d_column": None, "learning_rate": None}
-    found = settled(n_rows, **opened)
-    assert found["d_hidden"] == (50 if n_rows < 1000 else 100)
-    assert found["d_sum"] == (64 if n_rows < 3000 else 128)
-    assert found["d_column"] == (32 if n_rows < 3000 else 64)
-    assert found["learning_rate"] == (0.002 if n_rows < 3000 else 0.006)
-    assert found["weight_decay"] == (0.1 if n_rows < 3000 else 0.02)
-    assert found["hidden_dropout"] == (0.2 if n_rows < 30_000 else 0.1)
+STEPS = {
+    name: found.groups()
+    for name, text in field_docstrings().items()
+    if (found := re.search(r"Rule: ([\d.]+) under ([\d,]+) rows, (?:then )?([\d.]+\d|\d)\b", text))
+}
+"""Of the rules that are one number up to some size and another from there on."""
+
+
+def test_widths_rates_and_decay_have_rules_of_one_step() -> None:
+    assert {"d_hidden", "d_sum", "d_column", "learning_rate", "weight_decay"} <= set(STEPS)
+    assert {"hidden_dropout", "column_dropout"} <= set(STEPS)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_rule_steps_where_and_how_it_is_written(name: str) -> None:
+    under, size, beyond = (float(number.replace(",", "")) for number in STEPS[name])
+    for n_rows in (1, round(size) - 1):
+        assert settled(n_rows, **{name: None})[name] == under
+    for n_rows in (round(size), 2_000_000):
+        assert settled(n_rows, **{name: None})[name] == beyond
 
 
 @pytest.mark.parametrize(
