@@ -39,7 +39,10 @@ class TrainingConfig:
     head_weight: float = 1.0
     """lambda: weight of the copula head's likelihood beside the refinement's."""
     prior: str = "normal"
-    """`normal`, or `mixture`: a Gaussian mixture fitted to the posterior after training."""
+    """`normal`; `mixture`: a Gaussian mixture fitted to the posterior after training; or
+    `autoregressive`: mixtures dimension by dimension, trained with the model."""
+    kl_warm_up: float = 0.0
+    """Share of `max_steps` over which the weight of the divergence from the prior rises to one."""
     column_dropout: float = 0.0
     """Mean rate at which the refinement's input columns are dropped in training."""
     hidden_dropout: float | None = 0.0
@@ -164,7 +167,7 @@ PRESETS: dict[str, Preset] = {
 _CHOICES: dict[str, tuple[object, ...]] = {
     "numbers": ("standardised", "quantile"),
     "levels": ("listed", "learned"),
-    "prior": ("normal", "mixture"),
+    "prior": ("normal", "mixture", "autoregressive"),
     "decoder": ("copula", "principal-direction"),
     "activation": ("tanh", "relu", "silu"),
     "objective": ("jitter", "exact"),
@@ -175,6 +178,7 @@ _MINIMA: dict[str, float] = {
     "d_sum": 1,
     "d_column": 1,
     "head_weight": 0,
+    "kl_warm_up": 0,
     "column_dropout": 0,
     "hidden_dropout": 0,
     "weight_decay": 0,
@@ -195,6 +199,7 @@ _MINIMA: dict[str, float] = {
 
 # Far beyond what a table can use, and within what a machine can hold; rates under 1.
 _MAXIMA: dict[str, float] = {
+    "kl_warm_up": 1,
     "column_dropout": 0.99,
     "hidden_dropout": 0.99,
     "averaging": 0.99999,

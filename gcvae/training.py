@@ -26,7 +26,7 @@ from gcvae.generators import generator_for
 from gcvae.model import CopulaDecoder, GenerativeModel, PrincipalDirectionDecoder
 from gcvae.networks import ColumnShape, Dropout, Encoder
 from gcvae.presets import MOST_HELD_OUT_ROWS, TrainingConfig
-from gcvae.priors import StandardNormalPrior
+from gcvae.priors import AutoregressiveMixturePrior, Prior, StandardNormalPrior
 from gcvae.refinement import RefinedDecoder, Refinement
 
 _REPORT_EVERY_SECONDS = 0.5
@@ -106,7 +106,15 @@ def build_model(
         torch.manual_seed(generator_for(seed, "weights").initial_seed())
         encoder = Encoder(columns, widths, config.d_latent, config.activation)
         decoder = _decoder(config, columns, widths)
-        return GenerativeModel(StandardNormalPrior(config.d_latent), encoder, decoder)
+        return GenerativeModel(_prior(config), encoder, decoder)
+
+
+def _prior(config: TrainingConfig) -> Prior:
+    """The prior that the model is trained with; a mixture takes its place afterwards."""
+    assert config.d_latent is not None, "settle() comes first"
+    if config.prior == "autoregressive":
+        return AutoregressiveMixturePrior(config.d_latent)
+    return StandardNormalPrior(config.d_latent)
 
 
 def _decoder(
@@ -323,6 +331,12 @@ class _Run:
             rate *= 1.0 - (self.step - self.annealing_from) / self.annealing_steps
         return rate
 
+    @property
+    def kl_weight(self) -> float:
+        """Weight of the divergence in the loss: rises to one over the first steps."""
+        n_steps = self.config.kl_warm_up * self.max_steps
+        return min(1.0, (self.step + 1) / n_steps) if n_steps else 1.0
+
     def _average(self) -> None:
         """Moves the average a step towards the weights, faster at the start."""
         if not self.config.averaging:
@@ -362,10 +376,12 @@ class _Run:
         draw = draw_elbo(self.model, batch, generator, exact=exact, dropout=dropout)
         loss = -draw.elbo.mean()
         self.loss_sum += self._finite(loss)
+        if self.kl_weight < 1.0:
+            loss = loss - (1.0 - self.kl_weight) * draw.kl.mean()
         if draw.head_log_prob is not None:
             weight = config.head_weight
             joint = draw.log_prob.mean() + weight * draw.head_log_prob.mean()
-            loss = draw.kl.mean() - joint / (1.0 + weight)
+            loss = self.kl_weight * draw.kl.mean() - joint / (1.0 + weight)
         if config.locality_weight:
             loadings = draw.conditional.loadings
             if loadings is not None:
