@@ -1,9 +1,12 @@
-"""Calibration of a refined model's one-way margins to those of the training table.
+"""Calibration of a model's one-way margins to those of the training table.
 
 A model that is right column by column given what came before still drifts, a little with every
 column, from the margins of the table. Here the drift is measured on rows of the model's own, and
 taken out, in column order, so that later columns see calibrated earlier ones: codes by a shift of
 the column's logits, numbers by a warp of their axis.
+
+A copula leaves each column its margin at every z, so there all code probabilities are shifted at
+once, by the biases of the marginals' heads; its numbers keep their margins.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ import torch
 from torch import Tensor
 
 from gcvae.generators import generator_for, uniform
-from gcvae.model import GenerativeModel
-from gcvae.refinement import RefinedConditional, Walk
+from gcvae.model import CopulaConditional, GenerativeModel, PrincipalDirectionConditional
+from gcvae.refinement import RefinedConditional, RefinedDecoder, Walk
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 100_000
 _N_ROUNDS = 3
@@ -34,14 +37,43 @@ def calibrate(model: GenerativeModel, codes: Tensor, seed: int) -> None:
     generator = generator_for(seed, "calibration")
     n_rows = min(max(len(codes), _LEAST_ROWS), _MOST_ROWS)
     with torch.no_grad():
-        conditional = model.conditional(model.prior.sample(n_rows, generator))
-        assert isinstance(conditional, RefinedConditional), "only a refinement is calibrated"
+        z = model.prior.sample(n_rows, generator)
+        if not isinstance(model.decoder, RefinedDecoder):
+            _calibrate_biases(model, z, codes)
+            return
+        conditional = model.conditional(z)
+        assert isinstance(conditional, RefinedConditional)
         walk = Walk(conditional)
         for j in walk.refinement.order:
             _calibrate_codes(walk, j, codes[:, j])
             _calibrate_numbers(walk, j, codes[:, j])
             noise = uniform((n_rows,), generator, torch.float64)
             walk.step(j, *walk.distribution(j).draw(noise))
+
+
+def _calibrate_biases(model: GenerativeModel, z: Tensor, codes: Tensor) -> None:
+    """Moves the logits' biases by the log ratios of wanted and present shares, a few times."""
+    groups = model.marginals.code_groups
+    wanted = [
+        torch.stack([torch.bincount(codes[:, j].clamp(min=0), minlength=group.shape[1]) for j in at])
+        for group in groups
+        for at in [group.columns.tolist()]
+    ]
+    for _ in range(_N_ROUNDS):
+        for group, count, share in zip(groups, wanted, _shares(model, z), strict=True):
+            present = share * len(codes) + _PSEUDO_ROWS
+            group.logits.bias.add_(((count + _PSEUDO_ROWS) / present).log().flatten())
+
+
+def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
+    """E beta over the draws of z. Shape: for each group of columns (D_group, K_group)."""
+    sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
+    for block in z.split(_BLOCK_ROWS):
+        conditional = model.conditional(block)
+        assert isinstance(conditional, CopulaConditional | PrincipalDirectionConditional)
+        for total, log_beta in zip(sums, conditional.parameters.log_beta, strict=True):
+            total += log_beta.exp().sum(0)
+    return [total / len(z) for total in sums]
 
 
 def _calibrate_codes(walk: Walk, j: int, codes: Tensor) -> None:

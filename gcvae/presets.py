@@ -59,8 +59,8 @@ class TrainingConfig:
     gradient_limit: float | None = None
     """Norm to which gradients are cut."""
     calibration: bool = False
-    """Whether the refinement's code probabilities are shifted after training, so that the model's
-    one-way margins are those of the training table."""
+    """Whether code probabilities (and a refinement's numbers) are shifted after training, so that
+    the model's one-way margins are those of the training table."""
     rank: int = 1
     """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
     d_latent: int | None = None
@@ -145,7 +145,14 @@ PRESETS: dict[str, Preset] = {
             "gcvae",
             "Copula model alone, with mixture marginals and a learned prior: its samples, scores "
             "and maps are one model.",
-            _REFINED,
+            replace(
+                _REFINED,
+                prior="autoregressive",
+                calibration=True,
+                d_latent=16,
+                d_hidden=256,
+                kl_warm_up=0.6,
+            ),
         ),
         Preset(
             "paper-gcvae",

@@ -118,16 +118,23 @@ class AutoregressiveMixturePrior(nn.Module):
 
     def log_prob(self, z: Tensor) -> Tensor:
         """log p(z). Shape: (..., K) -> (...)."""
-        act = nn.functional.silu
-        h = self.enter(z)
-        h = h + self.outer(act(self.inner(act(h))))
-        log_weight, mean, log_sigma = self._mixtures(self.leave(act(h)))
+        log_weight, mean, log_sigma = self.mixtures(z)
         t = (z[..., None] - mean) * (-log_sigma).exp()
         log_terms = log_weight - log_sigma + log_normal_density(t)
         log_prob: Tensor = log_terms.logsumexp(-1).sum(-1)
         return log_prob
 
-    def _mixtures(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def mixtures(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log weights, means and log deviations of every p(z_k | z_<k).
+
+        Shape: (..., K) -> three of (..., K, C).
+        """
+        act = nn.functional.silu
+        h = self.enter(z)
+        h = h + self.outer(act(self.inner(act(h))))
+        return self._of_outputs(self.leave(act(h)))
+
+    def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(log weights, means, log deviations). Shape: (..., 3 C k) -> three of (..., k, C)."""
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
@@ -135,11 +142,8 @@ class AutoregressiveMixturePrior(nn.Module):
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of z, dimension by dimension. Shape: (n, K)."""
         act = nn.functional.silu
-        place = self.enter.weight.device
-        z = torch.zeros(n, self.d_latent, device=place)
-        entered, inner, left = (
-            torch.zeros(n, self.d_latent * self.d_group, device=place) for _ in range(3)
-        )
+        z = self.enter.weight.new_zeros(n, self.d_latent)
+        entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))
         u = uniform((n, self.d_latent), generator)
         eps = normal((n, self.d_latent), generator)
         for k in range(self.d_latent):
@@ -150,7 +154,7 @@ class AutoregressiveMixturePrior(nn.Module):
             inner[:, own] = act(self.inner.part(entered[:, seen], own))
             left[:, own] = act(h + self.outer.part(inner[:, seen], own))
             outputs = self.leave.part(left[:, seen], _of_group(k, 3 * self.n_components))
-            log_weight, mean, log_sigma = (part[:, 0] for part in self._mixtures(outputs))
+            log_weight, mean, log_sigma = (part[:, 0] for part in self._of_outputs(outputs))
             upper = log_weight.exp().cumsum(-1)
             c = (upper <= u[:, k, None]).sum(-1, keepdim=True).clamp(max=self.n_components - 1)
             z[:, k] = (mean.gather(-1, c) + log_sigma.gather(-1, c).exp() * eps[:, k, None])[:, 0]

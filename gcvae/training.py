@@ -32,6 +32,8 @@ from gcvae.refinement import RefinedDecoder, Refinement
 _REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
 _WARM_UP_STEPS = 100
+_POSTERIOR_SPREAD = 4.0
+"""A learned prior does not hold posterior means near zero, and from far apart they tell more."""
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LOOKS_IN_ANNEALING = 6
 _LOOKS_IN_VAIN = 2
@@ -106,6 +108,8 @@ def build_model(
         torch.manual_seed(generator_for(seed, "weights").initial_seed())
         encoder = Encoder(columns, widths, config.d_latent, config.activation)
         decoder = _decoder(config, columns, widths)
+        if config.prior == "autoregressive":
+            encoder.spread(_POSTERIOR_SPREAD)
         return GenerativeModel(_prior(config), encoder, decoder)
 
 
@@ -266,7 +270,8 @@ class _Run:
     @property
     def is_at_its_best(self) -> bool:
         """Whether the held-out bound has stopped rising, or the steps are used up."""
-        out_of_patience = self.step - self.best.step >= self.patience_steps
+        since = max(self.best.step, self.warm_up_steps)
+        out_of_patience = self.step - since >= self.patience_steps
         return self.step >= self.max_steps or out_of_patience
 
     @property
@@ -334,8 +339,12 @@ class _Run:
     @property
     def kl_weight(self) -> float:
         """Weight of the divergence in the loss: rises to one over the first steps."""
-        n_steps = self.config.kl_warm_up * self.max_steps
-        return min(1.0, (self.step + 1) / n_steps) if n_steps else 1.0
+        return min(1.0, (self.step + 1) / self.warm_up_steps) if self.warm_up_steps else 1.0
+
+    @property
+    def warm_up_steps(self) -> int:
+        """Steps over which the divergence's weight rises."""
+        return round(self.config.kl_warm_up * self.max_steps)
 
     def _average(self) -> None:
         """Moves the average a step towards the weights, faster at the start."""
