@@ -54,15 +54,16 @@ def calibrate(model: GenerativeModel, codes: Tensor, seed: int) -> None:
 def _calibrate_biases(model: GenerativeModel, z: Tensor, codes: Tensor) -> None:
     """Moves the logits' biases by the log ratios of wanted and present shares, a few times."""
     groups = model.marginals.code_groups
-    wanted = [
-        torch.stack([torch.bincount(codes[:, j].clamp(min=0), minlength=group.shape[1]) for j in at])
-        for group in groups
-        for at in [group.columns.tolist()]
-    ]
+    wanted = [_counts(codes[:, group.columns], group.shape[1]) for group in groups]
     for _ in range(_N_ROUNDS):
         for group, count, share in zip(groups, wanted, _shares(model, z), strict=True):
             present = share * len(codes) + _PSEUDO_ROWS
             group.logits.bias.add_(((count + _PSEUDO_ROWS) / present).log().flatten())
+
+
+def _counts(codes: Tensor, n_codes: int) -> Tensor:
+    """How often each code comes up. Shape: (n, D_group) -> (D_group, K_group)."""
+    return torch.stack([torch.bincount(c, minlength=n_codes) for c in codes.T.clamp(min=0)])
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
