@@ -124,7 +124,11 @@ def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
     """
-    if whole and are_whole(texts).all() and write_whole(read_whole(texts), Spelling(0)).equals(texts):
+    if (
+        whole
+        and are_whole(texts).all()
+        and write_whole(read_whole(texts), Spelling(0)).equals(texts)
+    ):
         return Spelling(0)
     values = read_numbers(texts)
     parts = _parts(texts)
