@@ -16,6 +16,7 @@ from gcvae.generators import normal, uniform
 from gcvae.model import Conditional, GenerativeModel
 from gcvae.networks import Dropout
 from gcvae.normal import log_normal_density, normal_cdf
+from gcvae.priors import Prior, StandardNormalPrior
 from gcvae.refinement import RefinedConditional
 
 _HEAD_ROWS_DIVISOR = 4
@@ -78,8 +79,16 @@ def draw_elbo(
         first = rows.take(torch.arange(n_first, device=rows.codes.device))
         first_jitter = None if jitter is None else jitter[:n_first]
         head_log_prob = conditional.first(n_first).head.log_prob(first, first_jitter)
-    kl = gaussian_kl(eta, log_tau)
+    kl = _divergence(model.prior, eta, log_tau, z)
     return Draw(z, log_prob, kl, conditional, head_log_prob)
+
+
+def _divergence(prior: Prior, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
+    """KL[q(z|x) || p(z)]: in closed form for N(0, I), else its estimate log q(z|x) - log p(z)."""
+    if isinstance(prior, StandardNormalPrior):
+        return gaussian_kl(eta, log_tau)
+    eps = (z - eta) * torch.exp(-log_tau)
+    return (log_normal_density(eps) - log_tau).sum(-1) - prior.log_prob(z)
 
 
 def elbo(

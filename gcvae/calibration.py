@@ -1,9 +1,12 @@
-"""Calibration of a refined model's one-way margins to those of the training table.
+"""Calibration of a model's one-way margins to those of the training table.
 
 A model that is right column by column given what came before still drifts, a little with every
 column, from the margins of the table. Here the drift is measured on rows of the model's own, and
 taken out, in column order, so that later columns see calibrated earlier ones: codes by a shift of
 the column's logits, numbers by a warp of their axis.
+
+A copula leaves each column its margin at every z, so there all code probabilities are shifted at
+once, by the biases of the marginals' heads; its numbers keep their margins.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ import torch
 from torch import Tensor
 
 from gcvae.generators import generator_for, uniform
-from gcvae.model import GenerativeModel
-from gcvae.refinement import RefinedConditional, Walk
+from gcvae.model import CopulaConditional, GenerativeModel, PrincipalDirectionConditional
+from gcvae.refinement import ColumnDistribution, RefinedConditional, RefinedDecoder, Walk
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 100_000
 _MOST_OUTPUTS = 60_000_000
@@ -36,14 +39,19 @@ def calibrate(model: GenerativeModel, codes: Tensor, seed: int) -> None:
     generator = generator_for(seed, "calibration")
     n_rows = min(max(len(codes), _LEAST_ROWS), _MOST_ROWS, _rows_that_fit(model))
     with torch.no_grad():
-        conditional = model.conditional(model.prior.sample(n_rows, generator))
-        assert isinstance(conditional, RefinedConditional), "only a refinement is calibrated"
+        z = model.prior.sample(n_rows, generator)
+        if not isinstance(model.decoder, RefinedDecoder):
+            _calibrate_biases(model, z, codes)
+            return
+        conditional = model.conditional(z)
+        assert isinstance(conditional, RefinedConditional)
         walk = Walk(conditional)
         for j in walk.refinement.order:
             _calibrate_codes(walk, j, codes[:, j])
-            _calibrate_numbers(walk, j, codes[:, j])
+            column = walk.distribution(j)
+            _calibrate_numbers(column, codes[:, j])
             noise = uniform((n_rows,), generator, torch.float64)
-            walk.step(j, *walk.distribution(j).draw(noise))
+            walk.step(j, *column.draw(noise))
 
 
 def _rows_that_fit(model: GenerativeModel) -> int:
@@ -53,6 +61,32 @@ def _rows_that_fit(model: GenerativeModel) -> int:
     return max(_MOST_OUTPUTS // width, 1000)
 
 
+def _calibrate_biases(model: GenerativeModel, z: Tensor, codes: Tensor) -> None:
+    """Moves the logits' biases by the log ratios of wanted and present shares, a few times."""
+    groups = model.marginals.code_groups
+    wanted = [_counts(codes[:, group.columns], group.shape[1]) for group in groups]
+    for _ in range(_N_ROUNDS):
+        for group, count, share in zip(groups, wanted, _shares(model, z), strict=True):
+            present = share * len(codes) + _PSEUDO_ROWS
+            group.logits.bias.add_(((count + _PSEUDO_ROWS) / present).log().flatten())
+
+
+def _counts(codes: Tensor, n_codes: int) -> Tensor:
+    """How often each code comes up. Shape: (n, D_group) -> (D_group, K_group)."""
+    return torch.stack([torch.bincount(c, minlength=n_codes) for c in codes.T.clamp(min=0)])
+
+
+def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
+    """E beta over the draws of z. Shape: for each group of columns (D_group, K_group)."""
+    sums = [torch.zeros(group.shape, dtype=z.dtype) for group in model.marginals.code_groups]
+    for block in z.split(_BLOCK_ROWS):
+        conditional = model.conditional(block)
+        assert isinstance(conditional, CopulaConditional | PrincipalDirectionConditional)
+        for total, log_beta in zip(sums, conditional.parameters.log_beta, strict=True):
+            total += log_beta.exp().sum(0)
+    return [total / len(z) for total in sums]
+
+
 def _calibrate_codes(walk: Walk, j: int, codes: Tensor) -> None:
     """Moves the shift of column j by the log ratio of wanted and present shares, a few times."""
     g, at = walk.refinement.group_of(j)
@@ -60,14 +94,16 @@ def _calibrate_codes(walk: Walk, j: int, codes: Tensor) -> None:
         return
     shift = walk.refinement.shifts[g][at]
     wanted = torch.bincount(codes.clamp(min=0), minlength=len(shift)) + _PSEUDO_ROWS
+    log_beta = walk.distribution(j).log_beta
+    moved = torch.zeros_like(shift)
     for _ in range(_N_ROUNDS):
-        present = walk.distribution(j).log_beta.exp().mean(0) * len(codes) + _PSEUDO_ROWS
-        shift += (wanted / present).log()
+        present = torch.softmax(log_beta + moved, dim=-1).mean(0) * len(codes) + _PSEUDO_ROWS
+        moved += (wanted / present).log()
+    shift += moved
 
 
-def _calibrate_numbers(walk: Walk, j: int, codes: Tensor) -> None:
-    """Sets the warp of column j: S(v) = G^-1(Phi(v)), G the model's own cdf of the numbers."""
-    column = walk.distribution(j)
+def _calibrate_numbers(column: ColumnDistribution, codes: Tensor) -> None:
+    """Sets the column's warp: S(v) = G^-1(Phi(v)), G the model's own cdf of the numbers."""
     if column.warp is None or int((codes == column.point_code).sum()) < _LEAST_NUMBERS:
         return
     warps, at = column.warp

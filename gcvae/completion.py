@@ -219,9 +219,8 @@ def _complete_levels(work: Completion) -> Column:
     known = set(levels)
     unlisted = np.array([x not in known for x in read_levels(column, cells.texts)], dtype=bool)
     shown = ", ".join(map(repr, levels[:20])) + (", ..." if len(levels) > 20 else "")
-    work.refuse(
-        unlisted, "the cell is {}, which is no listed level", "levels", f"one of {shown or 'none'}"
-    )
+    expected = f"one of {shown}" if levels else "at least one level"
+    work.refuse(unlisted, "the cell is {}, which is no listed level", "levels", expected)
     return column
 
 

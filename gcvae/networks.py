@@ -155,3 +155,8 @@ class Encoder(nn.Module):
         """(eta, log tau) of each row."""
         y = self.hidden(self.activation(self.input(rows)))
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
+
+    def spread(self, factor: float) -> None:
+        """Starts with the means of different rows that much farther apart."""
+        with torch.no_grad():
+            self.eta.weight.mul_(factor)

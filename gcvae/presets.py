@@ -41,7 +41,10 @@ class TrainingConfig:
     head_weight: float = 1.0
     """lambda: weight of the copula head's likelihood beside the refinement's."""
     prior: str = "normal"
-    """`normal`, or `mixture`: a Gaussian mixture fitted to the posterior after training."""
+    """`normal`; `mixture`: a Gaussian mixture fitted to the posterior after training; or
+    `autoregressive`: mixtures dimension by dimension, trained with the model."""
+    kl_warm_up: float = 0.0
+    """Share of `max_steps` over which the weight of the divergence from the prior rises to one."""
     column_dropout: float | None = 0.0
     """Mean rate at which the refinement's input columns are dropped in training. Rule: 0.1 under
     3,000 rows, 0 from there on."""
@@ -59,8 +62,8 @@ class TrainingConfig:
     gradient_limit: float | None = None
     """Norm to which gradients are cut."""
     calibration: bool = False
-    """Whether the refinement's code probabilities are shifted and its numbers warped after training,
-    so that the model's one-way margins are those of the training table."""
+    """Whether code probabilities (and a refinement's numbers) are shifted after training, so that
+    the model's one-way margins are those of the training table."""
     rank: int = 1
     """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
     d_latent: int | None = None
@@ -163,7 +166,14 @@ PRESETS: dict[str, Preset] = {
             "gcvae",
             "Copula model alone, with mixture marginals and a learned prior: its samples, scores "
             "and maps are one model.",
-            _REFINED,
+            replace(
+                _REFINED,
+                prior="autoregressive",
+                calibration=True,
+                d_latent=16,
+                d_hidden=256,
+                kl_warm_up=0.6,
+            ),
         ),
         Preset(
             "paper-gcvae",
@@ -185,7 +195,7 @@ PRESETS: dict[str, Preset] = {
 _CHOICES: dict[str, tuple[object, ...]] = {
     "numbers": ("standardised", "quantile"),
     "levels": ("listed", "learned"),
-    "prior": ("normal", "mixture"),
+    "prior": ("normal", "mixture", "autoregressive"),
     "decoder": ("copula", "principal-direction"),
     "activation": ("tanh", "relu", "silu"),
     "objective": ("jitter", "exact"),
@@ -196,6 +206,7 @@ _MINIMA: dict[str, float] = {
     "d_sum": 1,
     "d_column": 1,
     "head_weight": 0,
+    "kl_warm_up": 0,
     "column_dropout": 0,
     "hidden_dropout": 0,
     "weight_decay": 0,
@@ -217,6 +228,7 @@ _MINIMA: dict[str, float] = {
 
 # Far beyond what a table can use, and within what a machine can hold; rates under 1.
 _MAXIMA: dict[str, float] = {
+    "kl_warm_up": 1,
     "column_dropout": 0.99,
     "hidden_dropout": 0.99,
     "averaging": 0.99999,

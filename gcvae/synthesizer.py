@@ -169,7 +169,7 @@ class Synthesizer:
         model = model.cpu()
         if config.prior == "mixture":
             model.prior = mixture_prior(model, rows, result.held_out, seed)
-        if config.refinement and config.calibration:
+        if config.calibration:
             calibrate(model, rows.codes, seed)
         acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS)
         held_out = rows.take(result.held_out[:_RECORD_ROWS])

@@ -26,13 +26,15 @@ from gcvae.generators import generator_for
 from gcvae.model import CopulaDecoder, GenerativeModel, PrincipalDirectionDecoder
 from gcvae.networks import ColumnShape, Dropout, Encoder
 from gcvae.presets import MOST_HELD_OUT_ROWS, TrainingConfig
-from gcvae.priors import StandardNormalPrior
+from gcvae.priors import AutoregressiveMixturePrior, Prior, StandardNormalPrior
 from gcvae.refinement import RefinedDecoder, Refinement
 
 _REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_BLOCK_ROWS = 1024
 _WARM_UP_STEPS = 100
+_POSTERIOR_SPREAD = 4.0
+"""A learned prior does not hold posterior means near zero, and from far apart they tell more."""
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LOOKS_IN_ANNEALING = 6
 _LOOKS_IN_VAIN = 2
@@ -107,7 +109,17 @@ def build_model(
         torch.manual_seed(generator_for(seed, "weights").initial_seed())
         encoder = Encoder(columns, widths, config.d_latent, config.activation)
         decoder = _decoder(config, columns, widths)
-        return GenerativeModel(StandardNormalPrior(config.d_latent), encoder, decoder)
+        if config.prior == "autoregressive":
+            encoder.spread(_POSTERIOR_SPREAD)
+        return GenerativeModel(_prior(config), encoder, decoder)
+
+
+def _prior(config: TrainingConfig) -> Prior:
+    """The prior that the model is trained with; a mixture takes its place afterwards."""
+    assert config.d_latent is not None, "settle() comes first"
+    if config.prior == "autoregressive":
+        return AutoregressiveMixturePrior(config.d_latent)
+    return StandardNormalPrior(config.d_latent)
 
 
 def _decoder(
@@ -259,7 +271,8 @@ class _Run:
     @property
     def is_at_its_best(self) -> bool:
         """Whether the held-out bound has stopped rising, or the steps are used up."""
-        out_of_patience = self.step - self.best.step >= self.patience_steps
+        since = max(self.best.step, self.warm_up_steps)
+        out_of_patience = self.step - since >= self.patience_steps
         return self.step >= self.max_steps or out_of_patience
 
     @property
@@ -324,6 +337,16 @@ class _Run:
             rate *= 1.0 - (self.step - self.annealing_from) / self.annealing_steps
         return rate
 
+    @property
+    def kl_weight(self) -> float:
+        """Weight of the divergence in the loss: rises to one over the first steps."""
+        return min(1.0, (self.step + 1) / self.warm_up_steps) if self.warm_up_steps else 1.0
+
+    @property
+    def warm_up_steps(self) -> int:
+        """Steps over which the divergence's weight rises."""
+        return round(self.config.kl_warm_up * self.max_steps)
+
     def _average(self) -> None:
         """Moves the average a step towards the weights, faster at the start."""
         if not self.config.averaging:
@@ -364,10 +387,12 @@ class _Run:
         draw = draw_elbo(self.model, batch, generator, exact=exact, dropout=dropout)
         loss = -draw.elbo.mean()
         self.loss_sum += self._finite(loss)
+        if self.kl_weight < 1.0:
+            loss = loss - (1.0 - self.kl_weight) * draw.kl.mean()
         if draw.head_log_prob is not None:
             weight = config.head_weight
             joint = draw.log_prob.mean() + weight * draw.head_log_prob.mean()
-            loss = draw.kl.mean() - joint / (1.0 + weight)
+            loss = self.kl_weight * draw.kl.mean() - joint / (1.0 + weight)
         if config.locality_weight:
             loadings = draw.conditional.loadings
             if loadings is not None:

@@ -13,12 +13,14 @@ from gcvae.presets import PRESETS, TrainingConfig
 _HEAD = """\
 # Settings
 
-Every setting of a model and of its training: `--set key=value` on the command line, a member of `training` over REST, of
-`settings` in Python. `gcvae settings` prints this page, from `gcvae/presets.py`.
+Every setting of a model and of its training: `--set key=value` on the command line, a member of
+`training` over REST, of `settings` in Python. `gcvae settings` prints this page, from
+`gcvae/presets.py`.
 
-*rule* in the table means: not set, but found from the table by the rule that the setting's text names. A setting that
-you give `null` (`None` in Python) is found by its rule too; `gradient_limit` has no rule and `null` is no limit. What a
-run went by is in the model's training record, under `settings`.
+*rule* in the table means: not set, but found from the table by the rule that the setting's text
+names. A setting that you give `null` (`None` in Python) is found by its rule too; `gradient_limit`
+has no rule and `null` is no limit. What a run went by is in the model's training record, under
+`settings`.
 """
 
 

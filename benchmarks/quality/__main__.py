@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -34,6 +35,7 @@ def main() -> int:
         tables = [load_table(name, given.data) for name in given.tables]
     except (NoTableError, ResultsError) as error:
         return _refuse(str(error))
+    importlib.import_module("sklearn.ensemble")  # a limit holds for the libraries that are loaded
     with threadpool_limits(1):  # other work on this machine shall not feel the measures
         n_failed = _run_all(results, extra, tables, given)
     for other in extra:

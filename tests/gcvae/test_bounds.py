@@ -46,6 +46,14 @@ def test_iwae_with_one_draw_is_the_elbo_in_expectation(preset: str) -> None:
     assert bool(((one.mean(0) - bound.mean(0)).abs() < 4.0 * error).all())
 
 
+def test_the_elbo_under_a_learned_prior_is_iwae_with_one_draw() -> None:
+    model = random_model("paper-gcvae", COLUMNS, prior="autoregressive")
+    rows = repeated(4000)
+    single = iwae_bound(model, rows, generator_for(0, "a"), n_draws=1).bound.mean()
+    bound = elbo(model, rows, generator_for(1, "b"), exact=True).mean()
+    torch.testing.assert_close(single, bound, atol=0.15, rtol=0.0)
+
+
 @pytest.mark.parametrize("preset", MODELS)
 def test_more_draws_do_not_lower_the_bound(preset: str) -> None:
     model, n = random_model(preset, COLUMNS, strength=2.0), 300

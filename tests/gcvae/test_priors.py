@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from gcvae.generators import generator_for, normal
-from gcvae.priors import GaussianMixturePrior, StandardNormalPrior, fit_best_mixture, fit_mixture
+from gcvae.priors import (
+    AutoregressiveMixturePrior,
+    GaussianMixturePrior,
+    StandardNormalPrior,
+    fit_best_mixture,
+    fit_mixture,
+)
 
 
 def two_clouds(n: int = 4000) -> torch.Tensor:
@@ -49,3 +56,60 @@ def test_a_single_draw_has_a_mixture_around_it() -> None:
     prior = fit_best_mixture(z, z, [1, 8], seed=0)
     assert torch.isfinite(prior.log_prob(z)).all()
     torch.testing.assert_close(prior.mean[0], z[0])
+
+
+def bent(d_latent: int) -> AutoregressiveMixturePrior:
+    """With weights large enough for later dimensions to depend on earlier ones, in float64."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        prior = AutoregressiveMixturePrior(d_latent, n_components=3, d_group=6).double()
+    with torch.no_grad():
+        prior.enter.weight.mul_(3.0)
+        prior.leave.weight.mul_(10.0)
+    return prior
+
+
+@pytest.mark.parametrize("d_latent", [1, 2])
+def test_the_autoregressive_density_integrates_to_one(d_latent: int) -> None:
+    axis = torch.linspace(-14.0, 14.0, 701, dtype=torch.float64)
+    z = torch.cartesian_prod(*[axis] * d_latent).view(-1, d_latent)
+    with torch.no_grad():
+        mass = bent(d_latent).log_prob(z).exp().sum() * float(axis[1] - axis[0]) ** d_latent
+    assert mass.item() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_each_dimension_depends_on_the_earlier_ones_alone() -> None:
+    prior = bent(4)
+    z = normal((5, 4), generator_for(0, "z")).double()
+    for k in range(4):
+        later = z.clone()
+        later[:, k:] += 1.0
+        outputs = [prior.mixtures(rows)[1] for rows in (z, later)]
+        torch.testing.assert_close(outputs[0][:, : k + 1], outputs[1][:, : k + 1])
+        if k < 3:
+            assert (outputs[0][:, k + 1 :] - outputs[1][:, k + 1 :]).abs().max() > 1e-3
+
+
+def test_autoregressive_draws_have_the_autoregressive_density() -> None:
+    """Shares of draws in the cells of a grid are the density's masses there."""
+    prior, n = bent(2), 100_000
+    axis = torch.linspace(-12.0, 12.0, 481, dtype=torch.float64)
+    with torch.no_grad():
+        drawn = prior.sample(n, generator_for(1, "draws"))
+        fine = torch.cartesian_prod(axis, axis)
+        mass = prior.log_prob(fine).exp() * float(axis[1] - axis[0]) ** 2
+    edges = [torch.tensor([-20.0, -1.0, 0.0, 0.7, 20.0], dtype=torch.float64)] * 2
+    expected = torch.histogramdd(fine, edges, weight=mass).hist
+    shares = torch.histogramdd(drawn.double(), edges).hist / n
+    assert (shares - expected).abs().max() < 0.03 * expected.max() + 0.01
+    assert expected.sum().item() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_one_pass_and_dimension_by_dimension_are_the_same_network() -> None:
+    prior = bent(5)
+    with torch.no_grad():
+        prior.leave.bias.view(5, 3, -1)[:, 2] = -20.0  # to the least deviation: draws are means
+        drawn = prior.sample(50, generator_for(1, "draws"))
+        means = prior.mixtures(drawn)[1]
+    nearest = (means - drawn[..., None]).abs().amin(-1)
+    assert nearest.max() < 0.01

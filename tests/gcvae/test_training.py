@@ -98,6 +98,12 @@ def test_locality_regularisation_shortens_the_loadings() -> None:
     assert lengths[1] < 0.5 * lengths[0]
 
 
+def test_patience_begins_when_the_divergence_has_its_full_weight() -> None:
+    settings = {"prior": "autoregressive", "kl_warm_up": 0.8, "evaluate_every_steps": 10}
+    _, result = fit(config(**settings, max_steps=100, patience_steps=10, learning_rate=0.0001))
+    assert result.n_steps >= 80
+
+
 def test_the_same_seed_gives_the_same_weights() -> None:
     assert same(fit(config())[0], fit(config())[0])
 
