@@ -3,6 +3,7 @@
 #   TORCH_INDEX=<url>      another package index for torch alone: a CPU-only or a CUDA build
 #   PIP_ARGS="..."         further arguments for every pip install
 #   TABLE=file.csv         the table for `make demo`
+#   TIMES=40               how many times the suite's generated tables `make test-properties` tries
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -12,6 +13,7 @@ TORCH_INDEX ?=
 PIP_ARGS ?=
 TABLE ?=
 BENCH_ARGS ?=
+TIMES ?= 40
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
@@ -22,13 +24,14 @@ PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constrai
 EDITABLE := --config-settings editable_mode=compat -e
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve test lint bench clean
+.PHONY: help setup demo serve test test-properties lint bench clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it"
 	@echo "make demo    the whole way on a real table, into demo-out/ (TABLE=file.csv: on yours)"
 	@echo "make serve   the service on $(HOST):$(PORT)"
 	@echo "make test    the test suite"
+	@echo "make test-properties   the laws of every table, on TIMES=40 times as many generated tables"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
 
@@ -42,6 +45,10 @@ serve: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+
+test-properties: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 GCVAE_TIMES_EXAMPLES=$(TIMES) $(VENV)/bin/python -m pytest -n 2 \
+	  tests/gcvae/test_generated_tables.py $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

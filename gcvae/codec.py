@@ -16,7 +16,7 @@ decoding.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -35,7 +35,7 @@ from gcvae.correspondence import coarse_columns
 from gcvae.generators import uniform
 from gcvae.level_bundles import BundledLevelCodec
 from gcvae.quantile_codec import QuantileCodec
-from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.schema import Column, ColumnKind, Missing, TableSchema
 from gcvae.surrogates import ConstantCodec, IdentifierCodec
 
 CODEC_VERSION = 1
@@ -173,18 +173,21 @@ frequent one; fewer agree by chance."""
 def find_copies(frame: pd.DataFrame, columns: Sequence[Column]) -> dict[str, str]:
     """The columns that equal an earlier one in every row, with the earlier one's name.
 
+    Only columns of the same limits and levels: a cell of the one must be possible in the other.
+
     Args:
         frame: A typed table.
         columns: Of it, to look at.
     """
     copies: dict[str, str] = {}
-    seen: dict[tuple[ColumnKind, int], list[str]] = {}
+    seen: dict[tuple[Column, int], list[str]] = {}
     for column in columns:
         series = frame[column.name]
         counts = series.value_counts(dropna=False)
         if len(series) - int(counts.iloc[0] if len(counts) else 0) < LEAST_ROWS_OF_COPIES:
             continue
-        alike = seen.setdefault((column.kind, len(counts)), [])
+        possible = replace(column, name="", missing=Missing(column.missing.allowed))
+        alike = seen.setdefault((possible, len(counts)), [])
         source = next((name for name in alike if series.equals(frame[name])), None)
         if source is None:
             alike.append(column.name)

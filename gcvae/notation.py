@@ -281,9 +281,14 @@ def _shortest(values: FloatArray, point: bool) -> Texts:
 
 
 def _with_exponents(texts: Texts, values: FloatArray, notation: Notation) -> Texts:
-    """The texts, with an exponent where the magnitude asks for one."""
+    """The texts, with an exponent where the magnitude asks for one.
+
+    So do whole numbers beyond 64 bits, which are read as names without one.
+    """
     sizes = np.abs(values)
-    chosen = np.zeros(len(values), dtype=bool)
+    chosen = sizes > LARGEST_WHOLE
+    if chosen.any():
+        chosen &= ~pc.match_substring(texts, ".").to_numpy(zero_copy_only=False).astype(bool)
     if notation.exponent_below is not None:
         chosen |= (sizes < notation.exponent_below) & (sizes > 0)
     if notation.exponent_from is not None:

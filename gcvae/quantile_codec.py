@@ -38,6 +38,8 @@ MOST_ATOMS = 512
 """... and there are no more than these."""
 MOST_KNOTS = 513
 """Knots of F: 512 quantile intervals."""
+_LEAST_STEP = 1e-250
+"""Between two positions; a smaller one would make the slope of F infinite."""
 
 _LINES: dict[ColumnKind, type[RealCodec]] = {
     ColumnKind.CONTINUOUS: ContinuousCodec,
@@ -219,6 +221,7 @@ def _distribution(found: Numbers, counts: Codes) -> tuple[Numbers, Numbers]:
 
     Edges lie half way between neighbours; the outermost cells are as wide as their neighbours.
     """
+    found, counts = _apart(found, counts)
     if len(found) < 2:
         middle = float(found[0]) if len(found) else 0.0
         return np.array([middle - 0.5, middle + 0.5]), np.array([0.25, 0.75])
@@ -229,6 +232,13 @@ def _distribution(found: Numbers, counts: Codes) -> tuple[Numbers, Numbers]:
     kept = np.unique(np.searchsorted(share, wanted).clip(0, len(edges) - 1))
     tail = 0.5 / (counts.sum() + 1)
     return edges[kept], tail + (1.0 - 2.0 * tail) * share[kept]
+
+
+def _apart(found: Numbers, counts: Codes) -> tuple[Numbers, Codes]:
+    """The positions between which there is room for an edge; nearer ones count as one."""
+    least = _LEAST_STEP + 8.0 * np.spacing(np.abs(found))
+    is_apart = np.diff(found, prepend=-np.inf) > least
+    return found[is_apart], np.add.reduceat(counts, np.flatnonzero(is_apart))
 
 
 def _code_scores(

@@ -200,6 +200,15 @@ def dependencies(
         _answer({"output": output, "map": dependency_map.to_json()})
 
 
+def settings(
+    output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
+) -> None:
+    """Print what every setting does, with its value in each preset."""
+    from gcvae_cli.settings_page import settings_page
+
+    write_text(output, settings_page())
+
+
 def _read_schema(path: Path | None) -> dict[str, Any] | None:
     if path is None:
         return None

@@ -104,3 +104,14 @@ def test_tables_of_a_few_rows_have_a_codec(n: int) -> None:
     typed = parse_table(frame, schema)
     codec = TableCodec.fit(typed, schema, numbers="quantile")
     pd.testing.assert_series_equal(codec.decode(codec.encode(typed))["x"], typed["x"])
+
+
+def test_positions_without_room_between_them_have_a_finite_density() -> None:
+    """Beside 1e300 the positions of small numbers differ by less than a float64 can halve."""
+    random = np.random.default_rng(0)
+    sizes = 10.0 ** random.uniform(-300, 300, 60)
+    typed, codec = fitted(pd.DataFrame({"x": np.append(sizes, 1e300), "y": np.arange(61) % 2}))
+    encoded = codec.encode(typed)
+    assert torch.isfinite(codec.log_units(encoded)).all()
+    back = codec.decode(encoded)["x"]
+    assert np.abs(back / 1e300 - typed["x"] / 1e300).max() < 1e-12

@@ -406,3 +406,16 @@ def test_real_tables_have_the_kinds_that_are_known_of_them(data_dir: object) -> 
 def test_the_schema_loads_without_torch() -> None:
     code = "import sys, gcvae.schema, gcvae.errors, gcvae.tables; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kind", ["categorical", "ordinal", "boolean", "continuous", "datetime"])
+def test_a_column_without_values_can_be_of_any_kind(kind: str) -> None:
+    frame = pd.DataFrame({"x": ["", ""], "y": ["a", "b"]})
+    schema = infer_schema(frame, {"columns": [{"name": "x", "kind": kind}]}).schema
+    assert TableSchema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
+
+
+def test_no_levels_are_refused_where_there_are_cells() -> None:
+    given = {"columns": [{"name": "y", "levels": []}]}
+    with pytest.raises(SchemaError, match="the cell is 'a', which is no listed level"):
+        infer_schema(pd.DataFrame({"y": ["a", "b"]}), given)

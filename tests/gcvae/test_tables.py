@@ -313,3 +313,19 @@ def test_lists_in_parquet_are_refused(tmp_path: Path) -> None:
     pd.DataFrame({"n": [np.array([1, 2])]}).to_parquet(path)
     with pytest.raises(TableError, match="column 'n': values of type list"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [str(2**62 + 2**40 * i) for i in range(-20, 20)],
+        ["-7e+74", "-6e-20", "-5e-24", "-1e-20"],
+    ],
+)
+def test_numbers_that_the_table_never_had_read_back_as_they_are(cells: list[str]) -> None:
+    """Whole ones to the last digit, and large ones as numbers, not as names."""
+    given = {"columns": [{"name": "x", "kind": "integer" if len(cells) > 9 else "continuous"}]}
+    frame = pd.DataFrame({"x": cells}, dtype=object)
+    schema = infer_schema(frame, given).schema
+    others = pd.DataFrame({"x": [2**62 + 3, -(2**60) - 1] if len(cells) > 9 else [-5.3e73, 1e19]})
+    pd.testing.assert_frame_equal(parse_table(format_table(others, schema), schema), others)
