@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from gcvae import infer_schema, read_table
+from gcvae.assembly import build_model
 from gcvae.bounds import iwae_bound
 from gcvae.codec import EncodedTable, TableCodec
 from gcvae.generators import generator_for
@@ -26,7 +27,7 @@ from gcvae.presets import TrainingConfig, configure, settle
 from gcvae.refinement import RefinedConditional, RefinedDecoder
 from gcvae.synthesizer import column_shapes, mixture_prior
 from gcvae.tables import parse_table
-from gcvae.training import build_model, train
+from gcvae.training import train
 
 _N_DRAWS, _N_JITTERS, _BLOCK_ROWS, _MOST_ROWS = 50, 10, 64, 2_000
 

@@ -124,9 +124,12 @@ def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
     """
-    plain = Spelling(0)
-    if whole and are_whole(texts).all() and write_whole(read_whole(texts), plain).equals(texts):
-        return plain
+    if (
+        whole
+        and are_whole(texts).all()
+        and write_whole(read_whole(texts), Spelling(0)).equals(texts)
+    ):
+        return Spelling(0)
     values = read_numbers(texts)
     parts = _parts(texts)
     for spelling in _candidates(parts, values):

@@ -62,8 +62,8 @@ class TrainingConfig:
     gradient_limit: float | None = None
     """Norm to which gradients are cut."""
     calibration: bool = False
-    """Whether code probabilities (and a refinement's numbers) are shifted after training, so that
-    the model's one-way margins are those of the training table."""
+    """Whether code probabilities are shifted (and a refinement's numbers warped) after training, so
+    that the model's one-way margins are those of the training table."""
     rank: int = 1
     """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
     d_latent: int | None = None

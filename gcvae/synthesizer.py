@@ -23,6 +23,7 @@ from gcvae.artifact import (
     unpack_tensors,
     write_artifact,
 )
+from gcvae.assembly import build_model
 from gcvae.bounds import BoundEstimate, iwae_bound
 from gcvae.calibration import calibrate
 from gcvae.codec import EncodedTable, TableCodec
@@ -38,7 +39,8 @@ from gcvae.quantile_codec import QuantileCodec
 from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.tables import parse_table
-from gcvae.training import CheckpointStore, Progress, TrainingResult, build_model, train
+from gcvae.training import CheckpointStore, Progress, train
+from gcvae.training_result import TrainingResult
 
 SAMPLE_BLOCK_ROWS = 4096
 """Rows are drawn in blocks of this many, each with a generator of (seed, block number)."""

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,18 +23,15 @@ from gcvae.bounds import draw_elbo, elbo, locality_penalty, rank_penalty
 from gcvae.codec import EncodedTable
 from gcvae.errors import DivergedError
 from gcvae.generators import generator_for
-from gcvae.model import CopulaDecoder, GenerativeModel, PrincipalDirectionDecoder
-from gcvae.networks import ColumnShape, Dropout, Encoder
+from gcvae.model import GenerativeModel
+from gcvae.networks import Dropout
 from gcvae.presets import MOST_HELD_OUT_ROWS, TrainingConfig
-from gcvae.priors import AutoregressiveMixturePrior, Prior, StandardNormalPrior
-from gcvae.refinement import RefinedDecoder, Refinement
+from gcvae.training_result import Divergence, Evaluation, TrainingResult
 
 _REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_BLOCK_ROWS = 1024
 _WARM_UP_STEPS = 100
-_POSTERIOR_SPREAD = 4.0
-"""A learned prior does not hold posterior means near zero, and from far apart they tell more."""
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LOOKS_IN_ANNEALING = 6
 _LOOKS_IN_VAIN = 2
@@ -65,77 +62,6 @@ class CheckpointStore(Protocol):
 
     def save(self, data: bytes) -> None:
         """Keeps a checkpoint in the place of the last one."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The bounds at one step, nats per row."""
-
-    step: int
-    bound_train: float
-    bound_held_out: float
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """Where a run left the finite numbers, and the step size with which it did."""
-
-    step: int
-    learning_rate: float
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """What training leaves beside the weights."""
-
-    history: tuple[Evaluation, ...]
-    best: Evaluation
-    n_steps: int
-    n_epochs: int
-    held_out: Tensor
-    """Indices of the rows that decided when to stop. Shape: (n_held_out,)."""
-    divergences: tuple[Divergence, ...]
-    """Of the runs before this one, each begun anew with a smaller step size."""
-
-
-def build_model(
-    config: TrainingConfig, columns: Sequence[ColumnShape], seed: int
-) -> GenerativeModel:
-    """An untrained model of a settled configuration, its weights a function of the seed."""
-    assert config.d_latent is not None, "settle() comes first"
-    assert config.d_hidden is not None, "settle() comes first"
-    widths = [config.d_hidden] * config.n_hidden_layers
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator_for(seed, "weights").initial_seed())
-        encoder = Encoder(columns, widths, config.d_latent, config.activation)
-        decoder = _decoder(config, columns, widths)
-        if config.prior == "autoregressive":
-            encoder.spread(_POSTERIOR_SPREAD)
-        return GenerativeModel(_prior(config), encoder, decoder)
-
-
-def _prior(config: TrainingConfig) -> Prior:
-    """The prior that the model is trained with; a mixture takes its place afterwards."""
-    assert config.d_latent is not None, "settle() comes first"
-    if config.prior == "autoregressive":
-        return AutoregressiveMixturePrior(config.d_latent)
-    return StandardNormalPrior(config.d_latent)
-
-
-def _decoder(
-    config: TrainingConfig, columns: Sequence[ColumnShape], widths: list[int]
-) -> torch.nn.Module:
-    assert config.d_latent is not None, "settle() comes first"
-    layers = columns, config.d_latent, widths, config.activation
-    if config.decoder == "principal-direction":
-        return PrincipalDirectionDecoder(*layers)
-    head = CopulaDecoder(*layers, config.rank, config.score_gradient, config.n_components)
-    if not config.refinement:
-        return head
-    assert config.d_sum is not None, "settle() comes first"
-    assert config.d_column is not None, "settle() comes first"
-    refinement = Refinement(columns, head.marginals, widths[-1], config.d_sum, config.d_column)
-    return RefinedDecoder(head, refinement)
 
 
 def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:

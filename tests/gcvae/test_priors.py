@@ -51,13 +51,6 @@ def test_held_out_draws_choose_the_number_of_components() -> None:
     assert len(few.mean) == 1
 
 
-def test_a_single_draw_has_a_mixture_around_it() -> None:
-    z = two_clouds()[:1]
-    prior = fit_best_mixture(z, z, [1, 8], seed=0)
-    assert torch.isfinite(prior.log_prob(z)).all()
-    torch.testing.assert_close(prior.mean[0], z[0])
-
-
 def bent(d_latent: int) -> AutoregressiveMixturePrior:
     """With weights large enough for later dimensions to depend on earlier ones, in float64."""
     with torch.random.fork_rng():
@@ -113,3 +106,10 @@ def test_one_pass_and_dimension_by_dimension_are_the_same_network() -> None:
         means = prior.mixtures(drawn)[1]
     nearest = (means - drawn[..., None]).abs().amin(-1)
     assert nearest.max() < 0.01
+
+
+def test_a_single_draw_has_a_mixture_around_it() -> None:
+    z = two_clouds()[:1]
+    prior = fit_best_mixture(z, z, [1, 8], seed=0)
+    assert torch.isfinite(prior.log_prob(z)).all()
+    torch.testing.assert_close(prior.mean[0], z[0])

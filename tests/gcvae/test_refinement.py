@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
+from gcvae.assembly import build_model
 from gcvae.calibration import calibrate
 from gcvae.codec import EncodedTable
 from gcvae.generators import generator_for, uniform
@@ -16,7 +17,6 @@ from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
 from gcvae.presets import configure, settle
 from gcvae.refinement import RefinedConditional, RefinedDecoder, column_order
-from gcvae.training import build_model
 from tests.gcvae.models import latents, levels, number_or_missing, rows_of
 
 DISCRETE = [levels(2), levels(3), levels(4), levels(2)]

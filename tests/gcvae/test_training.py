@@ -9,12 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from gcvae.assembly import build_model
 from gcvae.codec import EncodedTable
 from gcvae.errors import CancelledError, DivergedError, SettingError
 from gcvae.generators import generator_for
 from gcvae.model import GenerativeModel
 from gcvae.presets import PRESETS, TrainingConfig, configure, preset_named, settle
-from gcvae.training import Progress, TrainingResult, build_model, split, train
+from gcvae.training import Progress, split, train
+from gcvae.training_result import TrainingResult
 from tests.gcvae.models import levels, number
 
 COLUMNS = [number("x"), number("y"), levels(3, "group")]

@@ -327,7 +327,12 @@ def test_a_command_that_is_asked_to_end_leaves_nothing_half_made(
 ) -> None:
     command = [sys.executable, "-m", "gcvae_cli", "sample", str(folder / "model.gcvae")]
     command += ["--rows", "100000000", "-o", str(tmp_path / "rows.csv")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    before = signal.signal(number, default)  # a child inherits what is ignored, as under nohup
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(number, before)
     while not any(tmp_path.iterdir()):
         assert process.poll() is None
         time.sleep(0.05)
