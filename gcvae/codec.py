@@ -291,7 +291,7 @@ class TableCodec:
         codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
         observed = np.ones(shape, dtype=bool)
         for j, codec in enumerate(self.columns):
-            series = frame[codec.name]
+            series = self._filled(frame, codec.name) if blanks_unknown else frame[codec.name]
             codes[:, j], values[:, j] = codec.encode(series)
             if blanks_unknown:
                 observed[:, j] = series.notna()
@@ -299,6 +299,25 @@ class TableCodec:
         return EncodedTable(
             torch.from_numpy(codes), torch.from_numpy(values), torch.from_numpy(observed)
         )
+
+    def _filled(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+        """The column, its blanks as a copy of it has them."""
+        series = frame[name]
+        for copy, source in self.copies.items():
+            series = series.where(series.notna(), frame[copy]) if source == name else series
+        return series
+
+    def are_copied(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+        """False for typed rows that the model never draws: a copy differs from its column.
+
+        Shape: (n,).
+        """
+        agree = np.ones(len(frame), dtype=bool)
+        for copy, source in self.copies.items():
+            both = (frame[copy].notna() & frame[source].notna()).to_numpy()
+            differ = (frame[copy] != frame[source]).fillna(False).to_numpy(dtype=bool)
+            agree &= ~(both & differ)
+        return agree
 
     def decode(self, table: EncodedTable, first_row: int = 0) -> pd.DataFrame:
         """The typed rows of tensors, in the schema's columns and order, dropped ones left out.

@@ -224,7 +224,8 @@ class Synthesizer:
 
         Importance-weighted with `draws` draws of z; each discrete column counts with its
         probability mass, each continuous one with its density per original unit (days for dates).
-        A blank cell is integrated out. A level that the schema does not list scores -inf.
+        A blank cell is integrated out. A level that the schema does not list scores -inf, and so
+        does a row in which two columns differ that were copies of each other in training.
 
         Under constraints the model is the one that is sampled: a row that breaks one scores -inf,
         every other gets -log(acceptance). A blank breaks none, and there this is approximate.
@@ -248,7 +249,7 @@ class Synthesizer:
         typed = parse_table(frame, self.schema)
         rows = self.codec.encode(typed, blanks_unknown=True)
         log_scale = self.codec.log_units(rows)
-        satisfied = self._constrained.allowed(typed)
+        satisfied = self._constrained.allowed(typed) & self.codec.are_copied(typed)
         log_share = np.log(self._constrained.acceptance.share)
         reference = np.asarray(self.training_record["held_out_scores"])
         for number, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):

@@ -210,3 +210,17 @@ def test_auto_has_the_known_signs_in_its_total_map(data_dir: Path) -> None:
     assert map_.tau[at["horsepower"], at["mpg"]] < -0.4
     assert map_.tau[at["cylinders"], at["model_year"]] < -0.1
     assert np.abs(map_.tau - fitted.dependencies("data").tau).max() < 0.2
+
+
+def test_a_copy_that_differs_is_impossible_and_one_that_is_blank_changes_nothing() -> None:
+    frame = mixed_frame()[["height", "group", "weight"]]
+    frame = frame.assign(size=frame["group"], kilos=frame["weight"])
+    fitted = Synthesizer.fit(frame, settings=QUICK)
+    assert fitted.codec.copies == {"size": "group", "kilos": "weight"}
+    rows = frame.dropna().head(4)
+    scores = fitted.log_likelihood(rows)["log_likelihood"]
+    for blank in ("group", "size", "kilos", "weight"):
+        without = fitted.log_likelihood(rows.assign(**{blank: None}))["log_likelihood"]
+        assert without.tolist() == scores.tolist()
+    other = rows.assign(size=rows["group"].map({"tall": "short", "short": "tall"}))
+    assert (fitted.log_likelihood(other)["log_likelihood"] == -np.inf).all()
