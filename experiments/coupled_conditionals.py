@@ -37,7 +37,6 @@ class CoupledConditional:
     """c_Psi(z)(u) prod_j p_j(x_j | x_<j, z), by the continuous extension of discrete cells."""
 
     refined: RefinedConditional
-    score_gradient: bool = True
 
     @property
     def loadings(self) -> Tensor | None:
@@ -55,17 +54,13 @@ class CoupledConditional:
         log_copula = refined.head.copula.log_density(scores, rows.observed)
         return cells.log_prob.sum(-1) + log_copula
 
-    def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Not needed for the comparison."""
-        raise NotImplementedError
-
     def correlation(self) -> Tensor:
         """Of the copula. Shape: (..., D, D)."""
         return self.refined.correlation()
 
 
 class CoupledDecoder(RefinedDecoder):
-    """z -> the coupled conditional."""
+    """z -> the coupled conditional, which is not drawn from: only its bound is compared."""
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> CoupledConditional:  # type: ignore[override]
         """p(x|z)."""

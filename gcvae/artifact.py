@@ -15,7 +15,7 @@ from torch import Tensor
 from gcvae.errors import ArtifactError
 
 FORMAT = "gcvae-model"
-VERSION = 1
+VERSION = 2
 _METADATA_KEY = "gcvae"
 
 

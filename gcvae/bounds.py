@@ -20,8 +20,8 @@ from gcvae.priors import Prior, StandardNormalPrior
 from gcvae.refinement import RefinedConditional
 
 _HEAD_ROWS_DIVISOR = 4
-"""A refined model's copula head is trained on every fourth row of a minibatch: it costs as much as
-the refinement."""
+"""A refined model's copula head is trained on a quarter of each minibatch: row by row it costs as
+much as the refinement."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from torch import Tensor
 from gcvae.generators import generator_for, uniform
 from gcvae.model import CopulaConditional, GenerativeModel, PrincipalDirectionConditional
 from gcvae.refinement import ColumnDistribution, RefinedConditional, RefinedDecoder, Walk
+from gcvae.warps import piecewise
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 100_000
 _MOST_OUTPUTS = 60_000_000
@@ -27,6 +28,7 @@ _PSEUDO_ROWS = 0.5
 _LEAST_NUMBERS = 100
 """A column with fewer numbers in the table keeps its warp."""
 _BLOCK_ROWS = 4096
+_LEAST_RISE = 1e-9
 _LARGEST_SHIFT = 0.5
 """In standard deviations of the column's normal scores."""
 
@@ -112,18 +114,10 @@ def _calibrate_numbers(column: ColumnDistribution, codes: Tensor) -> None:
     for rows in torch.arange(len(weight)).split(_BLOCK_ROWS):
         share += weight[rows] @ column.mixture_cdf(rows, warps.knots)
     scores = torch.special.ndtri((share / weight.sum()).clamp(1e-9, 1.0 - 1e-9))
-    # G is known at the knots; G^-1(Phi(v)) is read off between them, and never falls.
-    found = _interpolated(warps.knots, scores.cummax(0).values, warps.knots)
+    # G is known at the knots; G^-1(Phi(v)) is read off between them. Ties would divide by zero.
+    rising = scores.cummax(0).values + _LEAST_RISE * torch.arange(len(scores))
+    found, _ = piecewise(warps.knots, rising, warps.knots)
     found = found.clamp(warps.knots - _LARGEST_SHIFT, warps.knots + _LARGEST_SHIFT)
     steps = found.diff().clamp(min=0.2 * float(warps.knots[1] - warps.knots[0]))
     start = found[len(found) // 2] - steps[: len(found) // 2].sum()
     warps.heights[at] = torch.cat([start[None], start + steps.cumsum(0)])
-
-
-def _interpolated(wanted: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """y at the wanted x, linear between the places and straight beyond. Shape: (k,) each."""
-    at = torch.searchsorted(x.contiguous(), wanted.contiguous()).clamp(1, len(x) - 1)
-    run = (x[at] - x[at - 1]).clamp(min=1e-9)
-    between = y[at - 1] + (y[at] - y[at - 1]) * ((wanted - x[at - 1]) / run).clamp(0.0, 1.0)
-    beyond = (wanted - x[-1]).clamp(min=0.0) + (wanted - x[0]).clamp(max=0.0)
-    return between + beyond

@@ -120,21 +120,21 @@ class BundledLevelCodec:
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Typed cells of codes and positions in (0, 1)."""
-        code = codes - self.has_missing
-        inside = np.clip(values, 1e-12, 1.0 - 1e-12)
-        at = np.searchsorted(self._ends, code + inside, side="right")
-        places = np.append(self._members, -1)[np.where(code >= 0, at, -1)]
+        places = np.append(self._members, -1)[self._at(codes, values)]
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), places, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """-log share of each cell's level in its code: log p(level) = log p(code) - log_units."""
-        code = codes.astype(np.int64) - self.has_missing
-        inside = np.clip(values, 1e-12, 1.0 - 1e-12)
-        at = np.searchsorted(self._ends, code + inside, side="right")
         shares = np.append(self._shares[self._members], 1.0)
-        log_units: Numbers = -np.log(shares[np.where(code >= 0, at, -1)])
+        log_units: Numbers = -np.log(shares[self._at(codes.astype(np.int64), values)])
         return log_units
+
+    def _at(self, codes: Codes, values: Numbers) -> Codes:
+        """Which member each cell is; -1 where it has no level. Shape: (n,), (n,) -> (n,)."""
+        code = codes - self.has_missing
+        inside = np.clip(values, 1e-12, 1.0 - 1e-12)
+        return np.where(code >= 0, np.searchsorted(self._ends, code + inside, side="right"), -1)
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""

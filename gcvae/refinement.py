@@ -391,13 +391,13 @@ class ColumnDistribution:
     Shape: log_beta (N, K), mixture (N, 3 M) or None.
 
     Attributes:
-        warp: Of the values' axis: the warps, and the column's place in them.
+        warp: Of the values' axis: the warps, and the column's place in them; None with the mixture.
     """
 
     log_beta: Tensor
     mixture: Tensor | None
     point_code: int
-    warp: tuple[Warps, int] | None = None
+    warp: tuple[Warps, int] | None
 
     def _components(self, mixture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(log weight, mean, log sigma), each (N, M)."""
@@ -408,8 +408,9 @@ class ColumnDistribution:
         """log mass of codes, log density of values. Shape: (N,), (N,) -> (N,)."""
         at = codes.long().clamp(min=0)[:, None]
         log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
-        if self.mixture is None or self.warp is None:
+        if self.mixture is None:
             return log_prob
+        assert self.warp is not None, "a mixture has its warp"
         weight, mean, log_sigma = self._components(self.mixture)
         warps, place = self.warp
         straight, log_slope = (x.to(mean.dtype) for x in warps.straighten_column(values, place))
@@ -422,7 +423,8 @@ class ColumnDistribution:
         """(codes, values) by inversion at uniform noise. Shape: (N,) -> (N,) int32, (N,)."""
         codes, rest = _inverted(self.log_beta, noise)
         values = torch.zeros_like(noise)
-        if self.mixture is not None and self.warp is not None:
+        if self.mixture is not None:
+            assert self.warp is not None, "a mixture has its warp"
             weight, mean, log_sigma = self._components(self.mixture)
             m, rest = _inverted(weight, rest)
             mean, sigma = (t.double().gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))

@@ -29,7 +29,7 @@ from gcvae.calibration import calibrate
 from gcvae.codec import EncodedTable, TableCodec
 from gcvae.constraint_set import ConstraintSet
 from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
-from gcvae.errors import ArtifactError, SettingError
+from gcvae.errors import SettingError
 from gcvae.generators import generator_for, normal
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
@@ -332,7 +332,7 @@ class Synthesizer:
             preset=manifest["preset"],
             training_record=manifest["training_record"],
             data_map=DependencyMap.from_json(manifest["data_map"]),
-            constraints=_constraints_of(manifest, schema),
+            constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
         )
 
 
@@ -382,16 +382,6 @@ def mixture_prior(
 def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:
     measured = record.get("constraint_acceptance")
     return NOT_MEASURED if measured is None else Acceptance.from_json(measured)
-
-
-def _constraints_of(manifest: Mapping[str, Any], schema: TableSchema) -> ConstraintSet:
-    """The constraints of a model file; one without them is of a time that did not enforce them."""
-    document = manifest.get("constraints")
-    if document is not None:
-        return ConstraintSet.from_json(schema, document)
-    if schema.constraints:
-        raise ArtifactError("the model was trained before constraints were enforced; train again")
-    return ConstraintSet(schema, {})
 
 
 def table_digest(frame: pd.DataFrame) -> str:

@@ -36,15 +36,15 @@ class Warps(nn.Module):
 
     def straighten_column(self, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
         """(S(v), log S'(v)) of real column j. Shape: (N,) -> (N,), (N,)."""
-        return _piecewise(values.double(), self.knots, self.heights[j])
+        return piecewise(values.double(), self.knots, self.heights[j])
 
     def bend_column(self, straight: Tensor, j: int) -> Tensor:
         """S^-1 of real column j. Shape: (N,) -> (N,)."""
-        return _piecewise(straight.double(), self.heights[j], self.knots)[0]
+        return piecewise(straight.double(), self.heights[j], self.knots)[0]
 
 
-def _piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
-    """(y, log dy/dx) of the rising line through the knots.
+def piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
+    """(y, log dy/dx) of the rising line through the knots, straight with slope one beyond them.
 
     Shape: (N,), (k,), (k,) -> (N,), (N,).
     """

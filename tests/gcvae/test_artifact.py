@@ -17,7 +17,7 @@ from gcvae.artifact import (
 from gcvae.errors import ArtifactError
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1, 2], dtype=torch.int64)}
-MANIFEST = {"format": "gcvae-model", "version": 1, "x": [0.1, None, "é"]}
+MANIFEST = {"format": "gcvae-model", "version": 2, "x": [0.1, None, "é"]}
 
 
 def test_what_is_packed_comes_back() -> None:
@@ -48,7 +48,7 @@ def test_any_altered_byte_is_an_error() -> None:
 
 
 def test_another_version_is_an_error_that_names_both() -> None:
-    with pytest.raises(ArtifactError, match="version 9; this library reads gcvae-model version 1"):
+    with pytest.raises(ArtifactError, match="version 9; this library reads gcvae-model version 2"):
         check_version({"format": "gcvae-model", "version": 9})
 
 
