@@ -54,11 +54,13 @@ class TrainingConfig:
     weight_decay: float | None = 0.0
     """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
     0.2."""
+    gradient_memory: float = 0.999
+    """Decay per step of Adam's average of squared gradients (beta_2); the paper has Adam's own."""
     averaging: float = 0.0
     """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
     annealing: float = 0.0
-    """Once the held-out bound is at its best, the learning rate falls to zero over this share of
-    the steps so far; 0 stops at once."""
+    """Share of the steps so far over which the learning rate then falls to zero: of all of it after
+    `max_steps`, of a quarter where the held-out bound stopped rising before; 0 stops at once."""
     gradient_limit: float | None = None
     """Norm to which gradients are cut."""
     calibration: bool = False
@@ -94,8 +96,8 @@ class TrainingConfig:
     max_steps: int | None = 10_000
     """Parameter updates at most (the paper's limit on UCI Auto). Rule: `max_passes` over the rows,
     at least 400 updates; from 30,000 rows on the passes fall with the square root of the rows."""
-    max_passes: float = 18.0
-    """Passes over the rows at most, where `max_steps` is left to its rule."""
+    max_passes: float = 11.0
+    """Passes over the rows at most before annealing, where `max_steps` is left to its rule."""
     patience_steps: int | None = 2_000
     """Updates without a better held-out bound after which training stops. Rule: a pass and a
     half over the rows, at least 150."""
@@ -131,8 +133,9 @@ _REFINED = TrainingConfig(
     hidden_dropout=None,
     learning_rate=None,
     weight_decay=None,
+    gradient_memory=0.99,
     averaging=0.997,
-    annealing=0.25,
+    annealing=1.0,
     gradient_limit=5.0,
     max_steps=None,
     patience_steps=None,
@@ -159,7 +162,7 @@ PRESETS: dict[str, Preset] = {
                 d_column=32,
                 n_components=5,
                 learning_rate=0.01,
-                max_passes=6.0,
+                max_passes=4.0,
             ),
         ),
         Preset(
@@ -211,6 +214,7 @@ _MINIMA: dict[str, float] = {
     "hidden_dropout": 0,
     "weight_decay": 0,
     "averaging": 0,
+    "gradient_memory": 0,
     "annealing": 0,
     "gradient_limit": 0,
     "rank": 0,
@@ -232,6 +236,7 @@ _MAXIMA: dict[str, float] = {
     "column_dropout": 0.99,
     "hidden_dropout": 0.99,
     "averaging": 0.99999,
+    "gradient_memory": 0.99999,
     "n_components": 128,
     "d_sum": 4096,
     "d_column": 4096,

@@ -26,6 +26,7 @@ from gcvae.artifact import (
 from gcvae.assembly import build_model
 from gcvae.bounds import BoundEstimate, iwae_bound
 from gcvae.calibration import calibrate
+from gcvae.checkpoints import CheckpointStore
 from gcvae.codec import EncodedTable, TableCodec
 from gcvae.constraint_set import ConstraintSet
 from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
@@ -39,7 +40,7 @@ from gcvae.quantile_codec import QuantileCodec
 from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.tables import parse_table
-from gcvae.training import CheckpointStore, Progress, train
+from gcvae.training import Progress, train
 from gcvae.training_result import TrainingResult
 
 SAMPLE_BLOCK_ROWS = 4096

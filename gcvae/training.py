@@ -13,13 +13,14 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gcvae.artifact import pack_tensors, unpack_tensors
 from gcvae.bounds import draw_elbo, elbo, locality_penalty, rank_penalty
+from gcvae.checkpoints import CheckpointStore, Saver
 from gcvae.codec import EncodedTable
 from gcvae.errors import DivergedError
 from gcvae.generators import generator_for
@@ -34,7 +35,7 @@ _HELD_OUT_BLOCK_ROWS = 1024
 _WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LOOKS_IN_ANNEALING = 6
-_LOOKS_IN_VAIN = 2
+_ANNEALING_OF_A_RUN_AT_ITS_BEST = 0.25
 _MOST_DIVERGENCES = 3
 
 
@@ -50,18 +51,6 @@ class Progress:
     bound_held_out: float | None = None
     rows_per_second: float | None = None
     seconds_left: float | None = None
-
-
-class CheckpointStore(Protocol):
-    """Where a run keeps its checkpoint. `save` replaces the last one atomically."""
-
-    interval_seconds: float
-
-    def load(self) -> bytes | None:
-        """The last checkpoint saved, None when there is none."""
-
-    def save(self, data: bytes) -> None:
-        """Keeps a checkpoint in the place of the last one."""
 
 
 def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -99,7 +88,7 @@ def train(
     """
     run = _Run(model, rows, config, seed, log_scale)
     reporter = _Reporter(run, progress)
-    saver = _Saver(run, checkpoints)
+    saver = Saver(run, checkpoints)
     saver.restore()
     reporter.start()
     while not run.is_over:
@@ -163,7 +152,11 @@ class _Run:
     def _new_optimiser(self) -> torch.optim.Optimizer:
         assert self.config.weight_decay is not None, "settle() comes first"
         return torch.optim.AdamW(
-            self.parameters, lr=self.base_rate, weight_decay=self.config.weight_decay, fused=True
+            self.parameters,
+            lr=self.base_rate,
+            betas=(0.9, self.config.gradient_memory),
+            weight_decay=self.config.weight_decay,
+            fused=True,
         )
 
     @property
@@ -185,7 +178,13 @@ class _Run:
 
     @property
     def n_epochs(self) -> int:
-        return -(-self.max_steps // self.steps_per_epoch)
+        return -(-self.last_step // self.steps_per_epoch)
+
+    @property
+    def last_step(self) -> int:
+        """The step at which the run ends at the latest."""
+        start = self.max_steps if self.annealing_from is None else self.annealing_from
+        return start + self._annealing_steps_after(start)
 
     @property
     def is_over(self) -> bool:
@@ -203,10 +202,10 @@ class _Run:
 
     @property
     def is_annealed_in_vain(self) -> bool:
-        """Whether the last looks while annealing were no better than the best before it."""
+        """Whether a third of the annealing brought nothing better than the best before it."""
         assert self.annealing_from is not None
-        n_looks = sum(evaluation.step > self.annealing_from for evaluation in self.history)
-        return n_looks >= _LOOKS_IN_VAIN and self.best.step <= self.annealing_from
+        n_steps = self.step - self.annealing_from
+        return 3 * n_steps >= self.annealing_steps and self.best.step <= self.annealing_from
 
     @property
     def look_every_steps(self) -> int:
@@ -217,9 +216,15 @@ class _Run:
 
     @property
     def annealing_steps(self) -> int:
-        """How long the learning rate falls."""
+        """How long the learning rate falls: shorter once the bound has stopped rising by itself."""
         assert self.annealing_from is not None
-        return max(1, round(self.config.annealing * self.annealing_from))
+        return self._annealing_steps_after(self.annealing_from)
+
+    def _annealing_steps_after(self, step: int) -> int:
+        share = self.config.annealing
+        if step < self.max_steps:
+            share *= _ANNEALING_OF_A_RUN_AT_ITS_BEST
+        return round(share * step)
 
     def advance(self) -> None:
         """One update, and an evaluation where one is due; a divergence begins the run anew."""
@@ -431,28 +436,6 @@ def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]
     return state
 
 
-class _Saver:
-    """Saves a checkpoint at the store's interval, the first within that interval of the start."""
-
-    def __init__(self, run: _Run, store: CheckpointStore | None) -> None:
-        self.run, self.store = run, store
-        self.saved_at = time.monotonic()
-        self.fingerprint = run.fingerprint() if store is not None else ""
-
-    def restore(self) -> None:
-        """Continues the run from the store's checkpoint, if it has one."""
-        data = self.store.load() if self.store is not None else None
-        if data is not None:
-            self.run.continue_from(data, self.fingerprint)
-
-    def save_if_due(self) -> None:
-        """Saves once the interval has passed."""
-        if self.store is None or time.monotonic() - self.saved_at < self.store.interval_seconds:
-            return
-        self.store.save(self.run.to_bytes(self.fingerprint))
-        self.saved_at = time.monotonic()
-
-
 class _Reporter:
     """Calls the progress callback at most every half second."""
 
@@ -481,10 +464,10 @@ class _Reporter:
         seconds = self.reported_at - self.started_at
         n_steps = run.step - self.first_step
         last = run.history[-1] if run.history else None
-        steps_left = 0 if run.is_over else run.max_steps - run.step
+        steps_left = 0 if run.is_over else run.last_step - run.step
         return {
             "phase": "training",
-            "fraction": 1.0 if run.is_over else min(1.0, run.step / run.max_steps),
+            "fraction": 1.0 if run.is_over else min(1.0, run.step / run.last_step),
             "epoch": run.epoch,
             "epochs": run.n_epochs,
             "bound_train": None if last is None else last.bound_train,

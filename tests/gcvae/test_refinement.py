@@ -100,16 +100,16 @@ def test_a_warped_density_integrates_to_one() -> None:
     assert isinstance(model.decoder, RefinedDecoder)
     warps = model.decoder.refinement.warps
     warps.heights[0] = warps.knots + 0.4 * torch.sin(warps.knots)
-    grid = torch.linspace(-30.0, 30.0, 12_001, dtype=torch.float64)
+    grid = torch.linspace(-30.0, 30.0, 60_001, dtype=torch.float64)
     cells = EncodedTable(
-        torch.tensor([[2, 0]], dtype=torch.int32).expand(12_001, 2),
+        torch.tensor([[2, 0]], dtype=torch.int32).expand(60_001, 2),
         torch.stack([grid, 0 * grid], 1),
-        torch.tensor([[True, True]]).expand(12_001, 2),
+        torch.tensor([[True, True]]).expand(60_001, 2),
     )
     codes = rows_of([[0, 0], [0, 1], [1, 0], [1, 1]])
     total = model.conditional(latents(1)).log_prob(codes, None).exp().sum()
     for level in range(2):
-        at_level = replace(cells, codes=torch.tensor([[2, level]]).int().expand(12_001, 2))
+        at_level = replace(cells, codes=torch.tensor([[2, level]]).int().expand(60_001, 2))
         density = model.conditional(latents(1)).log_prob(at_level, None).exp()
         total = total + torch.trapezoid(density, grid)
     assert total.item() == pytest.approx(1.0, abs=1e-4)
