@@ -88,9 +88,10 @@ def test_many_jitters_agree_with_the_exact_likelihood() -> None:
 
 
 def test_equal_weights_are_known_without_error_and_zero_weights_are_minus_infinity() -> None:
-    estimate = weights_to_bound(torch.tensor([[2.0, -torch.inf], [2.0, -torch.inf]]).double())
-    assert estimate.bound.tolist() == [2.0, -math.inf]
-    assert estimate.standard_error.tolist() == [0.0, 0.0]
+    weights = torch.tensor([[2.0, -torch.inf], [2.0, -torch.inf]]).double()
+    bound, standard_error = weights_to_bound(weights)
+    assert bound.tolist() == [2.0, -math.inf]
+    assert standard_error.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("exact", [False, True])
