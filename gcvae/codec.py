@@ -323,17 +323,23 @@ class TableCodec:
             series = series.where(series.notna(), frame[copy]) if source == name else series
         return series
 
-    def are_copied(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
-        """False for typed rows that the model never draws: a copy differs from its column.
+    def differing_copies(self, frame: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
+        """For each copy the typed rows that the model never draws: it differs from its column.
 
-        Shape: (n,).
+        Shape: (n,) each.
         """
-        agree = np.ones(len(frame), dtype=bool)
+        differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()
             differ = (frame[copy] != frame[source]).fillna(False).to_numpy(dtype=bool)
-            agree &= ~(both & differ)
-        return agree
+            differing[copy] = both & differ
+        return differing
+
+    def without_missing_level(self, table: EncodedTable) -> EncodedTable:
+        """The rows with their missing cells as cells that are not known."""
+        has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
+        observed = table.observed & ~((table.codes == 0) & has_missing)
+        return replace(table, observed=observed)
 
     def decode(self, table: EncodedTable, first_row: int = 0) -> pd.DataFrame:
         """The typed rows of tensors, in the schema's columns and order, dropped ones left out.
