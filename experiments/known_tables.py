@@ -26,7 +26,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 Numbers = npt.NDArray[np.float64]
 
-_NODES = np.linspace(-8.0, 8.0, 801)
+_NODES = np.linspace(-8.0, 8.0, 401)
 _LOG_STEP = float(np.log(_NODES[1] - _NODES[0]))
 _DECIMALS = 6
 _BLOCK_ROWS = 500
@@ -72,11 +72,15 @@ class KnownComponent:
     def log_density(self, x: Numbers) -> Numbers:
         """log p(x): density of continuous cells, mass of the others. Shape: (n, 8) -> (n,)."""
         with np.errstate(divide="ignore"):
-            blocks = [self._log_density(x[i : i + _BLOCK_ROWS]) for i in range(0, len(x), 500)]
+            blocks = [
+                self._log_density(x[i : i + _BLOCK_ROWS]) for i in range(0, len(x), _BLOCK_ROWS)
+            ]
         return np.concatenate(blocks)
 
     def _log_density(self, x: Numbers) -> Numbers:
-        log_terms = np.broadcast_to(-0.5 * _NODES**2 - 0.5 * np.log(2.0 * np.pi), (len(x), 801))
+        log_terms = np.broadcast_to(
+            -0.5 * _NODES**2 - 0.5 * np.log(2.0 * np.pi), (len(x), len(_NODES))
+        )
         for j, marginal in enumerate(self.marginals):
             b = self.loadings[j]
             psi = np.sqrt(1.0 + b**2)

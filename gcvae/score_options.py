@@ -67,7 +67,19 @@ class ScoreOptions:
         """The options by name."""
         return asdict(self)
 
-    def meaning(self) -> str:
+    def heading(self, order: Sequence[str]) -> dict[str, Any]:
+        """What stands before the scores: the options, and what the numbers mean.
+
+        `order` names the modelled columns in the model's order.
+        """
+        options = self.to_json()
+        return options | {
+            "measure": self._meaning(),
+            "options": options,
+            "notes": self._notes(order),
+        }
+
+    def _meaning(self) -> str:
         """What a score is, in one sentence."""
         blank = (
             "a blank cell counts with its probability of being missing"
@@ -81,8 +93,8 @@ class ScoreOptions:
             "(all others are renormalised by the measured acceptance)"
         )
 
-    def notes(self, order: Sequence[str]) -> list[str]:
-        """How the numbers were got. `order` names the columns in the model's order."""
+    def _notes(self, order: Sequence[str]) -> list[str]:
+        """How the numbers were got."""
         return [
             f"importance-weighted with {self.draws} draws of z, a fifth of them from the prior; "
             "standard_error is that of the bound's estimate over such draws, its bias included",
