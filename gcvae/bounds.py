@@ -159,7 +159,28 @@ def _log_prefixes(
     generator: torch.Generator,
     n_jitters: int,
 ) -> Tensor:
-    """`Conditional.log_prefixes`, exact or averaged over jitters. Shape: (S, n, K) -> (S, n, D)."""
+    """`Conditional.log_prefixes`, exact or averaged over jitters. Shape: (S, n, K) -> (S, n, D).
+
+    Rows without blanks are evaluated by themselves: a refined model has all their columns at once,
+    and the others' one after the other.
+    """
+    is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
+    parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole) if bool(part.any())]
+    found = [
+        _log_prefixes_of(model, rows.take(index), z[:, index], generator, n_jitters)
+        for index in parts
+    ]
+    return torch.cat(found, 1)[:, torch.cat(parts).argsort()]
+
+
+def _log_prefixes_of(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    z: Tensor,
+    generator: torch.Generator,
+    n_jitters: int,
+) -> Tensor:
+    """`_log_prefixes` of rows that are all whole, or all not."""
     conditional = model.conditional(z)
     shape = (*z.shape[:-1], rows.codes.shape[-1])
     if n_jitters == 0:

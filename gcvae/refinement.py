@@ -361,10 +361,10 @@ class RefinedConditional:
         log_prob = noise.new_zeros(noise.shape)
         for j in self.refinement.order:
             column = walk.distribution(j)
-            drawn_codes, drawn_values = column.draw(noise[:, j])
             known = observed[:, j]
-            codes[:, j] = torch.where(known, codes[:, j], drawn_codes)
-            values[:, j] = torch.where(known, values[:, j], drawn_values)
+            blank = (~known).nonzero()[:, 0]
+            drawn_codes, drawn_values = column.take(blank).draw(noise[blank, j])
+            codes[blank, j], values[blank, j] = drawn_codes, drawn_values
             log_cell = column.log_prob(codes[:, j], values[:, j])
             if intervals is not None:
                 within = IntervalCells.of(column, codes[:, j], intervals[:, j])
@@ -430,6 +430,11 @@ class ColumnDistribution:
         """(log weight, mean, log sigma), each (N, M)."""
         weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=MINIMUM_LOG_SIGMA)
+
+    def take(self, rows: Tensor) -> ColumnDistribution:
+        """Of the rows of these numbers."""
+        mixture = None if self.mixture is None else self.mixture[rows]
+        return replace(self, log_beta=self.log_beta[rows], mixture=mixture)
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
         """log mass of codes, log density of values. Shape: (N,), (N,) -> (N,)."""
