@@ -125,7 +125,7 @@ class KnownTable:
 
     def log_density(self, frame: pd.DataFrame) -> Numbers:
         """The true log density of each row, in nats, in the measure of scores. Shape: (n,)."""
-        rows = _numbers(frame)
+        rows = numbers(frame)
         terms = [component.log_density(rows) for component in self.components]
         found: Numbers = logsumexp(np.stack(terms, axis=1) + np.log(self.weights), axis=1)
         return found
@@ -140,7 +140,7 @@ def _frame(rows: Numbers) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _numbers(frame: pd.DataFrame) -> Numbers:
+def numbers(frame: pd.DataFrame) -> Numbers:
     codes = {level: code for code, level in enumerate(LEVELS)}
     columns = frame.assign(region=frame["region"].map(codes))
     return columns[list(COLUMNS)].to_numpy(dtype=np.float64)

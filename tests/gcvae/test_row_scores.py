@@ -13,6 +13,9 @@ import pytest
 from scipy.integrate import trapezoid
 
 from gcvae import Synthesizer
+from gcvae.errors import SettingError
+from gcvae.measures import measured
+from gcvae.row_scores import SCORE_BLOCK_ROWS
 
 PRESETS = ["paper-vae", "paper-vae-roc", "paper-gcvae", "gcvae", "default"]
 QUICK: dict[str, object] = {"max_steps": 120, "evaluate_every_steps": 40, "d_hidden": 32}
@@ -165,3 +168,63 @@ def test_the_density_of_two_columns_integrates_to_one(preset: str) -> None:
     scores = scored.log_likelihood(grid, draws=15)
     mass, error = total_mass(scores)
     assert abs(mass * 0.16 - 1.0) < 4.0 * error * 0.16 + 0.03
+
+
+@pytest.mark.parametrize("preset", ["gcvae", "default"])
+def test_the_bins_of_a_column_sum_to_one(preset: str) -> None:
+    scored = continuous_model(preset, "x")
+    grid = pd.DataFrame({"x": np.arange(-1500, 1500) / 100.0 + 0.0013})
+    rows = scored.codec.encode(grid)
+    bins = measured(scored.codec, rows, "pmf").intervals
+    assert bins is not None
+    once = grid[~pd.DataFrame(bins[:, 0].numpy()).duplicated()]
+    mass, error = total_mass(scored.log_likelihood(once, draws=20, measure="pmf"))
+    assert abs(mass - 1.0) < 4.0 * error + 2e-3
+
+
+def test_contributions_add_up_and_name_what_makes_a_row_impossible() -> None:
+    scored = discrete_model("default", True)
+    rows = pd.DataFrame(
+        {"colour": ["red", "pink", None], "size": [1, 2, 3], "sold": [True, False, True]},
+        dtype=object,
+    )
+    scores = scored.log_likelihood(rows, draws=20)
+    parts = scores[[f"contributions.{name}" for name in LEVELS]]
+    assert list(scores.columns)[3:] == list(parts.columns)
+    assert parts.sum(axis=1).tolist() == pytest.approx(scores["log_likelihood"].tolist())
+    assert parts["contributions.colour"].tolist()[1:] == [-np.inf, 0.0]
+    assert np.isfinite(parts.drop(columns="contributions.colour").to_numpy()).all()
+
+
+def test_scores_follow_from_the_seed_and_come_in_order_block_by_block() -> None:
+    scored = discrete_model("default", True)
+    rows = pd.concat([discrete_table(True)] * 2, ignore_index=True).head(500)
+    whole = scored.log_likelihood(rows, draws=5, seed=3)
+    blocks = list(scored.score_blocks(rows, draws=5, seed=3))
+    assert max(len(block) for block in blocks) == SCORE_BLOCK_ROWS
+    pd.testing.assert_frame_equal(pd.concat(blocks, ignore_index=True), whole)
+    assert not whole.equals(scored.log_likelihood(rows, draws=5, seed=4))
+    assert list(scored.log_likelihood(rows.head(0)).columns) == list(whole.columns)
+
+
+def test_a_number_far_beyond_the_training_range_has_a_density() -> None:
+    for preset in ("gcvae", "default"):
+        far = continuous_model(preset, "x").log_likelihood(pd.DataFrame({"x": [1e3, -1e6]}))
+        assert np.isfinite(far["log_likelihood"]).all()
+        assert (far["percentile"] == 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("preset", "options", "message"),
+    [
+        ("default", {"measure": "mass"}, "unknown measure 'mass'"),
+        ("default", {"jitters": -1}, "jitters is -1"),
+        ("paper-gcvae", {"measure": "pmf"}, "this model has no bins"),
+    ],
+)
+def test_options_that_can_not_be_are_named(
+    preset: str, options: dict[str, Any], message: str
+) -> None:
+    scored = continuous_model(preset, "x")
+    with pytest.raises(SettingError, match=message):
+        scored.log_likelihood(continuous_table().head(3), **options)
