@@ -28,10 +28,10 @@ def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTab
         message = "measure is pmf, but this model has no bins: its numbers are standardised"
         raise SettingError(Problem(message, "/measure", expected="density or rounding_cell"))
     intervals = np.full((*table.codes.shape, 2), np.nan)
-    codes, values = table.codes.numpy(), table.values.numpy()
+    codes, values, observed = (t.numpy() for t in (table.codes, table.values, table.observed))
     for j, column in enumerate(codec.columns):
         if isinstance(column, RealCodec | QuantileCodec):
-            is_number = codes[:, j] == column.n_codes - 1
+            is_number = observed[:, j] & (codes[:, j] == column.n_codes - 1)
             found = _intervals(column, values[:, j], measure)
             intervals[is_number, j] = found[is_number]
     return replace(table, intervals=torch.from_numpy(intervals))

@@ -207,6 +207,19 @@ def test_scores_follow_from_the_seed_and_come_in_order_block_by_block() -> None:
     assert list(scored.log_likelihood(rows.head(0)).columns) == list(whole.columns)
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_blank_beside_a_rounding_cell_is_integrated_out(preset: str) -> None:
+    """The mass of x = 1.00 alone is that of its density times the width, at a smooth place."""
+    scored = continuous_model(preset, "x", "y")
+    row = pd.DataFrame({"x": [1.0], "y": [np.nan]})
+    mass = scored.log_likelihood(row, draws=1000, measure="rounding_cell")
+    density = scored.log_likelihood(row, draws=1000)
+    difference = float((mass - density)["log_likelihood"][0])
+    error = math.hypot(*mass["standard_error"], *density["standard_error"])
+    assert abs(difference - math.log(0.01)) < 4.0 * error + 0.02
+    assert mass["contributions.y"][0] == density["contributions.y"][0] == 0.0
+
+
 def test_a_number_far_beyond_the_training_range_has_a_density() -> None:
     for preset in ("gcvae", "default"):
         far = continuous_model(preset, "x").log_likelihood(pd.DataFrame({"x": [1e3, -1e6]}))
