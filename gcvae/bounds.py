@@ -140,11 +140,8 @@ def iwae_bound(
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
     latents = draw_latents(model, rows, n_draws, generator)
-    draws_at_once = max(1, _EVALUATIONS_AT_ONCE // max(1, len(rows)))
-    parts = [
-        _log_prefixes(model, rows, z, generator, n_jitters) for z in latents.z.split(draws_at_once)
-    ]
-    log_weights = torch.cat(parts) + latents.log_ratio[..., None]
+    log_prefixes = _log_prefixes(model, rows, latents.z, generator, n_jitters)
+    log_weights = log_prefixes + latents.log_ratio[..., None]
     bounds = log_weights.logsumexp(0) - math.log(n_draws)
     order = list(model.conditional(latents.z[:1]).order)
     terms = torch.zeros_like(bounds).index_copy(1, torch.tensor(order), _steps(bounds))
@@ -166,10 +163,13 @@ def _log_prefixes(
     """
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
     parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole) if bool(part.any())]
-    found = [
-        _log_prefixes_of(model, rows.take(index), z[:, index], generator, n_jitters)
-        for index in parts
-    ]
+    found = []
+    for index in parts:
+        draws = z[:, index].split(max(1, _EVALUATIONS_AT_ONCE // len(index)))
+        part = rows.take(index)
+        found.append(
+            torch.cat([_log_prefixes_of(model, part, d, generator, n_jitters) for d in draws])
+        )
     return torch.cat(found, 1)[:, torch.cat(parts).argsort()]
 
 

@@ -21,9 +21,9 @@ from gcvae.score_options import ScoreOptions
 from gcvae.score_stream import CONTRIBUTION
 from gcvae.tables import parse_table
 
-SCORE_BLOCK_ROWS = 32
+SCORE_BLOCK_ROWS = 64
 """Rows are scored in blocks of this many, each with a generator of (seed, block number)."""
-_ENCODED_ROWS = SCORE_BLOCK_ROWS * 128
+_ENCODED_ROWS = SCORE_BLOCK_ROWS * 64
 """Rows that are encoded at once: memory does not grow with the table."""
 _REFERENCE_DRAWS = 100
 CONSTRAINTS = "(constraints)"
