@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from gcvae.codec import EncodedTable
+from gcvae.copula import LowRankCopula
 from gcvae.generators import normal, uniform
-from gcvae.model import Conditional, GenerativeModel
+from gcvae.model import Conditional, CopulaConditional, GenerativeModel
 from gcvae.networks import Dropout
 from gcvae.normal import log_normal_density, normal_cdf
 from gcvae.priors import Prior, StandardNormalPrior
@@ -184,7 +185,9 @@ def _log_prefixes_of(
     conditional = model.conditional(z)
     shape = (*z.shape[:-1], rows.codes.shape[-1])
     if n_jitters == 0:
-        rank = 0 if conditional.loadings is None else conditional.loadings.shape[-1]
+        copula = conditional.copula if isinstance(conditional, CopulaConditional) else None
+        # A copula's integral of rank r asks for r numbers for each row.
+        rank = copula.loadings.shape[-1] if isinstance(copula, LowRankCopula) else 0
         wide = (*shape[:-1], max(shape[-1], rank))
         return conditional.log_prefixes(rows, uniform(wide, generator, torch.float64))
     estimates = [

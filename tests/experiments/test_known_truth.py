@@ -31,8 +31,8 @@ def test_the_density_is_the_marginal_times_a_rectangle_of_the_conditional_normal
         log_points = sum(component.marginals[j].logpdf(row[j]) for j in g) + log_c
         high = ndtri([cdf[j] for j in h])
         low = ndtri([component.marginals[j].cdf(row[j] - 1.0) for j in h])
-        rectangle = stats.multivariate_normal(slope @ q, rest)
-        mass = rectangle.cdf(high, lower_limit=np.maximum(low, -12.0), maxpts=200_000)
+        rectangle = stats.multivariate_normal(slope @ q, rest, maxpts=200_000)
+        mass = rectangle.cdf(high, lower_limit=np.maximum(low, -12.0))
         assert truth == pytest.approx(log_points + np.log(mass), abs=0.02)
 
 
