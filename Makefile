@@ -24,7 +24,7 @@ PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constrai
 EDITABLE := --config-settings editable_mode=compat -e
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve test test-properties lint bench clean
+.PHONY: help setup demo serve test test-properties lint bench known-truth clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it"
@@ -33,6 +33,7 @@ help:
 	@echo "make test    the test suite"
 	@echo "make test-properties   the laws of every table, on TIMES=40 times as many generated tables"
 	@echo "make lint    ruff, mypy and the import contracts"
+	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
 
 setup: $(VENV)/.installed
@@ -59,6 +60,9 @@ lint: $(VENV)/.installed-dev
 # Of the peers those run that are installed (extra `bench`); the others' dated results are shown.
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks.quality --merge benchmarks/results/peers-*.json $(BENCH_ARGS)
+
+known-truth: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m experiments.known_truth
 
 clean:
 	rm -rf $(VENV) demo-out build dist *.egg-info

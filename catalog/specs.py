@@ -38,6 +38,7 @@ class ScoreSpec:
         table_format: the table's, as a dataset's `format`.
         draws: of the latent z for each row.
         format: of the scores: csv or json.
+        jitters, measure, score_missingness: as in `gcvae.score_options.ScoreOptions`.
     """
 
     table_key: str
@@ -46,6 +47,9 @@ class ScoreSpec:
     draws: int
     seed: int
     format: str
+    jitters: int = 0
+    measure: str = "density"
+    score_missingness: bool = False
 
     def to_json(self) -> Document:
         """The job's `spec`."""

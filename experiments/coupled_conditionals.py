@@ -10,6 +10,7 @@ row: `python -m experiments.coupled_conditionals TRAIN.csv TEST.csv [--seeds 3]`
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,16 +44,31 @@ class CoupledConditional:
         """Of the copula."""
         return self.refined.loadings
 
+    @property
+    def order(self) -> Sequence[int]:
+        """The refinement's."""
+        return self.refined.order
+
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
         """log p(x|z) with one jitter. Shape: rows (n, D), jitter (..., n, D) -> (..., n)."""
+        return self.log_prefixes(rows, None, jitter)[..., -1]
+
+    def log_prefixes(
+        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
+    ) -> Tensor:
+        """The same of the first column in `order`, of the first two, and so on. (..., n, D)."""
         assert jitter is not None, "the coupled form has no exact value"
         refined = self.refined
         outputs = refined.outputs + refined.refinement(refined.context, rows, refined.dropout)
         marginals = refined.marginals
         cells = marginals.cells(marginals.parameters_of(outputs), rows)
         scores = cells.jittered_scores(jitter)
-        log_copula = refined.head.copula.log_density(scores, rows.observed)
-        return cells.log_prob.sum(-1) + log_copula
+        copula, order = refined.head.copula, torch.tensor(list(self.order))
+        rank = order.argsort()
+        log_copula = [
+            copula.log_density(scores, rows.observed & (rank <= j)) for j in range(len(rank))
+        ]
+        return cells.log_prob[..., order].cumsum(-1) + torch.stack(log_copula, -1)
 
     def correlation(self) -> Tensor:
         """Of the copula. Shape: (..., D, D)."""

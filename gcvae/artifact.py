@@ -15,7 +15,7 @@ from torch import Tensor
 from gcvae.errors import ArtifactError
 
 FORMAT = "gcvae-model"
-VERSION = 2
+VERSION = 3
 _METADATA_KEY = "gcvae"
 
 

@@ -12,16 +12,20 @@ import torch
 from torch import Tensor
 
 from gcvae.codec import EncodedTable
+from gcvae.copula import LowRankCopula
 from gcvae.generators import normal, uniform
-from gcvae.model import Conditional, GenerativeModel
+from gcvae.model import Conditional, CopulaConditional, GenerativeModel
 from gcvae.networks import Dropout
 from gcvae.normal import log_normal_density, normal_cdf
 from gcvae.priors import Prior, StandardNormalPrior
+from gcvae.proposals import draw_latents
 from gcvae.refinement import RefinedConditional
 
 _HEAD_ROWS_DIVISOR = 4
 """A refined model's copula head is trained on a quarter of each minibatch: row by row it costs as
 much as the refinement."""
+_EVALUATIONS_AT_ONCE = 640
+"""Rows times draws that are evaluated together: their hidden units stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,15 @@ def elbo(
 
 @dataclass(frozen=True)
 class BoundEstimate:
-    """A bound and the standard error of its estimate. Shape: both (n,), nats per row."""
+    """A bound and the standard error of its estimate. Shape: both (n,), nats per row.
+
+    Attributes:
+        terms: What each column adds to the bound, by the chain rule: they sum to it. (n, D).
+    """
 
     bound: Tensor
     standard_error: Tensor
+    terms: Tensor
 
 
 def iwae_bound(
@@ -120,47 +129,85 @@ def iwae_bound(
     n_draws: int,
     n_jitters: int = 0,
 ) -> BoundEstimate:
-    """log mean_s [p(x|z_s) p(z_s) / q(z_s|x)], z_s ~ q(z|x): at most log p(x) in expectation.
+    """log mean_s [p(x|z_s) p(z_s) / q(z_s)]: at most log p(x) in expectation.
 
-    With one draw its expectation is the evidence lower bound. `n_jitters` 0 uses the exact mixed
-    likelihood; otherwise the jitters are averaged inside each z, within the logarithm. The standard
-    error is by the delta method over the draws of z (NaN with a single draw).
+    The draws are those of `draw_latents`; with one draw, z ~ q(z|x), its expectation is the
+    evidence lower bound. `n_jitters` 0 uses the exact mixed likelihood; otherwise the jitters are
+    averaged inside each z, within the logarithm.
+
+    With L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] of the same draws, the columns in the
+    decoder's `order`, and L_0 = 0, the terms are L_j - L_{j-1}, estimates of log p(x_j|x_<j).
 
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
-    eta, log_tau = model.encoder(rows)
-    shape = (n_draws, *eta.shape)
-    eps = normal(shape, generator).to(eta.dtype)
-    z = eta + log_tau.exp() * eps
-    log_q = (log_normal_density(eps) - log_tau).sum(-1)
-    log_likelihood = _log_likelihood(model, rows, z, generator, n_jitters)
-    log_weights = (log_likelihood + model.prior.log_prob(z) - log_q).double()
-    return weights_to_bound(log_weights)
+    latents = draw_latents(model, rows, n_draws, generator)
+    log_prefixes = _log_prefixes(model, rows, latents.z, generator, n_jitters)
+    log_weights = log_prefixes + latents.log_ratio[..., None]
+    bounds = log_weights.logsumexp(0) - math.log(n_draws)
+    order = list(model.conditional(latents.z[:1]).order)
+    terms = torch.zeros_like(bounds).index_copy(1, torch.tensor(order), _steps(bounds))
+    bound, standard_error = weights_to_bound(log_weights[..., -1])
+    return BoundEstimate(bound, standard_error, terms)
 
 
-def _log_likelihood(
+def _log_prefixes(
     model: GenerativeModel,
     rows: EncodedTable,
     z: Tensor,
     generator: torch.Generator,
     n_jitters: int,
 ) -> Tensor:
-    """log p(x|z), exact or averaged over jitters. Shape: z (S, n, K) -> (S, n)."""
+    """`Conditional.log_prefixes`, exact or averaged over jitters. Shape: (S, n, K) -> (S, n, D).
+
+    Rows without blanks are evaluated by themselves: a refined model has all their columns at once,
+    and the others' one after the other.
+    """
+    is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
+    parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole) if bool(part.any())]
+    found = []
+    for index in parts:
+        draws = z[:, index].split(max(1, _EVALUATIONS_AT_ONCE // len(index)))
+        part = rows.take(index)
+        found.append(
+            torch.cat([_log_prefixes_of(model, part, d, generator, n_jitters) for d in draws])
+        )
+    return torch.cat(found, 1)[:, torch.cat(parts).argsort()]
+
+
+def _log_prefixes_of(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    z: Tensor,
+    generator: torch.Generator,
+    n_jitters: int,
+) -> Tensor:
+    """`_log_prefixes` of rows that are all whole, or all not."""
     conditional = model.conditional(z)
     shape = (*z.shape[:-1], rows.codes.shape[-1])
     if n_jitters == 0:
-        draws_blanks = isinstance(conditional, RefinedConditional) and not rows.observed.all()
-        noise = uniform(shape, generator, torch.float64) if draws_blanks else None
-        return conditional.log_prob(rows, noise)
+        copula = conditional.copula if isinstance(conditional, CopulaConditional) else None
+        # A copula's integral of rank r asks for r numbers for each row.
+        rank = copula.loadings.shape[-1] if isinstance(copula, LowRankCopula) else 0
+        wide = (*shape[:-1], max(shape[-1], rank))
+        return conditional.log_prefixes(rows, uniform(wide, generator, torch.float64))
     estimates = [
-        conditional.log_prob(rows, uniform(shape, generator).to(z.dtype)) for _ in range(n_jitters)
+        conditional.log_prefixes(rows, None, uniform(shape, generator).to(z.dtype))
+        for _ in range(n_jitters)
     ]
     return torch.stack(estimates).logsumexp(0) - math.log(n_jitters)
 
 
-def weights_to_bound(log_weights: Tensor) -> BoundEstimate:
-    """log of the mean importance weight, and its standard error sd(w) / (mean(w) sqrt(S)).
+def _steps(bounds: Tensor) -> Tensor:
+    """L_j - L_{j-1}; 0 after an impossible cell, given which nothing has a probability. (n, D)."""
+    before = torch.cat([torch.zeros_like(bounds[:, :1]), bounds[:, :-1]], dim=1)
+    return torch.where(torch.isneginf(before), 0.0, bounds - before)
 
+
+def weights_to_bound(log_weights: Tensor) -> tuple[Tensor, Tensor]:
+    """log of the mean importance weight, and how far it may be from its limit.
+
+    The delta method gives the deviation s = sd(w) / (mean(w) sqrt(S)) of the log of the mean, and
+    its bias -s^2 / 2; the standard error is the root of s^2 + (s^2 / 2)^2. NaN with a single draw.
     A row whose every weight is zero has the bound -inf, known without error.
 
     Shape: (S, n) -> (n,), (n,).
@@ -170,8 +217,9 @@ def weights_to_bound(log_weights: Tensor) -> BoundEstimate:
     impossible = torch.isneginf(bound)
     relative = torch.where(impossible, 1.0, (log_weights - bound).exp())
     if n_draws == 1:
-        return BoundEstimate(bound, torch.full_like(bound, torch.nan))
-    return BoundEstimate(bound, relative.std(0) / math.sqrt(n_draws))
+        return bound, torch.full_like(bound, torch.nan)
+    deviation = relative.std(0) / math.sqrt(n_draws)
+    return bound, torch.hypot(deviation, 0.5 * deviation.square())
 
 
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:

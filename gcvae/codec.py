@@ -51,11 +51,14 @@ class EncodedTable:
         codes: int32; -1 is an outcome that training did not have.
         values: float64, as the column's codec has them; 0 where the code has no value.
         observed: bool; False where the cell is not known and is to be integrated out.
+        intervals: float64 (n, D, 2): lower and upper end of the values that a number stands for,
+            NaN where it stands for itself alone; None if all do.
     """
 
     codes: Tensor
     values: Tensor
     observed: Tensor
+    intervals: Tensor | None = None
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -63,11 +66,21 @@ class EncodedTable:
 
     def take(self, rows: Tensor) -> EncodedTable:
         """The rows of these numbers, in their order."""
-        return EncodedTable(self.codes[rows], self.values[rows], self.observed[rows])
+        intervals = None if self.intervals is None else self.intervals[rows]
+        return EncodedTable(self.codes[rows], self.values[rows], self.observed[rows], intervals)
 
     def to(self, device: torch.device | str) -> EncodedTable:
         """The same table on a device."""
-        return EncodedTable(self.codes.to(device), self.values.to(device), self.observed.to(device))
+        intervals = None if self.intervals is None else self.intervals.to(device)
+        parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
+        return EncodedTable(*parts, intervals)
+
+    @property
+    def are_intervals(self) -> Tensor:
+        """Which cells are numbers that stand for an interval. Shape: (n, D), bool."""
+        if self.intervals is None:
+            return torch.zeros_like(self.observed)
+        return ~torch.isnan(self.intervals[..., 0])
 
 
 class ColumnCodec(Protocol):
@@ -273,12 +286,15 @@ class TableCodec:
 
         log p(row) = log p(encoded row) - log_units. Blank cells count nothing. Shape: (n,).
         """
-        total = torch.zeros(len(table), dtype=torch.float64)
+        return self.log_units_of_cells(table).sum(-1)
+
+    def log_units_of_cells(self, table: EncodedTable) -> Tensor:
+        """`log_units` cell by cell; 0 for blanks and for intervals. Shape: (n, D)."""
         codes, values = table.codes.numpy(), table.values.numpy()
+        log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
-            log_units = torch.from_numpy(codec.log_units(codes[:, j], values[:, j]))
-            total += torch.where(table.observed[:, j], log_units, 0.0)
-        return total
+            log_units[:, j] = torch.from_numpy(codec.log_units(codes[:, j], values[:, j]))
+        return torch.where(table.observed & ~table.are_intervals, log_units, 0.0)
 
     def encode(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> EncodedTable:
         """The tensors of typed rows.
@@ -307,17 +323,23 @@ class TableCodec:
             series = series.where(series.notna(), frame[copy]) if source == name else series
         return series
 
-    def are_copied(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
-        """False for typed rows that the model never draws: a copy differs from its column.
+    def differing_copies(self, frame: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
+        """For each copy the typed rows that the model never draws: it differs from its column.
 
-        Shape: (n,).
+        Shape: (n,) each.
         """
-        agree = np.ones(len(frame), dtype=bool)
+        differing = {}
         for copy, source in self.copies.items():
             both = (frame[copy].notna() & frame[source].notna()).to_numpy()
             differ = (frame[copy] != frame[source]).fillna(False).to_numpy(dtype=bool)
-            agree &= ~(both & differ)
-        return agree
+            differing[copy] = both & differ
+        return differing
+
+    def without_missing_level(self, table: EncodedTable) -> EncodedTable:
+        """The rows with their missing cells as cells that are not known."""
+        has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
+        observed = table.observed & ~((table.codes == 0) & has_missing)
+        return replace(table, observed=observed)
 
     def decode(self, table: EncodedTable, first_row: int = 0) -> pd.DataFrame:
         """The typed rows of tensors, in the schema's columns and order, dropped ones left out.

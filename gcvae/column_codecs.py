@@ -153,6 +153,15 @@ class RealCodec(ABC):
         """The same at every number, 0 at missing cells."""
         return np.where(codes == self.n_codes - 1, self.log_scale, 0.0)
 
+    @property
+    def half_step(self) -> float:
+        """Half of what numbers are rounded to, in values; NaN where they are not."""
+        return 0.5 * self._rounding / self.scale
+
+    def rounding_cells(self, values: Numbers) -> Numbers:
+        """Ends of the values that are rounded to these; NaN without rounding. (n,) -> (n, 2)."""
+        return np.stack([values - self.half_step, values + self.half_step], axis=-1)
+
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""
         return {"has_missing": self.has_missing, "offset": self.offset, "scale": self.scale}
@@ -165,6 +174,11 @@ class RealCodec(ABC):
     @property
     def _unit(self) -> float:
         """Of a distance, in the units that densities are per."""
+        return 1.0
+
+    @property
+    def _rounding(self) -> float:
+        """Distance of two neighbouring numbers, in the units of distances; NaN if there is none."""
         return 1.0
 
     @abstractmethod
@@ -186,6 +200,11 @@ class RealCodec(ABC):
 
 class ContinuousCodec(RealCodec):
     """Numbers rounded to the column's decimals."""
+
+    @property
+    def _rounding(self) -> float:
+        decimals = self.column.decimals
+        return math.nan if decimals is None else 10.0**-decimals
 
     def _first(self, present: pd.Series[Any]) -> float:
         return 0.0

@@ -25,6 +25,8 @@ The rule's error falls as exp(-2 pi^2 / (step * slope)^2): 1e-10 at a step of 0.
 _MINIMUM_NODES = 24
 _MAXIMUM_NODES = 8192
 _NODES_PER_BLOCK = 64
+_N_SOBOL_POINTS = 512
+"""Points of the integral over a factor of two and more dimensions."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,13 @@ class LowRankCopula:
         return (0.5 * log_c).to(score.dtype)
 
     def log_mixed(
-        self, score: Tensor, lower: Tensor, upper: Tensor, is_point: Tensor, present: Tensor
+        self,
+        score: Tensor,
+        lower: Tensor,
+        upper: Tensor,
+        is_point: Tensor,
+        present: Tensor,
+        shift: Tensor | None = None,
     ) -> Tensor:
         """log of: density of the point cells' scores times probability of the interval cells.
 
@@ -89,17 +97,19 @@ class LowRankCopula:
         c_R(q_G) int N(f; m, 1/P) prod_H [Phi(psi_h up_h - b_h f) - Phi(psi_h low_h - b_h f)] df,
         P = 1 + sum_G b_g^2,  m = sum_G b_g psi_g q_g / P: no jitter, no sum over 2^D corners. The
         trapezoid rule converges faster than any power of its step here; the number of nodes follows
-        from the steepest slope in the batch. Rank one only.
+        from the steepest slope in the batch. Above rank one the integral is a mean over a shifted
+        Sobol sequence: unbiased if each element's `shift` is uniform, so that a mean over draws
+        has its error in it.
 
-        Shape: (..., D) each -> (...), in float64.
-        Raises: ValueError for loadings of a rank above one.
+        Shape: (..., D) each, shift (..., r), of ranks above one -> (...), in float64.
+        Raises: ValueError for loadings of a rank above one without a shift.
         Source: the value of Eq. (pmf_gcd) for mixed rows; derived in the mathematics page.
         """
         points, intervals = is_point & present, ~is_point & present
         log_c = self.log_density(score.double(), points)
         b = self.scaled_loadings
         if b.shape[-1] != 1:
-            raise ValueError(f"the exact mixed likelihood is of rank one, not {b.shape[-1]}")
+            return log_c + self._log_masses(score.double(), lower, upper, points, intervals, shift)
         b = b[..., 0]
         psi = (1.0 + b.square()).sqrt()
         precision = 1.0 + (b.square() * points).sum(-1)
@@ -115,6 +125,74 @@ class LowRankCopula:
             log_masses = log_interval(low[..., None, :] - shift, high[..., None, :] - shift).sum(-1)
             blocks.append((log_normal_density(nodes) + log_masses).logsumexp(-1))
         return log_c + torch.stack(blocks).logsumexp(0) + math.log(step)
+
+    def _log_masses(
+        self,
+        score: Tensor,
+        lower: Tensor,
+        upper: Tensor,
+        points: Tensor,
+        intervals: Tensor,
+        shift: Tensor | None,
+    ) -> Tensor:
+        """log int N(f; m, P^-1) prod_H [...] df by a shifted Sobol sequence, f = m + P^(-1/2) y."""
+        if shift is None:
+            raise ValueError("the mixed likelihood of a rank above one needs a random shift")
+        b = self.scaled_loadings
+        psi = (1.0 + b.square().sum(-1)).sqrt()
+        at_points = b * points[..., None]
+        eye = torch.eye(b.shape[-1], dtype=b.dtype, device=b.device)
+        factor = torch.linalg.cholesky(eye + at_points.mT @ at_points)
+        t = (at_points * (psi * score)[..., None]).sum(-2)
+        mean = torch.cholesky_solve(t[..., None], factor)[..., 0]
+        y = _shifted_normals(shift.double())
+        spread = torch.linalg.solve_triangular(factor.mT, y.mT, upper=True).mT
+        centre = (mean[..., None, :] + spread) @ b.mT
+        low = _scaled_bound(psi, lower, intervals, end=-torch.inf)
+        high = _scaled_bound(psi, upper, intervals, end=torch.inf)
+        log_masses = log_interval(low[..., None, :] - centre, high[..., None, :] - centre).sum(-1)
+        return log_masses.logsumexp(-1) - math.log(_N_SOBOL_POINTS)
+
+    def log_prefixes(
+        self,
+        score: Tensor,
+        lower: Tensor,
+        upper: Tensor,
+        is_point: Tensor,
+        present: Tensor,
+        shift: Tensor | None = None,
+    ) -> Tensor:
+        """`log_mixed` of the first column, of the first two, and so on.
+
+        Rank one: with g_i(f) what cell i adds to the integrand, int phi(f) prod_{i<=j} g_i(f) df
+        for all j from one grid that is wide enough for the first and fine enough for the last.
+
+        Shape: as `log_mixed` -> (..., D), in float64.
+        """
+        d = self.loadings.shape[-2]
+        if self.loadings.shape[-1] != 1:
+            cells = (score, lower, upper, is_point)
+            columns = torch.arange(d, device=score.device)
+            return torch.stack(
+                [self.log_mixed(*cells, present & (columns <= j), shift) for j in range(d)], -1
+            )
+        points, intervals = is_point & present, ~is_point & present
+        b = self.scaled_loadings[..., 0]
+        psi = (1.0 + b.square()).sqrt()
+        psi_q = torch.where(points, psi * score.double(), 0.0)
+        f, log_step = _common_grid(b * present, (b * psi_q).cumsum(-1), (b.square() * points))
+        low = _scaled_bound(psi, lower, intervals, end=-torch.inf)
+        high = _scaled_bound(psi, upper, intervals, end=torch.inf)
+        # A point adds psi phi(psi q - b f) / phi(q); its density p_g(x_g) is the marginals' part.
+        log_start = torch.where(points, psi.log() + 0.5 * (psi_q / psi).square(), 0.0)
+        total, prefixes = log_normal_density(f), []
+        for j in range(d):
+            shifted = b[..., j, None] * f
+            at_point = log_start[..., j, None] - 0.5 * (psi_q[..., j, None] - shifted).square()
+            mass = log_interval(low[..., j, None] - shifted, high[..., j, None] - shifted)
+            total = total + torch.where(points[..., j, None], at_point, mass)
+            prefixes.append(total.logsumexp(-1) + log_step)
+        return torch.stack(prefixes, -1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
         """Normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
@@ -174,6 +252,39 @@ def _scaled_bound(psi: Tensor, bound: Tensor, intervals: Tensor, end: float) -> 
     """
     finite = intervals & torch.isfinite(bound)
     return torch.where(finite, psi * torch.where(finite, bound.double(), 0.0), end)
+
+
+def _shifted_normals(shift: Tensor) -> Tensor:
+    """Phi^-1((Sobol + shift) mod 1): normal points, another set for each shift.
+
+    Shape: (..., r) -> (..., n_points, r), float64.
+    """
+    engine = torch.quasirandom.SobolEngine(shift.shape[-1])
+    points = engine.draw(_N_SOBOL_POINTS, dtype=torch.float64).to(shift.device)
+    u = (points + shift[..., None, :]) % 1.0
+    normals: Tensor = torch.special.ndtri(u.clamp(1e-15, 1.0 - 1e-15))
+    return normals
+
+
+def _common_grid(b: Tensor, t: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes for the integrals of all prefixes, and the log of their distance.
+
+    Given its points, the factor of prefix j is N(t_j / P_j, 1 / P_j), P_j = 1 + sum b_g^2; that of
+    no column N(0, 1).
+
+    Shape: (..., D) each -> (..., n_nodes), (...).
+    """
+    precision = 1.0 + square.cumsum(-1)
+    mean, reach = t / precision, _QUADRATURE_RANGE * precision.rsqrt()
+    low = (mean - reach).amin(-1).clamp(max=-_QUADRATURE_RANGE)
+    high = (mean + reach).amax(-1).clamp(min=_QUADRATURE_RANGE)
+    slope = (1.0 + b.square().sum(-1)).sqrt()
+    wanted = _NODES_PER_UNIT_SLOPE * (high - low) / (2.0 * _QUADRATURE_RANGE) * slope
+    most = float(wanted.detach().amax()) if wanted.numel() else 0.0
+    n = int(min(max(most, _MINIMUM_NODES), _MAXIMUM_NODES))
+    step = (high - low) / (n - 1)
+    places = torch.arange(n, dtype=b.dtype, device=b.device)
+    return low[..., None] + places * step[..., None], step.log()
 
 
 def _trapezoid(slope: Tensor) -> tuple[Tensor, float]:

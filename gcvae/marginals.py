@@ -16,9 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.codec import EncodedTable
+from gcvae.mixtures import (
+    MarginalParameters,
+    Triple,
+    log_mixture_density,
+    mixture_quantile,
+    mixture_tails,
+)
 from gcvae.networks import ColumnShape, linear
 from gcvae.normal import (
-    LOG_SQRT_2PI,
     log_normal_cdf,
     normal_cdf,
     normal_score_of_tails,
@@ -31,7 +37,6 @@ MINIMUM_LOG_SIGMA = -6.0
 A column with a heavy value (an atom) would otherwise drive sigma to zero and the bound to
 infinity, which is not a good fit.
 """
-_N_BISECTIONS = 40
 _LEAST_SHAPE = 1e-5
 """Added to a mixture's density at the atoms, so that no atom is out of reach."""
 _MINIMUM_LOG_WIDTH = -4.0
@@ -139,23 +144,6 @@ class AtomShapes(nn.Module):
         density = density.unflatten(1, by_column.shape[1:3]).sum(2)
         shapes: Tensor = (density + _LEAST_SHAPE).log() * self.shaped[at][:, None]
         return shapes.movedim(0, 1).reshape(*terms.shape[:-2], -1)
-
-
-@dataclass(frozen=True)
-class MarginalParameters:
-    """Parameters of the marginals at some z; log_beta[j, k] = log P(code of column j is k).
-
-    The numbers of a column are a mixture of M Gaussians with these log weights, means and log
-    standard deviations; the paper's marginals have M = 1.
-
-    Shape: log_beta, for each group of columns, (..., D_group, K_group); the others
-    (..., D_real, M).
-    """
-
-    log_beta: tuple[Tensor, ...]
-    log_weight: Tensor
-    mean: Tensor
-    log_sigma: Tensor
 
 
 class CodeGroup(nn.Module):
@@ -365,7 +353,8 @@ class Marginals(nn.Module):
         Shape: rows (n, D) and parameters (..., n, D) -> fields (..., n, D).
         """
         log_prob, log_below, log_above = self.code_tails(parameters, rows.codes)
-        is_point = (rows.codes == self.point_codes).expand(log_prob.shape)
+        is_number = (rows.codes == self.point_codes).expand(log_prob.shape)
+        is_point = is_number & ~rows.are_intervals
         j = self.real_columns
         values = rows.values[..., j].to(parameters.mean.dtype)
         t = (values[..., None] - parameters.mean) * torch.exp(-parameters.log_sigma)
@@ -375,11 +364,17 @@ class Marginals(nn.Module):
         )
         log_density = log_mixture_density(t, parameters)
         log_density = torch.where(is_point[..., j], log_density, 0.0)
+        if rows.intervals is not None:
+            inner = mixture_tails(parameters, rows.intervals[..., j, :])
+            is_interval = (is_number & rows.are_intervals)[..., j]
+            log_prob, log_below, log_above = _narrowed(
+                (log_prob, log_below, log_above), j, is_interval, inner
+            )
         return CellProbabilities(
-            log_prob=log_prob.index_add(-1, j, log_density),
+            log_prob=log_prob.index_add(-1, j, log_density.to(log_prob.dtype)),
             log_below=log_below,
             log_above=log_above,
-            score=torch.zeros_like(log_prob).index_copy(-1, j, score),
+            score=torch.zeros_like(log_prob).index_copy(-1, j, score.to(log_prob.dtype)),
             is_point=is_point,
         )
 
@@ -422,34 +417,6 @@ class Marginals(nn.Module):
         return codes.int(), values
 
 
-def log_mixture_density(t: Tensor, parameters: MarginalParameters) -> Tensor:
-    """log sum_m w_m N(x; mu_m, sigma_m^2) with t_m = (x - mu_m) / sigma_m.
-
-    Shape: (..., D_real, M) -> (..., D_real).
-    """
-    log_terms = parameters.log_weight - 0.5 * t.square() - parameters.log_sigma
-    return log_terms.logsumexp(-1) - LOG_SQRT_2PI
-
-
-def mixture_quantile(parameters: MarginalParameters, score: Tensor) -> Tensor:
-    """The number whose mixture cdf is Phi(score), by bisection; exact for a single Gaussian.
-
-    Shape: score (..., D_real) float64 -> (..., D_real).
-    """
-    mean, sigma = parameters.mean.double(), parameters.log_sigma.double().exp()
-    ends = mean + sigma * score[..., None]
-    # The mixture's quantile lies between the components' own.
-    low, high = ends.amin(-1), ends.amax(-1)
-    if mean.shape[-1] == 1:
-        return low
-    weight, u = parameters.log_weight.double().exp(), normal_cdf(score)
-    for _ in range(_N_BISECTIONS):
-        middle = 0.5 * (low + high)
-        is_low = (weight * normal_cdf((middle[..., None] - mean) / sigma)).sum(-1) < u
-        low, high = torch.where(is_low, middle, low), torch.where(is_low, high, middle)
-    return 0.5 * (low + high)
-
-
 def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
     """Starts the components of every column at different means, their deviations below one."""
     if n_components == 1:
@@ -461,12 +428,26 @@ def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
         by_column[:, 2] = -0.4
 
 
-Triple = tuple[Tensor, Tensor, Tensor]
-
-
 def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
     """Three tensors with those columns replaced. Shape: (..., D), (..., D_group) -> (..., D)."""
     first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
+    return first, second, third
+
+
+def _narrowed(tails: Triple, j: Tensor, is_interval: Tensor, inner: Triple) -> Triple:
+    """Tails of a code, cut down to an interval of its values. Shape: (..., D), inner (..., D_real).
+
+    The numbers' code is the last: what lies above the code itself has no probability.
+    """
+    code, below, above = (tail.double() for tail in tails)
+    mass, low, high = (code[..., j] + part for part in inner)
+    low = torch.logaddexp(below[..., j], low)
+    high = torch.logaddexp(above[..., j], high)
+    found = zip((code, below, above), (mass, low, high), strict=True)
+    first, second, third = (
+        whole.index_copy(-1, j, torch.where(is_interval, part, whole[..., j]))
+        for whole, part in found
+    )
     return first, second, third
 
 

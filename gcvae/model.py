@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from gcvae.codec import EncodedTable
 from gcvae.copula import Copula, IndependenceCopula, LowRankCopula
 from gcvae.generators import normal
-from gcvae.marginals import MarginalOutputs, MarginalParameters, Marginals
+from gcvae.marginals import MarginalOutputs, Marginals
+from gcvae.mixtures import MarginalParameters
 from gcvae.networks import ColumnShape, Dropout, EmptyLinear, Encoder, linear, perceptron
-from gcvae.normal import LOG_SQRT_2PI
+from gcvae.normal import LOG_SQRT_2PI, log_normal_density
 from gcvae.priors import Prior
 
 MINIMUM_LOG_OMEGA = -12.0
@@ -41,6 +42,22 @@ class Conditional(Protocol):
         """log p(x|z) of the observed cells; `jitter` None asks for the exact value.
 
         Shape: rows (n, D), jitter (..., n, D) -> (..., n), nats.
+        """
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The columns in the order of the chain rule."""
+
+    def log_prefixes(
+        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
+    ) -> Tensor:
+        """log p of the first observed cell given z, of the first two, and so on, in `order`.
+
+        `noise`, uniform, is for what has no closed form: blanks and intervals of a refined model,
+        a copula of a rank above one. With `jitter` a copula is evaluated by the continuous
+        extension.
+
+        Shape: rows (n, D), noise and jitter (..., n, D) -> (..., n, D), nats.
         """
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -95,6 +112,40 @@ class CopulaConditional:
             log_rest = self.copula.log_mixed(cells.score, *bounds, cells.is_point, present)
             log_prob = log_points.double() + log_rest
         return torch.where(impossible, -torch.inf, log_prob)
+
+    @property
+    def order(self) -> range:
+        """The table's."""
+        return range(len(self.marginals.columns))
+
+    def log_prefixes(
+        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
+    ) -> Tensor:
+        """`log_prob` of the first column, of the first two, and so on. Shape: (..., n, D)."""
+        cells = self.marginals.cells(self.parameters, rows)
+        impossible = torch.isneginf(cells.log_prob) & rows.observed
+        present = rows.observed & ~impossible
+        log_marginals = torch.where(present, cells.log_prob, 0.0).double()
+        if isinstance(self.copula, IndependenceCopula):
+            prefixes = log_marginals.cumsum(-1)
+        elif jitter is not None:
+            score = torch.where(present, cells.jittered_scores(jitter), 0.0)
+            log_c = [
+                self.copula.log_density(score, present & (self._places <= j)) for j in self.order
+            ]
+            prefixes = log_marginals.cumsum(-1) + torch.stack(log_c, -1)
+        else:
+            shift = None if noise is None else noise[..., : self.copula.loadings.shape[-1]]
+            log_points = torch.where(cells.is_point, log_marginals, 0.0).cumsum(-1)
+            bounds = cells.interval_bounds()
+            prefixes = log_points + self.copula.log_prefixes(
+                cells.score, *bounds, cells.is_point, present, shift
+            )
+        return torch.where(impossible.cumsum(-1) > 0, -torch.inf, prefixes)
+
+    @property
+    def _places(self) -> Tensor:
+        return torch.arange(len(self.marginals.columns), device=self.parameters.mean.device)
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """q from the copula, then the marginals' quantiles. Source: Appendix B."""
@@ -187,6 +238,40 @@ class PrincipalDirectionConditional:
         return log_codes + _log_rank_one_normal(
             residual, a, self.noise, present.sum(-1).to(a.dtype)
         )
+
+    @property
+    def order(self) -> range:
+        """The table's."""
+        return range(len(self.marginals.columns))
+
+    def log_prefixes(
+        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
+    ) -> Tensor:
+        """log p(x|z) of the first columns, exact: codes are independent, numbers a rank-one copula.
+
+        N(mu, omega I + a a^T) is the Gaussian copula of the loadings a / sqrt(omega) on marginals
+        N(mu_j, omega + a_j^2), and so holds intervals of numbers too.
+
+        Shape: rows (n, D) -> (..., n, D).
+        """
+        log_codes = self.marginals.log_codes(self.parameters, rows.codes)
+        prefixes = torch.where(rows.observed, log_codes, 0.0).double().cumsum(-1)
+        j = self.marginals.real_columns
+        if not len(j):
+            return prefixes
+        present = (rows.codes == self.marginals.point_codes)[..., j] & rows.observed[..., j]
+        is_point = ~rows.are_intervals[..., j]
+        mean = self.parameters.mean[..., 0].double()
+        log_sigma = 0.5 * (self.noise[..., None] + self.direction.square()).double().log()
+        score = (rows.values[..., j] - mean) * torch.exp(-log_sigma)
+        log_density = log_normal_density(score) - log_sigma
+        log_density = torch.where(present & is_point, log_density, 0.0).cumsum(-1)
+        intervals = rows.values[..., None] if rows.intervals is None else rows.intervals
+        low, high = ((intervals[..., j, end] - mean) * torch.exp(-log_sigma) for end in (0, -1))
+        copula = LowRankCopula(self.loadings, self.noise)
+        log_numbers = log_density + copula.log_prefixes(score, low, high, is_point, present)
+        steps = log_numbers.diff(dim=-1, prepend=torch.zeros_like(log_numbers[..., :1]))
+        return prefixes + torch.zeros_like(prefixes).index_copy(-1, j, steps).cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """x = mu + a s + sqrt(omega) eps for numbers, codes by their probabilities."""

@@ -154,6 +154,17 @@ class QuantileCodec:
         log_units = log_phi - self._log_slope(ndtr(values)) + self.line.log_scale
         return np.where(is_number, log_units, 0.0)
 
+    def rounding_cells(self, values: Numbers) -> Numbers:
+        """Normal scores of the ends of the numbers' rounding cells. Shape: (n,) -> (n, 2)."""
+        cells = self.line.rounding_cells(self._positions_at(values))
+        return np.stack([self._scores_at(ends) for ends in cells.T], axis=-1)
+
+    def bins(self, values: Numbers) -> Numbers:
+        """Normal scores of the knots around each number, infinite at the tails. (n,) -> (n, 2)."""
+        at = np.searchsorted(self.heights, ndtr(values), side="right")
+        ends = np.concatenate([[-np.inf], ndtri(self.heights), [np.inf]])
+        return np.stack([ends[at], ends[at + 1]], axis=-1)
+
     def _scores_at(self, positions: Numbers) -> Numbers:
         """q = Phi^-1(F(x)), from the nearer tail. Shape: (n,)."""
         low, high, tail = self.knots[0], self.knots[-1], self.heights[0]

@@ -22,12 +22,13 @@ from torch import Tensor, nn
 
 from gcvae.codec import EncodedTable
 from gcvae.generators import uniform
+from gcvae.interval_cells import IntervalCells, inverted
 from gcvae.marginals import (
     MINIMUM_LOG_SIGMA,
     MarginalOutputs,
     Marginals,
-    log_mixture_density,
 )
+from gcvae.mixtures import log_mixture_density
 from gcvae.model import CopulaConditional, CopulaDecoder
 from gcvae.networks import ColumnShape, Dropout
 from gcvae.normal import LOG_SQRT_2PI, normal_cdf
@@ -306,11 +307,29 @@ class RefinedConditional:
         Shape: rows (n, D), noise (..., n, D) -> (..., n).
         Raises: ValueError for blank cells without noise.
         """
-        if bool(rows.observed.all()):
+        return self._log_known(rows, noise).sum(-1)
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The refinement's."""
+        return self.refinement.order
+
+    def log_prefixes(
+        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
+    ) -> Tensor:
+        """`log_prob` of the first column in `order`, of the first two, and so on.
+
+        It needs no jitter. Shape: rows (n, D), noise (..., n, D) -> (..., n, D).
+        """
+        return self._log_known(rows, noise)[..., self.order].double().cumsum(-1)
+
+    def _log_known(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
+        """log p_j of each known cell, 0 for blanks. Shape: (..., n, D)."""
+        if rows.intervals is None and bool(rows.observed.all()):
             refined = self.outputs + self.refinement(self.context, rows, self.dropout)
-            return self._log_cells(refined, rows).sum(-1)
+            return self._log_cells(refined, rows)
         if noise is None:
-            raise ValueError("rows with blank cells need noise to draw them")
+            raise ValueError("rows with blank cells or intervals need noise to draw them")
         return self._through(rows, noise.double())[0]
 
     def _log_cells(self, outputs: MarginalOutputs, rows: EncodedTable) -> Tensor:
@@ -340,8 +359,9 @@ class RefinedConditional:
     def _through(self, rows: EncodedTable, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Goes through the columns: known cells are scored, blank ones drawn.
 
-        Shape: rows (n, D) or (1, D), noise (..., n, D) -> log_prob (..., n), codes and values
-        (..., n, D).
+        A number that stands for an interval is scored by the interval's mass, and drawn inside it.
+
+        Shape: rows (n, D) or (1, D), noise (..., n, D) -> log_prob, codes and values, (..., n, D).
         """
         shape = noise.shape
         codes, values, observed = (
@@ -349,18 +369,25 @@ class RefinedConditional:
             for t in (rows.codes, rows.values, rows.observed)
         )
         noise = noise.reshape(-1, shape[-1])
+        intervals = None
+        if rows.intervals is not None:
+            intervals = rows.intervals.expand(*shape, 2).reshape(-1, shape[-1], 2)
         walk = Walk(self)
-        log_prob = self.context.new_zeros(len(noise))
+        log_prob = noise.new_zeros(noise.shape)
         for j in self.refinement.order:
             column = walk.distribution(j)
-            drawn_codes, drawn_values = column.draw(noise[:, j])
             known = observed[:, j]
-            codes[:, j] = torch.where(known, codes[:, j], drawn_codes)
-            values[:, j] = torch.where(known, values[:, j], drawn_values)
+            blank = (~known).nonzero()[:, 0]
+            drawn_codes, drawn_values = column.take(blank).draw(noise[blank, j])
+            codes[blank, j], values[blank, j] = drawn_codes, drawn_values
             log_cell = column.log_prob(codes[:, j], values[:, j])
-            log_prob = log_prob + torch.where(known, log_cell, 0.0)
+            if intervals is not None:
+                within = IntervalCells.of(column, codes[:, j], intervals[:, j])
+                log_cell = within.log_prob(log_cell)
+                values[:, j] = within.draw(values[:, j], noise[:, j])
+            log_prob[:, j] = torch.where(known, log_cell, 0.0)
             walk.step(j, codes[:, j], values[:, j])
-        return log_prob.view(shape[:-1]), codes.view(shape), values.view(shape)
+        return log_prob.view(shape), codes.view(shape), values.view(shape)
 
 
 class Walk:
@@ -417,10 +444,15 @@ class ColumnDistribution:
     point_code: int
     warp: tuple[Warps, int] | None
 
-    def _components(self, mixture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def components(self, mixture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(log weight, mean, log sigma), each (N, M)."""
         weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=MINIMUM_LOG_SIGMA)
+
+    def take(self, rows: Tensor) -> ColumnDistribution:
+        """Of the rows of these numbers."""
+        mixture = None if self.mixture is None else self.mixture[rows]
+        return replace(self, log_beta=self.log_beta[rows], mixture=mixture)
 
     def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
         """log mass of codes, log density of values. Shape: (N,), (N,) -> (N,)."""
@@ -429,7 +461,7 @@ class ColumnDistribution:
         if self.mixture is None:
             return log_prob
         assert self.warp is not None, "a mixture has its warp"
-        weight, mean, log_sigma = self._components(self.mixture)
+        weight, mean, log_sigma = self.components(self.mixture)
         warps, place = self.warp
         straight, log_slope = (x.to(mean.dtype) for x in warps.straighten_column(values, place))
         t = (straight[:, None] - mean) * torch.exp(-log_sigma)
@@ -439,12 +471,12 @@ class ColumnDistribution:
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         """(codes, values) by inversion at uniform noise. Shape: (N,) -> (N,) int32, (N,)."""
-        codes, rest = _inverted(self.log_beta, noise)
+        codes, rest = inverted(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.mixture is not None:
             assert self.warp is not None, "a mixture has its warp"
-            weight, mean, log_sigma = self._components(self.mixture)
-            m, rest = _inverted(weight, rest)
+            weight, mean, log_sigma = self.components(self.mixture)
+            m, rest = inverted(weight, rest)
             mean, sigma = (t.double().gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
             warps, place = self.warp
             values = warps.bend_column(mean + sigma * torch.special.ndtri(rest), place)
@@ -454,23 +486,7 @@ class ColumnDistribution:
     def mixture_cdf(self, rows: Tensor, at: Tensor) -> Tensor:
         """The mixtures' cdf before any warp. Shape: rows (n,), at (k,) -> (n, k)."""
         assert self.mixture is not None, "a column of levels has no mixture"
-        weight, mean, log_sigma = self._components(self.mixture[rows].double())
+        weight, mean, log_sigma = self.components(self.mixture[rows].double())
         t = (at[:, None] - mean[:, None]) * torch.exp(-log_sigma)[:, None]
         cdf: Tensor = (weight.exp()[:, None] * normal_cdf(t)).sum(-1)
         return cdf
-
-
-def _inverted(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """(code, what is left of the noise): the code whose stretch of (0, 1) the noise falls into.
-
-    Given the code, where in its stretch the noise fell is uniform again.
-
-    Shape: (N, K), (N,) -> (N,), (N,).
-    """
-    prob = log_prob.double().exp()
-    upper = prob.cumsum(-1)
-    noise = noise * upper[:, -1]
-    codes = (upper <= noise[:, None]).sum(-1).clamp(max=prob.shape[-1] - 1)[:, None]
-    mass = prob.gather(-1, codes)[:, 0]
-    rest = (noise - upper.gather(-1, codes)[:, 0] + mass) / mass
-    return codes[:, 0], rest.clamp(1e-15, 1.0 - 1e-15)

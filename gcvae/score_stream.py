@@ -15,13 +15,8 @@ from gcvae.errors import SettingError
 if TYPE_CHECKING:
     import pandas as pd
 
-MEASURE = (
-    "lower bound on log p(row) in nats, in the data's own measure: probability mass of discrete "
-    "columns, density per original unit of continuous ones (per day for dates); a blank cell is "
-    "integrated out; a level that the schema does not list scores -Infinity, and so does a row "
-    "that breaks a constraint (all others are renormalised by the measured acceptance); the "
-    "percentile, 0 to 100, is the row's among held-out rows of training"
-)
+CONTRIBUTION = "contributions."
+"""What the names of the columns of contributions begin with."""
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
 """The formats, and what HTTP calls them."""
@@ -60,8 +55,8 @@ def stream_scores(
 
     Args:
         blocks: Lines of scores, as `Synthesizer.score_blocks` gives them.
-        format: `csv`, or `json`: an object with the heading, `measure`, `scores` and `totals`.
-        heading: What stands first in the JSON object.
+        format: `csv`, or `json`: an object with the heading, `scores` and `totals`.
+        heading: What stands first in the JSON object, such as what the numbers mean.
         totals: Counts the blocks as they pass.
 
     Raises:
@@ -89,6 +84,13 @@ def json_number(value: float) -> float | int | str | None:
     return "Infinity" if value > 0 else "-Infinity"
 
 
+def _nested(line: dict[str, Any]) -> dict[str, Any]:
+    """A line with its contributions as an object of their own."""
+    parts = [name for name in line if name.startswith(CONTRIBUTION)]
+    contributions = {name.removeprefix(CONTRIBUTION): line.pop(name) for name in parts}
+    return {**line, "contributions": contributions} if parts else line
+
+
 def _csv(blocks: Iterable[pd.DataFrame]) -> Iterator[bytes]:
     for number, block in enumerate(blocks):
         yield block.to_csv(index=False, header=number == 0).encode()
@@ -97,12 +99,12 @@ def _csv(blocks: Iterable[pd.DataFrame]) -> Iterator[bytes]:
 def _json(
     blocks: Iterable[pd.DataFrame], heading: Mapping[str, Any], totals: ScoreTotals
 ) -> Iterator[bytes]:
-    head = json.dumps({**heading, "measure": MEASURE}, allow_nan=False)
-    yield f'{head[:-1]}, "scores": ['.encode()
+    head = json.dumps({**heading, "scores": []}, allow_nan=False)
+    yield head[:-2].encode()
     comma = ""
     for block in blocks:
         for row in block.to_dict(orient="records"):
-            line = {str(name): json_number(value) for name, value in row.items()}
+            line = _nested({str(name): json_number(value) for name, value in row.items()})
             yield f"{comma}\n{json.dumps(line, allow_nan=False)}".encode()
             comma = ","
     yield f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()

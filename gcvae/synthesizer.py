@@ -24,7 +24,6 @@ from gcvae.artifact import (
     write_artifact,
 )
 from gcvae.assembly import build_model
-from gcvae.bounds import BoundEstimate, iwae_bound
 from gcvae.calibration import calibrate
 from gcvae.checkpoints import CheckpointStore
 from gcvae.codec import EncodedTable, TableCodec
@@ -38,18 +37,18 @@ from gcvae.presets import TrainingConfig, configure, preset_named, settle
 from gcvae.priors import GaussianMixturePrior, fit_best_mixture
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
+from gcvae.row_scores import RowScorer, reference_scores
 from gcvae.schema import TableSchema, infer_schema
+from gcvae.score_options import ScoreOptions
 from gcvae.tables import parse_table
 from gcvae.training import Progress, train
 from gcvae.training_result import TrainingResult
 
 SAMPLE_BLOCK_ROWS = 4096
 """Rows are drawn in blocks of this many, each with a generator of (seed, block number)."""
-SCORE_BLOCK_ROWS = 32
 _MAP_ROWS = 5_000
 _RECORD_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
-_RECORD_DRAWS = 100
 _PRIOR_ROWS = 10_000
 
 _MAP_NOTES = {
@@ -177,7 +176,7 @@ class Synthesizer:
         acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS)
         held_out = rows.take(result.held_out[:_RECORD_ROWS])
         record = _training_record(config, result, seed) | {
-            "held_out_scores": _held_out_scores(model, codec, held_out, acceptance, seed),
+            "held_out_scores": reference_scores(model, codec, held_out, acceptance, seed),
             "preset": preset_named(preset).name,
             "device": str(place),
             "rows": len(typed),
@@ -220,7 +219,9 @@ class Synthesizer:
             block = self._constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
             yield self.codec.decode(block, first_row=first_row)
 
-    def log_likelihood(self, frame: pd.DataFrame, draws: int = 100, seed: int = 0) -> pd.DataFrame:
+    def log_likelihood(
+        self, frame: pd.DataFrame, draws: int = 100, seed: int = 0, **options: Any
+    ) -> pd.DataFrame:
         """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
 
         Importance-weighted with `draws` draws of z; each discrete column counts with its
@@ -231,37 +232,34 @@ class Synthesizer:
         Under constraints the model is the one that is sampled: a row that breaks one scores -inf,
         every other gets -log(acceptance). A blank breaks none, and there this is approximate.
 
+        Args:
+            frame: Rows, with the columns of the table.
+            draws: Of z for each row.
+            seed: The same seed gives the same scores.
+            **options: `measure`, `score_missingness` and `jitters` of `ScoreOptions`.
+
         Returns:
-            `log_likelihood`, its `standard_error`, and the `percentile` (0 to 100) of the row among
-            the held-out rows of training; one line per row, in order.
+            `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among
+            the held-out rows of training, and `contributions.<column>`, which add up to the score;
+            one line per row, in order.
 
         Raises:
             TableError: if the frame lacks a modelled column or a cell can not be read.
+            SettingError: an option is out of range.
         """
-        blocks = list(self.score_blocks(frame, draws, seed))
-        return pd.concat(blocks, ignore_index=True) if blocks else _score_frame([], [], [])
+        blocks = list(self.score_blocks(frame, draws, seed, **options))
+        return pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
 
     def score_blocks(
-        self, frame: pd.DataFrame, draws: int = 100, seed: int = 0
+        self, frame: pd.DataFrame, draws: int = 100, seed: int = 0, **options: Any
     ) -> Iterator[pd.DataFrame]:
         """The lines of `log_likelihood` in blocks, in order."""
-        if draws < 1:
-            raise SettingError(f"draws is {draws}; it must be at least 1")
-        typed = parse_table(frame, self.schema)
-        rows = self.codec.encode(typed, blanks_unknown=True)
-        log_scale = self.codec.log_units(rows)
-        satisfied = self._constrained.allowed(typed) & self.codec.are_copied(typed)
-        log_share = np.log(self._constrained.acceptance.share)
-        reference = np.asarray(self.training_record["held_out_scores"])
-        for number, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
-            generator = generator_for(seed, "score", number)
-            estimate = _score(self.model, rows.take(index), draws, generator)
-            bound = (estimate.bound - log_scale[index]).numpy() - log_share
-            possible = satisfied[index.numpy()]
-            bound = np.where(possible, bound, -np.inf)
-            standard_error = np.where(possible, estimate.standard_error.numpy(), 0.0)
-            percentile = 100.0 * np.searchsorted(reference, bound, side="right") / len(reference)
-            yield _score_frame(bound, standard_error, percentile)
+        return self.scorer.blocks(frame, ScoreOptions(draws, seed, **options))
+
+    @property
+    def scorer(self) -> RowScorer:
+        """What scores rows."""
+        return RowScorer(self.schema, self._constrained, self.training_record["held_out_scores"])
 
     def dependencies(self, kind: str = "expected", seed: int = 0) -> DependencyMap:
         """Kendall's-tau map of the modelled columns.
@@ -406,18 +404,6 @@ def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
     return torch.from_numpy(np.stack(columns, axis=1))
 
 
-def _score(
-    model: GenerativeModel, rows: EncodedTable, draws: int, generator: torch.Generator
-) -> BoundEstimate:
-    with torch.no_grad():
-        return iwae_bound(model, rows, generator, n_draws=draws)
-
-
-def _score_frame(bound: Any, standard_error: Any, percentile: Any) -> pd.DataFrame:
-    columns = {"log_likelihood": bound, "standard_error": standard_error, "percentile": percentile}
-    return pd.DataFrame(columns, dtype="float64")
-
-
 def _finishing(result: TrainingResult) -> Progress:
     return Progress(
         phase="finishing",
@@ -427,20 +413,6 @@ def _finishing(result: TrainingResult) -> Progress:
         bound_train=result.best.bound_train,
         bound_held_out=result.best.bound_held_out,
     )
-
-
-def _held_out_scores(
-    model: GenerativeModel, codec: TableCodec, rows: EncodedTable, acceptance: Acceptance, seed: int
-) -> list[float]:
-    """Sorted scores of held-out rows, against which later scores are ranked."""
-    bounds = [
-        _score(
-            model, rows.take(index), _RECORD_DRAWS, generator_for(seed, "held-out scores", i)
-        ).bound
-        for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS))
-    ]
-    scores = torch.cat(bounds) - codec.log_units(rows) - float(np.log(acceptance.share))
-    return sorted(scores.tolist())
 
 
 def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) -> dict[str, Any]:

@@ -151,23 +151,35 @@ def score(
     table: Table,
     output: TableOutput,
     draws: Annotated[int, typer.Option(min=1, help="Draws of z per row.")] = 100,
+    jitters: Annotated[
+        int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
+    ] = 0,
+    measure: Annotated[
+        str, typer.Option(help="Of continuous values: density, rounding_cell or pmf (of bins).")
+    ] = "density",
+    score_missingness: Annotated[
+        bool, typer.Option("--score-missingness", help="Blanks count; else any outcome may be.")
+    ] = False,
     seed: Seed = 0,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Say how likely each row of a table is: one line per row, in nats."""
+    """Say how likely each row of a table is: one line per row, in nats, with each column's part."""
     import pandas as pd
 
     from gcvae import read_table
+    from gcvae.score_options import ScoreOptions
     from gcvae.score_stream import ScoreTotals, counted, stream_scores
 
     _refuse_two_answers(output, as_json)
+    options = ScoreOptions(draws, seed, jitters, measure, score_missingness)
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
     synthesizer = _load(model, threads)
     frame = read_table(table)
     totals = ScoreTotals()
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
-        scores = synthesizer.score_blocks(frame, draws=draws, seed=seed)
+        scorer = synthesizer.scorer
+        scores = scorer.blocks(frame, options)
         blocks = _watched(scores, len(frame), bar.move)
         if table_format == "parquet":
             lines = pd.concat(counted(blocks, totals), ignore_index=True)
@@ -175,7 +187,8 @@ def score(
         else:
             _write_stream(stream_scores(blocks, "csv", {}, totals), stream, table_format)
     if as_json:
-        _answer({"output": output, "draws": draws, "seed": seed, "totals": totals.to_json()})
+        heading = options.heading(scorer.order())
+        _answer({"output": output, **heading, "totals": totals.to_json()})
 
 
 def dependencies(

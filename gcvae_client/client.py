@@ -234,6 +234,9 @@ class Client:
         *,
         draws: int = 100,
         seed: int = 0,
+        jitters: int = 0,
+        measure: str = "density",
+        score_missingness: bool = False,
         format: str = "json",
         to: str | os.PathLike[str] | None = None,
         on_progress: Callable[[Document], None] | None = None,
@@ -241,8 +244,16 @@ class Client:
         """Scores of rows (documents, a path, or the bytes of a table), as bytes or in a file.
 
         Where the rows are too many for one answer, this waits for the job that scores them.
+
+        Args:
+            draws: of z for each row.
+            jitters: of a copula's discrete cells in each draw; 0 integrates exactly.
+            measure: of continuous values: `density` per unit, mass of the `rounding_cell`, or of
+                the quantile bin (`pmf`).
+            score_missingness: blanks count with their probability; else they are integrated out.
         """
-        params = {"draws": draws, "seed": seed, "format": format}
+        params = {"draws": draws, "seed": seed, "jitters": jitters, "measure": measure}
+        params |= {"score_missingness": score_missingness, "format": format}
         path = f"/v1/models/{model_id}/scores"
         return self._table(path, _rows_body(rows), params, to, on_progress)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
 from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
 from gcvae.schema import ColumnKind
@@ -196,12 +196,23 @@ class NewSampleBody(BaseModel):
 class ScoreOptions(BaseModel):
     """How to score."""
 
-    draws: Whole = Field(100, ge=1)
+    draws: Whole = Field(100, ge=1, description="draws of z for each row")
     seed: Seed = 0
+    jitters: Whole = Field(
+        0, ge=0, description="draws of the continuous extension in each of z; 0 integrates exactly"
+    )
+    measure: Literal["density", "rounding_cell", "pmf"] = Field(
+        "density",
+        description="how continuous values count: density per original unit, mass of the rounding "
+        "cell, or mass of the quantile bin",
+    )
+    score_missingness: StrictBool = Field(
+        False, description="blanks count with their probability and are not integrated out"
+    )
 
 
 class NewScoresBody(ScoreOptions):
-    """Rows to be scored, in JSON. A blank cell is null."""
+    """Rows to be scored, in JSON. A blank cell is null, and integrated out."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -21,6 +21,7 @@ from catalog.records import JobKind, Model
 from catalog.specs import ScoreSpec
 from gcvae.errors import Problem
 from gcvae.schema import TableSchema
+from gcvae.score_options import ScoreOptions
 from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
@@ -66,15 +67,14 @@ _BODY = {
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is asked: rows (a table in a file), draws of z, seed, and the answer's form.
+    """What is asked: rows (a table in a file), how they are scored, and the answer's form.
 
     `draws_place` is `?` where the draws stand in the query, and `/` where in the body.
     """
 
     model: Model
     upload: Upload
-    draws: int
-    seed: int
+    options: ScoreOptions
     form: str
     draws_place: str = "/"
 
@@ -96,15 +96,34 @@ async def score_rows(
     key: IdempotencyKey = None,
     draws: Annotated[int | None, Query(ge=1, description="draws of z for each row")] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
+    jitters: Annotated[
+        int | None,
+        Query(ge=0, description="of a copula's discrete cells in each draw; 0 integrates exactly"),
+    ] = None,
+    measure: Annotated[
+        Literal["density", "rounding_cell", "pmf"] | None,
+        Query(description="of continuous values: per unit, of the rounding cell, of the bin"),
+    ] = None,
+    score_missingness: Annotated[
+        bool | None, Query(description="score that blanks are missing; else integrate them out")
+    ] = None,
     format: Annotated[str | None, Query(description="json or csv; else by Accept")] = None,
 ) -> Response:
-    """Score rows (JSON, CSV, Parquet): a bound on log p(row) in nats, its standard error, and its
-    percentile among held-out training rows. Above the inline limit the answer is 202 and a job.
+    """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
+    error, its percentile among held-out training rows, and the columns' contributions, which add
+    up. The JSON says in `measure` and `notes` what the numbers mean. A blank cell is integrated
+    out; an unseen level scores -Infinity. Above the inline limit the answer is 202 and a job.
     """
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
     require_ready(model)
-    options = {"draws": draws, "seed": seed}
+    options = {
+        "draws": draws,
+        "seed": seed,
+        "jitters": jitters,
+        "measure": measure,
+        "score_missingness": score_missingness,
+    }
     async with _asked(request, resources, model, options, form) as scoring:
         frame = await resources.tables.run(partial(check_rows, resources, scoring))
         if len(frame) <= resources.settings.max_inline_score_rows:
@@ -115,7 +134,8 @@ async def score_rows(
             return created(202, made, f"/v1/jobs/{made.job_id}")
 
         sha256 = await run_in_threadpool(scoring.upload.sha256)
-        request_sha256 = fingerprint(request, sha256, scoring.draws, scoring.seed, scoring.form)
+        asked = scoring.options.to_json().values()
+        request_sha256 = fingerprint(request, sha256, *asked, scoring.form)
         return await once(resources, workspace, key, request_sha256, make)
 
 
@@ -132,10 +152,14 @@ def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
     from gcvae.tables import parse_table
 
     limit = resources.settings.max_score_draws
-    if scoring.draws > limit:
+    draws = scoring.options.draws * max(1, scoring.options.jitters)
+    if draws > limit:
         place = f"{scoring.draws_place}draws"
-        problem = Problem(f"draws is {scoring.draws}", place, expected=f"at most {limit}")
-        raise TableLimitError(f"{scoring.draws} draws are asked", limit, "max_score_draws", problem)
+        message = f"draws is {scoring.options.draws}"
+        if scoring.options.jitters > 1:
+            message += f" with {scoring.options.jitters} jitters in each"
+        problem = Problem(message, place, expected=f"at most {limit}")
+        raise TableLimitError(f"{draws} draws are asked", limit, "max_score_draws", problem)
     file = scoring.upload.file
     frame = read_frame(file, table_format(file), resources.settings)
     assert scoring.model.schema is not None, "a ready model has its schema"
@@ -160,8 +184,9 @@ async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFr
 def score_blocks(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Iterator[bytes]:
     """The scores as JSON or CSV, piece by piece."""
     synthesizer = resources.synthesizers.get(scoring.model)
-    blocks = synthesizer.score_blocks(frame, draws=scoring.draws, seed=scoring.seed)
-    heading = {"model_id": scoring.model.id, "draws": scoring.draws, "seed": scoring.seed}
+    scorer = synthesizer.scorer
+    blocks = scorer.blocks(frame, scoring.options)
+    heading = {"model_id": scoring.model.id} | scoring.options.heading(scorer.order())
     yield from stream_scores(blocks, scoring.form, heading, ScoreTotals())
 
 
@@ -184,9 +209,8 @@ def enqueue_scores(resources: Resources, scoring: Scoring) -> ResultBody:
             table_key=published.key,
             table_sha256=published.sha256,
             table_format=file_format,
-            draws=scoring.draws,
-            seed=scoring.seed,
             format=scoring.form,
+            **scoring.options.to_json(),
         )
         job = catalog.jobs.enqueue(
             JobKind.SCORE,
@@ -205,24 +229,23 @@ def enqueue_scores(resources: Resources, scoring: Scoring) -> ResultBody:
 
 @asynccontextmanager
 async def _asked(
-    request: Request, resources: Resources, model: Model, options: dict[str, int | None], form: str
+    request: Request, resources: Resources, model: Model, options: dict[str, Any], form: str
 ) -> AsyncIterator[Scoring]:
     """What is asked; rows in JSON become a table in a file like any other."""
-    given: dict[str, Any] = {name: n for name, n in options.items() if n is not None}
-    given |= {"draws_place": "?"} if "draws" in given else {}
+    given = {name: value for name, value in options.items() if value is not None}
+    place = "?" if "draws" in given else "/"
     essence = request.headers.get("Content-Type", "").split(";")[0].strip().lower()
     if essence == "application/json":
         body = read_body(await request.body())
         assert model.schema is not None, "a ready model has its schema"
         schema = TableSchema.from_json(model.schema)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema)
-        asked: dict[str, Any] = {"draws": body.draws, "seed": body.seed} | given
-        yield Scoring(model, Upload(io.BytesIO(content), None, None), form=form, **asked)
+        asked = ScoreOptions(**(body.model_dump(exclude={"rows"}) | given))
+        yield Scoring(model, Upload(io.BytesIO(content), None, None), asked, form, place)
         return
     async with received(request, resources.settings) as upload:
         _refuse_schema(upload)
-        asked = {"draws": 100, "seed": 0} | given
-        yield Scoring(model, upload, form=form, **asked)
+        yield Scoring(model, upload, ScoreOptions(**given), form, place)
 
 
 def read_body(content: bytes) -> NewScoresBody:

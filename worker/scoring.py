@@ -22,6 +22,7 @@ def score(attempt: Attempt) -> Produced:
         CancelledError: the attempt was asked to stop.
         LeaseLostError: the attempt no longer owns the job.
     """
+    from gcvae.score_options import ScoreOptions
     from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
 
     spec = ScoreSpec.from_json(attempt.job.spec)
@@ -29,8 +30,12 @@ def score(attempt: Attempt) -> Produced:
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
     frame = read_stored_table(attempt, spec.table_key, spec.table_sha256, spec.table_format)
-    blocks = synthesizer.score_blocks(frame, draws=spec.draws, seed=spec.seed)
-    heading = {"model_id": attempt.job.model_id, "draws": spec.draws, "seed": spec.seed}
+    options = ScoreOptions(
+        spec.draws, spec.seed, spec.jitters, spec.measure, spec.score_missingness
+    )
+    scorer = synthesizer.scorer
+    blocks = scorer.blocks(frame, options)
+    heading = {"model_id": attempt.job.model_id} | options.heading(scorer.order())
     totals = ScoreTotals()
     file = attempt.folder / "scores"
     with file.open("wb") as target:

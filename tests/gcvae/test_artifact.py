@@ -48,7 +48,7 @@ def test_any_altered_byte_is_an_error() -> None:
 
 
 def test_another_version_is_an_error_that_names_both() -> None:
-    with pytest.raises(ArtifactError, match="version 9; this library reads gcvae-model version 2"):
+    with pytest.raises(ArtifactError, match="version 9; this library reads gcvae-model version 3"):
         check_version({"format": "gcvae-model", "version": 9})
 
 

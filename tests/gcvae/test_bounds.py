@@ -17,8 +17,16 @@ from gcvae.bounds import (
     weights_to_bound,
 )
 from gcvae.codec import EncodedTable
-from gcvae.generators import generator_for
-from tests.gcvae.models import levels, number, random_model, rows_of
+from gcvae.copula import LowRankCopula
+from gcvae.generators import generator_for, uniform
+from tests.gcvae.models import (
+    latents,
+    levels,
+    number,
+    number_or_missing,
+    random_model,
+    rows_of,
+)
 
 COLUMNS = [levels(3), number(), levels(2)]
 ROWS = rows_of([[0, 0, 1], [2, 0, 0]], [[0, 0.3, 0], [0, -1.2, 0]])
@@ -88,9 +96,10 @@ def test_many_jitters_agree_with_the_exact_likelihood() -> None:
 
 
 def test_equal_weights_are_known_without_error_and_zero_weights_are_minus_infinity() -> None:
-    estimate = weights_to_bound(torch.tensor([[2.0, -torch.inf], [2.0, -torch.inf]]).double())
-    assert estimate.bound.tolist() == [2.0, -math.inf]
-    assert estimate.standard_error.tolist() == [0.0, 0.0]
+    weights = torch.tensor([[2.0, -torch.inf], [2.0, -torch.inf]]).double()
+    bound, standard_error = weights_to_bound(weights)
+    assert bound.tolist() == [2.0, -math.inf]
+    assert standard_error.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -111,3 +120,63 @@ def test_the_rank_penalty_is_small_for_normal_draws_and_large_for_a_narrow_poste
     z = torch.randn(4000, 2, generator=generator_for(0, "z"))
     normal, narrow = (rank_penalty(s * z, generator_for(1, "u")).mean().item() for s in (1.0, 0.1))
     assert normal < 0.001 < 0.04 < narrow
+
+
+@pytest.mark.parametrize("preset", MODELS)
+def test_the_last_prefix_is_the_likelihood_and_blanks_and_unseen_levels_are_as_there(
+    preset: str,
+) -> None:
+    columns = [levels(3), number(), number_or_missing(), levels(2), number()]
+    rows = rows_of(
+        [[0, 0, 1, 1, 0], [2, 0, 0, 0, 0], [-1, 0, 1, 1, 0]],
+        [[0, 0.3, 1.0, 0, 2.0], [0, -1.2, 0, 0, -0.5], [0, 0.1, 0.2, 0, 0.3]],
+    )
+    rows.observed[1, 1] = rows.observed[0, 3] = False
+    conditional = random_model(preset, columns, strength=2.0).conditional(latents(7)[:, None])
+    prefixes = conditional.log_prefixes(rows, None)
+    torch.testing.assert_close(prefixes[..., -1], conditional.log_prob(rows, None))
+    torch.testing.assert_close(prefixes[:, 0, 3], prefixes[:, 0, 2])
+    for j in range(1, 5):
+        first = rows_of(rows.codes.tolist(), rows.values.tolist())
+        first.observed[:] = rows.observed
+        first.observed[:, j:] = False
+        torch.testing.assert_close(prefixes[..., j - 1], conditional.log_prob(first, None))
+
+
+def test_a_copula_of_rank_two_has_the_likelihood_of_its_jitters() -> None:
+    model = random_model("paper-gcvae", COLUMNS, strength=2.0, rank=2)
+    exact = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500)
+    jittered = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500, n_jitters=200)
+    error = exact.standard_error + jittered.standard_error
+    assert bool(((exact.bound - jittered.bound).abs() < 4.0 * error).all())
+
+
+def test_equal_loadings_twice_are_a_copula_of_rank_one() -> None:
+    loadings = torch.randn(6, 5, 1, dtype=torch.float64, generator=generator_for(0, "a"))
+    score, low, high = torch.randn(3, 6, 5, dtype=torch.float64, generator=generator_for(0, "q"))
+    low, high = torch.minimum(low, high), torch.maximum(low, high)
+    is_point = torch.tensor([True, False, False, True, False]).expand(6, 5)
+    cells = score, low, high, is_point, torch.ones_like(is_point)
+    two = LowRankCopula(torch.cat([0.6 * loadings, 0.8 * loadings], -1))
+    shift = uniform((6, 2), generator_for(0, "shift"), torch.float64)
+    expected = LowRankCopula(loadings).log_prefixes(*cells)
+    torch.testing.assert_close(two.log_prefixes(*cells, shift), expected, atol=0.02, rtol=0.0)
+
+
+@pytest.mark.parametrize("preset", MODELS)
+def test_terms_add_up_and_the_first_is_the_log_likelihood_of_the_first_cell(preset: str) -> None:
+    model = random_model(preset, COLUMNS, strength=2.0)
+    estimate = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=5000)
+    torch.testing.assert_close(estimate.terms.sum(1), estimate.bound)
+    alone = EncodedTable(ROWS.codes, ROWS.values, torch.tensor([[True, False, False]] * 2))
+    first = iwae_bound(model, alone, generator_for(1, "s"), n_draws=5000)
+    torch.testing.assert_close(estimate.terms[:, 0], first.bound, atol=0.1, rtol=0.0)
+    assert bool((first.terms[:, 1:] == 0.0).all())
+
+
+@pytest.mark.parametrize("preset", MODELS)
+def test_a_row_of_blanks_has_probability_one(preset: str) -> None:
+    blank = EncodedTable(ROWS.codes, ROWS.values, torch.zeros(2, 3, dtype=torch.bool))
+    estimate = iwae_bound(random_model(preset, COLUMNS), blank, generator_for(0, "s"), n_draws=2000)
+    assert bool((estimate.bound.abs() < 4.0 * estimate.standard_error + 1e-6).all())
+    assert bool((estimate.standard_error < 0.1).all())
