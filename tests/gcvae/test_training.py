@@ -71,7 +71,7 @@ class Memory:
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_training_raises_the_held_out_bound(preset: str) -> None:
-    _, result = fit(config(preset, max_steps=400))
+    _, result = fit(config(preset, max_steps=200))
     assert result.best.bound_held_out > result.history[0].bound_held_out + 0.3
 
 
