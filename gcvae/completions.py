@@ -9,7 +9,6 @@ by its weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,10 +23,13 @@ from gcvae.particles import Particles, complete, draw_particles, effective_size,
 from gcvae.regions import Region, Regions
 from gcvae.walks import n_factors
 
-N_PARTICLES = 32
-"""Of each row, twice."""
+N_PARTICLES = 24
+"""Of each row; half as many of the first proposal."""
 ROWS_PER_BATCH = 128
-_N_ENCODED = 12
+LEAST_EFFECTIVE = 6.0
+"""A row of which fewer particles count is drawn anew with `_MORE` times as many."""
+_MORE = 8
+_N_ENCODED = 6
 """Completions of a row that are encoded for the second proposal."""
 _ENCODER_SHARE = 0.5
 _PRIOR_SHARE = 0.1
@@ -46,14 +48,18 @@ class Completions:
     values: Tensor
     effective: Tensor
 
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """All three."""
+        return self.codes, self.values, self.effective
+
 
 def complete_rows(
     model: GenerativeModel,
-    regions: Sequence[Region | None],
+    regions: Regions,
     rows: EncodedTable,
     n_outputs: int,
     generator: torch.Generator,
-    n_particles: int = N_PARTICLES,
 ) -> Completions:
     """Completions of rows, `n_outputs` of each; known cells keep their codes and values.
 
@@ -63,22 +69,41 @@ def complete_rows(
         rows: Encoded; cells that are not `observed` are drawn.
         n_outputs: Completions of each row.
         generator: Of all draws.
-        n_particles: Of each row; completions can not be more diverse than these.
     """
-    particles_of_row = max(n_particles, n_outputs)
-    parts = [
+    n_particles = max(N_PARTICLES, 2 * n_outputs)
+    found = _completed(model, regions, rows, n_outputs, n_particles, generator)
+    poor = (found.effective < LEAST_EFFECTIVE).nonzero()[:, 0]
+    if len(poor):
+        n_particles *= _MORE
+        again = _taken(regions, poor), rows.take(poor), n_outputs, n_particles, generator
+        better = _completed(model, *again)
+        for whole, part in zip(found.parts, better.parts, strict=True):
+            whole[poor] = part
+    return found
+
+
+def _completed(
+    model: GenerativeModel,
+    regions: Regions,
+    rows: EncodedTable,
+    n_outputs: int,
+    n_particles: int,
+    generator: torch.Generator,
+) -> Completions:
+    """Batch by batch, all with so many particles for a row."""
+    size = max(1, ROWS_PER_BATCH * N_PARTICLES // n_particles)
+    found = [
         _completed_batch(
-            model,
-            [None if region is None else region.take(batch) for region in regions],
-            rows.take(batch),
-            n_outputs,
-            particles_of_row,
-            generator,
+            model, _taken(regions, at), rows.take(at), n_outputs, n_particles, generator
         )
-        for batch in torch.arange(len(rows)).split(ROWS_PER_BATCH)
+        for at in torch.arange(len(rows)).split(size)
     ]
-    names = ("codes", "values", "effective")
-    return Completions(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+    parts = zip(*(part.parts for part in found), strict=True)
+    return Completions(*(torch.cat(part) for part in parts))
+
+
+def _taken(regions: Regions, at: Tensor) -> list[Region | None]:
+    return [None if region is None else region.take(at) for region in regions]
 
 
 def _completed_batch(
@@ -92,8 +117,8 @@ def _completed_batch(
     n = len(rows)
     with torch.no_grad():
         first = _RowProposal.of_known(model, rows)
-        particles = _particles_of(model, regions, first, n, n_particles, generator)
-        chosen = _chosen(particles, n, min(_N_ENCODED, n_particles), generator)
+        particles = _particles_of(model, regions, first, n, n_particles // 2, generator)
+        chosen = _chosen(particles, n, _N_ENCODED, generator)
         second = _RowProposal.of_completed(model, regions, chosen, particles, n, generator)
         particles = _particles_of(model, regions, second, n, n_particles, generator)
         log_weight = particles.log_weight.view(n, -1)
@@ -145,17 +170,16 @@ class _RowProposal:
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
         proposal = Proposal(model.prior, n_factors(model))
+        d_latent, n_chosen = eta.shape[-1], len(eta) // n
         weight = torch.softmax(particles.log_weight.view(n, -1), dim=-1)[..., None]
-        factor = particles.latent[:, eta.shape[-1] :].view(n, -1, proposal.n_factors).double()
+        shape = (n, weight.shape[1], proposal.n_factors)
+        factor = particles.latent[:, d_latent:].reshape(shape).double()
         mean = (weight * factor).sum(1, keepdim=True)
         spread = (weight * (factor - mean).square()).sum(1, keepdim=True).sqrt()
-        centre = torch.cat([eta, chosen.latent[:, eta.shape[-1] :]], dim=-1).view(
-            n, -1, eta.shape[-1] + proposal.n_factors
-        )
-        sigma = (_WIDENED * log_tau.exp()).view(n, -1, eta.shape[-1])
-        factor_sigma = spread.clamp(min=_LEAST_FACTOR_SIGMA).to(sigma.dtype)
-        factor_sigma = factor_sigma.expand(-1, sigma.shape[1], -1)
-        return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, factor_sigma], dim=-1))
+        spread = spread.clamp(min=_LEAST_FACTOR_SIGMA).to(eta.dtype).expand(-1, n_chosen, -1)
+        centre = torch.cat([eta, chosen.latent[:, d_latent:]], dim=-1).unflatten(0, (n, n_chosen))
+        sigma = (_WIDENED * log_tau.exp()).unflatten(0, (n, n_chosen))
+        return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
     def draw(self, n_particles: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """n_particles latents of each row, and log p - log g. Shape: (n, S, K + F), (n, S)."""

@@ -56,6 +56,12 @@ Regions = Sequence[Region | None]
 """Of all columns; None where every cell is possible."""
 
 
+def everything(n_codes: int) -> Region:
+    """Of a column with values, for all rows: every cell is possible."""
+    end = torch.full((1, 1), torch.inf, dtype=torch.float64)
+    return Region(torch.zeros(1, n_codes, dtype=torch.float64), -end, end)
+
+
 def level_region(log_share: Numbers) -> Region:
     """Of a column of levels, for all rows. Shape: (K,)."""
     nothing = torch.zeros(1, 0, dtype=torch.float64)

@@ -21,7 +21,7 @@ from gcvae.normal import (
     normal_score_of_tails,
 )
 from gcvae.refinement import ColumnDistribution, _inverted
-from gcvae.regions import Region
+from gcvae.regions import Region, everything
 
 _LEAST_UNIFORM = 1e-300
 
@@ -37,8 +37,9 @@ class Drawn:
 
 def draw_within(column: ColumnDistribution, region: Region | None, noise: Tensor) -> Drawn:
     """One cell for each particle, at uniform noise. Shape: region of N rows or 1, noise (N,)."""
-    if region is None:
+    if region is None and (column.mixture is None or column.warp is not None):
         return Drawn(torch.zeros_like(noise), *column.draw(noise))
+    region = everything(column.log_beta.shape[-1]) if region is None else region
     log_code = column.log_beta.double() + _padded(region.log_share, column.log_beta.shape[-1])
     if column.mixture is None:
         log_prob, codes, _ = _chosen(log_code, noise)
