@@ -18,12 +18,11 @@ import pandas as pd
 
 from gcvae.errors import Problem, SettingError, TableError
 from gcvae.generators import generator_for
+from gcvae.imputation_stream import DRAW_COLUMN
 from gcvae.known_rows import KnownRows
 from gcvae.rejection import ConstrainedModel
 from gcvae.schema import Column, ColumnKind, TableSchema
 from gcvae.tables import format_table, parse_table
-
-DRAW_COLUMN = "draw"
 
 
 def impute_blocks(

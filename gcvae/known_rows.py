@@ -61,7 +61,7 @@ class KnownRows:
         typed = parse_table(whole, schema).reset_index(drop=True)
         rows = codec.encode(typed, blanks_unknown=True)
         known = cls(constrained, typed, rows, blanks_missing=True)
-        known._check(frame)
+        known._check()
         return known
 
     @classmethod
@@ -164,9 +164,9 @@ class KnownRows:
         satisfied = constraints.satisfied(self.constrained.codec.decode(table)).all(axis=1)
         return torch.from_numpy(satisfied)
 
-    def _check(self, frame: pd.DataFrame) -> None:
+    def _check(self) -> None:
         """Lets rows pass that the model can draw."""
-        problems = [*self._made_up(frame), *self._impossible()]
+        problems = [*self._made_up(), *self._impossible()]
         differ = ~self.constrained.codec.are_copied(self.typed)
         if differ.any():
             row = int(np.argmax(differ))
@@ -180,13 +180,15 @@ class KnownRows:
         if problems:
             raise ConditionError(*problems)
 
-    def _made_up(self, frame: pd.DataFrame) -> list[Problem]:
+    def _made_up(self) -> list[Problem]:
         schema = self.constrained.codec.schema
         message = "identifiers are made up anew and can not be known"
         return [
             Problem(message, column=column.name, expected="a table without the column")
             for column in schema
-            if column.name in frame and (column.kind is ColumnKind.IDENTIFIER and not column.drop)
+            if column.kind is ColumnKind.IDENTIFIER
+            and column.name in self.typed
+            and self.typed[column.name].notna().any()
         ]
 
     def _impossible(self) -> list[Problem]:
