@@ -77,3 +77,33 @@ def excess_variation(one: pd.Series, other: pd.Series) -> float:
     p = both.mean(axis=1)
     noise = np.sqrt(p * (1 - p) * (1 / len(one) + 1 / len(other)) / (2 * np.pi)).sum()
     return float(0.5 * np.abs(both[:, 0] - both[:, 1]).sum() - noise)
+
+
+def meets(frame: pd.DataFrame, given: dict[str, Any]) -> np.ndarray:
+    """Which rows of the table's kind meet a condition, told without the library."""
+    found = np.ones(len(frame), dtype=bool)
+    for name, wanted in given.items():
+        cells = frame[name]
+        if isinstance(wanted, dict):
+            found &= _within(cells, wanted)
+            continue
+        parts = [_is(cells, one) for one in (wanted if isinstance(wanted, list) else [wanted])]
+        found &= np.logical_or.reduce(parts)
+    return found
+
+
+def _within(cells: pd.Series, ends: dict[str, Any]) -> np.ndarray:
+    if cells.dtype == object:
+        order = {level: i for i, level in enumerate(("low", "mid", "high"))}
+        cells, ends = cells.map(order), {key: order[end] for key, end in ends.items()}
+    if cells.dtype.kind == "M":
+        ends = {key: pd.Timestamp(end) for key, end in ends.items()}
+    inside = cells.ge(ends.get("min", cells.min())) & cells.le(ends.get("max", cells.max()))
+    return inside.fillna(False).to_numpy(dtype=bool)
+
+
+def _is(cells: pd.Series, value: Any) -> np.ndarray:
+    if value is None:
+        return cells.isna().to_numpy()
+    value = {"yes": True, "no": False}.get(value, value) if cells.dtype == bool else value
+    return (cells == value).fillna(False).to_numpy(dtype=bool)
