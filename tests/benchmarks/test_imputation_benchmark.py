@@ -1,4 +1,4 @@
-"""The benchmark of imputation: its measures, its baselines, and a short run of the command's parts."""
+"""The benchmark of imputation: its measures, its baselines, its page."""
 
 from __future__ import annotations
 
