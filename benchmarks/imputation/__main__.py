@@ -100,7 +100,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--max-steps", type=int, help="of the training, for a quick look")
     parser.add_argument("--rows", type=int, default=0, help="of the test table; 0 for all")
     parser.add_argument("--share", type=float, default=0.2, help="of the cells that are blanked")
-    parser.add_argument("--draws", type=int, default=20, help="imputations of each row")
+    parser.add_argument("--draws", type=int, default=30, help="imputations of each row")
     parser.add_argument("--seed", type=int, default=0)
     today = datetime.now(UTC).date().isoformat()
     results = _ROOT / "benchmarks" / "results" / f"imputation-{today}.json"
