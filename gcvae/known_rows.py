@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.cells import shortened
 from gcvae.codec import EncodedTable
 from gcvae.completions import complete_rows
 from gcvae.errors import ConditionError, ConstraintError, Problem, TableError, UnknownColumnError
@@ -199,12 +200,13 @@ class KnownRows:
         for j, column in enumerate(codec.columns):
             known = self.rows.observed[:, j].numpy()
             unseen = known & (self.rows.codes[:, j] < 0).numpy()
-            differ = known & ~unseen & _differ(self.typed[column.name], back[column.name])
+            own = self.typed[column.name]
+            differ = known & ~unseen & _differ(own, back[column.name])
             told = (unseen, "is no level of the column"), (differ, "is no value that it takes")
             for rows, what in told:
                 if rows.any():
                     row = int(np.argmax(rows))
-                    message = f"row {row + 1}: {self.typed[column.name].iloc[row]!r} {what}"
+                    message = f"row {row + 1}: {shortened(str(own.iloc[row]))} {what}"
                     problems.append(Problem(message, line=self._line(row), column=column.name))
         return problems
 

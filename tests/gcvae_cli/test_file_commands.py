@@ -415,13 +415,14 @@ def test_sample_under_a_condition_gives_the_library_s_rows(
 
 
 def test_a_distribution_and_rows_of_known_cells_are_taken(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "known.csv").write_text("colour,count\nred,\n,3\nblue,\n")
+    count = pd.read_csv(folder / "table.csv", dtype=str)["count"][0]
+    (tmp_path / "known.csv").write_text(f"colour,count\nred,\n,{count}\nblue,\n")
     model = str(folder / "model.gcvae")
     output = tmp_path / "rows.csv"
     known = ["sample", model, "--given-rows", str(tmp_path / "known.csv"), "-o", str(output)]
     assert main(known) == 0
     rows = pd.read_csv(output, dtype=str)
-    assert (rows["colour"][0], rows["count"][1], rows["colour"][2]) == ("red", "3", "blue")
+    assert (rows["colour"][0], rows["count"][1], rows["colour"][2]) == ("red", count, "blue")
     shares = '{"colour": {"red": 0.25, "blue": 0.75}}'
     drawn = ["sample", model, "--rows", "200", "--distribution", shares, "-o", str(output)]
     assert main(drawn) == 0
