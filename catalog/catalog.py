@@ -41,6 +41,7 @@ class Catalog:
         self.leases = Leases(self.database, attempts_limit, resend_seconds, resend_limit_seconds)
         self.samples = Results(self.database, JobKind.SAMPLE)
         self.scores = Results(self.database, JobKind.SCORE)
+        self.imputations = Results(self.database, JobKind.IMPUTE)
         self.leftovers = Leftovers(self.database)
         self.idempotency = Idempotency(self.database)
 

@@ -31,7 +31,7 @@ from catalog.records import (
 )
 from catalog.tables import JobRow, ModelRow, ResultRow
 
-_RESULT_PREFIXES = {JobKind.SAMPLE: "smp", JobKind.SCORE: "scr"}
+_RESULT_PREFIXES = {JobKind.SAMPLE: "smp", JobKind.SCORE: "scr", JobKind.IMPUTE: "imp"}
 
 
 def input_prefix(job_id: str) -> str:

@@ -28,6 +28,7 @@ class JobKind(StrEnum):
     TRAIN = "train"
     SAMPLE = "sample"
     SCORE = "score"
+    IMPUTE = "impute"
 
 
 class JobStatus(StrEnum):
@@ -112,7 +113,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The table that a sample or score job made; its bytes lie under `object_key`."""
+    """The table that a sample, score or imputation job made; its bytes lie under `object_key`."""
 
     id: str
     workspace: str

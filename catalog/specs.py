@@ -1,4 +1,4 @@
-"""What sample and score jobs are asked to do: written by the service, read by the worker."""
+"""What sample, score and imputation jobs are asked: the service writes it, the worker reads it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from catalog.records import Document
 
 @dataclass(frozen=True)
 class SampleSpec:
-    """Rows to be drawn. `format` is csv, parquet, json or jsonl."""
+    """Rows to be drawn. `format` is csv, parquet, json or jsonl.
+
+    Attributes:
+        given: Of every row.
+        distribution: Target shares of one column's levels.
+        given_rows: A CSV table of known cells, one row for each row to be drawn.
+    """
 
     rows: int
     seed: int
     format: str
     given: Document | None = None
+    distribution: Document | None = None
+    given_rows: str | None = None
 
     def to_json(self) -> Document:
         """The job's `spec`."""
@@ -50,6 +58,35 @@ class ScoreSpec:
     jitters: int = 0
     measure: str = "density"
     score_missingness: bool = False
+
+    def to_json(self) -> Document:
+        """The job's `spec`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, spec: Document) -> Self:
+        """The same, back."""
+        return cls(**spec)
+
+
+@dataclass(frozen=True)
+class ImputeSpec:
+    """A stored table whose blanks are to be filled.
+
+    Attributes:
+        table_key: where the table lies in the store, under the job's `input_prefix`.
+        table_sha256: of the bytes there.
+        table_format: the table's, as a dataset's `format`.
+        draws: completions of each row.
+        format: of the completed table: csv, parquet, json or jsonl.
+    """
+
+    table_key: str
+    table_sha256: str
+    table_format: str
+    draws: int
+    seed: int
+    format: str
 
     def to_json(self) -> Document:
         """The job's `spec`."""

@@ -21,12 +21,13 @@ from gcvae import infer_schema, read_table
 from gcvae.assembly import build_model
 from gcvae.bounds import iwae_bound
 from gcvae.codec import EncodedTable, TableCodec
+from gcvae.fitted_priors import mixture_prior
 from gcvae.generators import generator_for
 from gcvae.model import GenerativeModel
 from gcvae.networks import Dropout
 from gcvae.presets import TrainingConfig, configure, settle
 from gcvae.refinement import RefinedConditional, RefinedDecoder
-from gcvae.synthesizer import column_shapes, mixture_prior
+from gcvae.synthesizer import column_shapes
 from gcvae.tables import parse_table
 from gcvae.training import train
 

@@ -22,6 +22,7 @@ from gcvae.tables import placed_values
 
 Codes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 _LARGEST = float(np.finfo(np.float64).max)
 _DAY_NANOSECONDS = 86_400_000_000_000
 _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
@@ -162,6 +163,22 @@ class RealCodec(ABC):
         """Ends of the values that are rounded to these; NaN without rounding. (n,) -> (n, 2)."""
         return np.stack([values - self.half_step, values + self.half_step], axis=-1)
 
+    def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
+        """Ends of the values that decode to the numbers from low to high, both included.
+
+        The rounding cells of both belong; at the column's limits, where decoding clips, there is no
+        end. Where numbers are not rounded, low = high gives two equal ends.
+
+        Args:
+            low: Typed cells, none missing. Shape: (n,).
+            high: The same, no lower.
+        """
+        half = 0.0 if math.isnan(self._rounding) else 0.5 * self._rounding
+        at_low, at_high = self._are_limits(low, high)
+        lower = np.where(at_low, -np.inf, (self._distances(low) - half) / self.scale)
+        upper = np.where(at_high, np.inf, (self._distances(high) + half) / self.scale)
+        return lower, upper
+
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""
         return {"has_missing": self.has_missing, "offset": self.offset, "scale": self.scale}
@@ -180,6 +197,10 @@ class RealCodec(ABC):
     def _rounding(self) -> float:
         """Distance of two neighbouring numbers, in the units of distances; NaN if there is none."""
         return 1.0
+
+    @abstractmethod
+    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
+        """Where low is the smallest number of the column, and high the largest. Shape: (n,)."""
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:
@@ -231,6 +252,12 @@ class ContinuousCodec(RealCodec):
         )
         return numbers + 0.0  # no -0.0
 
+    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
+        minimum, maximum = self.column.minimum, self.column.maximum
+        lowest = -np.inf if minimum is None else float(minimum)
+        highest = np.inf if maximum is None else float(maximum)
+        return low.to_numpy(dtype=float) <= lowest, high.to_numpy(dtype=float) >= highest
+
 
 class IntegerCodec(RealCodec):
     """Whole numbers; the offset is whole, so that the distances are exact."""
@@ -246,6 +273,10 @@ class IntegerCodec(RealCodec):
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         return whole_within(distances, int(self.offset), *self._limits)
+
+    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
+        lowest, highest = self._limits
+        return low.to_numpy(dtype=np.int64) <= lowest, high.to_numpy(dtype=np.int64) >= highest
 
     @cached_property
     def _limits(self) -> tuple[int, int]:
@@ -270,6 +301,21 @@ class DatetimeCodec(RealCodec):
         steps = whole_within(distances, int(self.offset), *self._limits)
         times = (steps * self._step).astype("datetime64[ns]")
         return times.astype(f"datetime64[{self._written_unit}]").astype("datetime64[ns]")
+
+    def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
+        """Ends of the values that decode to the times from low to high.
+
+        A format without days writes the first of a month or year for all its days.
+        """
+        if self._written_unit != "ns":
+            unit = f"datetime64[{self._written_unit}]"
+            ends = high.to_numpy(dtype="datetime64[ns]").astype(unit) + 1
+            high = pd.Series(ends.astype("datetime64[ns]") - np.timedelta64(self._step, "ns"))
+        return super().edges(low, high)
+
+    def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
+        lowest, highest = self._limits
+        return self._steps(low) <= lowest, self._steps(high) >= highest
 
     @cached_property
     def _written_unit(self) -> str:

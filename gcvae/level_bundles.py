@@ -130,6 +130,31 @@ class BundledLevelCodec:
         log_units: Numbers = -np.log(shares[self._at(codes.astype(np.int64), values)])
         return log_units
 
+    def log_shares(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
+        """log of the share of the chosen levels in each code. Shape: (K levels,) -> (n_codes,)."""
+        shares = np.bincount(self.codes, weights=self._shares * chosen, minlength=self.n_codes)
+        counts = np.bincount(self.codes, weights=chosen, minlength=self.n_codes)
+        is_whole = counts == np.bincount(self.codes, minlength=self.n_codes)
+        with np.errstate(divide="ignore"):
+            log_shares = np.where(is_whole & (counts > 0), 0.0, np.log(shares))
+        return np.roll(log_shares, 1) if self.has_missing else log_shares
+
+    def positions_among(self, chosen: npt.NDArray[np.bool_], codes: Codes, u: Numbers) -> Numbers:
+        """Positions of levels drawn among the chosen ones of each code, at uniform noise u.
+
+        Shape: (K levels,), (n,), (n,) -> (n,).
+        """
+        members = self._members
+        weights = np.where(chosen, self._shares, 0.0)[members]
+        total = np.concatenate([[0.0], np.cumsum(weights)])
+        code = np.maximum(codes - self.has_missing, 0)
+        first = np.searchsorted(self.codes[members], code)
+        last = np.searchsorted(self.codes[members], code, side="right")
+        wanted = total[first] + u * (total[last] - total[first])
+        member = np.searchsorted(total[1:], wanted, side="right").clip(first, last - 1)
+        middles: Numbers = (self._ends - 0.5 * self._shares[members])[member] - code
+        return middles
+
     def _at(self, codes: Codes, values: Numbers) -> Codes:
         """Which member each cell is; -1 where it has no level. Shape: (n,), (n,) -> (n,)."""
         code = codes - self.has_missing

@@ -144,6 +144,19 @@ class QuantileCodec:
         is_missing = (codes == 0) & self.has_missing
         return self.line.decode(np.where(is_missing, 0, self.line.n_codes - 1), positions)
 
+    def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
+        """Ends of the normal scores that decode to low .. high; see `RealCodec.edges`."""
+        lower, upper = self.line.edges(low, high)
+        return self._scores_at(lower), self._scores_at(upper)
+
+    def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+        """Which codes are atoms from low to high, both included. Shape: (n,), (n,) -> (n, K)."""
+        first, last = (self.line.encode(cells)[1] for cells in (low, high))
+        found = np.zeros((len(low), self.n_codes), dtype=bool)
+        inside = (self.atoms >= first[:, None]) & (self.atoms <= last[:, None])
+        found[:, self.has_missing : self.n_codes - 1] = inside
+        return found
+
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """log dx/dq at each cell: log p(x) = log p(q) - log dx/dq. Zero for intervals.
 

@@ -7,7 +7,7 @@ the rows of p that satisfy all. It is measured once, on rows that nobody gets.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -30,6 +30,8 @@ LEAST_ACCEPTANCE = 0.01
 MOST_DRAWS = 300
 """A block may cost this many times its rows: three times what the least acceptance asks."""
 _FEWEST_ROWS = 64
+Source = Callable[[int, torch.Generator], EncodedTable]
+"""So many rows, drawn with this generator."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,10 @@ class ConstrainedModel:
     constraints: ConstraintSet
     acceptance: Acceptance
 
-    def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
-        """The first n rows of a block of `block_rows`.
+    def draw(
+        self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
+    ) -> EncodedTable:
+        """The first n rows of a block of `block_rows`, out of `source` where it is given.
 
         Rows are drawn in rounds, each as large as the block's missing rows are likely to ask, until
         n are accepted. How large a round is, follows from the block and not from n.
@@ -99,11 +103,16 @@ class ConstrainedModel:
         kept: list[EncodedTable] = []
         n_kept, n_drawn, size = 0, 0, block_rows
         while True:
-            drawn = self._accepted(_drawn(self.model, self.codec, size, generator))
+            found = (
+                _drawn(self.model, self.codec, size, generator)
+                if source is None
+                else source(size, generator)
+            )
+            drawn = self._accepted(found)
             kept.append(drawn)
             n_kept, n_drawn = n_kept + len(drawn), n_drawn + size
             if n_kept >= n:
-                return _joined(kept).take(torch.arange(n))
+                return joined(kept).take(torch.arange(n))
             if n_drawn >= MOST_DRAWS * block_rows:
                 raise _refusal(n_kept, n_drawn, self.acceptance, self.constraints.constraints)
             wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
@@ -161,11 +170,13 @@ def _drawn(
     return codec.with_positions(rows, generator)
 
 
-def _joined(parts: list[EncodedTable]) -> EncodedTable:
-    def joined(name: str) -> Tensor:
+def joined(parts: list[EncodedTable]) -> EncodedTable:
+    """All rows of the parts."""
+
+    def of(name: str) -> Tensor:
         return torch.cat([getattr(part, name) for part in parts])
 
-    return EncodedTable(joined("codes"), joined("values"), joined("observed"))
+    return EncodedTable(of("codes"), of("values"), of("observed"))
 
 
 def _refusal(

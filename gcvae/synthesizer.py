@@ -29,27 +29,28 @@ from gcvae.checkpoints import CheckpointStore
 from gcvae.codec import EncodedTable, TableCodec
 from gcvae.constraint_set import ConstraintSet
 from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
+from gcvae.devices import device_named
 from gcvae.errors import SettingError
-from gcvae.generators import generator_for, normal
+from gcvae.fitted_priors import mixture_prior
+from gcvae.generators import generator_for
+from gcvae.imputation import impute_blocks
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
 from gcvae.presets import TrainingConfig, configure, preset_named, settle
-from gcvae.priors import GaussianMixturePrior, fit_best_mixture
+from gcvae.priors import GaussianMixturePrior
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
 from gcvae.row_scores import RowScorer, reference_scores
+from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, make_sampler
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.score_options import ScoreOptions
 from gcvae.tables import parse_table
 from gcvae.training import Progress, train
 from gcvae.training_result import TrainingResult
 
-SAMPLE_BLOCK_ROWS = 4096
-"""Rows are drawn in blocks of this many, each with a generator of (seed, block number)."""
 _MAP_ROWS = 5_000
 _RECORD_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
-_PRIOR_ROWS = 10_000
 
 _MAP_NOTES = {
     "expected": (
@@ -196,23 +197,59 @@ class Synthesizer:
             constraints=constraints,
         )
 
-    def sample(self, rows: int, seed: int = 0) -> pd.DataFrame:
+    def sample(self, rows: int | None = None, seed: int = 0, **conditions: Any) -> pd.DataFrame:
         """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
 
-        Every row satisfies the schema's constraints.
+        Every row satisfies the schema's constraints, and what `sampler` says of `conditions`.
+        `rows` may be left out where `given_rows` is their table.
         """
-        return pd.concat(self.sample_blocks(rows, seed), ignore_index=True)
+        if rows is None and (known := conditions.get("given_rows")) is not None:
+            rows = len(known)
+        if rows is None:
+            raise SettingError("rows is not given; only given_rows stands in for it")
+        return pd.concat(self.sample_blocks(rows, seed, **conditions), ignore_index=True)
 
-    def sample_blocks(self, rows: int, seed: int = 0) -> Iterator[pd.DataFrame]:
+    def sampler(self, seed: int = 0, **conditions: Any) -> Sampler:
+        """What draws rows under conditions, and knows their probability before it does.
+
+        Args:
+            seed: Of all draws, the pilot's included.
+            conditions: `given` (column: a value, a list of values, {"min": ..., "max": ...} or
+                None for missing), with or without `distribution` ({column: {level: share}}); or
+                `given_rows`, a table of known cells, one row drawn around each.
+
+        Raises:
+            ConditionError: malformed, unknown, or too improbable under the model.
+        """
+        return make_sampler(self._constrained, seed, **conditions)
+
+    def impute(self, frame: pd.DataFrame, draws: int = 1, seed: int = 0) -> pd.DataFrame:
+        """The table with its blanks filled from p(missing | known); known cells stay as they are.
+
+        With more than one draw each row comes so many times, numbered in a first column `draw`.
+        """
+        return pd.concat(self.impute_blocks(frame, draws, seed), ignore_index=True)
+
+    def impute_blocks(
+        self, frame: pd.DataFrame, draws: int = 1, seed: int = 0
+    ) -> Iterator[pd.DataFrame]:
+        """The rows of `impute` in blocks, in order. See `gcvae.imputation`."""
+        return impute_blocks(self._constrained, frame, draws, seed)
+
+    def sample_blocks(self, rows: int, seed: int = 0, **conditions: Any) -> Iterator[pd.DataFrame]:
         """The rows of `sample` in blocks, in constant memory; joined they are the same rows.
 
         A block is drawn as if it were whole and then cut: its numbers do not depend on `rows`.
 
         Raises:
             ConstraintError: too few of the model's rows satisfy the constraints.
+            ConditionError: as `sampler`.
         """
         if rows < 0:
             raise SettingError(f"rows is {rows}; it must be zero or more")
+        if any(condition is not None for condition in conditions.values()):
+            yield from self.sampler(seed, **conditions).blocks(rows)
+            return
         for first_row in range(0, max(rows, 1), SAMPLE_BLOCK_ROWS):
             generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             n = min(SAMPLE_BLOCK_ROWS, rows - first_row)
@@ -335,20 +372,6 @@ class Synthesizer:
         )
 
 
-def device_named(name: str) -> torch.device:
-    """The device: `auto` is CUDA where there is one.
-
-    Raises: SettingError for an unknown name, or CUDA where there is none.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name not in ("cpu", "cuda"):
-        raise SettingError(f"unknown device {name!r}; expected auto, cpu or cuda")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise SettingError("device is cuda, but this machine offers none; expected auto or cpu")
-    return torch.device(name)
-
-
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
     """What the networks must know of the codec's columns, in its order."""
     return [
@@ -361,21 +384,6 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
         )
         for column in codec.columns
     ]
-
-
-def mixture_prior(
-    model: GenerativeModel, rows: EncodedTable, held_out: Tensor, seed: int
-) -> GaussianMixturePrior:
-    """The prior mixture, fitted to draws of the posterior over the training rows."""
-    generator = generator_for(seed, "prior")
-    is_held_out = torch.zeros(len(rows), dtype=torch.bool)
-    is_held_out[held_out] = len(held_out) < len(rows)
-    training = (~is_held_out).nonzero()[:, 0]
-    chosen = training[torch.randperm(len(training), generator=generator)[:_PRIOR_ROWS]]
-    with torch.no_grad():
-        eta, log_tau = model.encoder(rows.take(torch.cat([chosen, held_out])))
-    z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
-    return fit_best_mixture(z[: len(chosen)], z[len(chosen) :], [1, 8, 24, 48], seed)
 
 
 def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:

@@ -16,6 +16,7 @@ import typer
 
 from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
+from gcvae_cli.conditions import number_of_rows, read_conditions, tell_condition
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
@@ -122,7 +123,20 @@ def train(
 def sample(
     model: ModelFile,
     output: TableOutput,
-    rows: Annotated[int, typer.Option(min=1, help="How many rows to draw.")],
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="How many rows to draw; as many as --given-rows has.")
+    ] = None,
+    given: Annotated[
+        str | None, typer.Option(metavar="JSON|@FILE", help='Such as {"age": {"min": 30}}.')
+    ] = None,
+    given_rows: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Known cells: a row is drawn around each."),
+    ] = None,
+    distribution: Annotated[
+        str | None,
+        typer.Option(metavar="JSON|@FILE", help='Such as {"sex": {"Female": 0.5, "Male": 0.5}}.'),
+    ] = None,
     seed: Seed = 0,
     threads: Threads = 1,
     as_json: AsJson = False,
@@ -132,18 +146,52 @@ def sample(
 
     _refuse_two_answers(output, as_json)
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
+    conditions = read_conditions(given, given_rows, distribution)
+    rows = number_of_rows(rows, conditions.get("given_rows"))
     synthesizer = _load(model, threads)
+    sampler = synthesizer.sampler(seed, **conditions) if conditions else None
+    summary = {} if sampler is None else sampler.summary(rows)
+    tell_condition(summary)
     with progress_bar("sampling") as bar, opened_output(output) as stream:
 
         def show(fraction: float, note: str) -> None:
             bar.move(fraction, note)
             require_space(output, _bytes_to_come(stream, fraction))
 
-        blocks = _watched(synthesizer.sample_blocks(rows, seed=seed), rows, show)
+        drawn = synthesizer.sample_blocks(rows, seed) if sampler is None else sampler.blocks(rows)
+        blocks = _watched(drawn, rows, show)
         bare_format = table_format.removesuffix(".gz")
         _write_stream(stream_table(blocks, synthesizer.schema, bare_format), stream, table_format)
     if as_json:
-        _answer({"output": output, "rows": rows, "seed": seed})
+        _answer({"output": output, "rows": rows, "seed": seed, **summary})
+
+
+def impute(
+    model: ModelFile,
+    table: Table,
+    output: TableOutput,
+    draws: Annotated[int, typer.Option(min=1, help="Completions of each row.")] = 1,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Fill a table's blanks from what is known; known cells stay as they are."""
+    from gcvae import read_table
+    from gcvae.imputation_stream import stream_completed
+
+    _refuse_two_answers(output, as_json)
+    table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
+    synthesizer = _load(model, threads)
+    frame = read_table(table)
+    rows = len(frame) * draws
+    with progress_bar(f"imputing {table.name}") as bar, opened_output(output) as stream:
+        completed = synthesizer.impute_blocks(frame, draws=draws, seed=seed)
+        blocks = _watched(completed, rows, bar.move)
+        bare_format = table_format.removesuffix(".gz")
+        parts = stream_completed(blocks, synthesizer.schema, bare_format)
+        _write_stream(parts, stream, table_format)
+    if as_json:
+        _answer({"output": output, "rows": rows, "draws": draws, "seed": seed})
 
 
 def score(

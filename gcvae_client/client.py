@@ -29,7 +29,13 @@ Table = str | os.PathLike[str] | bytes
 Rows = Table | Sequence[Mapping[str, Any]]
 
 _FINAL = ("succeeded", "failed", "cancelled")
-_PLACES = {"ds": "datasets", "mdl": "models", "smp": "samples", "scr": "scores"}
+_PLACES = {
+    "ds": "datasets",
+    "mdl": "models",
+    "smp": "samples",
+    "scr": "scores",
+    "imp": "imputations",
+}
 _CHUNK_BYTES = 1 << 20
 _PAGE_ITEMS = 200
 
@@ -211,9 +217,12 @@ class Client:
     def sample(
         self,
         model_id: str,
-        rows: int,
+        rows: int | None = None,
         *,
         seed: int = 0,
+        given: Mapping[str, Any] | None = None,
+        given_rows: Sequence[Mapping[str, Any]] | None = None,
+        distribution: Mapping[str, Mapping[str, float]] | None = None,
         format: str = "csv",
         to: str | os.PathLike[str] | None = None,
         on_progress: Callable[[Document], None] | None = None,
@@ -221,8 +230,21 @@ class Client:
         """Synthetic rows, as bytes, or in a file where `to` names one.
 
         Where they are too many for one answer, this waits for the job that draws them.
+
+        Args:
+            rows: How many; may be left out with `given_rows`, one row for each of which is drawn.
+            given: By column what every row is to be: a value, a list of values,
+                {"min": ..., "max": ...}, or None for a missing cell.
+            given_rows: Known cells, None where a cell is not known.
+            distribution: Target shares of one column's levels.
+
+        Raises:
+            InvalidError: a condition is malformed, or the model gives it too small a probability.
         """
-        document = {"rows": rows, "seed": seed, "format": format}
+        n_rows = len(given_rows) if rows is None and given_rows is not None else rows
+        document = {"rows": n_rows, "seed": seed, "format": format}
+        conditions = {"given": given, "given_rows": given_rows, "distribution": distribution}
+        document |= {name: asked for name, asked in conditions.items() if asked is not None}
         return self._table(
             f"/v1/models/{model_id}/samples", lambda _: {"json": document}, {}, to, on_progress
         )
@@ -255,6 +277,26 @@ class Client:
         params = {"draws": draws, "seed": seed, "jitters": jitters, "measure": measure}
         params |= {"score_missingness": score_missingness, "format": format}
         path = f"/v1/models/{model_id}/scores"
+        return self._table(path, _rows_body(rows), params, to, on_progress)
+
+    def impute(
+        self,
+        model_id: str,
+        rows: Rows,
+        *,
+        draws: int = 1,
+        seed: int = 0,
+        format: str = "csv",
+        to: str | os.PathLike[str] | None = None,
+        on_progress: Callable[[Document], None] | None = None,
+    ) -> bytes | Path:
+        """Rows (documents, a path, or the bytes of a table) with their blanks filled.
+
+        With more than one draw each row comes so many times, numbered in a first column `draw`.
+        Where they are too many for one answer, this waits for the job that fills them.
+        """
+        params = {"draws": draws, "seed": seed, "format": format}
+        path = f"/v1/models/{model_id}/imputations"
         return self._table(path, _rows_body(rows), params, to, on_progress)
 
     def dependencies(

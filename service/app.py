@@ -21,6 +21,7 @@ from service import (
     dependencies,
     documentation,
     health,
+    imputations,
     jobs,
     models,
     problems,
@@ -58,7 +59,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     )
     app.state.resources = shared
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
-    for part in (datasets, models, samples, scores, dependencies, jobs):
+    for part in (datasets, models, samples, scores, imputations, dependencies, jobs):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)
     documentation.install(app)

@@ -19,8 +19,8 @@ def _whole(value: object) -> object:
     return value
 
 
-_INTERNAL = ("table_key",)  # of a job's spec: where bytes lie is nobody's business outside
-_NOT_YET = "a condition; not offered in this version: anything but null is refused with 422"
+_INTERNAL = ("table_key", "given_rows")
+"""Of a job's spec: where bytes lie is nobody's business outside, and rows would be too long."""
 
 Whole = Annotated[int, BeforeValidator(_whole)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -181,16 +181,30 @@ class NewModelBody(BaseModel):
     training: TrainingBody = Field(default_factory=TrainingBody)
 
 
+Cell = str | int | float | bool | None
+
+
 class NewSampleBody(BaseModel):
     """Rows to be drawn."""
 
     model_config = ConfigDict(extra="forbid")
 
-    rows: Whole = Field(ge=1)
+    rows: Annotated[Whole, Field(ge=1)]
     seed: Seed = 0
     format: TableFormat = "csv"
-    given: dict[str, Any] | None = Field(None, description=_NOT_YET)
-    distribution: dict[str, Any] | None = Field(None, description=_NOT_YET)
+    given: dict[str, Any] | None = Field(
+        None,
+        description="by column what every row is to be: a value, a list of values, "
+        '`{"min": …, "max": …}`, or null for a missing cell',
+    )
+    distribution: dict[str, dict[str, float]] | None = Field(
+        None, description='target shares of the levels of a column: `{"sex": {"Female": 0.5, …}}`'
+    )
+    given_rows: list[dict[str, Cell]] | None = Field(
+        None,
+        min_length=1,
+        description="known cells, one row drawn around each; null or absent is not known",
+    )
 
 
 class ScoreOptions(BaseModel):
@@ -217,6 +231,16 @@ class NewScoresBody(ScoreOptions):
     model_config = ConfigDict(extra="forbid")
 
     rows: list[dict[str, str | int | float | bool | None]] = Field(min_length=1)
+
+
+class NewImputationBody(BaseModel):
+    """Rows whose blanks are to be filled, in JSON. A blank cell is null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[dict[str, Cell]] = Field(min_length=1)
+    draws: Whole = Field(1, ge=1)
+    seed: Seed = 0
 
 
 class NewMapBody(BaseModel):

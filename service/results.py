@@ -1,4 +1,4 @@
-"""Results: the tables that sample and score jobs made. One set of routes for both kinds."""
+"""Results: the tables that sample, score and imputation jobs made. One set of routes for all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from service.jobs import POLL_SECONDS
 from service.negotiation import TABLE_MEDIA_TYPES
 from service.resources import Resources, Shared
 
-_PLACES = {JobKind.SAMPLE: "samples", JobKind.SCORE: "scores"}
+_PLACES = {
+    JobKind.SAMPLE: "samples",
+    JobKind.SCORE: "scores",
+    JobKind.IMPUTE: "imputations",
+}
 _ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()}
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 
@@ -85,10 +89,15 @@ def find_result(
 
 
 def content_path(job: Job) -> str:
-    """Where the table of a sample or score job is downloaded."""
+    """Where the table that a job makes is downloaded."""
     return f"/v1/{_PLACES[job.kind]}/{job.result_id}/content"
 
 
 def _gateway(resources: Resources, kind: JobKind) -> Results:
     catalog = resources.catalog
-    return catalog.samples if kind == JobKind.SAMPLE else catalog.scores
+    gateways = {
+        JobKind.SAMPLE: catalog.samples,
+        JobKind.SCORE: catalog.scores,
+        JobKind.IMPUTE: catalog.imputations,
+    }
+    return gateways[kind]

@@ -12,13 +12,15 @@ from gcvae.schema import Column, ColumnKind, TableSchema
 Cell = str | int | float | bool | None
 
 
-def rows_to_csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
+def rows_to_csv(
+    rows: Sequence[Mapping[str, Cell]], schema: TableSchema, place: str = "/rows"
+) -> bytes:
     """A CSV table with the schema's columns; a cell that is null or not given is blank.
 
     Raises:
         UnknownColumnError: a row names a column that the schema does not have.
     """
-    _refuse_unknown(rows, schema)
+    _refuse_unknown(rows, schema, place)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(schema.names)
@@ -27,11 +29,11 @@ def rows_to_csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> byte
     return text.getvalue().encode()
 
 
-def _refuse_unknown(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> None:
+def _refuse_unknown(rows: Sequence[Mapping[str, Cell]], schema: TableSchema, place: str) -> None:
     known = set(schema.names)
     expected = f"one of {', '.join(schema.names[:20])}" + (", ..." if len(known) > 20 else "")
     problems = [
-        Problem("there is no such column", f"/rows/{i}/{name}", column=name, expected=expected)
+        Problem("there is no such column", f"{place}/{i}/{name}", column=name, expected=expected)
         for i, row in enumerate(rows)
         for name in row
         if name not in known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
@@ -13,16 +14,21 @@ from catalog.dispatch import send_soon
 from catalog.records import JobKind, Model
 from catalog.specs import SampleSpec
 from gcvae.errors import Problem
+from gcvae.schema import TableSchema
 from service.access import Workspace
 from service.bodies import NewSampleBody, ResultBody, result_body
 from service.downloads import attachment
-from service.errors import NotOfferedError, TableLimitError
+from service.errors import RequestError, TableLimitError
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
+from service.row_documents import rows_to_csv
 from service.synthesizers import require_ready
+
+if TYPE_CHECKING:
+    from gcvae.sampling import Sampler
 
 router = APIRouter(tags=["samples"])
 
@@ -44,12 +50,15 @@ async def sample_model(
     key: IdempotencyKey = None,
 ) -> Response:
     """Draw rows: the answer is the table, streamed; above the inline limit it is 202 and a job."""
-    refuse_conditions(body)
     check_rows(body.rows, resources)
+    check_given_rows(body)
     model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
     require_ready(model)
     if body.rows <= resources.settings.max_inline_sample_rows:
         return await answer_inline(resources, model, body)
+
+    if conditions_of(body):  # what can not be drawn is told now, and not by a job that fails
+        await resources.inline.run(partial(check_conditions, resources, model, body))
 
     async def make() -> Answer:
         made = await run_in_threadpool(partial(enqueue_sample, resources, model, body))
@@ -68,12 +77,14 @@ async def answer_inline(resources: Resources, model: Model, body: NewSampleBody)
     Raises:
         PoolFullError: too much inline work waits.
     """
-    blocks = _draw(resources, model, body)
+    summary: dict[str, Any] = {}
+    blocks = _draw(resources, model, body, summary)
     content = await resources.inline.open(blocks, resources.settings.inline_seconds)
     headers = {
         "Content-Disposition": attachment(f"{model.name}-synthetic.{body.format}"),
         "Gcvae-Seed": str(body.seed),
     }
+    headers |= {f"Gcvae-{name.replace('_', '-').title()}": str(n) for name, n in summary.items()}
     return StreamingResponse(content, headers=headers, media_type=MEDIA_TYPES[body.format])
 
 
@@ -85,7 +96,8 @@ def enqueue_sample(resources: Resources, model: Model, body: NewSampleBody) -> R
         ModelNotReadyError: the model is not ready (any more).
     """
     require_room(resources)
-    spec = SampleSpec(body.rows, body.seed, body.format, body.given)
+    given_rows = None if body.given_rows is None else given_table(model, body).decode()
+    spec = SampleSpec(body.rows, body.seed, body.format, body.given, body.distribution, given_rows)
     job = resources.catalog.jobs.enqueue(
         JobKind.SAMPLE, model_id=model.id, spec=spec.to_json(), workspace=model.workspace
     )
@@ -93,16 +105,42 @@ def enqueue_sample(resources: Resources, model: Model, body: NewSampleBody) -> R
     return result_body(job, None, content_path(job))
 
 
-def refuse_conditions(body: NewSampleBody) -> None:
-    """Let unconditional requests pass.
+def conditions_of(body: NewSampleBody) -> list[str]:
+    """The names of the conditions that are given."""
+    names = ("given", "distribution", "given_rows")
+    return [name for name in names if getattr(body, name) is not None]
+
+
+def check_given_rows(body: NewSampleBody) -> None:
+    """Let requests pass that ask for one row around each row of known cells.
 
     Raises:
-        NotOfferedError: a condition is given.
+        RequestError: they ask for another number.
     """
-    for name in ("given", "distribution"):
-        if getattr(body, name) is not None:
-            problem = Problem("this version draws without conditions only", pointer=f"/{name}")
-            raise NotOfferedError(problem)
+    n_rows = body.rows if body.given_rows is None else len(body.given_rows)
+    if body.rows != n_rows:
+        message = f"rows is {body.rows}, and {n_rows} rows have known cells"
+        raise RequestError(Problem(message, "/rows", expected=str(n_rows)))
+
+
+def given_table(model: Model, body: NewSampleBody) -> bytes:
+    """The rows of known cells as a CSV table.
+
+    Raises:
+        UnknownColumnError: a row names a column that the model does not have.
+    """
+    assert model.schema is not None, "a ready model has its schema"
+    schema = TableSchema.from_json(model.schema)
+    return rows_to_csv(body.given_rows or (), schema, "/given_rows")
+
+
+def check_conditions(resources: Resources, model: Model, body: NewSampleBody) -> None:
+    """Let conditions pass that the model can meet.
+
+    Raises:
+        ConditionError: they are malformed, or too improbable.
+    """
+    _sampler(resources, model, body)
 
 
 def check_rows(rows: int, resources: Resources) -> None:
@@ -117,10 +155,26 @@ def check_rows(rows: int, resources: Resources) -> None:
         raise TableLimitError(f"{rows} rows are asked", limit, "max_sample_rows", problem)
 
 
-def _draw(resources: Resources, model: Model, body: NewSampleBody) -> Iterator[bytes]:
-    # A generator: model and torch are loaded with the first block, in a thread of the pool.
+def _draw(
+    resources: Resources, model: Model, body: NewSampleBody, summary: dict[str, Any]
+) -> Iterator[bytes]:
+    # A generator: model and torch are loaded with the first block, in a thread of the pool. What is
+    # known of a condition stands in `summary` by then.
     from gcvae.table_stream import stream_table
 
     synthesizer = resources.synthesizers.get(model)
     blocks = synthesizer.sample_blocks(body.rows, seed=body.seed)
+    if conditions_of(body):
+        sampler = _sampler(resources, model, body)
+        summary |= sampler.summary(body.rows)
+        blocks = sampler.blocks(body.rows)
     yield from stream_table(blocks, synthesizer.schema, body.format)
+
+
+def _sampler(resources: Resources, model: Model, body: NewSampleBody) -> Sampler:
+    from gcvae.tables import read_table
+
+    rows = None if body.given_rows is None else read_table(given_table(model, body))
+    return resources.synthesizers.get(model).sampler(
+        body.seed, given=body.given, distribution=body.distribution, given_rows=rows
+    )

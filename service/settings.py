@@ -56,6 +56,7 @@ class ServiceSettings(BaseSettings):
         default=1_000, ge=0, description="more rows than this become a job"
     )
     max_score_draws: int = Field(default=10_000, gt=0)
+    max_imputation_draws: int = Field(default=100, gt=0, description="completions of each row")
     max_queued_jobs: int = Field(default=100, gt=0)
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")

@@ -21,6 +21,7 @@ from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store
 from models_store.errors import MissingObjectError, UnavailableError
 from worker.attempt import Attempt
+from worker.imputing import impute
 from worker.logs import set_up_logs
 from worker.messages import MessageWriter
 from worker.parentage import die_with_parent
@@ -36,6 +37,7 @@ _WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
     JobKind.TRAIN: train,
     JobKind.SAMPLE: sample,
     JobKind.SCORE: score,
+    JobKind.IMPUTE: impute,
 }
 
 _PASSING = (UnavailableError, DBAPIError, MemoryError, OSError)

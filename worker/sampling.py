@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from catalog import Produced
 from catalog.specs import SampleSpec
@@ -27,7 +27,13 @@ def sample(attempt: Attempt) -> Produced:
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
-    blocks = _told(attempt, synthesizer.sample_blocks(spec.rows, seed=spec.seed), spec.rows)
+    summary: dict[str, Any] = {"seed": spec.seed}
+    blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed)
+    if conditions := _conditions(spec):
+        sampler = synthesizer.sampler(spec.seed, **conditions)
+        summary |= sampler.summary(spec.rows)
+        blocks = sampler.blocks(spec.rows)
+    blocks = _told(attempt, blocks, spec.rows)
     file = attempt.folder / "rows"
     with file.open("wb") as target:
         target.writelines(stream_table(blocks, synthesizer.schema, spec.format))
@@ -39,8 +45,21 @@ def sample(attempt: Attempt) -> Produced:
         size_bytes=published.size_bytes,
         media_type=MEDIA_TYPES[spec.format],
         rows=spec.rows,
-        summary={"seed": spec.seed},
+        summary=summary,
     )
+
+
+def _conditions(spec: SampleSpec) -> dict[str, Any]:
+    """The conditions that are given, by name."""
+    from gcvae.tables import read_table
+
+    given_rows = None if spec.given_rows is None else read_table(spec.given_rows.encode())
+    conditions = {
+        "given": spec.given,
+        "distribution": spec.distribution,
+        "given_rows": given_rows,
+    }
+    return {name: condition for name, condition in conditions.items() if condition is not None}
 
 
 def _told(attempt: Attempt, blocks: Iterator[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:

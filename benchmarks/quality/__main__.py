@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import sys
 from itertools import product
 from pathlib import Path
@@ -17,7 +16,13 @@ from benchmarks.quality.models import MODEL_NAMES, OTHERS, PRESET_NAMES, absent_
 from benchmarks.quality.page import render_page
 from benchmarks.quality.results import MEASURES, Results, ResultsError, new_run
 from benchmarks.quality.runs import RunFailedError, RunOptions, measure_run, measure_table
-from benchmarks.quality.tables import TABLE_NAMES, BenchmarkTable, NoTableError, load_table
+from benchmarks.quality.tables import (
+    TABLE_NAMES,
+    BenchmarkTable,
+    NoTableError,
+    data_folder,
+    load_table,
+)
 from gcvae.errors import GcvaeError
 
 _ROOT = Path(__file__).parents[2]
@@ -125,7 +130,7 @@ def _arguments() -> argparse.Namespace:
     add("--merge", type=Path, nargs="*", default=[], metavar="FILE",
         help="further results to show on the page, such as dated ones of slow peers")  # fmt: skip
     add("--page", type=Path, default=_ROOT / "docs/quality.md", help="the rendered tables")
-    add("--data", type=Path, default=_data_folder(), help="folder of the tables (GCVAE_DATA_DIR)")
+    add("--data", type=Path, default=data_folder(), help="folder of the tables (GCVAE_DATA_DIR)")
     add("--set", type=_setting, action="append", default=[], metavar="KEY=VALUE",
         help="a setting of gcvae's presets")  # fmt: skip
     add("--again", action="store_true", help="do runs again that are done")
@@ -148,11 +153,6 @@ def _setting(text: str) -> tuple[str, Any]:
         return key, json.loads(value)
     except ValueError:
         return key, value
-
-
-def _data_folder() -> Path:
-    given = os.environ.get("GCVAE_DATA_DIR")
-    return Path(given) if given else _ROOT.parent / "shared" / "data"
 
 
 def _command() -> str:

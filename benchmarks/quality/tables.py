@@ -5,6 +5,7 @@ The kinds say how a column is measured, and what the peers are told of it. gcvae
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,12 @@ _SOURCES = {
     ),
 }
 TABLE_NAMES = tuple(_SOURCES)
+
+
+def data_folder() -> Path:
+    """Where the published tables lie: GCVAE_DATA_DIR, or `shared/data` beside the repository."""
+    given = os.environ.get("GCVAE_DATA_DIR")
+    return Path(given) if given else Path(__file__).parents[3] / "shared" / "data"
 
 
 def load_table(name: str, folder: Path) -> BenchmarkTable:

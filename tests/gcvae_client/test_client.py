@@ -273,3 +273,30 @@ def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, str]]]
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_conditions_and_imputations_are_the_library_s(
+    client: Client, service: Running, model: dict[str, Any]
+) -> None:
+    synthesizer = service.resources.synthesizers.get(service.catalog.models.get(model["id"]))
+    given = {"colour": ["red", "blue"], "size": {"min": 5}}
+    drawn = client.sample(model["id"], 50, seed=3, given=given, format="jsonl")
+    assert isinstance(drawn, bytes)
+    rows = [json.loads(line) for line in drawn.splitlines()]
+    expected = synthesizer.sample(50, seed=3, given=given)
+    assert [row["colour"] for row in rows] == expected["colour"].tolist()
+    known = [{"colour": "red"}, {"size": 12.0}]
+    drawn = client.sample(model["id"], given_rows=known, format="jsonl")
+    assert isinstance(drawn, bytes)
+    first, second = (json.loads(line) for line in drawn.splitlines())
+    assert (first["colour"], second["size"]) == ("red", 12.0)
+    with pytest.raises(InvalidError, match="no level"):
+        client.sample(model["id"], 5, given={"colour": "pink"})
+    blanks = b"size,colour\n" + b"3.5,\n,red\n" * 15
+    completed = client.impute(model["id"], blanks, draws=2)
+    assert isinstance(completed, bytes)
+    lines = completed.decode().splitlines()
+    assert lines[0] == "draw,size,colour"
+    assert len(lines) == 61
+    assert lines[1].startswith("1,3.5,")
+    assert lines[3].endswith(",red")

@@ -103,9 +103,8 @@ def test_a_long_sample_is_a_job_whose_table_is_what_the_inline_answer_would_be(
         ({"rows": 5, "seed": 2**63}, 422, "invalid-request", "/seed"),
         ({"rows": 5, "format": "xls"}, 422, "invalid-request", "/format"),
         ({"rows": 5, "row": 5}, 422, "invalid-request", "/row"),
-        ({"rows": 5, "given": {"fuel": "diesel"}}, 422, "not-offered", "/given"),
-        ({"rows": 5, "distribution": {"fuel": {"diesel": 1}}}, 422, "not-offered",
-         "/distribution"),
+        ({"rows": 5, "given": ["diesel"]}, 422, "invalid-request", "/given"),
+        ({"rows": 5, "distribution": {"fuel": 1}}, 422, "invalid-request", "/distribution/fuel"),
         ({"rows": 10**9}, 422, "limit-exceeded", "/rows"),
     ],
 )  # fmt: skip

@@ -1,0 +1,311 @@
+"""Conditions on columns, as documents, and the regions that they mean.
+
+    {"sex": "Female", "age": {"min": 30, "max": 40}, "education": ["Masters", "Doctorate"],
+     "occupation": null}
+
+A value is written as in the table or as JSON has it; null is a missing cell. A range holds for
+numbers, dates and ordered levels, both ends included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import torch
+
+from gcvae.cells import shortened
+from gcvae.codec import ColumnCodec, EncodedTable, TableCodec
+from gcvae.column_codecs import LevelCodec, RealCodec
+from gcvae.dates import read_dates
+from gcvae.errors import ConditionError, Problem, TableError
+from gcvae.generators import uniform
+from gcvae.level_bundles import BundledLevelCodec
+from gcvae.levels import are_numeric, level_texts
+from gcvae.quantile_codec import QuantileCodec
+from gcvae.regions import Region, level_region, number_region
+from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.tables import parse_table
+
+_RANGE = ("min", "max")
+_FURTHEST = 2.0**53
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What every row is to be.
+
+    Attributes:
+        regions: Of every modelled column; None where nothing is said.
+        bundled: Of columns that bundle levels and are conditioned, which levels are possible.
+    """
+
+    regions: list[Region | None]
+    bundled: dict[int, Mask] = field(default_factory=dict)
+
+    def placed(
+        self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
+    ) -> EncodedTable:
+        """The rows with the levels of bundles drawn among those that are possible."""
+        values = rows.values.clone()
+        for j, chosen in self.bundled.items():
+            column = codec.columns[j]
+            assert isinstance(column, BundledLevelCodec), "only bundles have members"
+            u = uniform((len(rows),), generator, torch.float64).numpy()
+            codes = rows.codes[:, j].numpy().astype(np.int64)
+            values[:, j] = torch.from_numpy(column.positions_among(chosen, codes, u))
+        return EncodedTable(rows.codes, values, rows.observed)
+
+
+def read_condition(given: Mapping[str, Any], codec: TableCodec) -> Condition:
+    """The condition of a document, for the columns of a codec.
+
+    Raises:
+        ConditionError: A column is unknown or not modelled, or a value none of its column's; every
+            problem has its pointer.
+    """
+    condition = Condition([None] * len(codec.columns))
+    problems: list[Problem] = []
+    for name, wanted in given.items():
+        try:
+            _add(condition, name, wanted, given, codec)
+        except _NotUnderstoodError as error:
+            message, expected = error.args
+            place = pointer_to("given", name)
+            problems.append(Problem(message, place, column=name, expected=expected))
+    if problems:
+        raise ConditionError(*problems)
+    return condition
+
+
+def pointer_to(member: str, name: str) -> str:
+    """The JSON pointer of a column in a member of the document."""
+    return f"/{member}/{name.replace('~', '~0').replace('/', '~1')}"
+
+
+class _NotUnderstoodError(Exception):
+    """(what is wrong, what would be right)."""
+
+
+def _add(
+    condition: Condition, name: str, wanted: Any, given: Mapping[str, Any], codec: TableCodec
+) -> None:
+    """Adds what is said of one column."""
+    source = codec.copies.get(name, name)
+    if source != name and source in given:
+        message = f"it equals column {source!r} in every row, of which something is said too"
+        raise _NotUnderstoodError(message, "one of the two")
+    names = [column.name for column in codec.columns]
+    if source not in names:
+        _check_constant(name, wanted, codec.schema)
+        return
+    j = names.index(source)
+    column = codec.columns[j]
+    items = wanted if isinstance(wanted, list) else [wanted]
+    if not items:
+        raise _NotUnderstoodError("the list is empty", "at least one value")
+    missing = _has_missing(items, column)
+    items = [item for item in items if item is not None]
+    if isinstance(column, RealCodec | QuantileCodec):
+        low, high, missing = _intervals(items, column, missing)
+        region = number_region(column, low, high, missing)
+        if region is None:
+            raise _NotUnderstoodError(f"no number of the column is {_shown(wanted)}", None)
+        condition.regions[j] = region
+        return
+    assert isinstance(column, LevelCodec | BundledLevelCodec), "numbers or levels"
+    chosen, missing = _chosen_levels(items, column, missing)
+    if not chosen.any() and not missing:
+        raise _NotUnderstoodError(f"no level of the column is {_shown(wanted)}", _levels_of(column))
+    condition.regions[j] = level_region(_log_shares(column, chosen, missing))
+    if isinstance(column, BundledLevelCodec):
+        condition.bundled[j] = chosen
+
+
+def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
+    """Lets a constant pass that is asked to be what it is."""
+    if name not in schema:
+        expected = "one of " + ", ".join(c.name for c in schema if c.is_modelled)
+        raise _NotUnderstoodError("there is no such column", expected)
+    column = schema[name]
+    if column.drop:
+        raise _NotUnderstoodError("the column is dropped: no row has it", None)
+    if column.kind is ColumnKind.IDENTIFIER:
+        raise _NotUnderstoodError("the column is an identifier: its values are made up anew", None)
+    value = column.levels[0] if column.levels else None
+    if wanted != value and _text(wanted, column) != str(value):
+        raise _NotUnderstoodError(f"the column is {value!r} in every row", repr(value))
+
+
+def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
+    if None not in items:
+        return False
+    if not column.has_missing:
+        raise _NotUnderstoodError("no cell of the column was missing in training", "a value")
+    return True
+
+
+def _typed(items: list[Any], column: Column) -> pd.Series[Any]:
+    """The values as the column has them."""
+    for item in items:
+        if isinstance(item, Mapping | list):
+            expected = 'a value, a list of values, or {"min": …, "max": …}'
+            raise _NotUnderstoodError(f"{_shown(item)} is no value", expected)
+    texts = pd.DataFrame({column.name: [_text(item, column) for item in items]}, dtype=object)
+    try:
+        return parse_table(texts, TableSchema((column,)))[column.name]
+    except TableError as error:
+        problem = error.problems[0]
+        raise _NotUnderstoodError(problem.message, problem.expected) from None
+
+
+def _text(item: Any, column: Column) -> str:
+    """A value as the table writes it."""
+    if isinstance(item, bool):
+        is_pair = column.kind is ColumnKind.BOOLEAN and len(column.levels or ()) == 2
+        return str(column.levels[int(item)]) if is_pair and column.levels else str(item)
+    return item if isinstance(item, str) else repr(item)
+
+
+def _is_range(items: list[Any]) -> bool:
+    if not (len(items) == 1 and isinstance(items[0], Mapping)):
+        return False
+    ends = items[0]
+    if not ends or any(key not in _RANGE for key in ends) or None in ends.values():
+        raise _NotUnderstoodError(
+            f"{_shown(ends)} is no range", '{"min": …, "max": …}, or one of both'
+        )
+    return True
+
+
+def _intervals(
+    items: list[Any], codec: RealCodec | QuantileCodec, missing: bool
+) -> tuple[pd.Series[Any], pd.Series[Any], bool]:
+    """(lows, highs, whether missing cells belong)."""
+    line = codec.line if isinstance(codec, QuantileCodec) else codec
+    if not _is_range(items):
+        typed = _typed(items, line.column)
+        if typed.isna().any():  # a text that means missing
+            missing = missing or _has_missing([None], codec)
+            typed = typed[typed.notna()].reset_index(drop=True)
+        return typed, typed, missing
+    ends = _ends(items[0], line.column)
+    low, high = (pd.Series([end]) for end in ends) if ends else (pd.Series([], dtype=float),) * 2
+    return low, high, missing
+
+
+def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
+    """The first and the last value of the column within a range; None where there is none."""
+    read = _date if column.kind is ColumnKind.DATETIME else _number
+    given = {key: read(value, column, key) for key, value in wanted.items()}
+    limits = {
+        key: None if limit is None else read(limit, column, key)
+        for key, limit in zip(_RANGE, (column.minimum, column.maximum), strict=True)
+    }
+    lows = [end for end in (given.get("min"), limits["min"]) if end is not None]
+    highs = [end for end in (given.get("max"), limits["max"]) if end is not None]
+    low = max(lows) if lows else -_FURTHEST
+    high = min(highs) if highs else _FURTHEST
+    low, high = _on_grid(low, column, np.ceil), _on_grid(high, column, np.floor)
+    return (low, high) if low <= high else None
+
+
+def _date(value: Any, column: Column, key: str) -> np.datetime64:
+    date_format = column.datetime_format or "%Y-%m-%d"
+    time = read_dates(pa.array([str(value)]), date_format)[0]
+    if np.isnat(time):
+        raise _NotUnderstoodError(
+            f"{key} is {_shown(value)}", f"a date of the format {date_format}"
+        )
+    found: np.datetime64 = time
+    return found
+
+
+def _number(value: Any, column: Column, key: str) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise _NotUnderstoodError(f"{key} is {_shown(value)}", "a number")
+    return number
+
+
+def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
+    """The nearest number that the column can write, upward or downward."""
+    if column.kind is ColumnKind.DATETIME:
+        return end
+    if column.kind is ColumnKind.INTEGER:
+        return int(toward(end))
+    if column.decimals is None:
+        return float(end)
+    near = round(end, column.decimals)  # a given number that is written so already
+    step = 10.0**-column.decimals
+    return near if math.isclose(near, end, rel_tol=1e-12) else float(toward(end / step) * step)
+
+
+def _chosen_levels(
+    items: list[Any], codec: LevelCodec | BundledLevelCodec, missing: bool
+) -> tuple[Mask, bool]:
+    """(which levels are possible, whether missing cells are)."""
+    levels = list(codec.levels)
+    if _is_range(items):
+        return _levels_between(items[0], codec), missing
+    chosen = np.zeros(len(levels), dtype=bool)
+    typed = _typed(items, codec.column)
+    if typed.isna().any():
+        missing = missing or _has_missing([None], codec)
+    for level in typed[typed.notna()].tolist():
+        if level not in levels:
+            raise _NotUnderstoodError(f"there is no level {_shown(level)}", _levels_of(codec))
+        chosen[levels.index(level)] = True
+    return chosen, missing
+
+
+def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | BundledLevelCodec) -> Mask:
+    if codec.column.kind is not ColumnKind.ORDINAL:
+        raise _NotUnderstoodError(
+            "the column's levels have no order", "a level, or a list of levels"
+        )
+    places: list[Any] = list(codec.levels)
+    if are_numeric(codec.levels):
+        ends = {key: _number(value, codec.column, key) for key, value in wanted.items()}
+    else:
+        texts = [str(level) for level in codec.levels]
+        for value in wanted.values():
+            if str(value) not in texts:
+                raise _NotUnderstoodError(f"there is no level {_shown(value)}", _levels_of(codec))
+        ends = {key: texts.index(str(value)) for key, value in wanted.items()}
+        places = list(range(len(texts)))
+    low, high = ends.get("min", -math.inf), ends.get("max", math.inf)
+    return np.array([low <= place <= high for place in places], dtype=bool)
+
+
+def _log_shares(
+    codec: LevelCodec | BundledLevelCodec, chosen: Mask, missing: bool
+) -> npt.NDArray[np.float64]:
+    """log of the share of each code that is possible. Shape: (levels,) -> (codes,)."""
+    if isinstance(codec, BundledLevelCodec):
+        log_shares = codec.log_shares(chosen)
+    else:
+        with_missing = np.concatenate([[False] * codec.has_missing, chosen])
+        log_shares = np.where(with_missing, 0.0, -np.inf)
+    if codec.has_missing:
+        log_shares[0] = 0.0 if missing else -np.inf
+    return log_shares
+
+
+def _levels_of(codec: LevelCodec | BundledLevelCodec) -> str:
+    texts = level_texts(codec.column)
+    return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
+
+
+def _shown(value: Any) -> str:
+    return shortened(str(value))

@@ -1,0 +1,21 @@
+"""Where a model is trained."""
+
+from __future__ import annotations
+
+import torch
+
+from gcvae.errors import SettingError
+
+
+def device_named(name: str) -> torch.device:
+    """The device: `auto` is CUDA where there is one.
+
+    Raises: SettingError for an unknown name, or CUDA where there is none.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise SettingError(f"unknown device {name!r}; expected auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise SettingError("device is cuda, but this machine offers none; expected auto or cpu")
+    return torch.device(name)

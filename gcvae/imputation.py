@@ -1,0 +1,79 @@
+"""Blanks filled from p(missing | known), every known cell returned as it came.
+
+A blank becomes a value: it is drawn given that it is not missing. Text cells stay text, to the
+letter, and what is filled in is written like the schema's table; typed cells stay typed.
+
+Left blank: identifiers, and columns that are dropped. A column that equals another in every row of
+training is filled with that one's cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.errors import Problem, SettingError, TableError
+from gcvae.generators import generator_for
+from gcvae.imputation_stream import DRAW_COLUMN
+from gcvae.known_rows import KnownRows
+from gcvae.rejection import ConstrainedModel
+from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.tables import format_table, parse_table
+
+
+def impute_blocks(
+    constrained: ConstrainedModel, frame: pd.DataFrame, draws: int, seed: int
+) -> Iterator[pd.DataFrame]:
+    """The completed rows in blocks, in order, a row's draws one after the other.
+
+    Args:
+        constrained: The model.
+        frame: Cells as text or typed, with all modelled columns.
+        draws: Completions of each row; more than one are numbered from 1 in a first column `draw`.
+        seed: Of all draws.
+
+    Raises:
+        SettingError: draws is under 1.
+        TableError: A modelled column is absent, or a cell can not be read.
+        UnknownColumnError: The frame has a column that the schema has not.
+    """
+    if draws < 1:
+        raise SettingError(Problem(f"draws is {draws}", "/draws", expected="at least 1"))
+    if draws > 1 and DRAW_COLUMN in frame:
+        message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
+        raise TableError(Problem(message, column=DRAW_COLUMN, expected="one draw, or another name"))
+    schema = constrained.codec.schema
+    typed = parse_table(frame, schema)
+    known = KnownRows.with_blanks(typed, constrained)
+    for number in range(known.n_blocks):
+        at = known.rows_of(number)
+        generator = generator_for(seed, "impute", number)
+        completed, _ = known.complete(number, draws, generator)
+        repeated = np.arange(at.start, at.stop).repeat(draws)
+        block = frame.iloc[repeated].reset_index(drop=True)
+        blank = typed.iloc[repeated].isna().reset_index(drop=True)
+        for name in frame.columns:
+            column = schema[name]
+            if name in completed and column.kind is not ColumnKind.IDENTIFIER:
+                block[name] = _filled(block[name], completed[name], blank[name].to_numpy(), column)
+        if draws > 1:
+            block.insert(0, DRAW_COLUMN, np.tile(np.arange(1, draws + 1), len(block) // draws))
+        yield block
+
+
+def _filled(
+    series: pd.Series[Any], completed: pd.Series[Any], blank: npt.NDArray[np.bool_], column: Column
+) -> pd.Series[Any]:
+    """The cells with the blanks among them replaced, in the column's own dtype if it can be."""
+    if not blank.any():
+        return series
+    values = completed[blank]
+    if pd.api.types.infer_dtype(series, skipna=True) in ("string", "empty"):
+        values = format_table(completed[blank].to_frame(), TableSchema((column,)))[column.name]
+    cells = series.astype(object)
+    cells[blank] = values.astype(object)
+    return cells if series.dtype == object else cells.astype(series.dtype)

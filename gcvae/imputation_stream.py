@@ -1,0 +1,71 @@
+"""Completed tables that come in blocks as the bytes of one file.
+
+Loads without pandas: the service names the formats before its port is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gcvae.schema import Column, ColumnKind, TableSchema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAW_COLUMN = "draw"
+
+
+def stream_completed(
+    blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str
+) -> Iterator[bytes]:
+    """The bytes of one file, piece by piece.
+
+    In CSV text cells are written as they are, so that known ones are the file's own; other formats
+    hold values.
+
+    Args:
+        blocks: As `Synthesizer.impute_blocks` gives them; at least one.
+        schema: Of the model's table.
+        format: As in `gcvae.table_stream`.
+
+    Raises:
+        TableError: There is no such format.
+    """
+    from gcvae.table_stream import stream_table
+
+    if format == "csv":
+        return _csv(blocks, schema)
+    number = Column(DRAW_COLUMN, ColumnKind.INTEGER)
+    has_draws = DRAW_COLUMN not in schema
+    whole = replace(schema, columns=(number, *schema.columns)) if has_draws else schema
+    return stream_table(_typed(blocks, schema), whole, format)
+
+
+def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[bytes]:
+    from pandas.api.types import infer_dtype
+
+    from gcvae.delimited import write_delimited
+    from gcvae.tables import format_table
+
+    for number, block in enumerate(blocks):
+        written = block.copy()
+        for name in block.columns:
+            is_text = infer_dtype(block[name], skipna=True) in ("string", "empty")
+            if name == DRAW_COLUMN and name not in schema:
+                written[name] = block[name].astype(str)
+            elif not is_text:
+                written[name] = format_table(block[[name]], schema)[name]
+        yield from write_delimited(written.fillna(""), header=number == 0)
+
+
+def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:
+    from gcvae.tables import parse_table
+
+    for block in blocks:
+        names = [name for name in block.columns if name in schema]
+        typed = parse_table(block[names], schema)
+        if DRAW_COLUMN not in schema and DRAW_COLUMN in block:
+            typed.insert(0, DRAW_COLUMN, block[DRAW_COLUMN])
+        yield typed

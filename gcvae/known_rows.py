@@ -1,0 +1,226 @@
+"""Rows of which some cells are known, completed by a model in blocks, within its constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.cells import shortened
+from gcvae.codec import EncodedTable
+from gcvae.completions import complete_rows
+from gcvae.errors import ConditionError, ConstraintError, Problem, TableError, UnknownColumnError
+from gcvae.regions import known_regions
+from gcvae.rejection import ConstrainedModel
+from gcvae.schema import ColumnKind
+from gcvae.tables import parse_table
+
+BLOCK_ROWS = 512
+"""Rows are completed in blocks of this many, each with a generator of (seed, block number)."""
+_MOST_ROUNDS = 50
+"""How often a completion that breaks a constraint is drawn anew."""
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """Typed rows, the same encoded, and the model that completes them.
+
+    Attributes:
+        blanks_missing: A blank may turn out to be a missing cell; else it is always a value.
+    """
+
+    constrained: ConstrainedModel
+    typed: pd.DataFrame
+    rows: EncodedTable
+    blanks_missing: bool
+
+    @classmethod
+    def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
+        """Rows to be drawn around their known cells; columns may be left out, cells blank.
+
+        Raises:
+            ConditionError: A known cell is impossible, or breaks a constraint.
+            TableError: A cell can not be read; there are no rows.
+            UnknownColumnError: The schema has no such column.
+        """
+        schema, codec = constrained.codec.schema, constrained.codec
+        if not len(frame):
+            raise TableError("there are no rows of known cells")
+        unknown = [name for name in frame.columns if name not in schema]
+        if unknown:
+            raise UnknownColumnError(
+                *(Problem("the schema has no such column", column=str(name)) for name in unknown)
+            )
+        absent = [c.name for c in schema if c.is_modelled and c.name not in frame]
+        whole = frame.assign(**dict.fromkeys(absent, None))
+        whole.attrs = dict(frame.attrs)
+        typed = parse_table(whole, schema).reset_index(drop=True)
+        rows = codec.encode(typed, blanks_unknown=True)
+        known = cls(constrained, typed, rows, blanks_missing=True)
+        known._check()
+        return known
+
+    @classmethod
+    def with_blanks(cls, typed: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
+        """Rows whose blanks are to be filled by values.
+
+        A known cell that the model has no outcome for says nothing of the others.
+        """
+        typed = typed.reset_index(drop=True)
+        rows = constrained.codec.encode(typed, blanks_unknown=True)
+        observed = rows.observed & (rows.codes >= 0)
+        return cls(constrained, typed, EncodedTable(rows.codes, rows.values, observed), False)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of blocks."""
+        return -(-len(self) // BLOCK_ROWS)
+
+    def rows_of(self, number: int) -> slice:
+        """The rows of a block."""
+        return slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, len(self)))
+
+    def complete(
+        self, number: int, n_outputs: int, generator: torch.Generator
+    ) -> tuple[pd.DataFrame, Tensor]:
+        """(typed completions of a block, effective particles of each row).
+
+        The completions of a row stand one after the other. Shape: (n * n_outputs rows), (n,).
+
+        Raises:
+            ConstraintError: No completion of a row satisfies the constraints.
+        """
+        at = self.rows_of(number)
+        index = torch.arange(at.start, at.stop)
+        typed, rows = self.typed.iloc[at].reset_index(drop=True), self.rows.take(index)
+        held = torch.from_numpy(self.constrained.allowed(typed).copy())
+        codec = self.constrained.codec
+        regions = known_regions(codec, typed, rows, blanks_missing=self.blanks_missing)
+        pending = torch.arange(len(rows))
+        codes = torch.zeros(len(rows), n_outputs, rows.codes.shape[1], dtype=torch.int32)
+        values = torch.zeros(codes.shape, dtype=torch.float64)
+        is_open = torch.ones(len(rows), n_outputs, dtype=torch.bool)
+        effective = torch.zeros(len(rows), dtype=torch.float64)
+        for _ in range(_MOST_ROUNDS):
+            drawn = complete_rows(
+                self.constrained.model,
+                [None if region is None else region.take(pending) for region in regions],
+                rows.take(pending),
+                n_outputs,
+                generator,
+            )
+            found = self._positioned(drawn.codes, drawn.values, rows.take(pending), generator)
+            good = self._satisfied(found).view(len(pending), n_outputs) | ~held[pending, None]
+            taken = is_open[pending] & good
+            shape = (len(pending), n_outputs, -1)
+            codes[pending] = torch.where(taken[..., None], found.codes.view(shape), codes[pending])
+            values[pending] = torch.where(
+                taken[..., None], found.values.view(shape), values[pending]
+            )
+            effective[pending] = drawn.effective
+            is_open[pending] &= ~taken
+            pending = is_open.any(1).nonzero()[:, 0]
+            if not len(pending):
+                everything = torch.ones_like(codes, dtype=torch.bool)
+                table = EncodedTable(
+                    codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1)
+                )
+                return codec.decode(table, first_row=at.start * n_outputs), effective
+        row = at.start + int(pending[0])
+        message = f"no completion of row {row + 1} satisfies the constraints"
+        raise ConstraintError(Problem(message, line=self._line(row)))
+
+    def _positioned(
+        self, codes: Tensor, values: Tensor, rows: EncodedTable, generator: torch.Generator
+    ) -> EncodedTable:
+        """The completions with the level of each bundle drawn, and known cells as they are.
+
+        Shape: (n, O, D) -> (n O, D).
+        """
+        n_outputs = codes.shape[1]
+        table = EncodedTable(
+            codes.flatten(0, 1),
+            values.flatten(0, 1),
+            torch.ones_like(codes, dtype=torch.bool).flatten(0, 1),
+        )
+        table = self.constrained.codec.with_positions(table, generator)
+        known = rows.observed.repeat_interleave(n_outputs, 0)
+        own = rows.values.repeat_interleave(n_outputs, 0)
+        return EncodedTable(table.codes, torch.where(known, own, table.values), table.observed)
+
+    def _satisfied(self, table: EncodedTable) -> Tensor:
+        """Which rows satisfy the constraints. Shape: (n,)."""
+        constraints = self.constrained.constraints
+        if not len(constraints):
+            return torch.ones(len(table), dtype=torch.bool)
+        satisfied = constraints.satisfied(self.constrained.codec.decode(table)).all(axis=1)
+        return torch.from_numpy(satisfied)
+
+    def _check(self) -> None:
+        """Lets rows pass that the model can draw."""
+        problems = [*self._made_up(), *self._impossible()]
+        for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
+            if differ.any():
+                row = int(np.argmax(differ))
+                source = self.constrained.codec.copies[copy]
+                message = (
+                    f"row {row + 1}: columns {copy!r} and {source!r} differ; they are equal in "
+                    "every row of the training table"
+                )
+                problems.append(Problem(message, line=self._line(row)))
+        broken = ~self.constrained.allowed(self.typed)
+        if broken.any():
+            row = int(np.argmax(broken))
+            message = f"row {row + 1}: the known cells break a constraint"
+            problems.append(Problem(message, line=self._line(row)))
+        if problems:
+            raise ConditionError(*problems)
+
+    def _made_up(self) -> list[Problem]:
+        schema = self.constrained.codec.schema
+        message = "identifiers are made up anew and can not be known"
+        return [
+            Problem(message, column=column.name, expected="a table without the column")
+            for column in schema
+            if column.kind is ColumnKind.IDENTIFIER
+            and column.name in self.typed
+            and self.typed[column.name].notna().any()
+        ]
+
+    def _impossible(self) -> list[Problem]:
+        """A problem for each column with a cell that no row of the model has."""
+        problems = []
+        codec = self.constrained.codec
+        back = codec.decode(self.rows)
+        for j, column in enumerate(codec.columns):
+            known = self.rows.observed[:, j].numpy()
+            unseen = known & (self.rows.codes[:, j] < 0).numpy()
+            own = self.typed[column.name]
+            differ = known & ~unseen & _differ(own, back[column.name])
+            told = (unseen, "is no level of the column"), (differ, "is no value that it takes")
+            for rows, what in told:
+                if rows.any():
+                    row = int(np.argmax(rows))
+                    message = f"row {row + 1}: {shortened(str(own.iloc[row]))} {what}"
+                    problems.append(Problem(message, line=self._line(row), column=column.name))
+        return problems
+
+    def _line(self, row: int) -> int | None:
+        lines = self.typed.attrs.get("lines")
+        return None if lines is None else lines[row]
+
+
+def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    """Where cells differ by more than what is lost in their encoding."""
+    if own.dtype.kind == "f" and other.dtype.kind == "f":
+        return ~np.isclose(own, other, rtol=1e-9, atol=1e-9 * float(other.abs().max() or 0.0))
+    return (own != other).fillna(False).to_numpy(dtype=bool)

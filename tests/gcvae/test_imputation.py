@@ -1,0 +1,108 @@
+"""Imputation: known cells to the byte, blanks by values, each from p(missing | known)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import read_table
+from gcvae.errors import SettingError, TableError
+from gcvae.imputation_stream import stream_completed
+from tests.gcvae.conditioned_tables import excess_variation, fitted, table
+
+PRESETS = ["fast", "paper-gcvae", "paper-vae-roc"]
+
+
+def blanked(n: int = 300, share: float = 0.25) -> tuple[pd.DataFrame, np.ndarray]:
+    """Text cells with blanks among them, and where they are."""
+    frame = table().head(n).astype(object)
+    text = frame.where(frame.notna(), "").astype(str)
+    holes = np.random.default_rng(1).random(text.shape) < share
+    return text.mask(holes, ""), holes | (text == "").to_numpy()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_known_cells_stay_and_every_blank_becomes_a_value(preset: str) -> None:
+    cells, blank = blanked()
+    filled = fitted(preset).impute(cells)
+    assert filled.where(~blank, "").equals(cells)
+    assert not filled.isin(["", "NA"]).any(axis=None)
+    assert set(filled["city"]) <= {"Rome", "Paris", "Lyon", "Turin"}
+    pd.testing.assert_frame_equal(filled, fitted(preset).impute(cells))
+
+
+def test_draws_are_numbered_row_by_row() -> None:
+    cells, blank = blanked(40)
+    filled = fitted("paper-gcvae").impute(cells, draws=3, seed=1)
+    assert list(filled.columns) == ["draw", *cells.columns]
+    assert filled["draw"].tolist() == [1, 2, 3] * 40
+    for draw in (1, 2, 3):
+        one = filled[filled["draw"] == draw].drop(columns="draw").reset_index(drop=True)
+        assert one.where(~blank, "").equals(cells)
+    assert filled.groupby(np.arange(120) // 3)["height"].nunique().max() == 3
+
+
+def test_a_blank_is_drawn_from_what_is_known_of_its_row() -> None:
+    """Many copies of one row: the draws are the conditional that `given` samples."""
+    known = {"height": "181.0", "grade": "high"}
+    row = {name: known.get(name, "") for name in table().columns}
+    filled = fitted("paper-gcvae").impute(pd.DataFrame([row] * 600), seed=2)
+    cities = ["Rome", "Paris", "Lyon", "Turin"]
+    given = {"height": 181.0, "grade": "high", "city": cities}
+    rows = fitted("paper-gcvae").sample(4000, seed=3, given=given)
+    assert excess_variation(filled["city"], rows["city"].astype(object)) < 0.06
+    assert excess_variation(filled["age"].astype(int), rows["age"].astype(int)) < 0.06
+
+
+def test_a_known_cell_that_training_never_had_stays_and_says_nothing() -> None:
+    cells, _ = blanked(20, share=0.0)
+    cells.loc[0, ["city", "age"]] = ["Oslo", ""]
+    filled = fitted("paper-gcvae").impute(cells)
+    assert filled.loc[0, "city"] == "Oslo"
+    assert 18 <= int(filled.loc[0, "age"]) <= 90
+
+
+def test_typed_cells_stay_typed() -> None:
+    frame = table().head(60)
+    frame["age"] = frame["age"].astype("Int64").mask(np.arange(60) % 3 == 0)
+    frame["height"] = frame["height"].mask(np.arange(60) % 4 == 0)
+    filled = fitted("paper-gcvae").impute(frame)
+    assert filled.dtypes.equals(frame.dtypes)
+    assert filled.notna().all(axis=None)
+    kept = frame["height"].notna()
+    assert (filled["height"][kept] == frame["height"][kept]).all()
+
+
+def test_a_file_keeps_its_known_cells_to_the_byte() -> None:
+    synthesizer = fitted("paper-gcvae")
+    text = (
+        b"age,grade,city,member,since,height,gain\n" + b"41,low,Rome,yes,2020-01-05,171.50,0\n" * 3
+    )
+    text += b"41,,Rome,yes,2020-01-05,171.50,0\n"
+    blocks = synthesizer.impute_blocks(read_table(text))
+    lines = b"".join(stream_completed(blocks, synthesizer.schema, "csv")).split(b"\n")
+    assert lines[:4] == text.split(b"\n")[:4]
+    assert lines[4].startswith(b"41,")
+    assert lines[4].endswith(b",Rome,yes,2020-01-05,171.50,0")
+
+
+@pytest.mark.parametrize("format", ["parquet", "json", "jsonl"])
+def test_other_formats_hold_values_and_the_draw(format: str) -> None:
+    synthesizer = fitted("paper-gcvae")
+    cells, _ = blanked(12)
+    content = b"".join(
+        stream_completed(synthesizer.impute_blocks(cells, draws=2), synthesizer.schema, format)
+    )
+    if format == "parquet":
+        assert read_table(content)["draw"].tolist() == [1, 2] * 12
+    else:
+        assert content.count(b'"draw": 2') == 12
+
+
+def test_what_can_not_be_imputed_is_refused() -> None:
+    cells, _ = blanked(5)
+    with pytest.raises(SettingError, match="draws is 0"):
+        next(fitted("paper-gcvae").impute_blocks(cells, draws=0))
+    with pytest.raises(TableError, match="lacks this column"):
+        next(fitted("paper-gcvae").impute_blocks(cells.drop(columns="age")))
