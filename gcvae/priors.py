@@ -211,6 +211,18 @@ def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior
 def fit_best_mixture(
     z: Tensor, held_out: Tensor, choices: list[int], seed: int
 ) -> GaussianMixturePrior:
-    """The mixture whose number of components gives held-out draws the highest density."""
-    priors = [fit_mixture(z, n, seed) for n in choices if n <= max(1, len(z) // 20)]
-    return max(priors, key=lambda prior: float(prior.log_prob(held_out).mean()))
+    """The mixture whose number of components gives held-out draws the highest density.
+
+    The choices rise; the first that is no better than the one before it ends the search.
+    """
+    best, best_density = None, -math.inf
+    for n_components in choices:
+        if best is not None and n_components > len(z) // 20:
+            break
+        prior = fit_mixture(z, n_components, seed)
+        density = float(prior.log_prob(held_out).mean())
+        if best is not None and density <= best_density:
+            break
+        best, best_density = prior, density
+    assert best is not None, "there is a first choice"
+    return best
