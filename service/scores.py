@@ -34,7 +34,7 @@ from service.jobs import require_room
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
-from service.row_documents import rows_to_csv
+from gcvae.row_documents import rows_to_csv
 from service.synthesizers import require_ready
 from service.uploads import Upload, received, table_format
 
