@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS_WITH_NUMBERS = 16
 _MOST_COLUMNS_WITH_LEAVES_IN_ORDER = 200
-_INCHES_PER_COLUMN, _FEWEST_INCHES, _MOST_INCHES = 0.08, 6.0, 48.0
+_LARGEST_CELL, _SMALLEST_CELL, _LARGEST_MAP, _SMALLEST_MAP = 0.55, 0.075, 20.0, 3.5
+"""Inches: of a cell, and of the map while its cells are larger than the smallest."""
+_MOST_INCHES = 45.0
 _POINTS_PER_INCH = 72
 _LARGEST_FONT, _SMALLEST_FONT = 9.0, 3.0
+_LETTER = 0.62
+"""Width of a letter by the size of its font."""
 _LONGEST_NAME = 24
-_DOTS_PER_INCH = 150
+_DOTS_PER_INCH, _DOTS_OF_LARGE_MAPS = 150, 120
 _DIAGONAL = "#dfe4e8"
 _UNDEFINED = "#f2c14e"
 
@@ -50,36 +55,107 @@ CAPTIONS = {
 def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: str) -> None:
     """Draws a map with its columns in clustered order and a legend.
 
-    The diagonal, which says nothing, is grey; a pair of which nothing can be said, since a column
-    has one value only, is yellow.
+    The diagonal is grey; a pair of which nothing can be said, since a column has one value only,
+    is yellow.
     """
     with DRAWING:
         order = clustered_order(map_.tau)
-        names = [map_.columns[i] for i in order]
         tau = map_.tau[np.ix_(order, order)]
-        side = _side(len(names))
-        figure = new_figure(side + 0.6, side)
-        axes = figure.add_subplot()
+        sheet = _Sheet.of([map_.columns[i] for i in order])
+        figure = new_figure(sheet.width, sheet.height, layout=None)
+        axes = figure.add_axes(sheet.map_box)
         limit = _limit(map_.kind, tau)
         image = _show(axes, tau, limit)
         caption = CAPTIONS[map_.kind]
-        axes.set_title(caption.title, loc="left", fontsize=12)
-        _name_axes(axes, names, side)
-        if len(names) <= _MOST_COLUMNS_WITH_NUMBERS:
+        axes.set_title(caption.title, loc="left", fontsize=12 * sheet.zoom)
+        _name_axes(axes, sheet)
+        if len(tau) <= _MOST_COLUMNS_WITH_NUMBERS:
             _write_numbers(axes, tau, limit)
         ticks = limit * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-        legend = figure.colorbar(image, ax=axes, shrink=0.75, ticks=ticks)
-        legend.set_label(caption.scale, fontsize=9)
+        legend = figure.colorbar(image, cax=figure.add_axes(sheet.legend_box), ticks=ticks)
+        legend.set_label(caption.scale, fontsize=9 * sheet.zoom)
+        legend.ax.tick_params(labelsize=9 * sheet.zoom)
         legend.outline.set_visible(False)  # type: ignore[operator]
         if np.isnan(tau).any():
-            _explain_undefined(figure)
-        save_figure(figure, target, format, _DOTS_PER_INCH)
+            _explain_undefined(figure, sheet)
+        save_figure(figure, target, format, sheet.dots_per_inch)
 
 
-def _side(n_columns: int) -> float:
-    """Inches of the picture's sides: large cells for few columns, readable names for many."""
-    wide = float(np.clip(0.55 * n_columns + 2.5, _FEWEST_INCHES, 24.0))
-    return min(max(wide, _INCHES_PER_COLUMN * n_columns + 4.0), _MOST_INCHES)
+@dataclass(frozen=True)
+class _Sheet:
+    """Where things stand, in inches. It is computed: letting matplotlib measure a thousand names
+    takes half a minute.
+    """
+
+    names: tuple[str, ...]
+    map_side: float
+    font: float
+
+    @classmethod
+    def of(cls, columns: list[str]) -> _Sheet:
+        """Large cells for few columns, names that can still be read for many."""
+        n = max(len(columns), 1)
+        roomy = float(np.clip(_LARGEST_CELL * n, _SMALLEST_MAP, _LARGEST_MAP))
+        side = min(max(roomy, _SMALLEST_CELL * n), _MOST_INCHES)
+        font = min(0.85 * side / n * _POINTS_PER_INCH, _LARGEST_FONT)
+        short = (c if len(c) <= _LONGEST_NAME else c[: _LONGEST_NAME - 1] + "…" for c in columns)
+        return cls(tuple(drawable(name) for name in short), side, font)
+
+    @property
+    def are_named(self) -> bool:
+        """False where the names would be too small to be read."""
+        return self.font >= _SMALLEST_FONT
+
+    @property
+    def are_slanted(self) -> bool:
+        """Slanted names of narrow cells would lie over each other: they stand upright."""
+        return self.map_side / max(len(self.names), 1) > 0.3
+
+    @property
+    def zoom(self) -> float:
+        """Of the other texts: a large picture is looked at from farther away."""
+        return max(1.0, self.map_side / 12.0)
+
+    @property
+    def left(self) -> float:
+        """Room for the names beside the map."""
+        longest = max((len(name) for name in self.names), default=0) if self.are_named else 3
+        return 0.25 + _LETTER * longest * self.font / _POINTS_PER_INCH
+
+    @property
+    def bottom(self) -> float:
+        """Room for the names below the map, and for a line."""
+        return self.left * (math.sqrt(0.5) if self.are_slanted else 1.0) + 0.35 * self.zoom
+
+    @property
+    def width(self) -> float:
+        """Of the sheet."""
+        return self.left + self.map_side + 1.4 * self.zoom
+
+    @property
+    def height(self) -> float:
+        """Of the sheet."""
+        return self.bottom + self.map_side + 0.5 * self.zoom
+
+    @property
+    def map_box(self) -> tuple[float, float, float, float]:
+        """(left, bottom, width, height) as shares of the sheet."""
+        return self._box(self.left, self.bottom, self.map_side, self.map_side)
+
+    @property
+    def legend_box(self) -> tuple[float, float, float, float]:
+        """(left, bottom, width, height) as shares of the sheet."""
+        left = self.left + self.map_side + 0.25 * self.zoom
+        low = self.bottom + 0.1 * self.map_side
+        return self._box(left, low, 0.18 * self.zoom, 0.8 * self.map_side)
+
+    @property
+    def dots_per_inch(self) -> int:
+        """Of the PNG."""
+        return _DOTS_PER_INCH if self.map_side <= _LARGEST_MAP else _DOTS_OF_LARGE_MAPS
+
+    def _box(self, left: float, low: float, w: float, h: float) -> tuple[float, float, float, float]:
+        return left / self.width, low / self.height, w / self.width, h / self.height
 
 
 def _limit(kind: str, tau: NDArray[np.float64]) -> float:
@@ -91,43 +167,46 @@ def _limit(kind: str, tau: NDArray[np.float64]) -> float:
 
 
 def _show(axes: Any, tau: NDArray[np.float64], limit: float) -> Any:
-    from matplotlib.colors import ListedColormap
+    """Colours the cells; the mappable is what the legend is of.
 
-    others = np.ma.masked_array(tau, np.eye(len(tau), dtype=bool) | np.isnan(tau))
-    axes.set_facecolor(_DIAGONAL)
-    image = axes.imshow(others, vmin=-limit, vmax=limit, cmap="RdBu_r", interpolation="nearest")
-    undefined = np.ma.masked_array(np.zeros(tau.shape), ~np.isnan(tau))
-    axes.imshow(undefined, cmap=ListedColormap([_UNDEFINED]), interpolation="nearest")
-    return image
+    The colours are looked up here: of a large map matplotlib would look up those of every pixel.
+    """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize, to_rgba
+
+    mappable = ScalarMappable(Normalize(-limit, limit), "RdBu_r")
+    colours = mappable.to_rgba(np.nan_to_num(tau), bytes=True)
+    colours[np.isnan(tau)] = 255 * np.array(to_rgba(_UNDEFINED))
+    colours[np.eye(len(tau), dtype=bool)] = 255 * np.array(to_rgba(_DIAGONAL))
+    axes.imshow(colours, interpolation="nearest")
+    return mappable
 
 
-def _explain_undefined(figure: Any) -> None:
+def _explain_undefined(figure: Any, sheet: _Sheet) -> None:
     from matplotlib.patches import Patch
 
     patch = Patch(facecolor=_UNDEFINED, label="not defined: a column with one value only")
-    figure.legend(handles=[patch], loc="outside lower right", frameon=False, fontsize=9)
+    figure.legend(handles=[patch], loc="lower right", frameon=False, fontsize=9 * sheet.zoom)
 
 
-def _name_axes(axes: Any, names: list[str], side: float) -> None:
+def _name_axes(axes: Any, sheet: _Sheet) -> None:
+    """Writes the names as plain texts: a thousand ticks take half a minute."""
     for spine in axes.spines.values():
         spine.set_visible(False)
-    room = 0.7 * (side - 2.5) / len(names) * _POINTS_PER_INCH if names else _LARGEST_FONT
-    if room < _SMALLEST_FONT:
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.set_xlabel(f"{len(names)} columns, too many for their names", fontsize=9)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    if not sheet.are_named:
+        text = f"{len(sheet.names)} columns, too many for their names"
+        axes.set_xlabel(text, fontsize=9 * sheet.zoom)
         return
-    axes.tick_params(length=0, labelsize=min(room, _LARGEST_FONT), pad=1)
-    short = [
-        drawable(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…")
-        for name in names
-    ]
-    # A name may have a $. Many names stand upright: slanted ones would lie over each other.
-    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    upright = {"rotation": 90}
-    turned = slanted if room > 1.5 * _LARGEST_FONT else upright
-    axes.set_xticks(range(len(names)), short, parse_math=False, **turned)
-    axes.set_yticks(range(len(names)), short, parse_math=False)
+    plain = {"fontsize": sheet.font, "parse_math": False}  # a name may have a $
+    slanted = {"rotation": 45, "ha": "right", "va": "top", "rotation_mode": "anchor"}
+    upright = {"rotation": 90, "ha": "center", "va": "top"}
+    gap = 0.06 * len(sheet.names) / sheet.map_side
+    for i, name in enumerate(sheet.names):
+        axes.text(-0.5 - gap, i, name, ha="right", va="center", **plain)
+        turned = slanted if sheet.are_slanted else upright
+        axes.text(i, len(sheet.names) - 0.5 + gap, name, **turned, **plain)
 
 
 def _write_numbers(axes: Any, tau: NDArray[np.float64], limit: float) -> None:
