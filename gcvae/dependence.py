@@ -5,6 +5,7 @@ Which kinds there are, and what each can not show: `gcvae.map_kinds` and docs/de
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -106,11 +107,7 @@ class DependencyMap:
 
 def _cells(matrix: Matrix) -> list[list[float | None]]:
     """Rows of numbers; JSON has no NaN, so None stands for it."""
-    undefined = np.isnan(matrix)
-    if not undefined.any():
-        rows: list[list[float | None]] = matrix.tolist()
-        return rows
-    return np.where(undefined, None, matrix.astype(object)).tolist()
+    return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
 
 
 def map_of_rows(

@@ -18,7 +18,7 @@ from gcvae.dependence import (
     map_of_copula,
     map_of_rows,
 )
-from gcvae.errors import Problem, SettingError
+from gcvae.errors import InputError, Problem, SettingError
 from gcvae.generators import generator_for
 from gcvae.latent_groups import draw_groups, grouped
 from gcvae.map_notes import KIND_NOTES, KINDS
@@ -122,21 +122,19 @@ class DependencyMaps:
         return self._of_copula("local", z, weight, (note, *few))
 
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
-        """The local map at one z. Raises: SettingError if z has another number of dimensions."""
+        """The local map at one z. Raises: InputError if z has another number of dimensions."""
         d_latent = self.model.model.prior.d_latent
         if len(z) != d_latent or not all(map(math.isfinite, z)):
             problem = Problem(
                 f"z is {list(z)}", "/z", expected=f"{d_latent} finite numbers, one a dimension"
             )
-            raise SettingError(problem)
+            raise InputError(problem)
         place = torch.tensor([list(z)], dtype=torch.float32)
         return self._of_copula("local", place, torch.ones(1), ("at one z, as given",))
 
     def _expected(self, seed: int) -> DependencyMap:
         with torch.no_grad():
-            z = self.model.model.prior.sample(
-                self._n_draws(), generator_for(seed, "dependencies")
-            )
+            z = self.model.model.prior.sample(self._n_draws(), generator_for(seed, "dependencies"))
         note = f"{len(z):,} draws of z: the mean's standard error is spread / {len(z) ** 0.5:.0f}"
         return self._of_copula("expected", z, torch.full((len(z),), 1.0 / len(z)), (note,))
 
@@ -150,9 +148,7 @@ class DependencyMaps:
         none = () if has_copula else ("this model has no copula: given z its tau is 0",)
         notes = (*KIND_NOTES[kind], *notes, *refined, *none, *_atom_notes(codec))
         names = [column.name for column in codec.columns]
-        return map_of_copula(
-            model, names, kind, z, weight.double(), (*notes, *codec_notes(codec))
-        )
+        return map_of_copula(model, names, kind, z, weight.double(), (*notes, *codec_notes(codec)))
 
     def _total(self, seed: int) -> DependencyMap:
         codec = self.model.codec

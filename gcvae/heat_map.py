@@ -75,7 +75,7 @@ def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: st
         legend = figure.colorbar(image, cax=figure.add_axes(sheet.legend_box), ticks=ticks)
         legend.set_label(caption.scale, fontsize=9 * sheet.zoom)
         legend.ax.tick_params(labelsize=9 * sheet.zoom)
-        legend.outline.set_visible(False)  # type: ignore[operator]
+        legend.outline.set_visible(False)
         if np.isnan(tau).any():
             _explain_undefined(figure, sheet)
         save_figure(figure, target, format, sheet.dots_per_inch)
@@ -154,7 +154,9 @@ class _Sheet:
         """Of the PNG."""
         return _DOTS_PER_INCH if self.map_side <= _LARGEST_MAP else _DOTS_OF_LARGE_MAPS
 
-    def _box(self, left: float, low: float, w: float, h: float) -> tuple[float, float, float, float]:
+    def _box(
+        self, left: float, low: float, w: float, h: float
+    ) -> tuple[float, float, float, float]:
         return left / self.width, low / self.height, w / self.width, h / self.height
 
 

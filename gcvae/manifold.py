@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gcvae.codec import ColumnCodec, EncodedTable, TableCodec
 from gcvae.column_codecs import LevelCodec
-from gcvae.errors import Problem, SettingError
+from gcvae.errors import InputError, Problem
 from gcvae.generators import generator_for
 from gcvae.level_bundles import BundledLevelCodec
 from gcvae.marginals import MarginalParameters
@@ -130,7 +130,7 @@ def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Mani
     """The decoder's marginals on a grid over the prior's quantiles (i + 1/2) / S.
 
     Raises:
-        SettingError: The latent space is not two-dimensional, or the steps are too few or many.
+        InputError: The latent space is not two-dimensional, or the steps are too few or many.
 
     Source: the figures of learned manifolds.
     """
@@ -150,9 +150,7 @@ def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Mani
             z_2=z_2,
             log_density=model.prior.log_prob(z).view(shape).double().numpy(),
             columns=_columns(model, codec, z, shape),
-            loadings=None
-            if loadings is None
-            else loadings.unflatten(0, shape).double().numpy(),
+            loadings=None if loadings is None else loadings.unflatten(0, shape).double().numpy(),
             notes=(*_NOTES, _REFINED_NOTE) if is_refined else _NOTES,
         )
 
@@ -161,13 +159,12 @@ def _check(d_latent: int, n_steps: int) -> None:
     if d_latent != 2:
         problem = Problem(
             f"the latent space has {d_latent} dimensions",
-            "/training/d_latent",
             expected="a model trained with d_latent 2, to draw its manifold on a plane",
         )
-        raise SettingError(problem)
+        raise InputError(problem)
     if not 2 <= n_steps <= MOST_STEPS:
         expected = f"2 to {MOST_STEPS} quantiles a dimension"
-        raise SettingError(Problem(f"steps is {n_steps}", "/steps", expected=expected))
+        raise InputError(Problem(f"steps is {n_steps}", "?steps", expected=expected))
 
 
 def _prior_quantiles(prior: Prior, probability: Grid) -> Grid:

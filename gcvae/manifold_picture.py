@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
 from gcvae.glyphs import drawable
+from gcvae.manifold import LevelGrid, Manifold, NumberGrid
 from gcvae.pictures import DRAWING, new_figure, save_figure
-
-if TYPE_CHECKING:
-    from gcvae.manifold import LevelGrid, Manifold, NumberGrid
 
 _PANELS_ACROSS = 4
 _MOST_PANELS = 40
@@ -42,10 +40,10 @@ def draw_manifold(manifold: Manifold, target: str | Path | BinaryIO, format: str
             axes.set_facecolor(_UNDEFINED)
             axes.set_title(_short(column.name), fontsize=10, parse_math=False)
             _name_axes(axes, manifold)
-            if hasattr(column, "levels"):
-                _draw_levels(figure, axes, column)
-            else:
+            if isinstance(column, NumberGrid):
                 _draw_numbers(figure, axes, column)
+            else:
+                _draw_levels(figure, axes, column)
         save_figure(figure, target, format, _DOTS_PER_INCH)
 
 

@@ -266,6 +266,7 @@ class Synthesizer:
         Raises:
             SettingError: unknown kind, or `local` without, another kind with, a row or a z.
             UnknownColumnError, TableError: the row can not be read, or is impossible.
+            InputError: z has another number of dimensions than the latent space.
             ConstraintError: too few of the model's rows satisfy the constraints.
         """
         check_place(kind, row is not None, z is not None)
@@ -291,7 +292,7 @@ class Synthesizer:
         """What the decoder makes of a grid over the quantiles of a two-dimensional prior.
 
         Raises:
-            SettingError: the latent space has another number of dimensions, or n_steps is under 2.
+            InputError: the latent space is not two-dimensional, or n_steps is not 2 to 50.
         """
         return manifold_of(self.model, self.codec, n_steps)
 

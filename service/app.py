@@ -22,6 +22,7 @@ from service import (
     documentation,
     health,
     jobs,
+    latent_space,
     models,
     problems,
     samples,
@@ -58,7 +59,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     )
     app.state.resources = shared
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
-    for part in (datasets, models, samples, scores, dependencies, jobs):
+    for part in (datasets, models, samples, scores, dependencies, latent_space, jobs):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)
     documentation.install(app)
