@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gcvae import Synthesizer
+from gcvae import Synthesizer, read_table
 from gcvae_cli.__main__ import main
 
 N_ROWS = 120
@@ -140,6 +140,66 @@ def test_a_map_is_symmetric_with_ones_on_its_diagonal(folder: Path, tmp_path: Pa
     assert document["kind"] == "expected"
     np.testing.assert_array_equal(tau, tau.T)
     np.testing.assert_array_equal(np.diag(tau), 1.0)
+
+
+def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) -> None:
+    output, row = tmp_path / "map.json", {"size": 9.5, "colour": "red"}
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", str(output), "--seed", "4"]
+    assert main([*asked, "--row", json.dumps(row)]) == 0
+    synthesizer = Synthesizer.load(folder / "model.gcvae")
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("local", seed=4, row=row).to_json()
+    assert main([*asked, "--z", json.dumps([0.0] * 8)]) == 0
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("local", seed=4, z=[0.0] * 8).to_json()
+    assert main([*asked, "--kind", "between"]) == 0
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("between", seed=4).to_json()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--row", "{"], "--row is no JSON"),
+        (["--row", "[1]"], "--row is [1]; write an object"),
+        (["--z", "3"], "--z is 3; write a list"),
+        (["--kind", "local"], "either a row or a z"),
+        (["--kind", "total", "--row", "{}"], "no row and no z"),
+    ],
+)
+def test_a_place_that_can_not_be_read_is_wrong_usage(
+    folder: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
+) -> None:
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", "-", *given]
+    code, error = refusal(asked, capsys)
+    assert code == 2
+    assert message in error
+
+
+def test_encode_writes_one_line_per_row_in_order(folder: Path, tmp_path: Path) -> None:
+    asked = ["encode", str(folder / "model.gcvae"), str(folder / "table.csv")]
+    for name in ("z.csv", "z.parquet"):
+        assert main([*asked, "-o", str(tmp_path / name)]) == 0
+    found = pd.read_csv(tmp_path / "z.csv")
+    synthesizer = Synthesizer.load(folder / "model.gcvae")
+    known = synthesizer.encode(read_table(folder / "table.csv"))
+    pd.testing.assert_frame_equal(found, known, check_exact=False, rtol=1e-12)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "z.parquet"), known)
+
+
+def test_a_manifold_is_of_two_dimensions_only(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "plane.gcvae")
+    asked = ["train", str(folder / "table.csv"), "-o", model, "--preset", "fast"]
+    assert main([*asked, "--set", "max_steps=20", "--set", "d_latent=2", "--device", "cpu"]) == 0
+    for name, beginning in (("m.png", b"\x89PNG"), ("m.svg", b"<?xml"), ("m.json", b"{")):
+        assert main(["manifold", model, "--steps", "3", "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_bytes().startswith(beginning)
+    capsys.readouterr()
+    code, error = refusal(["manifold", str(folder / "model.gcvae"), "-o", "-"], capsys)
+    assert code == 1
+    assert "d_latent 2" in error
 
 
 def test_a_minus_sign_is_the_standard_output(folder: Path) -> None:
