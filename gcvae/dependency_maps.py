@@ -35,6 +35,8 @@ _ROWS_PER_Z = 4
 _MOST_DRAWS, _FEWEST_DRAWS, _PAIRS = 2_000, 100, 1e8
 """Draws of z of a copula's map, and the pairs that they may have together in a wide table."""
 _FEW_EFFECTIVE_DRAWS = 30.0
+_FARTHEST = 100.0
+"""A z beyond this is no place that any prior reaches."""
 
 _ORDER_NOTES = {
     "listed": (
@@ -124,11 +126,9 @@ class DependencyMaps:
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
         """The local map at one z. Raises: InputError if z has another number of dimensions."""
         d_latent = self.model.model.prior.d_latent
-        if len(z) != d_latent or not all(map(math.isfinite, z)):
-            problem = Problem(
-                f"z is {list(z)}", "/z", expected=f"{d_latent} finite numbers, one a dimension"
-            )
-            raise InputError(problem)
+        if len(z) != d_latent or not all(abs(z_k) <= _FARTHEST for z_k in z):
+            expected = f"{d_latent} numbers, one a dimension, from -{_FARTHEST:g} to {_FARTHEST:g}"
+            raise InputError(Problem(f"z is {list(z)}", "/z", expected=expected))
         place = torch.tensor([list(z)], dtype=torch.float32)
         return self._of_copula("local", place, torch.ones(1), ("at one z, as given",))
 

@@ -14,6 +14,7 @@ from gcvae.errors import ConstraintError
 from gcvae.rejection import MOST_DRAWS, ConstrainedModel, joined
 
 _ROWS_AT_ONCE = 4096
+_FEWEST_GROUPS = 100
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def draw_groups(
     the model's rows, and the expected number of tries for each further row is 1 / a again.
 
     Raises:
-        ConstraintError: The rows cost more than MOST_DRAWS times as many.
+        ConstraintError: The rows cost more than MOST_DRAWS times as many, or hardly a z has enough.
     """
     z, first = _accepted_latents(model, n_latents, generator)
     place = torch.arange(n_latents).repeat_interleave(rows_per_z)
@@ -55,6 +56,11 @@ def draw_groups(
             _put(table, at, drawn.take(torch.from_numpy(np.flatnonzero(satisfied))))
             is_done[at] = True
     complete = is_done.view(n_latents, rows_per_z).all(1)
+    if int(complete.sum()) < _FEWEST_GROUPS:
+        raise ConstraintError(
+            f"{int(complete.sum())} of {n_latents} draws of z have {rows_per_z} rows that satisfy "
+            f"all constraints in {MOST_DRAWS} tries; a map of its parts needs {_FEWEST_GROUPS}"
+        )
     kept = complete.repeat_interleave(rows_per_z).nonzero()[:, 0]
     return LatentGroups(table.take(kept), rows_per_z, int((~complete).sum()))
 
