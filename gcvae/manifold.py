@@ -136,7 +136,8 @@ def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Mani
     """
     _check(model.prior.d_latent, n_steps)
     probability = (np.arange(n_steps) + 0.5) / n_steps
-    z_1, z_2 = _prior_quantiles(model.prior, probability).T
+    with torch.no_grad():
+        z_1, z_2 = _prior_quantiles(model.prior, probability).T
     places = np.stack(np.meshgrid(z_1, z_2), axis=-1).reshape(-1, 2)
     z = torch.tensor(places, dtype=torch.float32)
     shape = n_steps, n_steps
