@@ -29,7 +29,7 @@ from gcvae.refinement import RefinedDecoder
 from gcvae.rejection import ConstrainedModel
 from gcvae.total_covariance import covariance_parts
 
-_MOST_ROWS, _FEWEST_ROWS, _CELLS = 20_000, 2_000, 4e6
+_MOST_ROWS, _FEWEST_ROWS, _CELLS = 40_000, 2_000, 4e6
 """Rows of a map, and the cells that they may have together in a wide table."""
 _ROWS_PER_Z = 4
 _MOST_DRAWS, _FEWEST_DRAWS, _PAIRS = 2_000, 100, 1e8
