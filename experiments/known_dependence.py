@@ -123,7 +123,7 @@ def hidden_cause(n: int, random: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(frame)
 
 
-LITTLE_USE_FOR_Z = {"d_latent": 1, "d_hidden": 16, "score_gradient": True, "max_passes": 30.0}
+LITTLE_USE_FOR_Z = {"d_latent": 1, "d_hidden": 16, "prior": "normal", "kl_warm_up": 0.0}
 
 
 def show_parts(seed: int) -> None:
