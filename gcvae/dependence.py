@@ -1,12 +1,6 @@
-"""Kendall's tau between columns: of the decoder's copula, of the model's rows, of the data.
+"""Dependency maps: what they hold, and how they come from rows and from copulas.
 
-What each kind of map shows, and what it can not:
-
-- `expected`: tau of the decoder copula at one z, (2/pi) arcsin rho, averaged over the prior. It is
-  the dependence that is left once z is known, *not* the dependence of the columns as a whole: most
-  of that runs through z, and a pair may well have the other sign here.
-- `total`: tau-b of a large sample of the model's rows: all of the dependence, whatever its path.
-- `data`: tau-b of the training table, kept at training time.
+Which kinds there are, and what each can not show: `gcvae.map_kinds` and docs/dependencies.md.
 """
 
 from __future__ import annotations
@@ -23,53 +17,70 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcvae.association import cramers_v, group
 from gcvae.model import GenerativeModel
+from gcvae.rank_correlation import tau_b, tau_of_correlation, with_unit_diagonal
 
 Matrix = NDArray[np.float64]
 
-_PAIR_BUDGET = 4e10
-"""Multiplications that one tau-b map may cost: it sets how many rows are compared."""
-_MOST_ROWS = 10_000
-_ROWS_PER_BLOCK = 64
-_N_BINS = 10
-"""Quantile bins of a continuous column in Cramér's V."""
-_PRIOR_DRAWS = 2_000
+V_MEASURE = "Cramér's V, bias-corrected; columns of over 50 values in ten quantile bins"
+COPULA_MEASURE = (
+    "mean |rho| of the copula: with I the mutual information of its pair, sqrt(1 - exp(-2 I))"
+)
+_Z_PER_BLOCK = 16
 
 
 @dataclass(frozen=True)
 class DependencyMap:
     """Pairwise dependence of the modelled columns.
 
-    Shape: tau, unsigned (D, D), symmetric with a diagonal of ones; spread (D, D) or None.
+    Shape: tau, unsigned (D, D), symmetric; spread and standard_error (D, D) or None. NaN where a
+    column has one value only, of which no dependence can be said.
     """
 
     columns: tuple[str, ...]
     kind: str
     tau: Matrix
-    """Kendall's tau, -1 to 1."""
+    """Kendall's tau, -1 to 1; of `within` and `between` shares of a correlation, see the notes."""
     unsigned: Matrix
-    """A measure without sign, 0 to 1, named by `measure`; it needs no order of the levels."""
+    """A measure named by `measure`. Cramér's V needs no order of the levels."""
     measure: str
     notes: tuple[str, ...]
     spread: Matrix | None = None
     """Standard deviation of tau over the draws of z, where the map is a mean over them."""
+    standard_error: Matrix | None = None
+    """Of `tau`, where it is estimated from groups of draws."""
+
+    @property
+    def order(self) -> list[int]:
+        """Places of the columns such that dependent ones stand side by side. Shape: (D,)."""
+        from gcvae.heat_map import clustered_order
+
+        return clustered_order(self.tau)
 
     def to_json(self) -> dict[str, Any]:
-        """The map as a JSON document: `columns`, `kind`, `tau`, `unsigned`, `measure`, `notes`."""
-        document = {
+        """The map as a JSON document: `columns`, `kind`, `tau`, `unsigned`, `measure`, `notes`,
+        `order` (of the heat map), and `spread` and `standard_error` where there are some. What is
+        not defined is null.
+        """
+        optional = {"spread": self.spread, "standard_error": self.standard_error}
+        return {
             "columns": list(self.columns),
             "kind": self.kind,
-            "tau": self.tau.tolist(),
-            "unsigned": self.unsigned.tolist(),
+            "tau": _cells(self.tau),
+            "unsigned": _cells(self.unsigned),
             "measure": self.measure,
             "notes": list(self.notes),
-        }
-        return document if self.spread is None else {**document, "spread": self.spread.tolist()}
+            "order": self.order,
+        } | {name: _cells(matrix) for name, matrix in optional.items() if matrix is not None}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DependencyMap:
         """The map of a document that `to_json` made."""
-        spread = document.get("spread")
+        spread, standard_error = (
+            None if name not in document else np.asarray(document[name], dtype=np.float64)
+            for name in ("spread", "standard_error")
+        )
         return cls(
             columns=tuple(document["columns"]),
             kind=document["kind"],
@@ -77,7 +88,8 @@ class DependencyMap:
             unsigned=np.asarray(document["unsigned"], dtype=np.float64),
             measure=document["measure"],
             notes=tuple(document["notes"]),
-            spread=None if spread is None else np.asarray(spread, dtype=np.float64),
+            spread=spread,
+            standard_error=standard_error,
         )
 
     def draw(self, target: str | Path | BinaryIO, format: str = "png") -> None:
@@ -93,145 +105,79 @@ class DependencyMap:
         return buffer.getvalue()
 
 
-def tau_of_correlation(rho: Tensor) -> Tensor:
-    """Kendall's tau of a Gaussian copula, tau = (2/pi) arcsin rho. Shape: as rho.
-
-    >>> round(float(tau_of_correlation(torch.tensor(0.5))), 6)
-    0.333333
-
-    Source: Meyer 2013, as used for the figure on UCI Auto.
-    """
-    return (2.0 / math.pi) * torch.arcsin(rho)
-
-
-def tau_b(ranks: Tensor) -> Matrix:
-    """Kendall's tau-b of every pair of columns.
-
-    tau_b(x, y) = sum s_x s_y / sqrt(sum s_x^2 sum s_y^2) over pairs of rows, with s the sign of
-    the pair's difference, zero for a tie. So all pairs of columns come from one matrix product.
-    Where there are more rows than the budget allows, the first ones are used: pass rows in random
-    order. A column of ties only has tau 0 with all others.
-
-    Shape: ranks (n, D) -> (D, D).
-    Source: Kendall 1945.
-    """
-    ranks = ranks[: _rows_within_budget(ranks.shape[1])].float()
-    n, d = ranks.shape
-    product = torch.zeros(d, d, dtype=torch.float64)
-    for start in range(0, n, _ROWS_PER_BLOCK):
-        block, later = ranks[start : start + _ROWS_PER_BLOCK], ranks[start + _ROWS_PER_BLOCK :]
-        # Within the block every pair of rows comes up twice, once in each order.
-        product += 0.5 * _sign_product(block, block) + _sign_product(block, later)
-    untied = product.diagonal().clamp(min=1.0).sqrt()
-    tau = product / (untied[:, None] * untied[None, :])
-    return _with_unit_diagonal(tau.numpy())
-
-
-def _sign_product(x: Tensor, y: Tensor) -> Tensor:
-    """Sum over row pairs of sign(x_a - y_b) sign(x_a - y_b)^T. Shape: (m, D), (n, D) -> (D, D)."""
-    signs = torch.sign(x[:, None] - y[None]).flatten(0, 1)
-    return (signs.T @ signs).double()
-
-
-def _rows_within_budget(n_columns: int) -> int:
-    return int(min(_MOST_ROWS, math.sqrt(2.0 * _PAIR_BUDGET / n_columns**2)))
-
-
-def _with_unit_diagonal(matrix: Matrix) -> Matrix:
-    """The symmetric part, with ones on the diagonal and clipped to [-1, 1]."""
-    symmetric = np.clip((matrix + matrix.T) / 2.0, -1.0, 1.0)
-    np.fill_diagonal(symmetric, 1.0)
-    return symmetric
-
-
-def cramers_v(groups: Sequence[NDArray[np.int64]]) -> Matrix:
-    """Cramér's V of every pair of grouped columns, corrected for its bias.
-
-    phi^2 = chi^2 / n less its expectation under independence, over the corrected number of groups.
-
-    Shape: D arrays (n,) -> (D, D).
-    Source: Bergsma 2013.
-    """
-    d = len(groups)
-    v = np.eye(d)
-    for i in range(d):
-        for j in range(i):
-            v[i, j] = v[j, i] = _corrected_v(groups[i], groups[j])
-    return v
-
-
-def _corrected_v(x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
-    rows, columns = int(x.max()) + 1, int(y.max()) + 1
-    table = np.bincount(x * columns + y, minlength=rows * columns).reshape(rows, columns)
-    table = table[table.sum(1) > 0][:, table.sum(0) > 0].astype(np.float64)
-    n = table.sum()
-    r, c = table.shape
-    if min(r, c) < 2:
-        return 0.0
-    expected = np.outer(table.sum(1), table.sum(0)) / n
-    phi_squared = float(((table - expected) ** 2 / expected).sum() / n)
-    corrected = max(0.0, phi_squared - (r - 1) * (c - 1) / (n - 1))
-    least = min(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
-    return min(1.0, math.sqrt(corrected / least)) if least > 0 else 0.0
-
-
-def group(ranks: NDArray[np.float64]) -> NDArray[np.int64]:
-    """A column's values as groups: its levels, or ten quantile bins if it has more than 50.
-
-    Shape: (n,) -> (n,).
-    """
-    levels, codes = np.unique(ranks, return_inverse=True)
-    if len(levels) <= 50:
-        return codes.astype(np.int64)
-    edges = np.unique(np.quantile(ranks, np.linspace(0, 1, _N_BINS + 1)[1:-1]))
-    return np.searchsorted(edges, ranks, side="right").astype(np.int64)
+def _cells(matrix: Matrix) -> list[list[float | None]]:
+    """Rows of numbers; JSON has no NaN, so None stands for it."""
+    return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
 
 
 def map_of_rows(
     columns: Sequence[str], kind: str, ranks: Tensor, notes: Sequence[str]
 ) -> DependencyMap:
-    """tau-b and Cramér's V of rows given by the ranks of their cells. Shape: ranks (n, D)."""
+    """tau-b and Cramér's V of rows, in random order, given by the ranks of their cells.
+
+    Shape: ranks (n, D).
+    """
     groups = [group(ranks[:, j].numpy().astype(np.float64)) for j in range(ranks.shape[1])]
     return DependencyMap(
         columns=tuple(columns),
         kind=kind,
         tau=tau_b(ranks),
         unsigned=cramers_v(groups),
-        measure="Cramér's V, bias-corrected; columns of over 50 values in ten quantile bins",
+        measure=V_MEASURE,
+        notes=tuple(notes),
+    )
+
+
+def difference_of(total: DependencyMap, data: DependencyMap, notes: Sequence[str]) -> DependencyMap:
+    """Where the model's rows differ from the table: `total` less `data`, cell by cell."""
+    return DependencyMap(
+        columns=total.columns,
+        kind="difference",
+        tau=total.tau - data.tau,
+        unsigned=total.unsigned - data.unsigned,
+        measure=f"of the model's rows less of the table's: {total.measure}",
         notes=tuple(notes),
     )
 
 
 def map_of_copula(
-    model: GenerativeModel, columns: Sequence[str], generator: torch.Generator, notes: Sequence[str]
+    model: GenerativeModel,
+    columns: Sequence[str],
+    kind: str,
+    z: Tensor,
+    weight: Tensor,
+    notes: Sequence[str],
 ) -> DependencyMap:
-    """Expected tau of the decoder's copula over the prior: E_z (2/pi) arcsin R_ij(z).
+    """Mean and spread of tau_ij(z) = (2/pi) arcsin R_ij(z), of the decoder's copula, over draws.
 
     The mean of tau, not the tau of the mean correlation.
+
+    Shape: z (S, K), weight (S,), which sums to one.
     """
     with torch.no_grad():
-        z = model.prior.sample(_PRIOR_DRAWS, generator)
-        total, squares = _moments_of_tau(model, z)
-    mean = _with_unit_diagonal((total / len(z)).cpu().numpy())
-    variance = (squares / len(z)).cpu().numpy() - mean**2
-    spread = np.sqrt(np.clip(variance, 0.0, None))
+        moments = _moments(model, z, weight)
+    tau = with_unit_diagonal(moments[0])
+    spread = np.sqrt(np.clip(moments[1] - tau**2, 0.0, None))
     np.fill_diagonal(spread, 0.0)
     return DependencyMap(
         columns=tuple(columns),
-        kind="expected",
-        tau=mean,
-        unsigned=np.abs(mean),
-        measure="absolute value of the expected tau",
+        kind=kind,
+        tau=tau,
+        unsigned=with_unit_diagonal(moments[2]),
+        measure=COPULA_MEASURE,
         notes=tuple(notes),
         spread=spread,
     )
 
 
-def _moments_of_tau(model: GenerativeModel, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Sums of tau and of its square over draws of z, a block at a time. Shape: two of (D, D)."""
-    sums: list[Tensor] = []
-    for block in torch.split(z, _ROWS_PER_BLOCK):
-        tau = tau_of_correlation(model.conditional(block).correlation())
-        sums.append(torch.stack([tau.sum(0), tau.square().sum(0)]))
-    total = torch.stack(sums).sum(0)
-    return total[0], total[1]
+def _moments(model: GenerativeModel, z: Tensor, weight: Tensor) -> Matrix:
+    """Weighted means of tau, its square and |rho|, a block of draws at a time. (3, D, D)."""
+    total: Tensor | float = 0.0
+    for block, part in zip(z.split(_Z_PER_BLOCK), weight.split(_Z_PER_BLOCK), strict=True):
+        rho = model.conditional(block).correlation()
+        tau = tau_of_correlation(rho)
+        each = (tau, tau.square(), rho.abs())
+        total = total + torch.stack([torch.tensordot(part, t, 1) for t in each])
+    assert isinstance(total, Tensor), "at least one draw"
+    found: Matrix = total.cpu().numpy()
+    return found

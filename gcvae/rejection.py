@@ -118,6 +118,13 @@ class ConstrainedModel:
             wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
             size = min(max(wanted, _FEWEST_ROWS), block_rows)
 
+    def draw_at(
+        self, z: Tensor, generator: torch.Generator
+    ) -> tuple[EncodedTable, npt.NDArray[np.bool_]]:
+        """A row for each z, and which of them satisfy all constraints. Shape: (n, K) -> n, (n,)."""
+        rows = _drawn_at(self.model, self.codec, z, generator)
+        return rows, self._satisfying(rows)
+
     def allowed(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
         """Which typed rows have a probability; a blank, not known, takes none. Shape: (n,)."""
         satisfied = self.constraints.satisfied(frame, blanks_unknown=True)
@@ -126,8 +133,13 @@ class ConstrainedModel:
     def _accepted(self, rows: EncodedTable) -> EncodedTable:
         if not len(self.constraints):
             return rows
-        satisfied = self.constraints.satisfied(self.codec.decode(rows)).all(axis=1)
-        return rows.take(torch.from_numpy(np.flatnonzero(satisfied)))
+        return rows.take(torch.from_numpy(np.flatnonzero(self._satisfying(rows))))
+
+    def _satisfying(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
+        if not len(self.constraints):
+            return np.ones(len(rows), dtype=bool)
+        satisfied = self.constraints.satisfied(self.codec.decode(rows))
+        return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
 
 def measure_acceptance(
@@ -165,18 +177,26 @@ def _drawn(
     model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator
 ) -> EncodedTable:
     with torch.no_grad():
-        codes, values = model.sample(n, generator)
+        z = model.prior.sample(n, generator)
+    return _drawn_at(model, codec, z, generator)
+
+
+def _drawn_at(
+    model: GenerativeModel, codec: TableCodec, z: Tensor, generator: torch.Generator
+) -> EncodedTable:
+    with torch.no_grad():
+        codes, values = model.conditional(z).sample(generator)
     rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
     return codec.with_positions(rows, generator)
 
 
 def joined(parts: list[EncodedTable]) -> EncodedTable:
-    """All rows of the parts."""
+    """The rows of all parts, in order."""
 
-    def of(name: str) -> Tensor:
+    def together(name: str) -> Tensor:
         return torch.cat([getattr(part, name) for part in parts])
 
-    return EncodedTable(of("codes"), of("values"), of("observed"))
+    return EncodedTable(together("codes"), together("values"), together("observed"))
 
 
 def _refusal(

@@ -5,14 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from gcvae.artifact import (
     FORMAT,
@@ -28,18 +25,22 @@ from gcvae.calibration import calibrate
 from gcvae.checkpoints import CheckpointStore
 from gcvae.codec import EncodedTable, TableCodec
 from gcvae.constraint_set import ConstraintSet
-from gcvae.dependence import DependencyMap, map_of_copula, map_of_rows
+from gcvae.dependence import DependencyMap
+from gcvae.dependency_maps import DependencyMaps, check_place, map_of_data
 from gcvae.devices import device_named
 from gcvae.errors import SettingError
 from gcvae.fitted_priors import mixture_prior
 from gcvae.generators import generator_for
 from gcvae.imputation import impute_blocks
+from gcvae.latent_space import encoding_blocks
+from gcvae.manifold import Manifold, manifold_of
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
 from gcvae.presets import TrainingConfig, configure, preset_named, settle
 from gcvae.priors import GaussianMixturePrior
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
+from gcvae.row_documents import Cell, row_to_frame
 from gcvae.row_scores import RowScorer, reference_scores
 from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, make_sampler
 from gcvae.schema import TableSchema, infer_schema
@@ -48,29 +49,8 @@ from gcvae.tables import parse_table
 from gcvae.training import Progress, train
 from gcvae.training_result import TrainingResult
 
-_MAP_ROWS = 5_000
 _RECORD_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
-
-_MAP_NOTES = {
-    "expected": (
-        "tau = (2/pi) arcsin rho of the decoder copula's normalised covariance, averaged over the "
-        "prior of z; `spread` is its standard deviation over z",
-        "dependence that is left once z is known; what runs through z is not in it: see kind total",
-    ),
-    "total": (f"tau-b of {_MAP_ROWS} rows drawn from the model",),
-    "data": (f"tau-b of the training table (of {_MAP_ROWS} of its rows, if it has more)",),
-}
-_ORDER_NOTES = {
-    "listed": (
-        "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
-    ),
-    "learned": (
-        "a categorical column is ordered by the first axis of a correspondence analysis of its "
-        "levels, so the sign of its tau is the axis's; rare levels that share a code are tied; "
-        "missing cells rank lowest"
-    ),
-}
 
 
 class Synthesizer:
@@ -101,10 +81,10 @@ class Synthesizer:
         self.config = config
         self.preset = preset
         self.training_record = dict(training_record)
-        self._data_map = data_map
         self._constrained = ConstrainedModel(
             self.model, codec, constraints, _acceptance_of(self.training_record)
         )
+        self._maps = DependencyMaps(self._constrained, data_map, self.sample)
 
     @classmethod
     def fit(
@@ -193,7 +173,7 @@ class Synthesizer:
             config,
             preset=preset_named(preset).name,
             training_record=record,
-            data_map=_map_of_data(codec, typed, rows, seed),
+            data_map=map_of_data(codec, typed, rows, seed),
             constraints=constraints,
         )
 
@@ -298,26 +278,59 @@ class Synthesizer:
         """What scores rows."""
         return RowScorer(self.schema, self._constrained, self.training_record["held_out_scores"])
 
-    def dependencies(self, kind: str = "expected", seed: int = 0) -> DependencyMap:
-        """Kendall's-tau map of the modelled columns.
+    def dependencies(
+        self,
+        kind: str = "expected",
+        seed: int = 0,
+        *,
+        row: Mapping[str, Cell] | None = None,
+        z: Sequence[float] | None = None,
+    ) -> DependencyMap:
+        """Map of which columns depend on which: Kendall's tau, and a measure without sign.
 
         Args:
-            kind: `expected` (of the decoder copula), `total` (of the model's rows) or `data`.
+            kind: `expected`, `within`, `between`, `total`, `data`, `difference`, or `local`: each
+                means something else, which the map's notes and docs/dependencies.md say.
+            seed: The same seed gives the same map.
+            row: Cells by column, at whose posterior the `local` map is; what is not given or None
+                is integrated out.
+            z: A place in the latent space for the `local` map, instead of a row.
 
         Raises:
-            SettingError: unknown kind.
+            SettingError: unknown kind, or `local` without, another kind with, a row or a z.
+            UnknownColumnError, TableError: the row can not be read, or is impossible.
+            InputError: z has another number of dimensions than the latent space.
+            ConstraintError: too few of the model's rows satisfy the constraints.
         """
-        if kind == "data":
-            return self._data_map
-        names = [column.name for column in self.codec.columns]
-        notes = (*_MAP_NOTES.get(kind, ()), *_codec_notes(self.codec))
-        if kind == "expected":
-            return map_of_copula(self.model, names, generator_for(seed, "dependencies"), notes)
-        if kind == "total":
-            sample = self.sample(_MAP_ROWS, seed=seed)
-            cells = ranks(sample, self.codec.encode(sample), self.codec)
-            return map_of_rows(names, "total", cells, notes)
-        raise SettingError(f"unknown kind of map {kind!r}; expected one of {', '.join(_MAP_NOTES)}")
+        check_place(kind, row is not None, z is not None)
+        if row is not None:
+            return self._maps.at_row(self._encoded(row_to_frame(row, self.schema)), seed)
+        return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
+
+    def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The posterior q(z|x) of rows: `mean_1` .. `mean_K`, `standard_deviation_1` .. `_K`.
+
+        A blank cell is one that is not known. One line per row, in order.
+
+        Raises:
+            TableError: if the frame lacks a modelled column or a cell can not be read.
+        """
+        return pd.concat(self.encode_blocks(frame), ignore_index=True)
+
+    def encode_blocks(self, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+        """The lines of `encode` in blocks, in order; at least one."""
+        return encoding_blocks(self.model, self._encoded(frame))
+
+    def manifold(self, n_steps: int = 15) -> Manifold:
+        """What the decoder makes of a grid over the quantiles of a two-dimensional prior.
+
+        Raises:
+            InputError: the latent space is not two-dimensional, or n_steps is not 2 to 50.
+        """
+        return manifold_of(self.model, self.codec, n_steps)
+
+    def _encoded(self, frame: pd.DataFrame) -> EncodedTable:
+        return self.codec.encode(parse_table(frame, self.schema), blanks_unknown=True)
 
     def save(self, path: str | Path) -> None:
         """Writes the model file, whole or not at all."""
@@ -333,7 +346,7 @@ class Synthesizer:
             "config": dataclasses.asdict(self.config),
             "preset": self.preset,
             "training_record": self.training_record,
-            "data_map": self._data_map.to_json(),
+            "data_map": self._maps.data.to_json(),
             "constraints": self._constrained.constraints.to_json(),
         }
         return pack_tensors(self.model.state_dict(), manifest)
@@ -398,20 +411,6 @@ def table_digest(frame: pd.DataFrame) -> str:
     return digest.hexdigest()
 
 
-def ranks(frame: pd.DataFrame, rows: EncodedTable, codec: TableCodec) -> Tensor:
-    """Ranks of a typed table's cells within their columns; missing cells rank lowest.
-
-    Numbers and dates rank by size, levels by code. Shape: (n, D).
-    """
-    columns = []
-    for j, column in enumerate(codec.columns):
-        cells = rows.codes[:, j].numpy()
-        if column.is_real:
-            cells = frame[column.name].rank(method="dense").fillna(0.0).to_numpy(dtype=np.float64)
-        columns.append(np.unique(cells, return_inverse=True)[1])
-    return torch.from_numpy(np.stack(columns, axis=1))
-
-
 def _finishing(result: TrainingResult) -> Progress:
     return Progress(
         phase="finishing",
@@ -436,22 +435,3 @@ def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) 
         "divergences": [dataclasses.asdict(divergence) for divergence in result.divergences],
         "history": [dataclasses.asdict(evaluation) for evaluation in result.history],
     }
-
-
-def _codec_notes(codec: TableCodec) -> tuple[str, ...]:
-    """What there is to know of the columns of a map."""
-    copies = (
-        f"{name} equals {source} in every row and is left out"
-        for name, source in codec.copies.items()
-    )
-    return (_ORDER_NOTES[codec.levels], *copies)
-
-
-def _map_of_data(
-    codec: TableCodec, frame: pd.DataFrame, rows: EncodedTable, seed: int
-) -> DependencyMap:
-    order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:_MAP_ROWS]
-    names = [column.name for column in codec.columns]
-    cells = ranks(frame.iloc[order.numpy()], rows.take(order), codec)
-    notes = (*_MAP_NOTES["data"], *_codec_notes(codec))
-    return map_of_rows(names, "data", cells, notes)

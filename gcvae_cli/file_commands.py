@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from gcvae.map_notes import KINDS
 from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.conditions import number_of_rows, read_conditions, tell_condition
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
 MODEL_FORMATS = {".gcvae": "gcvae"}
 MAP_FORMATS = {".png": "png", ".svg": "svg", ".json": "json", ".csv": "csv"}
+MANIFOLD_FORMATS = {".png": "png", ".svg": "svg", ".json": "json"}
 DEVICES = ("auto", "cpu", "cuda")
 
 Table = Annotated[
@@ -245,20 +247,83 @@ def dependencies(
         str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
     ],
     kind: Annotated[
-        str, typer.Option(help="expected (the decoder copula's), total or data.")
-    ] = "expected",
+        str | None,
+        typer.Option(help=f"{', '.join(KINDS)}. [default: expected, or local with --row or --z]"),
+    ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The row whose local map it is, cells by column."),
+    ] = None,
+    z: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="A place in the latent space instead: [0.5, -1.2]."),
+    ] = None,
     seed: Seed = 0,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
     """Map which columns depend on which (Kendall's tau)."""
     map_format = format_of(output, MAP_FORMATS, standard_output="json")
-    dependency_map = _load(model, threads).dependencies(kind, seed=seed)
+    place = {"row": _read_option("--row", row, dict), "z": _read_option("--z", z, list)}
+    asked = (
+        ("expected" if place["row"] is place["z"] is None else "local") if kind is None else kind
+    )
+    dependency_map = _load(model, threads).dependencies(asked, seed=seed, **place)
     if not as_json or output != STANDARD_OUTPUT:
         with opened_output(output) as stream:
             _write_map(dependency_map, stream, map_format)
     if as_json:
         _answer({"output": output, "map": dependency_map.to_json()})
+
+
+def encode(
+    model: ModelFile,
+    table: Table,
+    output: TableOutput,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Say where each row of a table lies in the latent space: posterior mean and deviation."""
+    import pandas as pd
+
+    from gcvae import read_table
+    from gcvae.encoding_stream import stream_encodings
+
+    _refuse_two_answers(output, as_json)
+    table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
+    synthesizer = _load(model, threads)
+    frame = read_table(table)
+    with progress_bar(f"encoding {table.name}") as bar, opened_output(output) as stream:
+        blocks = _watched(synthesizer.encode_blocks(frame), len(frame), bar.move)
+        if table_format == "parquet":
+            pd.concat(blocks, ignore_index=True).to_parquet(stream, index=False)
+        else:
+            _write_stream(stream_encodings(blocks, "csv", {}), stream, table_format)
+    if as_json:
+        _answer({"output": output, "rows": len(frame)})
+
+
+def manifold(
+    model: ModelFile,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help=".png, .svg or .json; - prints JSON.")
+    ],
+    steps: Annotated[int, typer.Option(min=2, max=50, help="Quantiles a dimension.")] = 15,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Draw what the decoder makes of a two-dimensional latent space (d_latent 2)."""
+    manifold_format = format_of(output, MANIFOLD_FORMATS, standard_output="json")
+    found = _load(model, threads).manifold(steps)
+    if not as_json or output != STANDARD_OUTPUT:
+        with opened_output(output) as stream:
+            if manifold_format == "json":
+                document = json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False)
+                stream.write(document.encode())
+            else:
+                found.draw(stream, manifold_format)
+    if as_json:
+        _answer({"output": output, "manifold": found.to_json()})
 
 
 def settings(
@@ -289,6 +354,20 @@ def _read_with_schema(
     inferred = infer_schema(frame, given)
     _warn(inferred.warnings)
     return frame, inferred.schema
+
+
+def _read_option(name: str, text: str | None, form: type) -> Any:
+    """The JSON of an option, an object (dict) or a list."""
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise WrongUsageError(f"{name} is no JSON ({error})") from None
+    if not isinstance(found, form):
+        wanted = 'an object such as {"age": 40}' if form is dict else "a list of numbers"
+        raise WrongUsageError(f"{name} is {text}; write {wanted}")
+    return found
 
 
 def _check_device(device: str) -> None:
@@ -354,11 +433,11 @@ def _write_map(dependency_map: DependencyMap, stream: BinaryIO, map_format: str)
 
 
 def _map_as_csv(dependency_map: DependencyMap) -> str:
-    """The matrix tau with the column names above and beside it."""
+    """The matrix tau with the column names above and beside it; what is not defined is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["", *dependency_map.columns])
-    for name, row in zip(dependency_map.columns, dependency_map.tau.tolist(), strict=True):
+    for name, row in zip(dependency_map.columns, dependency_map.to_json()["tau"], strict=True):
         writer.writerow([name, *row])
     return text.getvalue()
 

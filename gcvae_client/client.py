@@ -304,20 +304,55 @@ class Client:
         model_id: str,
         kind: str = "expected",
         *,
+        row: Mapping[str, Any] | None = None,
+        z: Sequence[float] | None = None,
+        seed: int = 0,
         format: str = "json",
         to: str | os.PathLike[str] | None = None,
     ) -> Document | bytes | Path:
-        """The Kendall's-tau map: a document (`json`), or a picture's bytes (`png`, `svg`).
+        """The dependency map: a document (`json`), or a picture's bytes (`png`, `svg`).
 
         Args:
+            row: cells by column; the map is then the local one at the row, whatever `kind` says.
+            z: a place in the latent space, for the local map there.
             to: a file to save it in; the answer is then its path.
         """
-        params = {"kind": kind, "format": format}
         path = f"/v1/models/{model_id}/dependencies"
-        if to is not None:
-            return self._download(path, to, params)
-        response = self._connection.request(Call("GET", path, params=params))
-        return _document(response) if format == "json" else response.content
+        if row is None and z is None:
+            params: dict[str, Any] = {"kind": kind, "seed": seed, "format": format}
+            return self._drawn(Call("GET", path, params=params), format, to)
+        given = {"row": None if row is None else dict(row), "z": z if z is None else list(z)}
+        body = {"seed": seed} | {name: value for name, value in given.items() if value is not None}
+        call = Call("POST", path, params={"format": format}, body=lambda _: {"json": body})
+        return self._drawn(call, format, to)
+
+    def encode(
+        self,
+        model_id: str,
+        rows: Rows,
+        *,
+        format: str = "json",
+        to: str | os.PathLike[str] | None = None,
+    ) -> bytes | Path:
+        """Posterior mean and standard deviation of z of rows, as bytes or in a file."""
+        path = f"/v1/models/{model_id}/encodings"
+        call = Call("POST", path, body=_rows_body(rows), params={"format": format})
+        with self._connection.stream(call) as response:
+            return _taken(response, to)
+
+    def manifold(
+        self,
+        model_id: str,
+        *,
+        steps: int = 15,
+        format: str = "json",
+        to: str | os.PathLike[str] | None = None,
+    ) -> Document | bytes | Path:
+        """The decoder on a grid over a two-dimensional prior: a document, or a picture's bytes."""
+        params = {"steps": steps, "format": format}
+        return self._drawn(
+            Call("GET", f"/v1/models/{model_id}/manifold", params=params), format, to
+        )
 
     def delete(self, resource: str | Document) -> None:
         """Delete a dataset, a model, a sample or scores, by id or by document."""
@@ -352,6 +387,15 @@ class Client:
     ) -> Path:
         with self._connection.stream(Call("GET", path, params=params)) as response:
             return save(response, to)
+
+    def _drawn(
+        self, call: Call, format: str, to: str | os.PathLike[str] | None
+    ) -> Document | bytes | Path:
+        if to is not None:
+            with self._connection.stream(call) as response:
+                return save(response, to)
+        answer = self._connection.request(call)
+        return _document(answer) if format == "json" else answer.content
 
     def _table(
         self,

@@ -23,6 +23,7 @@ from service import (
     health,
     imputations,
     jobs,
+    latent_space,
     models,
     problems,
     samples,
@@ -59,7 +60,16 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     )
     app.state.resources = shared
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
-    for part in (datasets, models, samples, scores, imputations, dependencies, jobs):
+    for part in (
+        datasets,
+        models,
+        samples,
+        scores,
+        imputations,
+        dependencies,
+        latent_space,
+        jobs,
+    ):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)
     documentation.install(app)

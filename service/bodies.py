@@ -244,12 +244,23 @@ class NewImputationBody(BaseModel):
 
 
 class NewMapBody(BaseModel):
-    """A row at which the local dependencies are asked; not offered in this version."""
+    """Where the local dependencies are asked: at a row, or at a z."""
 
     model_config = ConfigDict(extra="forbid")
 
-    row: dict[str, str | int | float | bool | None]
+    row: dict[str, str | int | float | bool | None] | None = Field(
+        None, description="cells by column; one that is null or not given is integrated out"
+    )
+    z: list[float] | None = Field(None, description="a place in the latent space, instead")
     seed: Seed = 0
+
+
+class NewEncodingsBody(BaseModel):
+    """Rows to be encoded, in JSON. A blank cell is null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[dict[str, str | int | float | bool | None]] = Field(min_length=1)
 
 
 class HealthBody(BaseModel):

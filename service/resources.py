@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
@@ -15,6 +15,9 @@ from service.pool import WorkPool
 from service.recent import Recent
 from service.settings import ServiceSettings
 from service.synthesizers import Synthesizers
+
+if TYPE_CHECKING:
+    from gcvae.dependence import DependencyMap
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,9 @@ class Resources:
     inline: WorkPool
     synthesizers: Synthesizers
     profiles: Recent[tuple[str, str], bytes]
-    maps: Recent[tuple[str, ...], bytes]
+    maps: Recent[tuple[str, ...], DependencyMap]
+    pictures: Recent[tuple[str, ...], bytes]
+    """Maps and manifolds in the form that was asked for."""
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server stops: endless streams end."""
 
@@ -58,7 +63,8 @@ def make_resources(
         ),
         synthesizers=Synthesizers(store, settings.loaded_models, settings.inline_torch_threads),
         profiles=Recent(64),
-        maps=Recent(64),
+        maps=Recent(16),
+        pictures=Recent(64),
     )
 
 

@@ -20,6 +20,7 @@ from catalog.jobs import input_prefix
 from catalog.records import JobKind, Model
 from catalog.specs import ScoreSpec
 from gcvae.errors import Problem
+from gcvae.row_documents import rows_to_csv
 from gcvae.schema import TableSchema
 from gcvae.score_options import ScoreOptions
 from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
@@ -35,7 +36,6 @@ from service.jobs import require_room
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
-from service.row_documents import rows_to_csv
 from service.synthesizers import require_ready
 from service.uploads import Upload, received, table_format
 

@@ -178,9 +178,10 @@ def holds(table: Table, preset: str, folder: Path) -> None:
     for kind in ("expected", "total", "data"):
         map_ = loaded.dependencies(kind)
         assert map_.columns == tuple(column.name for column in fitted.codec.columns)
-        assert (np.abs(map_.tau) <= 1.0).all()
-        assert (map_.unsigned >= 0.0).all()
-        assert (map_.unsigned <= 1.0).all()
+        # NaN where a column has one value only.
+        assert not (np.abs(map_.tau) > 1.0).any()
+        assert not (map_.unsigned < 0.0).any()
+        assert not (map_.unsigned > 1.0).any()
 
 
 @pytest.mark.parametrize("preset", PRESETS)

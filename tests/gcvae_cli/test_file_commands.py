@@ -19,34 +19,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gcvae import Synthesizer, format_table
+from gcvae import Synthesizer, read_table
 from gcvae_cli.__main__ import main
-
-N_ROWS = 120
-
-
-def small_table() -> pd.DataFrame:
-    """A table with a number, a whole number, levels and missing cells."""
-    generator = np.random.default_rng(3)
-    size = generator.normal(10.0, 2.0, N_ROWS)
-    return pd.DataFrame(
-        {
-            "size": size.round(2),
-            "count": generator.poisson(40.0, N_ROWS),
-            "colour": np.where(size > 10, "red", "blue"),
-            "grade": generator.choice(["a", "b", "?"], N_ROWS, p=[0.6, 0.3, 0.1]),
-        }
-    )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `table.csv` and a briefly trained `model.gcvae`."""
-    made = tmp_path_factory.mktemp("files")
-    small_table().to_csv(made / "table.csv", index=False)
-    trained = ["train", str(made / "table.csv"), "-o", str(made / "model.gcvae")]
-    assert main([*trained, "--set", "max_steps=60", "--device", "cpu", "--seed", "5"]) == 0
-    return made
+from tests.gcvae_cli.conftest import N_ROWS, small_table
 
 
 def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -140,6 +115,66 @@ def test_a_map_is_symmetric_with_ones_on_its_diagonal(folder: Path, tmp_path: Pa
     assert document["kind"] == "expected"
     np.testing.assert_array_equal(tau, tau.T)
     np.testing.assert_array_equal(np.diag(tau), 1.0)
+
+
+def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) -> None:
+    output, row = tmp_path / "map.json", {"size": 9.5, "colour": "red"}
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", str(output), "--seed", "4"]
+    assert main([*asked, "--row", json.dumps(row)]) == 0
+    synthesizer = Synthesizer.load(folder / "model.gcvae")
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("local", seed=4, row=row).to_json()
+    assert main([*asked, "--z", json.dumps([0.0] * 8)]) == 0
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("local", seed=4, z=[0.0] * 8).to_json()
+    assert main([*asked, "--kind", "between"]) == 0
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("between", seed=4).to_json()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--row", "{"], "--row is no JSON"),
+        (["--row", "[1]"], "--row is [1]; write an object"),
+        (["--z", "3"], "--z is 3; write a list"),
+        (["--kind", "local"], "either a row or a z"),
+        (["--kind", "total", "--row", "{}"], "no row and no z"),
+    ],
+)
+def test_a_place_that_can_not_be_read_is_wrong_usage(
+    folder: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
+) -> None:
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", "-", *given]
+    code, error = refusal(asked, capsys)
+    assert code == 2
+    assert message in error
+
+
+def test_encode_writes_one_line_per_row_in_order(folder: Path, tmp_path: Path) -> None:
+    asked = ["encode", str(folder / "model.gcvae"), str(folder / "table.csv")]
+    for name in ("z.csv", "z.parquet"):
+        assert main([*asked, "-o", str(tmp_path / name)]) == 0
+    found = pd.read_csv(tmp_path / "z.csv")
+    synthesizer = Synthesizer.load(folder / "model.gcvae")
+    known = synthesizer.encode(read_table(folder / "table.csv"))
+    pd.testing.assert_frame_equal(found, known, check_exact=False, rtol=1e-12)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "z.parquet"), known)
+
+
+def test_a_manifold_is_of_two_dimensions_only(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "plane.gcvae")
+    asked = ["train", str(folder / "table.csv"), "-o", model, "--preset", "fast"]
+    assert main([*asked, "--set", "max_steps=20", "--set", "d_latent=2", "--device", "cpu"]) == 0
+    for name, beginning in (("m.png", b"\x89PNG"), ("m.svg", b"<?xml"), ("m.json", b"{")):
+        assert main(["manifold", model, "--steps", "3", "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_bytes().startswith(beginning)
+    capsys.readouterr()
+    code, error = refusal(["manifold", str(folder / "model.gcvae"), "-o", "-"], capsys)
+    assert code == 1
+    assert "d_latent 2" in error
 
 
 def test_a_minus_sign_is_the_standard_output(folder: Path) -> None:
@@ -376,6 +411,7 @@ def test_commands_on_files_import_no_server(folder: Path, tmp_path: Path) -> Non
     script = f"""
 import sys
 from gcvae_cli.__main__ import main
+from tests.gcvae_cli.conftest import N_ROWS, small_table
 assert main(["schema", {str(folder / "table.csv")!r}, "-o", {str(tmp_path / "s.json")!r}]) == 0
 assert main(["sample", {str(folder / "model.gcvae")!r}, "--rows", "3", "-o", "-"]) == 0
 servers = {{"fastapi", "celery", "kombu", "sqlalchemy", "uvicorn", "service", "worker", "catalog"}}
@@ -390,80 +426,9 @@ def test_help_costs_no_torch() -> None:
     script = """
 import sys
 from gcvae_cli.__main__ import main
+from tests.gcvae_cli.conftest import N_ROWS, small_table
 main(["train", "--help"])
 sys.exit(", ".join({"torch", "pandas"} & set(sys.modules)) or 0)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_sample_under_a_condition_gives_the_library_s_rows(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = {"colour": "red", "size": {"min": 0}}
-    (tmp_path / "given.json").write_text(json.dumps(given))
-    output = tmp_path / "rows.csv"
-    asked = ["sample", str(folder / "model.gcvae"), "--rows", "60", "--seed", "4", "--json"]
-    assert main([*asked, "--given", f"@{tmp_path}/given.json", "-o", str(output)]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    synthesizer = Synthesizer.load(folder / "model.gcvae")
-    sampler = synthesizer.sampler(4, given=given)
-    assert answer["probability"] == sampler.summary(60)["probability"]
-    expected = format_table(pd.concat(sampler.blocks(60)), synthesizer.schema)
-    rows = pd.read_csv(output, dtype=str, keep_default_na=False)
-    pd.testing.assert_frame_equal(rows, expected.reset_index(drop=True), check_dtype=False)
-
-
-def test_a_distribution_and_rows_of_known_cells_are_taken(folder: Path, tmp_path: Path) -> None:
-    count = pd.read_csv(folder / "table.csv", dtype=str)["count"][0]
-    (tmp_path / "known.csv").write_text(f"colour,count\nred,\n,{count}\nblue,\n")
-    model = str(folder / "model.gcvae")
-    output = tmp_path / "rows.csv"
-    known = ["sample", model, "--given-rows", str(tmp_path / "known.csv"), "-o", str(output)]
-    assert main(known) == 0
-    rows = pd.read_csv(output, dtype=str)
-    assert (rows["colour"][0], rows["count"][1], rows["colour"][2]) == ("red", count, "blue")
-    shares = '{"colour": {"red": 0.25, "blue": 0.75}}'
-    drawn = ["sample", model, "--rows", "200", "--distribution", shares, "-o", str(output)]
-    assert main(drawn) == 0
-    assert pd.read_csv(output, dtype=str)["colour"].value_counts()["red"] in (49, 50, 51)
-
-
-def test_impute_fills_blanks_and_nothing_else(folder: Path, tmp_path: Path) -> None:
-    cells = pd.read_csv(folder / "table.csv", dtype=str, keep_default_na=False).head(30)
-    blank = np.arange(30) % 3 == 0
-    cells.loc[blank, "colour"] = ""
-    cells.to_csv(tmp_path / "blanks.csv", index=False)
-    output = tmp_path / "completed.csv"
-    asked = ["impute", str(folder / "model.gcvae"), str(tmp_path / "blanks.csv")]
-    assert main([*asked, "-o", str(output), "--seed", "2"]) == 0
-    filled = pd.read_csv(output, dtype=str, keep_default_na=False)
-    assert set(filled["colour"][blank]) <= {"red", "blue"}
-    known = cells.drop(columns=["colour", "grade"])
-    pd.testing.assert_frame_equal(filled[known.columns], known)
-    assert (filled["colour"][~blank] == cells["colour"][~blank]).all()
-    assert main([*asked, "-o", str(tmp_path / "draws.parquet"), "--draws", "2"]) == 0
-    assert pd.read_parquet(tmp_path / "draws.parquet")["draw"].tolist() == [1, 2] * 30
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        ([], 2, "--rows"),
-        (["--rows", "5", "--given", "{"], 2, "--given: no JSON"),
-        (["--rows", "5", "--given", "[1]"], 2, "no JSON object"),
-        (["--rows", "5", "--given", '{"colour": "pink"}'], 1, "no level"),
-    ],
-)
-def test_a_condition_that_can_not_be_met_is_told(
-    folder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    told: str,
-) -> None:
-    output = ["-o", str(tmp_path / "rows.csv")]
-    assert main(["sample", str(folder / "model.gcvae"), *arguments, *output]) == code
-    assert told in capsys.readouterr().err
-    assert not (tmp_path / "rows.csv").exists()

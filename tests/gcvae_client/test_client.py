@@ -155,6 +155,23 @@ def test_dependencies_come_as_document_or_picture(
     assert Path(str(picture)).read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InvalidError, match="local"):
         client.dependencies(model["id"], "local")
+    local = client.dependencies(model["id"], row={"size": 3.5}, seed=2)
+    assert isinstance(local, dict)
+    assert local["kind"] == "local"
+    assert client.dependencies(model["id"], z=[0, 0], format="svg").startswith(b"<?xml")
+
+
+def test_rows_are_encoded_and_the_manifold_is_drawn(
+    client: Client, model: dict[str, Any], table: bytes, tmp_path: Path
+) -> None:
+    found = json.loads(bytes(client.encode(model["id"], [{"size": 3.5, "colour": "red"}])))
+    assert [*found["encodings"][0]] == ["mean", "standard_deviation"]
+    as_csv = client.encode(model["id"], table, format="csv", to=tmp_path / "z.csv")
+    assert len(Path(str(as_csv)).read_text().splitlines()) == 61
+    manifold = client.manifold(model["id"], steps=3)
+    assert isinstance(manifold, dict)
+    assert [column["name"] for column in manifold["columns"]] == ["size", "colour"]
+    assert client.manifold(model["id"], steps=3, format="png").startswith(b"\x89PNG")
 
 
 def test_a_service_that_is_not_there_is_told(client: Client) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from service.dependencies import KINDS, OFFERED_KINDS
+from gcvae import Synthesizer
+from gcvae.map_notes import MAPS_OF_MODEL
 from tests.running_service import Running, assert_problem
 
 
-@pytest.mark.parametrize("kind", OFFERED_KINDS)
-def test_a_map_is_symmetric_with_ones_on_its_diagonal(
+@pytest.mark.parametrize("kind", MAPS_OF_MODEL)
+def test_a_map_of_every_kind_is_symmetric(
     service: Running, model: dict[str, Any], kind: str
 ) -> None:
     path = f"/v1/models/{model['id']}/dependencies"
@@ -20,8 +22,10 @@ def test_a_map_is_symmetric_with_ones_on_its_diagonal(
     tau = np.array(found["tau"])
     assert found["kind"] == kind
     assert found["columns"] == ["mpg", "cylinders", "fuel", "sold"]
+    assert sorted(found["order"]) == [0, 1, 2, 3]
     np.testing.assert_array_equal(tau, tau.T)
-    np.testing.assert_array_equal(np.diag(tau), np.ones(4))
+    if kind in ("expected", "total", "data"):
+        np.testing.assert_array_equal(np.diag(tau), np.ones(4))
     assert np.shape(found["unsigned"]) == (4, 4)
     assert found["measure"]
     assert found["notes"]
@@ -53,25 +57,71 @@ def test_the_form_follows_format_or_accept(
     assert service.http.get(path, params=params, headers=again).status_code == 304
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - set(OFFERED_KINDS)))
-def test_a_kind_that_is_not_there_yet_names_those_that_are(
-    service: Running, model: dict[str, Any], kind: str
+ROW = {"mpg": 20.5, "cylinders": 6, "fuel": None, "sold": True}
+
+
+def test_the_service_and_the_library_give_the_same_maps(
+    service: Running, model: dict[str, Any], tmp_path: Path
+) -> None:
+    url = f"/v1/models/{model['id']}"
+    (tmp_path / "m.gcvae").write_bytes(service.http.get(f"{url}/artifact").content)
+    synthesizer = Synthesizer.load(tmp_path / "m.gcvae")
+    for kind in ("expected", "within", "difference"):
+        found = service.http.get(f"{url}/dependencies", params={"kind": kind, "seed": 7}).json()
+        assert found == synthesizer.dependencies(kind, seed=7).to_json()
+    for place in ({"row": ROW}, {"z": [0.1, -0.2]}):
+        found = service.http.post(f"{url}/dependencies", json={**place, "seed": 7}).json()
+        assert found["kind"] == "local"
+        assert found == synthesizer.dependencies("local", seed=7, **place).to_json()
+
+
+def test_a_map_is_made_once_for_all_its_forms(service: Running, model: dict[str, Any]) -> None:
+    path = f"/v1/models/{model['id']}/dependencies"
+    asked = {"kind": "total", "seed": 99}
+    first = service.http.get(path, params=asked)
+    kept = (model["id"], model["artifact_sha256"], "total", "99")
+
+    def fail() -> Any:
+        raise AssertionError("the map is not kept")
+
+    assert service.resources.maps.get(kept, fail).to_json() == first.json()
+    picture = service.http.get(path, params={**asked, "format": "png"})
+    assert picture.content == service.resources.maps.get(kept, fail).picture("png")
+
+
+def test_a_local_map_is_drawn_too(service: Running, model: dict[str, Any]) -> None:
+    path = f"/v1/models/{model['id']}/dependencies"
+    drawn = service.http.post(path, json={"row": ROW}, params={"format": "svg"})
+    assert drawn.headers["Content-Type"].startswith("image/svg+xml")
+    by_accept = service.http.post(path, json={"row": ROW}, headers={"Accept": "image/png"})
+    assert by_accept.content.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "place"),
+    [
+        ({}, "invalid-request", "/row: "),
+        ({"row": ROW, "z": [0, 0]}, "invalid-request", "/row: "),
+        ({"z": [0.0]}, "invalid-input", "/z: "),
+        ({"row": {"hp": 1}}, "unknown-column", "/row/hp"),
+        ({"row": {"mpg": "fast"}}, "invalid-table", "line 2"),
+        ({"row": {"fuel": "steam"}}, "invalid-table", "/row"),
+        ({"row": [1]}, "invalid-request", "/row"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(
+    service: Running, model: dict[str, Any], body: dict[str, Any], name: str, place: str
 ) -> None:
     path = f"/v1/models/{model['id']}/dependencies"
-    problem = assert_problem(service.http.get(path, params={"kind": kind}), 422, "not-offered")
-    assert problem["offered"] == list(OFFERED_KINDS)
-
-
-def test_the_local_map_at_a_row_is_not_there_yet(service: Running, model: dict[str, Any]) -> None:
-    path = f"/v1/models/{model['id']}/dependencies"
-    problem = assert_problem(service.http.post(path, json={"row": {}}), 422, "not-offered")
-    assert problem["offered"] == list(OFFERED_KINDS)
+    detail = assert_problem(service.http.post(path, json=body), 422, name)["detail"]
+    assert detail.startswith(place)
 
 
 @pytest.mark.parametrize(
     ("params", "accept", "status", "name", "place"),
     [
         ({"kind": "best"}, "*/*", 422, "invalid-request", "?kind: "),
+        ({"kind": "local"}, "*/*", 422, "invalid-request", "?kind: "),
         ({"format": "gif"}, "*/*", 422, "invalid-request", "?format: "),
         ({"seed": "-1"}, "*/*", 422, "invalid-request", "?seed: "),
         ({}, "text/html", 406, "not-acceptable", "Accept"),

@@ -116,6 +116,8 @@ def test_the_artifact_is_one_file_that_the_library_reads(
         ("POST", "scores", {"rows": [{"mpg": 3}]}),
         ("GET", "dependencies", None),
         ("POST", "dependencies", {"row": {}}),
+        ("POST", "encodings", {"rows": [{"mpg": 3}]}),
+        ("GET", "manifold", None),
     ],
 )
 def test_a_model_that_is_not_ready_does_nothing_yet(

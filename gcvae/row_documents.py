@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gcvae.errors import Problem, UnknownColumnError
 from gcvae.schema import Column, ColumnKind, TableSchema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Cell = str | int | float | bool | None
 
@@ -20,7 +24,23 @@ def rows_to_csv(
     Raises:
         UnknownColumnError: a row names a column that the schema does not have.
     """
-    _refuse_unknown(rows, schema, place)
+    _refuse_unknown({f"{place}/{i}": row for i, row in enumerate(rows)}, schema)
+    return _csv(rows, schema)
+
+
+def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
+    """A table of one line, its cells as text; a cell that is null or not given is blank.
+
+    Raises:
+        UnknownColumnError: the row names a column that the schema does not have.
+    """
+    from gcvae.tables import read_table  # costs pandas
+
+    _refuse_unknown({"/row": row}, schema)
+    return read_table(_csv([row], schema), format="csv")
+
+
+def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(schema.names)
@@ -29,12 +49,13 @@ def rows_to_csv(
     return text.getvalue().encode()
 
 
-def _refuse_unknown(rows: Sequence[Mapping[str, Cell]], schema: TableSchema, place: str) -> None:
+def _refuse_unknown(rows: Mapping[str, Mapping[str, Cell]], schema: TableSchema) -> None:
+    """Takes the rows by their pointers."""
     known = set(schema.names)
     expected = f"one of {', '.join(schema.names[:20])}" + (", ..." if len(known) > 20 else "")
     problems = [
-        Problem("there is no such column", f"{place}/{i}/{name}", column=name, expected=expected)
-        for i, row in enumerate(rows)
+        Problem("there is no such column", f"{pointer}/{name}", column=name, expected=expected)
+        for pointer, row in rows.items()
         for name in row
         if name not in known
     ]
