@@ -21,6 +21,7 @@ from catalog.records import JobKind, Model
 from catalog.specs import ImputeSpec
 from gcvae.errors import Problem
 from gcvae.imputation_stream import DRAW_COLUMN, stream_completed
+from gcvae.row_documents import rows_to_csv
 from gcvae.schema import TableSchema
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
@@ -35,7 +36,6 @@ from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
-from service.row_documents import rows_to_csv
 from service.synthesizers import require_ready
 from service.uploads import Upload, received, table_format
 

@@ -14,6 +14,7 @@ from catalog.dispatch import send_soon
 from catalog.records import JobKind, Model
 from catalog.specs import SampleSpec
 from gcvae.errors import Problem
+from gcvae.row_documents import rows_to_csv
 from gcvae.schema import TableSchema
 from service.access import Workspace
 from service.bodies import NewSampleBody, ResultBody, result_body
@@ -24,7 +25,6 @@ from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
-from service.row_documents import rows_to_csv
 from service.synthesizers import require_ready
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import pytest
 
 from gcvae import Synthesizer, read_table
 from gcvae_cli.__main__ import main
-from tests.gcvae_cli.conftest import N_ROWS, small_table
+from tests.gcvae_cli.small_table import N_ROWS, small_table
 
 
 def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -411,7 +411,6 @@ def test_commands_on_files_import_no_server(folder: Path, tmp_path: Path) -> Non
     script = f"""
 import sys
 from gcvae_cli.__main__ import main
-from tests.gcvae_cli.conftest import N_ROWS, small_table
 assert main(["schema", {str(folder / "table.csv")!r}, "-o", {str(tmp_path / "s.json")!r}]) == 0
 assert main(["sample", {str(folder / "model.gcvae")!r}, "--rows", "3", "-o", "-"]) == 0
 servers = {{"fastapi", "celery", "kombu", "sqlalchemy", "uvicorn", "service", "worker", "catalog"}}
@@ -426,7 +425,6 @@ def test_help_costs_no_torch() -> None:
     script = """
 import sys
 from gcvae_cli.__main__ import main
-from tests.gcvae_cli.conftest import N_ROWS, small_table
 main(["train", "--help"])
 sys.exit(", ".join({"torch", "pandas"} & set(sys.modules)) or 0)
 """
