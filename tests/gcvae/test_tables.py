@@ -23,6 +23,7 @@ TABLES = (
     "adult_test", "adult_train", "auto_mpg", "auto_mpg_with_missing", "magic", "shoppers", "spect",
     "spect_test", "spect_train",
 )  # fmt: skip
+GZIPPED = gzip.compress(b"a,b\n1,2\n", mtime=0)
 
 
 def cells(data: bytes) -> list[list[str]]:
@@ -124,7 +125,7 @@ def test_cells_are_what_is_written() -> None:
         b"a\tb\n1\t2\n",
         b"a|b\n1|2\n",
         b"\n\na,b\n\n1,2\n\n",
-        gzip.compress(b"a,b\n1,2\n", mtime=0),
+        GZIPPED,
     ],
 )
 def test_dialects_are_told_apart(data: bytes) -> None:
@@ -185,8 +186,8 @@ def test_rows_keep_their_physical_lines() -> None:
          " file may be in Windows-1252 or Latin-1: save it as UTF-8)"),
         (b"caf\xe9,b\n1,2\n", "line 1: byte 0xe9"),
         ("a,b\n1,2\n".encode("utf-16"), "the file is text in UTF-16"),
-        (gzip.compress(b"a,b\n1,2\n" * 999, mtime=0)[:-20], "the gzip file ends early: it is truncated"),
-        (gzip.compress(b"a,b\n1,2\n", mtime=0)[:12] + b"garbage and more of it", "the gzip file is damaged"),
+        (GZIPPED[:-20], "the gzip file ends early: it is truncated"),
+        (GZIPPED[:12] + b"garbage and more of it", "the gzip file is damaged"),
         (b'{"a": 1}', "the file is JSON, not a CSV file"),
         (b"<!DOCTYPE html><html>", "the file is a web page or XML"),
     ],
