@@ -22,8 +22,9 @@ def test_a_copula_that_suffices_shows_the_true_tau_in_the_expected_map() -> None
 
 @pytest.mark.slow
 def test_a_hidden_cause_shows_in_what_is_between() -> None:
-    frame = hidden_cause(3_000, np.random.default_rng(0))
-    fitted = Synthesizer.fit(frame, preset="gcvae", settings={"d_latent": 2}, seed=0)
+    settings = {"d_latent": 2, "d_hidden": 48, "max_steps": 400, "prior": "mixture"}
+    frame = hidden_cause(2_000, np.random.default_rng(0))
+    fitted = Synthesizer.fit(frame, preset="gcvae", settings=settings, seed=0)
     within, between = (
         np.abs(fitted.dependencies(kind).tau[OTHERS]).mean() for kind in ("within", "between")
     )
