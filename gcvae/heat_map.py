@@ -81,6 +81,14 @@ def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: st
         save_figure(figure, target, format, sheet.dots_per_inch)
 
 
+def _short(name: str) -> str:
+    """A long name without its middle: names that begin alike often end apart."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    tail = _LONGEST_NAME // 3
+    return name[: _LONGEST_NAME - tail - 1] + "…" + name[-tail:]
+
+
 @dataclass(frozen=True)
 class _Sheet:
     """Where things stand, in inches. It is computed: letting matplotlib measure a thousand names
@@ -98,8 +106,7 @@ class _Sheet:
         roomy = float(np.clip(_LARGEST_CELL * n, _SMALLEST_MAP, _LARGEST_MAP))
         side = min(max(roomy, _SMALLEST_CELL * n), _MOST_INCHES)
         font = min(0.85 * side / n * _POINTS_PER_INCH, _LARGEST_FONT)
-        short = (c if len(c) <= _LONGEST_NAME else c[: _LONGEST_NAME - 1] + "…" for c in columns)
-        return cls(tuple(drawable(name) for name in short), side, font)
+        return cls(tuple(drawable(_short(name)) for name in columns), side, font)
 
     @property
     def are_named(self) -> bool:

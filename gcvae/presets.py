@@ -176,6 +176,7 @@ PRESETS: dict[str, Preset] = {
                 d_latent=16,
                 d_hidden=256,
                 kl_warm_up=0.6,
+                max_passes=16.0,
             ),
         ),
         Preset(

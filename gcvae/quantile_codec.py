@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from gcvae.column_codecs import (
     Codes,
@@ -40,6 +40,8 @@ MOST_KNOTS = 513
 """Knots of F: 512 quantile intervals."""
 _LEAST_STEP = 1e-250
 """Between two positions; a smaller one would make the slope of F infinite."""
+_FARTHEST = 1e150
+"""Distance beyond the knots from which numbers are told apart no more: its square is a double."""
 
 _LINES: dict[ColumnKind, type[RealCodec]] = {
     ColumnKind.CONTINUOUS: ContinuousCodec,
@@ -164,7 +166,7 @@ class QuantileCodec:
         """
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
-        log_units = log_phi - self._log_slope(ndtr(values)) + self.line.log_scale
+        log_units = log_phi - self._log_slope(values) + self.line.log_scale
         return np.where(is_number, log_units, 0.0)
 
     def rounding_cells(self, values: Numbers) -> Numbers:
@@ -182,8 +184,8 @@ class QuantileCodec:
         """q = Phi^-1(F(x)), from the nearer tail. Shape: (n,)."""
         low, high, tail = self.knots[0], self.knots[-1], self.heights[0]
         u = np.interp(positions, self.knots, self.heights)
-        below = tail / (1.0 + np.maximum(low - positions, 0.0)) ** 2
-        above = tail / (1.0 + np.maximum(positions - high, 0.0)) ** 2
+        below = tail / (1.0 + np.clip(low - positions, 0.0, _FARTHEST)) ** 2
+        above = tail / (1.0 + np.clip(positions - high, 0.0, _FARTHEST)) ** 2
         u = np.where(positions < low, below, u)
         scores: Numbers = np.where(positions > high, -ndtri(above), ndtri(u))
         return scores
@@ -198,16 +200,17 @@ class QuantileCodec:
         positions: Numbers = np.where(u < tail, below, np.where(u > 1.0 - tail, above, inside))
         return positions
 
-    def _log_slope(self, u: Numbers) -> Numbers:
-        """log F'(x) where F(x) = u. Shape: (n,).
+    def _log_slope(self, values: Numbers) -> Numbers:
+        """log F'(x) where F(x) = Phi(q). Shape: (n,).
 
         At distance d beyond the knots the tail is t / (1 + d)^2, its slope 2 u sqrt(u / t).
         """
-        at = np.clip(np.searchsorted(self.heights, u, side="right") - 1, 0, len(self._slopes) - 1)
-        in_tail = np.minimum(u, 1.0 - u)
-        tail_slope = 2.0 * in_tail * np.sqrt(in_tail / self.heights[0])
-        slope = np.where(in_tail < self.heights[0], tail_slope, self._slopes[at])
-        log_slope: Numbers = np.log(np.maximum(slope, np.finfo(np.float64).tiny))
+        at = np.searchsorted(self.heights, ndtr(values), side="right") - 1
+        slope = self._slopes[np.clip(at, 0, len(self._slopes) - 1)]
+        inside = np.log(np.maximum(slope, np.finfo(np.float64).tiny))
+        log_u, log_t = log_ndtr(-np.abs(values)), np.log(self.heights[0])
+        in_tail = np.log(2.0) + 1.5 * log_u - 0.5 * log_t
+        log_slope: Numbers = np.where(log_u < log_t, in_tail, inside)
         return log_slope
 
     def to_json(self) -> dict[str, Any]:

@@ -95,6 +95,8 @@ def number_region(
         return None
     log_share = torch.from_numpy(np.where(possible, 0.0, -np.inf))
     lower, upper = lower[kept], np.maximum(lower, upper)[kept]
+    if not len(lower):  # the point code is barred, and any interval under it with it
+        lower, upper = np.array([-np.inf]), np.array([np.inf])
     return Region(log_share[None], torch.from_numpy(lower)[None], torch.from_numpy(upper)[None])
 
 

@@ -34,7 +34,7 @@ class ScoreTotals:
     def add(self, block: pd.DataFrame) -> None:
         """Counts the rows of a block."""
         self.rows += len(block)
-        self._sum += float(block["log_likelihood"].sum())
+        self._sum += float(block["log_likelihood"].sum(skipna=False))
         self._variance += float((block["standard_error"] ** 2).sum())
 
     def to_json(self) -> dict[str, Any]:

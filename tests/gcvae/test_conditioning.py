@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
+from gcvae import Synthesizer
 from gcvae.conditioning import ConditionedModel
 from gcvae.errors import ConditionError, GcvaeError
 from gcvae.generators import generator_for
@@ -206,3 +207,23 @@ def test_a_condition_that_the_model_holds_for_impossible_is_refused_with_its_pro
     group.logits.bias.data.view(group.shape)[0, 0] = 40.0
     with pytest.raises(ConditionError, match=r"a probability of \d\.?\d*e-18, under the least"):
         ConditionedModel.fit(model, [_only(2, 1), None, None], 0)
+
+
+@pytest.mark.parametrize("preset", ["fast", "paper-gcvae", "paper-vae-roc"])
+def test_missing_numbers_and_dates_can_be_asked_for(preset: str) -> None:
+    random = np.random.default_rng(4)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 400, 300), unit="D")
+    frame = pd.DataFrame(
+        {
+            "size": random.normal(10, 2, 300).round(2),
+            "since": days.strftime("%Y-%m-%d"),
+            "group": random.choice(["a", "b"], 300),
+        }
+    )
+    blank = frame.mask(random.random(frame.shape) < [0.3, 0.3, 0.0])
+    model = Synthesizer.fit(blank, preset=preset, settings={"max_steps": 40}, device="cpu")
+    rows = model.sample(50, given={"size": None, "group": "a"})
+    assert rows["size"].isna().all()
+    assert (rows["group"] == "a").all()
+    rows = model.sample(50, given={"since": [None, "2020-03-01"]})
+    assert set(rows["since"].dropna().astype(str)) <= {"2020-03-01"}

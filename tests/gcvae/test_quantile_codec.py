@@ -77,6 +77,18 @@ def test_a_number_that_the_table_never_had_has_a_place() -> None:
     assert torch.isfinite(codec.log_units(encoded)).all()
 
 
+def test_the_density_falls_as_far_as_doubles_reach() -> None:
+    random = np.random.default_rng(1)
+    _, codec = fitted(pd.DataFrame({"x": random.normal(size=300), "y": np.arange(300) % 2}))
+    far = pd.DataFrame({"x": 10.0 ** np.arange(1, 301), "y": 0})
+    encoded = codec.encode(pd.concat([far, -far], ignore_index=True))
+    q = encoded.values[:, 0]
+    log_density = (-0.5 * q.square() - codec.log_units(encoded)).view(2, -1)
+    assert torch.isfinite(log_density).all()
+    assert (log_density.diff(dim=1) <= 0.0).all()
+    assert (log_density[:, :140].diff(dim=1) < -1.0).all()
+
+
 def test_the_density_in_original_units_integrates_to_one() -> None:
     """phi(q) / (dx/dq) over x, the far tails included."""
     _, codec = fitted(skewed())
