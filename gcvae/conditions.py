@@ -27,7 +27,7 @@ from gcvae.dates import read_dates
 from gcvae.errors import ConditionError, Problem, TableError
 from gcvae.generators import uniform
 from gcvae.level_bundles import BundledLevelCodec
-from gcvae.levels import are_numeric, level_texts
+from gcvae.levels import are_numeric, listed_levels
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.regions import Region, level_region, number_region
 from gcvae.schema import Column, ColumnKind, TableSchema
@@ -303,8 +303,7 @@ def _log_shares(
 
 
 def _levels_of(codec: LevelCodec | BundledLevelCodec) -> str:
-    texts = level_texts(codec.column)
-    return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
+    return listed_levels(codec.column)
 
 
 def _shown(value: Any) -> str:
