@@ -14,7 +14,7 @@ from catalog.dispatch import send_soon
 from catalog.records import JobKind, Model
 from catalog.specs import SampleSpec
 from gcvae.errors import Problem
-from gcvae.row_documents import rows_to_csv
+from gcvae.row_documents import numbered, pointing, rows_to_csv
 from gcvae.schema import TableSchema
 from service.access import Workspace
 from service.bodies import NewSampleBody, ResultBody, result_body
@@ -140,7 +140,8 @@ def check_conditions(resources: Resources, model: Model, body: NewSampleBody) ->
     Raises:
         ConditionError: they are malformed, or too improbable.
     """
-    _sampler(resources, model, body)
+    with pointing("/given_rows"):
+        _sampler(resources, model, body)
 
 
 def check_rows(rows: int, resources: Resources) -> None:
@@ -164,17 +165,18 @@ def _draw(
 
     synthesizer = resources.synthesizers.get(model)
     blocks = synthesizer.sample_blocks(body.rows, seed=body.seed)
-    if conditions_of(body):
-        sampler = _sampler(resources, model, body)
-        summary |= sampler.summary(body.rows)
-        blocks = sampler.blocks(body.rows)
-    yield from stream_table(blocks, synthesizer.schema, body.format)
+    with pointing("/given_rows"):
+        if conditions_of(body):
+            sampler = _sampler(resources, model, body)
+            summary |= sampler.summary(body.rows)
+            blocks = sampler.blocks(body.rows)
+        yield from stream_table(blocks, synthesizer.schema, body.format)
 
 
 def _sampler(resources: Resources, model: Model, body: NewSampleBody) -> Sampler:
     from gcvae.tables import read_table
 
-    rows = None if body.given_rows is None else read_table(given_table(model, body))
+    rows = None if body.given_rows is None else numbered(read_table(given_table(model, body)))
     return resources.synthesizers.get(model).sampler(
         body.seed, given=body.given, distribution=body.distribution, given_rows=rows
     )

@@ -123,6 +123,19 @@ def test_one_row_is_drawn_around_each_row_of_known_cells(
     assert float(answer.headers["Gcvae-Effective-Particles"]) > 1
 
 
+@pytest.mark.parametrize("action", ["scores", "imputations", "encodings", "dependencies"])
+def test_a_wrong_cell_of_a_json_row_has_a_pointer(
+    service: Running, model: dict[str, Any], action: str
+) -> None:
+    is_map = action == "dependencies"
+    body = {"row": {"mpg": "x"}} if is_map else {"rows": [{"fuel": "pe\ntrol"}, {"mpg": "x"}]}
+    response = service.http.post(f"/v1/models/{model['id']}/{action}", json=body)
+    error = assert_problem(response, 422, "invalid-table")["errors"][0]
+    assert error["pointer"] == ("/row/mpg" if is_map else "/rows/1/mpg")
+    assert "line" not in error
+    assert "line" not in response.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("body", "name", "pointer"),
     [
@@ -133,6 +146,9 @@ def test_one_row_is_drawn_around_each_row_of_known_cells(
          "/distribution/fuel"),
         ({"rows": 5, "given_rows": ROWS}, "invalid-request", "/rows"),
         ({"rows": 1, "given_rows": [{"hp": 1}]}, "unknown-column", "/given_rows/0/hp"),
+        ({"rows": 2, "given_rows": [{}, {"mpg": "x"}]}, "invalid-table", "/given_rows/1/mpg"),
+        ({"rows": 2, "given_rows": [{"fuel": "petrol\n"}, {"fuel": "steam"}]},
+         "invalid-condition", "/given_rows/0/fuel"),
     ],
 )  # fmt: skip
 def test_a_condition_that_can_not_be_met_is_refused_before_a_row_goes_out(
