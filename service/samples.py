@@ -115,8 +115,11 @@ def check_given_rows(body: NewSampleBody) -> None:
     """Let requests pass that ask for one row around each row of known cells.
 
     Raises:
-        RequestError: they ask for another number.
+        RequestError: they ask for another number, or for another condition too.
     """
+    if body.given_rows is not None and len(conditions_of(body)) > 1:
+        message = "rows of known cells can not be joined with another condition"
+        raise RequestError(Problem(message, "/given_rows", expected="one of them"))
     n_rows = body.rows if body.given_rows is None else len(body.given_rows)
     if body.rows != n_rows:
         message = f"rows is {body.rows}, and {n_rows} rows have known cells"

@@ -115,7 +115,7 @@ def test_one_row_is_drawn_around_each_row_of_known_cells(
     service: Running, model: dict[str, Any]
 ) -> None:
     path = f"/v1/models/{model['id']}/samples"
-    body = {"rows": 3, "given_rows": ROWS, "format": "json"}
+    body = {"given_rows": ROWS, "format": "json"}
     answer = service.http.post(path, json=body)
     assert answer.status_code == 200, answer.text
     rows = answer.json()
@@ -145,6 +145,7 @@ def test_a_wrong_cell_of_a_json_row_has_a_pointer(
         ({"rows": 5, "distribution": {"fuel": {"diesel": 0.2}}}, "invalid-condition",
          "/distribution/fuel"),
         ({"rows": 5, "given_rows": ROWS}, "invalid-request", "/rows"),
+        ({"rows": 5, "given_rows": ROWS, "given": {}}, "invalid-request", "/given_rows"),
         ({"rows": 1, "given_rows": [{"hp": 1}]}, "unknown-column", "/given_rows/0/hp"),
         ({"rows": 2, "given_rows": [{}, {"mpg": "x"}]}, "invalid-table", "/given_rows/1/mpg"),
         ({"rows": 2, "given_rows": [{"fuel": "petrol\n"}, {"fuel": "steam"}]},
