@@ -27,7 +27,7 @@ from gcvae.dates import read_dates
 from gcvae.errors import ConditionError, Problem, TableError
 from gcvae.generators import uniform
 from gcvae.level_bundles import BundledLevelCodec
-from gcvae.levels import are_numeric, level_texts
+from gcvae.levels import are_numeric, listed_levels
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.regions import Region, level_region, number_region
 from gcvae.schema import Column, ColumnKind, TableSchema
@@ -197,6 +197,8 @@ def _intervals(
             typed = typed[typed.notna()].reset_index(drop=True)
         return typed, typed, missing
     ends = _ends(items[0], line.column)
+    if ends is None and not missing:
+        raise _NotUnderstoodError(*_empty(items[0], line.column))
     low, high = (pd.Series([end]) for end in ends) if ends else (pd.Series([], dtype=float),) * 2
     return low, high, missing
 
@@ -215,6 +217,19 @@ def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
     high = min(highs) if highs else _FURTHEST
     low, high = _on_grid(low, column, np.ceil), _on_grid(high, column, np.floor)
     return (low, high) if low <= high else None
+
+
+def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
+    """Why no number of the column lies in a range, and what would be right."""
+    read = _date if column.kind is ColumnKind.DATETIME else _number
+    shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
+    if len(wanted) == len(_RANGE) and bool(
+        read(wanted["min"], column, "min") > read(wanted["max"], column, "max")
+    ):
+        return f"min {wanted['min']} is above max {wanted['max']}", "a min that is no larger"
+    limits = f"within {column.minimum} to {column.maximum}"
+    decimals = f", of {column.decimals} decimals" if column.decimals else ""
+    return f"no number of the column is in the range {shown}", f"a range {limits}{decimals}"
 
 
 def _date(value: Any, column: Column, key: str) -> np.datetime64:
@@ -303,8 +318,7 @@ def _log_shares(
 
 
 def _levels_of(codec: LevelCodec | BundledLevelCodec) -> str:
-    texts = level_texts(codec.column)
-    return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
+    return listed_levels(codec.column)
 
 
 def _shown(value: Any) -> str:

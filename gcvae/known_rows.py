@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from gcvae.cells import shortened
-from gcvae.codec import EncodedTable
+from gcvae.codec import EncodedTable, TableCodec
 from gcvae.completions import complete_rows
 from gcvae.errors import ConditionError, ConstraintError, Problem, TableError, UnknownColumnError
+from gcvae.levels import listed_levels
 from gcvae.regions import known_regions
 from gcvae.rejection import ConstrainedModel
 from gcvae.schema import ColumnKind
@@ -32,16 +33,20 @@ class KnownRows:
 
     Attributes:
         blanks_missing: A blank may turn out to be a missing cell; else it is always a value.
+        lines: Of the rows, in the file that they come from.
     """
 
     constrained: ConstrainedModel
     typed: pd.DataFrame
     rows: EncodedTable
     blanks_missing: bool
+    lines: tuple[int | None, ...] | None = None
 
     @classmethod
     def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
         """Rows to be drawn around their known cells; columns may be left out, cells blank.
+
+        A number beyond its column's limits or decimals is the nearest that the column has.
 
         Raises:
             ConditionError: A known cell is impossible, or breaks a constraint.
@@ -59,10 +64,12 @@ class KnownRows:
         absent = [c.name for c in schema if c.is_modelled and c.name not in frame]
         whole = frame.assign(**dict.fromkeys(absent, None))
         whole.attrs = dict(frame.attrs)
-        typed = parse_table(whole, schema).reset_index(drop=True)
+        typed = _nearest(parse_table(whole, schema), codec).reset_index(drop=True)
+        numbers = frame.attrs.get("lines")
+        lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
-        known = cls(constrained, typed, rows, blanks_missing=True)
-        known._check()
+        known = cls(constrained, typed, rows, blanks_missing=True, lines=lines)
+        known._check(whole)
         return known
 
     @classmethod
@@ -136,8 +143,8 @@ class KnownRows:
                 )
                 return codec.decode(table, first_row=at.start * n_outputs), effective
         row = at.start + int(pending[0])
-        message = f"no completion of row {row + 1} satisfies the constraints"
-        raise ConstraintError(Problem(message, line=self._line(row)))
+        message = "no completion of the row satisfies the constraints"
+        raise ConstraintError(self._problem(row, message))
 
     def _positioned(
         self, codes: Tensor, values: Tensor, rows: EncodedTable, generator: torch.Generator
@@ -165,23 +172,22 @@ class KnownRows:
         satisfied = constraints.satisfied(self.constrained.codec.decode(table)).all(axis=1)
         return torch.from_numpy(satisfied)
 
-    def _check(self) -> None:
-        """Lets rows pass that the model can draw."""
-        problems = [*self._made_up(), *self._impossible()]
+    def _check(self, written: pd.DataFrame) -> None:
+        """Lets rows pass that the model can draw; `written` has their cells as they came."""
+        problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():
                 row = int(np.argmax(differ))
                 source = self.constrained.codec.copies[copy]
                 message = (
-                    f"row {row + 1}: columns {copy!r} and {source!r} differ; they are equal in "
-                    "every row of the training table"
+                    f"columns {copy!r} and {source!r} differ; they are equal in every row of the "
+                    "training table"
                 )
-                problems.append(Problem(message, line=self._line(row)))
+                problems.append(self._problem(row, message))
         broken = ~self.constrained.allowed(self.typed)
         if broken.any():
             row = int(np.argmax(broken))
-            message = f"row {row + 1}: the known cells break a constraint"
-            problems.append(Problem(message, line=self._line(row)))
+            problems.append(self._problem(row, "the known cells break a constraint"))
         if problems:
             raise ConditionError(*problems)
 
@@ -196,27 +202,43 @@ class KnownRows:
             and self.typed[column.name].notna().any()
         ]
 
-    def _impossible(self) -> list[Problem]:
-        """A problem for each column with a cell that no row of the model has."""
+    def _impossible(self, written: pd.DataFrame) -> list[Problem]:
+        """A problem for each column with a level that the model does not have."""
         problems = []
-        codec = self.constrained.codec
-        back = codec.decode(self.rows)
-        for j, column in enumerate(codec.columns):
-            known = self.rows.observed[:, j].numpy()
-            unseen = known & (self.rows.codes[:, j] < 0).numpy()
-            own = self.typed[column.name]
-            differ = known & ~unseen & _differ(own, back[column.name])
-            told = (unseen, "is no level of the column"), (differ, "is no value that it takes")
-            for rows, what in told:
-                if rows.any():
-                    row = int(np.argmax(rows))
-                    message = f"row {row + 1}: {shortened(str(own.iloc[row]))} {what}"
-                    problems.append(Problem(message, line=self._line(row), column=column.name))
+        for j, column in enumerate(self.constrained.codec.columns):
+            unseen = (self.rows.observed[:, j] & (self.rows.codes[:, j] < 0)).numpy()
+            if not unseen.any():
+                continue
+            row, name = int(np.argmax(unseen)), column.name
+            names = [name, *(c for c, s in self.constrained.codec.copies.items() if s == name)]
+            cell = next(written[n].iloc[row] for n in names if pd.notna(self.typed[n].iloc[row]))
+            message = f"{shortened(str(cell))} is no level of the column"
+            expected = listed_levels(column.column)
+            problems.append(self._problem(row, message, column=name, expected=expected))
         return problems
 
-    def _line(self, row: int) -> int | None:
-        lines = self.typed.attrs.get("lines")
-        return None if lines is None else lines[row]
+    def _problem(self, row: int, message: str, **place: Any) -> Problem:
+        """A problem of one row, with its line where the rows have lines."""
+        line = None if self.lines is None else self.lines[row]
+        message = message if line is not None else f"row {row + 1}: {message}"
+        return Problem(message, line=line, **place)
+
+
+def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
+    """The rows, their numbers and dates as near as the columns' limits and decimals allow."""
+    codecs = {column.name: column for column in codec.columns if column.is_real}
+    columns = codecs | {c: codecs[s] for c, s in codec.copies.items() if s in codecs}
+    near = {}
+    for name, column in columns.items():
+        own = typed[name]
+        codes, values = column.encode(own)
+        back = column.decode(codes.astype(np.int64), values).set_axis(own.index)
+        differ = own.notna().to_numpy()
+        if differ.any():
+            differ = differ.copy()
+            differ[differ] = _differ(own[differ], back[differ])
+        near[name] = own.mask(differ, back)
+    return typed.assign(**near)
 
 
 def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> npt.NDArray[np.bool_]:

@@ -57,6 +57,12 @@ def level_texts(column: Column) -> list[str]:
     return [str(level) for level in levels]
 
 
+def listed_levels(column: Column) -> str:
+    """What would be right where a level is none of the column's."""
+    texts = level_texts(column)
+    return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
+
+
 def read_levels(column: Column, texts: pa.Array) -> list[Level]:
     """The value of each text: the level that is written so, or read like one where none is.
 

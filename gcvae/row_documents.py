@@ -1,13 +1,19 @@
-"""Rows given in JSON as a CSV table, so that every row goes the same way into the library."""
+"""Rows given in JSON as a CSV table, so that every row goes the same way into the library.
+
+with pointing("/rows"):
+    parse_table(numbered(frame), schema)  # says /rows/1/age, and not line 3, column 'age'
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gcvae.errors import Problem, UnknownColumnError
+from gcvae.errors import InputError, Problem, UnknownColumnError
 from gcvae.schema import Column, ColumnKind, TableSchema
 
 if TYPE_CHECKING:
@@ -38,6 +44,43 @@ def row_to_frame(row: Mapping[str, Cell], schema: TableSchema) -> pd.DataFrame:
 
     _refuse_unknown({"/row": row}, schema)
     return read_table(_csv([row], schema), format="csv")
+
+
+def numbered(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same rows, which problems name by their number among the documents, from 0."""
+    rows = frame.copy(deep=False)
+    rows.attrs = {"lines": range(len(rows))}
+    return rows
+
+
+@contextmanager
+def pointing(place: str) -> Iterator[None]:
+    """Problems of `numbered` rows by their pointers, below that of the list of documents."""
+    try:
+        yield
+    except InputError as error:
+        if all(problem.line is None for problem in error.problems):
+            raise
+        problems = (_pointed(problem, f"{place}/{problem.line}") for problem in error.problems)
+        raise type(error)(*problems) from None
+
+
+@contextmanager
+def pointing_at_row() -> Iterator[None]:
+    """Problems of the one row of `row_to_frame` by their pointers."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(*(_pointed(problem, "/row") for problem in error.problems)) from None
+
+
+def _pointed(problem: Problem, place: str) -> Problem:
+    """The problem with a pointer instead of its line, where it has one."""
+    if problem.line is None:
+        return problem
+    name = problem.column
+    pointer = place if name is None else f"{place}/{name.replace('~', '~0').replace('/', '~1')}"
+    return replace(problem, pointer=pointer, line=None)
 
 
 def _csv(rows: Sequence[Mapping[str, Cell]], schema: TableSchema) -> bytes:

@@ -53,7 +53,7 @@ class ScoreOptions:
             problems.append(Problem(problem, "/jitters", expected="zero or more"))
         if self.measure not in MEASURES:
             expected = f"one of {', '.join(MEASURES)}"
-            problem = f"unknown measure {self.measure!r}; expected {expected}"
+            problem = f"unknown measure {self.measure!r}"
             problems.append(Problem(problem, "/measure", expected=expected))
         if problems:
             raise SettingError(*problems)

@@ -40,7 +40,7 @@ from gcvae.presets import TrainingConfig, configure, preset_named, settle
 from gcvae.priors import GaussianMixturePrior
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
-from gcvae.row_documents import Cell, row_to_frame
+from gcvae.row_documents import Cell, pointing_at_row, row_to_frame
 from gcvae.row_scores import RowScorer, reference_scores
 from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, make_sampler
 from gcvae.schema import TableSchema, infer_schema
@@ -304,7 +304,9 @@ class Synthesizer:
         """
         check_place(kind, row is not None, z is not None)
         if row is not None:
-            return self._maps.at_row(self._encoded(row_to_frame(row, self.schema)), seed)
+            with pointing_at_row():
+                rows = self._encoded(row_to_frame(row, self.schema))
+            return self._maps.at_row(rows, seed)
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
 
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:

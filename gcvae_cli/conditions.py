@@ -61,9 +61,23 @@ def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
     try:
         if text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=_refused, object_pairs_hook=_members)
     except (OSError, ValueError) as error:
         raise WrongUsageError(f"{option}: no JSON ({error})") from None
     if not isinstance(document, dict):
         raise WrongUsageError(f"{option}: {text[:40]} is no JSON object")
     return document
+
+
+def _refused(constant: str) -> Any:
+    """NaN and the infinities are Python's, not JSON's."""
+    raise ValueError(f"{constant} is no value")
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand once each; of two the first would be lost without a word."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the key {name!r} stands twice")
+    return dict(pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
 from gcvae.schema import ColumnKind
@@ -205,6 +205,15 @@ class NewSampleBody(BaseModel):
         min_length=1,
         description="known cells, one row drawn around each; null or absent is not known",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_given_rows(cls, data: Any) -> Any:
+        """Rows may be left out where given_rows says how many."""
+        if isinstance(data, dict) and "rows" not in data:
+            known = data.get("given_rows")
+            return data | {"rows": len(known)} if isinstance(known, list) and known else data
+        return data
 
 
 class ScoreOptions(BaseModel):

@@ -30,7 +30,7 @@ from service.datasets import RESERVED_SECONDS, sweep
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
-from service.ingestion import check_size, read_frame
+from service.ingestion import check_size, read_rows
 from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.negotiation import choose_form
@@ -130,22 +130,18 @@ def check_rows(resources: Resources, imputing: Imputing) -> pd.DataFrame:
         UnknownColumnError: a column that the model does not have.
         TableLimitError: too many draws, or rows in the answer.
     """
-    from gcvae.tables import parse_table
-
     limit, draws = resources.settings.max_imputation_draws, imputing.draws
     if draws > limit:
         place = f"{imputing.draws_place}draws"
         problem = Problem(f"draws is {draws}", place, expected=f"at most {limit}")
         raise TableLimitError(f"{draws} draws are asked", limit, "max_imputation_draws", problem)
-    file = imputing.upload.file
-    frame = read_frame(file, table_format(file), resources.settings)
-    check_size(len(frame) * draws, len(frame.columns), resources.settings)
     assert imputing.model.schema is not None, "a ready model has its schema"
     schema = TableSchema.from_json(imputing.model.schema)
     if draws > 1 and DRAW_COLUMN in schema:
         message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
         raise RequestError(Problem(message, f"{imputing.draws_place}draws", expected="1"))
-    parse_table(frame, schema)
+    frame = read_rows(imputing.upload, schema, resources.settings)
+    check_size(len(frame) * draws, len(frame.columns), resources.settings)
     return frame
 
 
@@ -223,7 +219,9 @@ async def _asked(
         schema = TableSchema.from_json(model.schema)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema)
         asked: dict[str, Any] = {"draws": body.draws, "seed": body.seed} | given
-        yield Imputing(model, Upload(io.BytesIO(content), None, None), form=form, **asked)
+        yield Imputing(
+            model, Upload(io.BytesIO(content), None, None, is_json=True), form=form, **asked
+        )
         return
     async with received(request, resources.settings) as upload:
         if upload.schema is not None:

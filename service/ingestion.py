@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from catalog.records import Dataset
 from gcvae.errors import Problem, TableError
+from gcvae.row_documents import numbered, pointing
 from gcvae.schema import InferredSchema, TableSchema, infer_schema
 from models_store import Store
 from service.errors import TableLimitError
 from service.settings import ServiceSettings
-from service.uploads import table_format, unzip
+from service.uploads import Upload, table_format, unzip
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +64,25 @@ def read_frame(file: BinaryIO, file_format: str, settings: ServiceSettings) -> p
             _check_parquet_size(plain, settings)
         frame = read_table(plain, format="parquet" if file_format == "parquet" else "csv")
     check_size(len(frame), len(frame.columns), settings)
+    return frame
+
+
+def read_rows(upload: Upload, schema: TableSchema, settings: ServiceSettings) -> pd.DataFrame:
+    """The rows of an upload, or of a JSON body, as they were read; the schema fits them.
+
+    Raises:
+        TableError: the rows are no table, or a cell can not be read under the schema.
+        UnknownColumnError: a column that the schema does not have.
+        TableLimitError: rows, columns or cells are over their limits.
+    """
+    from gcvae.tables import parse_table
+
+    frame = read_frame(upload.file, table_format(upload.file), settings)
+    if upload.is_json:
+        with pointing("/rows"):
+            parse_table(numbered(frame), schema)
+    else:
+        parse_table(frame, schema)
     return frame
 
 

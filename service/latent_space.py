@@ -26,11 +26,11 @@ from service.bodies import NewEncodingsBody
 from service.downloads import attachment
 from service.errors import RequestError
 from service.etags import tagged
-from service.ingestion import read_frame
+from service.ingestion import read_rows
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.synthesizers import require_ready
-from service.uploads import Upload, received, table_format
+from service.uploads import Upload, received
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ async def encode_rows(
     model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
     require_ready(model)
     async with _asked(request, resources, model, form) as encoding:
-        frame = await resources.tables.run(partial(read_rows, resources, encoding))
+        frame = await resources.tables.run(partial(check_rows, resources, encoding))
         blocks = encode_blocks(resources, encoding, frame)
         content = await resources.inline.open(blocks, resources.settings.inline_seconds)
     headers = {"Vary": "Accept"}
@@ -130,19 +130,14 @@ async def map_manifold(
     return tagged(request, content, PICTURE_TYPES[form], {"Vary": "Accept"})
 
 
-def read_rows(resources: Resources, encoding: Encoding) -> pd.DataFrame:
+def check_rows(resources: Resources, encoding: Encoding) -> pd.DataFrame:
     """The rows as they were read, in a table that the model's schema fits.
 
     Raises:
         TableError: the rows are no table, or a cell can not be read under the schema.
         UnknownColumnError: a column that the model does not have.
     """
-    from gcvae.tables import parse_table
-
-    file = encoding.upload.file
-    frame = read_frame(file, table_format(file), resources.settings)
-    parse_table(frame, _schema_of(encoding.model))
-    return frame
+    return read_rows(encoding.upload, _schema_of(encoding.model), resources.settings)
 
 
 def encode_blocks(resources: Resources, encoding: Encoding, frame: pd.DataFrame) -> Iterator[bytes]:
@@ -173,7 +168,7 @@ async def _asked(
     if essence == "application/json":
         body = _read_body(await request.body())
         content = await run_in_threadpool(rows_to_csv, body.rows, _schema_of(model))
-        yield Encoding(model, Upload(io.BytesIO(content), None, None), form)
+        yield Encoding(model, Upload(io.BytesIO(content), None, None, is_json=True), form)
         return
     async with received(request, resources.settings) as upload:
         if upload.schema is not None:

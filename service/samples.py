@@ -14,7 +14,7 @@ from catalog.dispatch import send_soon
 from catalog.records import JobKind, Model
 from catalog.specs import SampleSpec
 from gcvae.errors import Problem
-from gcvae.row_documents import rows_to_csv
+from gcvae.row_documents import numbered, pointing, rows_to_csv
 from gcvae.schema import TableSchema
 from service.access import Workspace
 from service.bodies import NewSampleBody, ResultBody, result_body
@@ -115,8 +115,11 @@ def check_given_rows(body: NewSampleBody) -> None:
     """Let requests pass that ask for one row around each row of known cells.
 
     Raises:
-        RequestError: they ask for another number.
+        RequestError: they ask for another number, or for another condition too.
     """
+    if body.given_rows is not None and len(conditions_of(body)) > 1:
+        message = "rows of known cells can not be joined with another condition"
+        raise RequestError(Problem(message, "/given_rows", expected="one of them"))
     n_rows = body.rows if body.given_rows is None else len(body.given_rows)
     if body.rows != n_rows:
         message = f"rows is {body.rows}, and {n_rows} rows have known cells"
@@ -140,7 +143,8 @@ def check_conditions(resources: Resources, model: Model, body: NewSampleBody) ->
     Raises:
         ConditionError: they are malformed, or too improbable.
     """
-    _sampler(resources, model, body)
+    with pointing("/given_rows"):
+        _sampler(resources, model, body)
 
 
 def check_rows(rows: int, resources: Resources) -> None:
@@ -164,17 +168,18 @@ def _draw(
 
     synthesizer = resources.synthesizers.get(model)
     blocks = synthesizer.sample_blocks(body.rows, seed=body.seed)
-    if conditions_of(body):
-        sampler = _sampler(resources, model, body)
-        summary |= sampler.summary(body.rows)
-        blocks = sampler.blocks(body.rows)
-    yield from stream_table(blocks, synthesizer.schema, body.format)
+    with pointing("/given_rows"):
+        if conditions_of(body):
+            sampler = _sampler(resources, model, body)
+            summary |= sampler.summary(body.rows)
+            blocks = sampler.blocks(body.rows)
+        yield from stream_table(blocks, synthesizer.schema, body.format)
 
 
 def _sampler(resources: Resources, model: Model, body: NewSampleBody) -> Sampler:
     from gcvae.tables import read_table
 
-    rows = None if body.given_rows is None else read_table(given_table(model, body))
+    rows = None if body.given_rows is None else numbered(read_table(given_table(model, body)))
     return resources.synthesizers.get(model).sampler(
         body.seed, given=body.given, distribution=body.distribution, given_rows=rows
     )

@@ -31,7 +31,7 @@ from service.datasets import RESERVED_SECONDS, sweep
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
-from service.ingestion import read_frame
+from service.ingestion import read_rows
 from service.jobs import require_room
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
@@ -149,8 +149,6 @@ def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
         TableError: the rows are no table, or a cell can not be read under the schema.
         UnknownColumnError: a column that the model does not have.
     """
-    from gcvae.tables import parse_table
-
     limit = resources.settings.max_score_draws
     draws = scoring.options.draws * max(1, scoring.options.jitters)
     if draws > limit:
@@ -160,11 +158,9 @@ def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
             message += f" with {scoring.options.jitters} jitters in each"
         problem = Problem(message, place, expected=f"at most {limit}")
         raise TableLimitError(f"{draws} draws are asked", limit, "max_score_draws", problem)
-    file = scoring.upload.file
-    frame = read_frame(file, table_format(file), resources.settings)
     assert scoring.model.schema is not None, "a ready model has its schema"
-    parse_table(frame, TableSchema.from_json(scoring.model.schema))
-    return frame
+    schema = TableSchema.from_json(scoring.model.schema)
+    return read_rows(scoring.upload, schema, resources.settings)
 
 
 async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Response:
@@ -241,7 +237,9 @@ async def _asked(
         schema = TableSchema.from_json(model.schema)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema)
         asked = ScoreOptions(**(body.model_dump(exclude={"rows"}) | given))
-        yield Scoring(model, Upload(io.BytesIO(content), None, None), asked, form, place)
+        yield Scoring(
+            model, Upload(io.BytesIO(content), None, None, is_json=True), asked, form, place
+        )
         return
     async with received(request, resources.settings) as upload:
         _refuse_schema(upload)

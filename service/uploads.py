@@ -31,13 +31,15 @@ _FIELDS = ("file", "name", "schema")
 class Upload:
     """A received table. The file has no name on disk: whatever happens, nothing is left of it.
 
-    `place` is `?` where name and schema stand in the query, and `/` where in a form.
+    `place` is `?` where name and schema stand in the query, and `/` where in a form. `is_json`
+    where the table was made of the `rows` of a JSON body.
     """
 
     file: BinaryIO
     name: str | None
     schema: dict[str, Any] | None
     place: str = "/"
+    is_json: bool = False
 
     def sha256(self) -> str:
         """Checksum of the bytes as they came."""

@@ -21,6 +21,7 @@ def sample(attempt: Attempt) -> Produced:
         CancelledError: the attempt was asked to stop.
         LeaseLostError: the attempt no longer owns the job.
     """
+    from gcvae.row_documents import pointing
     from gcvae.table_stream import MEDIA_TYPES, stream_table
 
     spec = SampleSpec.from_json(attempt.job.spec)
@@ -29,13 +30,13 @@ def sample(attempt: Attempt) -> Produced:
     synthesizer = attempt.load_synthesizer()
     summary: dict[str, Any] = {"seed": spec.seed}
     blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed)
-    if conditions := _conditions(spec):
-        sampler = synthesizer.sampler(spec.seed, **conditions)
-        summary |= sampler.summary(spec.rows)
-        blocks = sampler.blocks(spec.rows)
-    blocks = _told(attempt, blocks, spec.rows)
     file = attempt.folder / "rows"
-    with file.open("wb") as target:
+    with pointing("/given_rows"), file.open("wb") as target:
+        if conditions := _conditions(spec):
+            sampler = synthesizer.sampler(spec.seed, **conditions)
+            summary |= sampler.summary(spec.rows)
+            blocks = sampler.blocks(spec.rows)
+        blocks = _told(attempt, blocks, spec.rows)
         target.writelines(stream_table(blocks, synthesizer.schema, spec.format))
     attempt.tell("finishing", 1.0)
     published = attempt.publish(f"rows.{spec.format}", file)
@@ -51,9 +52,11 @@ def sample(attempt: Attempt) -> Produced:
 
 def _conditions(spec: SampleSpec) -> dict[str, Any]:
     """The conditions that are given, by name."""
+    from gcvae.row_documents import numbered
     from gcvae.tables import read_table
 
-    given_rows = None if spec.given_rows is None else read_table(spec.given_rows.encode())
+    table = None if spec.given_rows is None else read_table(spec.given_rows.encode())
+    given_rows = None if table is None else numbered(table)
     conditions = {
         "given": spec.given,
         "distribution": spec.distribution,

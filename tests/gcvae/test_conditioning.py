@@ -18,6 +18,7 @@ from gcvae.generators import generator_for
 from gcvae.model import GenerativeModel
 from gcvae.regions import Region, level_region
 from gcvae.sampling import SAMPLE_BLOCK_ROWS
+from gcvae.tables import read_table
 from tests.gcvae.conditioned_tables import excess_variation, fitted, meets
 from tests.gcvae.models import levels, random_model, rows_of
 from tests.gcvae.test_refinement import refined
@@ -168,6 +169,22 @@ def test_every_row_is_drawn_around_its_known_cells() -> None:
     assert excess_variation(rows["age"][2::4], tall["age"]) < 0.12
 
 
+def test_a_known_number_beyond_limits_or_decimals_is_the_nearest_that_the_column_has() -> None:
+    known = {"height": ["-0", "99999", "170.06", ""], "since": ["", "", "2150-01-01", ""]}
+    rows = fitted("fast").sample(seed=1, given_rows=pd.DataFrame(known | {"age": "400"}))
+    schema = fitted("fast").schema
+    height = schema["height"]
+    assert rows["height"][:3].tolist() == [height.minimum, height.maximum, 170.1]
+    assert str(rows["since"][2].date()) == schema["since"].maximum
+    assert (rows["age"] == schema["age"].maximum).all()
+
+
+def test_a_known_cell_of_a_file_is_refused_by_its_line() -> None:
+    frame = read_table(b'city,since\nRome,2020-01-01\n"Oslo",\n')
+    with pytest.raises(ConditionError, match=r"^line 3, column 'city': 'Oslo' is no level"):
+        fitted("fast").sample(given_rows=frame)
+
+
 @pytest.mark.parametrize(
     ("conditions", "place", "message"),
     [
@@ -185,8 +202,11 @@ def test_every_row_is_drawn_around_its_known_cells() -> None:
         ({"distribution": {"city": {"Rome": 2}}}, "/distribution/city/Rome", "the share is 2"),
         ({"distribution": {"city": {"Oslo": 1}}}, "/distribution/city/Oslo", "no level"),
         ({"distribution": {}}, "/distribution", "0 columns"),
-        ({"given_rows": pd.DataFrame({"city": ["Rome", "Oslo"]})}, "column 'city'", "row 2"),
-        ({"given_rows": pd.DataFrame({"age": ["400"]})}, "column 'age'", "row 1"),
+        (
+            {"given_rows": pd.DataFrame({"city": ["Rome", "Oslo"]})},
+            "column 'city'",
+            "row 2: 'Oslo'",
+        ),
         ({"given_rows": pd.DataFrame({"town": ["400"]})}, "column 'town'", "no such column"),
     ],
 )

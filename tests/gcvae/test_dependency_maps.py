@@ -129,7 +129,7 @@ def test_posterior_draws_have_the_posteriors_mean() -> None:
         (lambda s: s.dependencies("local", z=[0.0]), InputError, r"^/z: .*8 numbers"),
         (lambda s: s.dependencies("local", z=[np.nan] * 8), InputError, "from -100 to 100"),
         (lambda s: s.dependencies("local", row={"hp": 1}), UnknownColumnError, "/row/hp"),
-        (lambda s: s.dependencies("local", row={"size": "big"}), TableError, "size"),
+        (lambda s: s.dependencies("local", row={"size": "big"}), TableError, "^/row/size, "),
         (lambda s: s.dependencies("local", row={"place": "moon"}), TableError, "'place'"),
         (lambda s: s.manifold(), InputError, "8 dimensions .*d_latent 2"),
     ],

@@ -115,12 +115,25 @@ def test_one_row_is_drawn_around_each_row_of_known_cells(
     service: Running, model: dict[str, Any]
 ) -> None:
     path = f"/v1/models/{model['id']}/samples"
-    body = {"rows": 3, "given_rows": ROWS, "format": "json"}
+    body = {"given_rows": ROWS, "format": "json"}
     answer = service.http.post(path, json=body)
     assert answer.status_code == 200, answer.text
     rows = answer.json()
     assert (rows[0]["mpg"], rows[1]["cylinders"], rows[2]["fuel"]) == (20.1, 6, "diesel")
     assert float(answer.headers["Gcvae-Effective-Particles"]) > 1
+
+
+@pytest.mark.parametrize("action", ["scores", "imputations", "encodings", "dependencies"])
+def test_a_wrong_cell_of_a_json_row_has_a_pointer(
+    service: Running, model: dict[str, Any], action: str
+) -> None:
+    is_map = action == "dependencies"
+    body = {"row": {"mpg": "x"}} if is_map else {"rows": [{"fuel": "pe\ntrol"}, {"mpg": "x"}]}
+    response = service.http.post(f"/v1/models/{model['id']}/{action}", json=body)
+    error = assert_problem(response, 422, "invalid-table")["errors"][0]
+    assert error["pointer"] == ("/row/mpg" if is_map else "/rows/1/mpg")
+    assert "line" not in error
+    assert "line" not in response.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +145,11 @@ def test_one_row_is_drawn_around_each_row_of_known_cells(
         ({"rows": 5, "distribution": {"fuel": {"diesel": 0.2}}}, "invalid-condition",
          "/distribution/fuel"),
         ({"rows": 5, "given_rows": ROWS}, "invalid-request", "/rows"),
+        ({"rows": 5, "given_rows": ROWS, "given": {}}, "invalid-request", "/given_rows"),
         ({"rows": 1, "given_rows": [{"hp": 1}]}, "unknown-column", "/given_rows/0/hp"),
+        ({"rows": 2, "given_rows": [{}, {"mpg": "x"}]}, "invalid-table", "/given_rows/1/mpg"),
+        ({"rows": 2, "given_rows": [{"fuel": "petrol\n"}, {"fuel": "steam"}]},
+         "invalid-condition", "/given_rows/0/fuel"),
     ],
 )  # fmt: skip
 def test_a_condition_that_can_not_be_met_is_refused_before_a_row_goes_out(
