@@ -140,6 +140,8 @@ def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
     if column.kind is ColumnKind.IDENTIFIER:
         raise _NotUnderstoodError("the column is an identifier: its values are made up anew", None)
     value = column.levels[0] if column.levels else None
+    if value is None and wanted is not None:
+        raise _NotUnderstoodError("the column is blank in every row", "null")
     if wanted != value and _text(wanted, column) != str(value):
         raise _NotUnderstoodError(f"the column is {value!r} in every row", repr(value))
 
@@ -227,9 +229,12 @@ def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
         read(wanted["min"], column, "min") > read(wanted["max"], column, "max")
     ):
         return f"min {wanted['min']} is above max {wanted['max']}", "a min that is no larger"
-    limits = f"within {column.minimum} to {column.maximum}"
-    decimals = f", of {column.decimals} decimals" if column.decimals else ""
-    return f"no number of the column is in the range {shown}", f"a range {limits}{decimals}"
+    low, high = column.minimum, column.maximum
+    limits = [] if low is None else [f"from {low}"]
+    limits += [] if high is None else [f"to {high}"]
+    limits += [f"of {column.decimals} decimals"] if column.decimals else []
+    message = f"no number of the column is in the range {shown}"
+    return message, " ".join(["a range that meets its numbers", *limits])
 
 
 def _date(value: Any, column: Column, key: str) -> np.datetime64:
