@@ -177,6 +177,7 @@ PRESETS: dict[str, Preset] = {
                 d_hidden=256,
                 kl_warm_up=0.6,
                 max_passes=16.0,
+                patience_steps=600,
             ),
         ),
         Preset(

@@ -104,7 +104,7 @@ def test_a_local_map_is_drawn_too(service: Running, model: dict[str, Any]) -> No
         ({"row": ROW, "z": [0, 0]}, "invalid-request", "/row: "),
         ({"z": [0.0]}, "invalid-input", "/z: "),
         ({"row": {"hp": 1}}, "unknown-column", "/row/hp"),
-        ({"row": {"mpg": "fast"}}, "invalid-table", "line 2"),
+        ({"row": {"mpg": "fast"}}, "invalid-table", "/row/mpg"),
         ({"row": {"fuel": "steam"}}, "invalid-table", "/row"),
         ({"row": [1]}, "invalid-request", "/row"),
     ],

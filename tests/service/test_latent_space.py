@@ -60,7 +60,7 @@ def test_rows_are_encoded_alike_in_every_form_and_by_the_library(
     [
         ({"json": {}}, 422, "invalid-request", "/rows"),
         ({"json": {"rows": [{"hp": 3}]}}, 422, "unknown-column", "/rows/0/hp"),
-        ({"json": {"rows": [{"mpg": "fast"}]}}, 422, "invalid-table", "line 2"),
+        ({"json": {"rows": [{"mpg": "fast"}]}}, 422, "invalid-table", "/rows/0/mpg"),
         ({"content": b"", "headers": {"Content-Type": "text/html"}}, 415,
          "unsupported-media-type", "text/html"),
     ],
