@@ -344,7 +344,7 @@ class TableCodec:
         """For each constant the typed rows in which it has another value. Shape: (n,) each."""
         differing = {}
         for codec in self._rest:
-            if isinstance(codec, ConstantCodec):
+            if isinstance(codec, ConstantCodec) and codec.name in frame:
                 value = codec.decode(1, 0).iloc[0]
                 is_given = frame[codec.name].notna().to_numpy()
                 if not pd.isna(value):
