@@ -335,24 +335,6 @@ class TableCodec:
             differing[copy] = both & differ
         return differing
 
-    @property
-    def constants(self) -> list[str]:
-        """Names of the columns with one value."""
-        return [codec.name for codec in self._rest if isinstance(codec, ConstantCodec)]
-
-    def differing_constants(self, frame: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
-        """For each constant the typed rows in which it has another value. Shape: (n,) each."""
-        differing = {}
-        for codec in self._rest:
-            if isinstance(codec, ConstantCodec) and codec.name in frame:
-                value = codec.decode(1, 0).iloc[0]
-                is_given = frame[codec.name].notna().to_numpy()
-                if not pd.isna(value):
-                    is_other = (frame[codec.name] != value).fillna(False).to_numpy(dtype=bool)
-                    is_given = is_given & is_other
-                differing[codec.name] = is_given
-        return differing
-
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
         """The rows with their missing cells as cells that are not known."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)

@@ -50,9 +50,9 @@ class RowScorer:
         return self.constrained.codec
 
     def names(self) -> list[str]:
-        """Of what contributes: all columns but identifiers in the schema's order, constraints."""
+        """Of what contributes: modelled columns and copies in the schema's order, constraints."""
         modelled = {codec.name for codec in self.codec.columns}
-        known = modelled | set(self.codec.copies) | set(self.codec.constants)
+        known = modelled | set(self.codec.copies)
         names = [name for name in self.schema.names if name in known]
         return [*names, *([CONSTRAINTS] if len(self.constrained.constraints) else [])]
 
@@ -90,8 +90,8 @@ class RowScorer:
         return [self.codec.columns[j].name for j in order]
 
     def _impossible(self, typed: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
-        """Which rows copies, constants and constraints rule out. Shape: (n,) each."""
-        found = self.codec.differing_copies(typed) | self.codec.differing_constants(typed)
+        """Which rows the copies and the constraints rule out. Shape: (n,) each."""
+        found = self.codec.differing_copies(typed)
         if len(self.constrained.constraints):
             found[CONSTRAINTS] = ~self.constrained.allowed(typed)
         return found

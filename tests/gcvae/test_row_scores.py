@@ -186,19 +186,6 @@ def test_the_bins_of_a_column_sum_to_one(preset: str) -> None:
     assert abs(mass - 1.0) < 4.0 * error + 2e-3
 
 
-def test_another_value_of_a_constant_is_impossible() -> None:
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": random.normal(size=80).round(2), "unit": "cm", "note": None})
-    model = Synthesizer.fit(frame, preset="fast", settings={"max_steps": 10}, device="cpu")
-    rows = frame.head(4).astype(object)
-    rows.loc[1, "unit"] = "mm"
-    rows.loc[2, "unit"] = None
-    rows.loc[3, "note"] = "new"
-    scores = model.log_likelihood(rows, draws=5)
-    assert np.isneginf(scores["log_likelihood"]).tolist() == [False, True, False, True]
-    assert scores["contributions.unit"].tolist() == [0.0, -np.inf, 0.0, 0.0]
-
-
 def test_contributions_add_up_and_name_what_makes_a_row_impossible() -> None:
     scored = discrete_model("default", True)
     rows = pd.DataFrame(
