@@ -9,7 +9,21 @@ from catalog.records import Document
 
 
 @dataclass(frozen=True)
-class SampleSpec:
+class JobSpec:
+    """What every job is asked."""
+
+    def to_json(self) -> Document:
+        """The job's `spec`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, spec: Document) -> Self:
+        """The same, back."""
+        return cls(**spec)
+
+
+@dataclass(frozen=True)
+class SampleSpec(JobSpec):
     """Rows to be drawn. `format` is csv, parquet, json or jsonl.
 
     Attributes:
@@ -25,33 +39,33 @@ class SampleSpec:
     distribution: Document | None = None
     given_rows: str | None = None
 
-    def to_json(self) -> Document:
-        """The job's `spec`."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, spec: Document) -> Self:
-        """The same, back."""
-        return cls(**spec)
-
 
 @dataclass(frozen=True)
-class ScoreSpec:
-    """A stored table to be scored.
+class TableSpec(JobSpec):
+    """A stored table that something is made of.
 
     Attributes:
         table_key: where the table lies in the store: a dataset's key, or under the job's
             `input_prefix`.
         table_sha256: of the bytes there.
         table_format: the table's, as a dataset's `format`.
-        draws: of the latent z for each row.
-        format: of the scores: csv or json.
-        jitters, measure, score_missingness: as in `gcvae.score_options.ScoreOptions`.
     """
 
     table_key: str
     table_sha256: str
     table_format: str
+
+
+@dataclass(frozen=True)
+class ScoreSpec(TableSpec):
+    """A stored table to be scored.
+
+    Attributes:
+        draws: of the latent z for each row.
+        format: of the scores: csv or json.
+        jitters, measure, score_missingness: as in `gcvae.score_options.ScoreOptions`.
+    """
+
     draws: int
     seed: int
     format: str
@@ -59,40 +73,16 @@ class ScoreSpec:
     measure: str = "density"
     score_missingness: bool = False
 
-    def to_json(self) -> Document:
-        """The job's `spec`."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, spec: Document) -> Self:
-        """The same, back."""
-        return cls(**spec)
-
 
 @dataclass(frozen=True)
-class ImputeSpec:
+class ImputeSpec(TableSpec):
     """A stored table whose blanks are to be filled.
 
     Attributes:
-        table_key: where the table lies in the store, under the job's `input_prefix`.
-        table_sha256: of the bytes there.
-        table_format: the table's, as a dataset's `format`.
         draws: completions of each row.
         format: of the completed table: csv, parquet, json or jsonl.
     """
 
-    table_key: str
-    table_sha256: str
-    table_format: str
     draws: int
     seed: int
     format: str
-
-    def to_json(self) -> Document:
-        """The job's `spec`."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, spec: Document) -> Self:
-        """The same, back."""
-        return cls(**spec)

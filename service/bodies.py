@@ -184,10 +184,16 @@ class NewModelBody(BaseModel):
 Cell = str | int | float | bool | None
 
 
+def _rows_or_given_rows(schema: dict[str, Any]) -> None:
+    """Either says how many rows; a schema made of the fields alone would ask for `rows`."""
+    schema["required"].remove("rows")
+    schema["anyOf"] = [{"required": ["rows"]}, {"required": ["given_rows"]}]
+
+
 class NewSampleBody(BaseModel):
     """Rows to be drawn."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_rows_or_given_rows)
 
     rows: Annotated[Whole, Field(ge=1)]
     seed: Seed = 0
@@ -216,8 +222,16 @@ class NewSampleBody(BaseModel):
         return data
 
 
-class ScoreOptions(BaseModel):
-    """How to score."""
+class RowsBody(BaseModel):
+    """Rows in JSON. A blank cell is null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[dict[str, Cell]] = Field(min_length=1)
+
+
+class NewScoresBody(RowsBody):
+    """Rows to be scored, in JSON. A blank cell is null, and integrated out."""
 
     draws: Whole = Field(100, ge=1, description="draws of z for each row")
     seed: Seed = 0
@@ -234,20 +248,9 @@ class ScoreOptions(BaseModel):
     )
 
 
-class NewScoresBody(ScoreOptions):
-    """Rows to be scored, in JSON. A blank cell is null, and integrated out."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    rows: list[dict[str, str | int | float | bool | None]] = Field(min_length=1)
-
-
-class NewImputationBody(BaseModel):
+class NewImputationBody(RowsBody):
     """Rows whose blanks are to be filled, in JSON. A blank cell is null."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    rows: list[dict[str, Cell]] = Field(min_length=1)
     draws: Whole = Field(1, ge=1)
     seed: Seed = 0
 
@@ -257,19 +260,11 @@ class NewMapBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    row: dict[str, str | int | float | bool | None] | None = Field(
+    row: dict[str, Cell] | None = Field(
         None, description="cells by column; one that is null or not given is integrated out"
     )
     z: list[float] | None = Field(None, description="a place in the latent space, instead")
     seed: Seed = 0
-
-
-class NewEncodingsBody(BaseModel):
-    """Rows to be encoded, in JSON. A blank cell is null."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    rows: list[dict[str, str | int | float | bool | None]] = Field(min_length=1)
 
 
 class HealthBody(BaseModel):

@@ -12,6 +12,7 @@ from fastapi import Header, Request, Response
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
+from service.bodies import ModelBody, ResultBody
 from service.resources import Resources
 
 REPLAYED = "Idempotent-Replayed"
@@ -69,6 +70,22 @@ async def once(
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
     await run_in_threadpool(keys.complete, key, document, workspace=workspace)
     return _response(answer)
+
+
+async def enqueued_once(
+    resources: Resources,
+    workspace: str,
+    key: str | None,
+    fingerprint: str,
+    enqueue: Callable[[], ModelBody | ResultBody],
+) -> Response:
+    """202 and what `enqueue` made; its `Location` is the job. Raises as `once`."""
+
+    async def make() -> Answer:
+        made = await run_in_threadpool(enqueue)
+        return created(202, made, f"/v1/jobs/{made.job_id}")
+
+    return await once(resources, workspace, key, fingerprint, make)
 
 
 def fingerprint(request: Request, *contents: object) -> str:

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from catalog.dispatch import send_soon
-from catalog.jobs import input_prefix
 from catalog.records import JobKind, Model
 from catalog.specs import ImputeSpec
 from gcvae.errors import Problem
 from gcvae.imputation_stream import DRAW_COLUMN, stream_completed
-from gcvae.row_documents import rows_to_csv
-from gcvae.schema import TableSchema
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
-from service.bodies import NewImputationBody, ResultBody, result_body
-from service.datasets import RESERVED_SECONDS, sweep
+from service.bodies import NewImputationBody, ResultBody
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
-from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.ingestion import check_size, read_rows
-from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
-from service.results import content_path, result_routes
-from service.synthesizers import require_ready
-from service.uploads import Upload, received, table_format
+from service.results import result_routes
+from service.row_requests import documented, enqueue_rows, received_rows, told
+from service.synthesizers import require_ready, schema_of
+from service.uploads import Upload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,23 +36,6 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["imputations"])
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
-_FORM = {
-    "type": "object",
-    "required": ["file"],
-    "properties": {"file": {"type": "string", "format": "binary"}},
-}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": NewImputationBody.model_json_schema()},
-            "multipart/form-data": {"schema": _FORM},
-            "text/csv": _TABLE,
-            "application/gzip": _TABLE,
-            "application/vnd.apache.parquet": _TABLE,
-        },
-    }
-}
 
 
 @dataclass(frozen=True)
@@ -86,7 +60,7 @@ class Imputing:
         200: {"content": dict.fromkeys(MEDIA_TYPES.values(), _TABLE)},
         202: {"model": ResultBody},
     },
-    openapi_extra=_BODY,
+    openapi_extra=documented(NewImputationBody),
 )
 async def impute_rows(
     model_id: str,
@@ -104,19 +78,19 @@ async def impute_rows(
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
     require_ready(model)
-    options = {"draws": draws, "seed": seed}
-    async with _asked(request, resources, model, options, form) as imputing:
+    query = told(draws=draws, seed=seed)
+    async with received_rows(request, resources, model, NewImputationBody) as (upload, said):
+        options = {"draws": 1, "seed": 0} | said | query
+        draws_place = "?" if "draws" in query else "/"
+        imputing = Imputing(model, upload, form=form, draws_place=draws_place, **options)
         frame = await resources.tables.run(partial(check_rows, resources, imputing))
         if len(frame) * imputing.draws <= resources.settings.max_inline_score_rows:
             return await answer_inline(resources, imputing, frame)
 
-        async def make() -> Answer:
-            made = await run_in_threadpool(partial(enqueue_imputation, resources, imputing))
-            return created(202, made, f"/v1/jobs/{made.job_id}")
-
-        sha256 = await run_in_threadpool(imputing.upload.sha256)
-        request_sha256 = fingerprint(request, sha256, imputing.draws, imputing.seed, form)
-        return await once(resources, workspace, key, request_sha256, make)
+        spec = partial(ImputeSpec, format=form, **options)
+        enqueue = partial(enqueue_rows, resources, JobKind.IMPUTE, model, upload, spec)
+        asked = (await run_in_threadpool(upload.sha256), options["draws"], options["seed"], form)
+        return await enqueued_once(resources, workspace, key, fingerprint(request, *asked), enqueue)
 
 
 result_routes(router, JobKind.IMPUTE)
@@ -135,8 +109,7 @@ def check_rows(resources: Resources, imputing: Imputing) -> pd.DataFrame:
         place = f"{imputing.draws_place}draws"
         problem = Problem(f"draws is {draws}", place, expected=f"at most {limit}")
         raise TableLimitError(f"{draws} draws are asked", limit, "max_imputation_draws", problem)
-    assert imputing.model.schema is not None, "a ready model has its schema"
-    schema = TableSchema.from_json(imputing.model.schema)
+    schema = schema_of(imputing.model)
     if draws > 1 and DRAW_COLUMN in schema:
         message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
         raise RequestError(Problem(message, f"{imputing.draws_place}draws", expected="1"))
@@ -165,75 +138,3 @@ def completed_blocks(
     synthesizer = resources.synthesizers.get(imputing.model)
     blocks = synthesizer.impute_blocks(frame, draws=imputing.draws, seed=imputing.seed)
     yield from stream_completed(blocks, synthesizer.schema, imputing.form)
-
-
-def enqueue_imputation(resources: Resources, imputing: Imputing) -> ResultBody:
-    """A queued imputation job with its table in the store; its id is on its way.
-
-    Raises:
-        QueueFullError: too many jobs wait.
-        ModelNotReadyError: the model is not ready (any more).
-    """
-    require_room(resources)
-    catalog = resources.catalog
-    job_id = catalog.jobs.new_id()
-    prefix = input_prefix(job_id)
-    catalog.leftovers.reserve(prefix, RESERVED_SECONDS)
-    try:
-        file_format = table_format(imputing.upload.file)
-        published = resources.store.publish(f"{prefix}table", imputing.upload.chunks())
-        spec = ImputeSpec(
-            table_key=published.key,
-            table_sha256=published.sha256,
-            table_format=file_format,
-            draws=imputing.draws,
-            seed=imputing.seed,
-            format=imputing.form,
-        )
-        job = catalog.jobs.enqueue(
-            JobKind.IMPUTE,
-            model_id=imputing.model.id,
-            spec=spec.to_json(),
-            job_id=job_id,
-            workspace=imputing.model.workspace,
-        )
-    except BaseException:
-        catalog.leftovers.leave([prefix])
-        sweep(resources, [prefix])
-        raise
-    send_soon(resources.dispatcher, job.id)
-    return result_body(job, None, content_path(job))
-
-
-@asynccontextmanager
-async def _asked(
-    request: Request, resources: Resources, model: Model, options: dict[str, int | None], form: str
-) -> AsyncIterator[Imputing]:
-    """What is asked; rows in JSON become a table in a file like any other."""
-    given: dict[str, Any] = {name: n for name, n in options.items() if n is not None}
-    given |= {"draws_place": "?"} if "draws" in given else {}
-    essence = request.headers.get("Content-Type", "").split(";")[0].strip().lower()
-    if essence == "application/json":
-        body = _read_body(await request.body())
-        assert model.schema is not None, "a ready model has its schema"
-        schema = TableSchema.from_json(model.schema)
-        content = await run_in_threadpool(rows_to_csv, body.rows, schema)
-        asked: dict[str, Any] = {"draws": body.draws, "seed": body.seed} | given
-        yield Imputing(
-            model, Upload(io.BytesIO(content), None, None, is_json=True), form=form, **asked
-        )
-        return
-    async with received(request, resources.settings) as upload:
-        if upload.schema is not None:
-            message = "rows are completed under the model's schema"
-            raise RequestError(Problem(message, "/schema", expected="no schema"))
-        asked = {"draws": 1, "seed": 0} | given
-        yield Imputing(model, upload, form=form, **asked)
-
-
-def _read_body(content: bytes) -> NewImputationBody:
-    try:
-        return NewImputationBody.model_validate_json(content)
-    except ValidationError as error:
-        found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
-        raise RequestValidationError(found) from error

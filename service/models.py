@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from catalog.dispatch import send_soon
 from catalog.errors import NotFoundError
@@ -19,7 +18,7 @@ from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, mode
 from service.datasets import sweep
 from service.downloads import download
 from service.etags import tagged_json
-from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.jobs import require_room
 from service.pages import Cursor, Limit, page_body
 from service.resources import Resources, Shared
@@ -39,13 +38,9 @@ async def train_model(
     key: IdempotencyKey = None,
 ) -> Response:
     """Train a model on a dataset: the answer's `Location` is the job."""
-
-    async def make() -> Answer:
-        model = await run_in_threadpool(partial(enqueue_model, resources, workspace, body))
-        return created(202, model_body(model), f"/v1/jobs/{model.job_id}")
-
-    request_sha256 = fingerprint(request, body.model_dump(mode="json"))
-    return await once(resources, workspace, key, request_sha256, make)
+    asked = fingerprint(request, body.model_dump(mode="json"))
+    enqueue = partial(enqueue_model, resources, workspace, body)
+    return await enqueued_once(resources, workspace, key, asked, enqueue)
 
 
 @router.get("")
@@ -106,7 +101,7 @@ def delete_model(model_id: str, resources: Shared, workspace: Workspace) -> None
     sweep(resources, prefixes)
 
 
-def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> Model:
+def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> ModelBody:
     """A model in training: its record and its job are committed, the job's id is on its way.
 
     Raises:
@@ -124,7 +119,7 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
         workspace=workspace,
     )
     send_soon(resources.dispatcher, job.id)
-    return replace(model, schema=dataset.schema)
+    return model_body(replace(model, schema=dataset.schema))
 
 
 def checked_training(training: TrainingBody) -> Document:

@@ -15,17 +15,16 @@ from catalog.records import JobKind, Model
 from catalog.specs import SampleSpec
 from gcvae.errors import Problem
 from gcvae.row_documents import numbered, pointing, rows_to_csv
-from gcvae.schema import TableSchema
 from service.access import Workspace
 from service.bodies import NewSampleBody, ResultBody, result_body
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
-from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
-from service.synthesizers import require_ready
+from service.synthesizers import require_ready, schema_of
 
 if TYPE_CHECKING:
     from gcvae.sampling import Sampler
@@ -60,12 +59,9 @@ async def sample_model(
     if conditions_of(body):  # what can not be drawn is told now, and not by a job that fails
         await resources.inline.run(partial(check_conditions, resources, model, body))
 
-    async def make() -> Answer:
-        made = await run_in_threadpool(partial(enqueue_sample, resources, model, body))
-        return created(202, made, f"/v1/jobs/{made.job_id}")
-
-    request_sha256 = fingerprint(request, body.model_dump(mode="json"))
-    return await once(resources, workspace, key, request_sha256, make)
+    enqueue = partial(enqueue_sample, resources, model, body)
+    asked = fingerprint(request, body.model_dump(mode="json"))
+    return await enqueued_once(resources, workspace, key, asked, enqueue)
 
 
 result_routes(router, JobKind.SAMPLE)
@@ -132,9 +128,7 @@ def given_table(model: Model, body: NewSampleBody) -> bytes:
     Raises:
         UnknownColumnError: a row names a column that the model does not have.
     """
-    assert model.schema is not None, "a ready model has its schema"
-    schema = TableSchema.from_json(model.schema)
-    return rows_to_csv(body.given_rows or (), schema, "/given_rows")
+    return rows_to_csv(body.given_rows or (), schema_of(model), "/given_rows")
 
 
 def check_conditions(resources: Resources, model: Model, body: NewSampleBody) -> None:

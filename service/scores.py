@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from catalog.dispatch import send_soon
-from catalog.jobs import input_prefix
 from catalog.records import JobKind, Model
 from catalog.specs import ScoreSpec
 from gcvae.errors import Problem
-from gcvae.row_documents import rows_to_csv
-from gcvae.schema import TableSchema
 from gcvae.score_options import ScoreOptions
 from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
-from service.bodies import NewScoresBody, ResultBody, result_body
-from service.datasets import RESERVED_SECONDS, sweep
+from service.bodies import NewScoresBody, ResultBody
 from service.downloads import attachment
-from service.errors import RequestError, TableLimitError
-from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.errors import TableLimitError
+from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.ingestion import read_rows
-from service.jobs import require_room
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
-from service.results import content_path, result_routes
-from service.synthesizers import require_ready
-from service.uploads import Upload, received, table_format
+from service.results import result_routes
+from service.row_requests import documented, enqueue_rows, received_rows, told
+from service.synthesizers import require_ready, schema_of
+from service.uploads import Upload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,24 +36,6 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["scores"])
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": NewScoresBody.model_json_schema()},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                }
-            },
-            "text/csv": _TABLE,
-            "application/gzip": _TABLE,
-            "application/vnd.apache.parquet": _TABLE,
-        },
-    }
-}
 
 
 @dataclass(frozen=True)
@@ -86,7 +59,7 @@ class Scoring:
         200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/csv": _TABLE}},
         202: {"model": ResultBody},
     },
-    openapi_extra=_BODY,
+    openapi_extra=documented(NewScoresBody),
 )
 async def score_rows(
     model_id: str,
@@ -117,26 +90,24 @@ async def score_rows(
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
     require_ready(model)
-    options = {
-        "draws": draws,
-        "seed": seed,
-        "jitters": jitters,
-        "measure": measure,
-        "score_missingness": score_missingness,
-    }
-    async with _asked(request, resources, model, options, form) as scoring:
+    query = told(
+        draws=draws,
+        seed=seed,
+        jitters=jitters,
+        measure=measure,
+        score_missingness=score_missingness,
+    )
+    async with received_rows(request, resources, model, NewScoresBody) as (upload, said):
+        options = ScoreOptions(**(said | query))
+        scoring = Scoring(model, upload, options, form, "?" if "draws" in query else "/")
         frame = await resources.tables.run(partial(check_rows, resources, scoring))
         if len(frame) <= resources.settings.max_inline_score_rows:
             return await answer_inline(resources, scoring, frame)
 
-        async def make() -> Answer:
-            made = await run_in_threadpool(partial(enqueue_scores, resources, scoring))
-            return created(202, made, f"/v1/jobs/{made.job_id}")
-
-        sha256 = await run_in_threadpool(scoring.upload.sha256)
-        asked = scoring.options.to_json().values()
-        request_sha256 = fingerprint(request, sha256, *asked, scoring.form)
-        return await once(resources, workspace, key, request_sha256, make)
+        spec = partial(ScoreSpec, format=form, **options.to_json())
+        enqueue = partial(enqueue_rows, resources, JobKind.SCORE, model, upload, spec)
+        asked = (await run_in_threadpool(upload.sha256), *options.to_json().values(), form)
+        return await enqueued_once(resources, workspace, key, fingerprint(request, *asked), enqueue)
 
 
 result_routes(router, JobKind.SCORE)
@@ -158,9 +129,7 @@ def check_rows(resources: Resources, scoring: Scoring) -> pd.DataFrame:
             message += f" with {scoring.options.jitters} jitters in each"
         problem = Problem(message, place, expected=f"at most {limit}")
         raise TableLimitError(f"{draws} draws are asked", limit, "max_score_draws", problem)
-    assert scoring.model.schema is not None, "a ready model has its schema"
-    schema = TableSchema.from_json(scoring.model.schema)
-    return read_rows(scoring.upload, schema, resources.settings)
+    return read_rows(scoring.upload, schema_of(scoring.model), resources.settings)
 
 
 async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Response:
@@ -184,82 +153,3 @@ def score_blocks(resources: Resources, scoring: Scoring, frame: pd.DataFrame) ->
     blocks = scorer.blocks(frame, scoring.options)
     heading = {"model_id": scoring.model.id} | scoring.options.heading(scorer.order())
     yield from stream_scores(blocks, scoring.form, heading, ScoreTotals())
-
-
-def enqueue_scores(resources: Resources, scoring: Scoring) -> ResultBody:
-    """A queued score job with its table in the store; its id is on its way.
-
-    Raises:
-        QueueFullError: too many jobs wait.
-        ModelNotReadyError: the model is not ready (any more).
-    """
-    require_room(resources)
-    catalog = resources.catalog
-    job_id = catalog.jobs.new_id()
-    prefix = input_prefix(job_id)
-    catalog.leftovers.reserve(prefix, RESERVED_SECONDS)
-    try:
-        file_format = table_format(scoring.upload.file)
-        published = resources.store.publish(f"{prefix}table", scoring.upload.chunks())
-        spec = ScoreSpec(
-            table_key=published.key,
-            table_sha256=published.sha256,
-            table_format=file_format,
-            format=scoring.form,
-            **scoring.options.to_json(),
-        )
-        job = catalog.jobs.enqueue(
-            JobKind.SCORE,
-            model_id=scoring.model.id,
-            spec=spec.to_json(),
-            job_id=job_id,
-            workspace=scoring.model.workspace,
-        )
-    except BaseException:
-        catalog.leftovers.leave([prefix])
-        sweep(resources, [prefix])
-        raise
-    send_soon(resources.dispatcher, job.id)
-    return result_body(job, None, content_path(job))
-
-
-@asynccontextmanager
-async def _asked(
-    request: Request, resources: Resources, model: Model, options: dict[str, Any], form: str
-) -> AsyncIterator[Scoring]:
-    """What is asked; rows in JSON become a table in a file like any other."""
-    given = {name: value for name, value in options.items() if value is not None}
-    place = "?" if "draws" in given else "/"
-    essence = request.headers.get("Content-Type", "").split(";")[0].strip().lower()
-    if essence == "application/json":
-        body = read_body(await request.body())
-        assert model.schema is not None, "a ready model has its schema"
-        schema = TableSchema.from_json(model.schema)
-        content = await run_in_threadpool(rows_to_csv, body.rows, schema)
-        asked = ScoreOptions(**(body.model_dump(exclude={"rows"}) | given))
-        yield Scoring(
-            model, Upload(io.BytesIO(content), None, None, is_json=True), asked, form, place
-        )
-        return
-    async with received(request, resources.settings) as upload:
-        _refuse_schema(upload)
-        yield Scoring(model, upload, ScoreOptions(**given), form, place)
-
-
-def read_body(content: bytes) -> NewScoresBody:
-    """The JSON body.
-
-    Raises:
-        RequestValidationError: it is none, with the place of each fault.
-    """
-    try:
-        return NewScoresBody.model_validate_json(content)
-    except ValidationError as error:
-        found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
-        raise RequestValidationError(found) from error
-
-
-def _refuse_schema(upload: Upload) -> None:
-    if upload.schema is not None:
-        message = "rows are scored under the model's schema"
-        raise RequestError(Problem(message, "/schema", expected="no schema"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from catalog.errors import ModelNotReadyError
 from catalog.records import Model, ModelStatus
+from gcvae.schema import TableSchema
 from models_store import Store
 from service.recent import Recent
 
@@ -60,6 +61,12 @@ def require_ready(model: Model) -> None:
     """
     if model.status != ModelStatus.READY:
         raise ModelNotReadyError(model.id, model.status)
+
+
+def schema_of(model: Model) -> TableSchema:
+    """The schema of a ready model."""
+    assert model.schema is not None, "a ready model has its schema"
+    return TableSchema.from_json(model.schema)
 
 
 def limit_torch_threads(threads: int) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from catalog import Produced
 from catalog.specs import ImputeSpec
 from worker.attempt import Attempt
-from worker.tables import read_stored_table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from worker.outputs import publish, reporting
+from worker.tables import read_table_of
 
 
 def impute(attempt: Attempt) -> Produced:
@@ -29,27 +24,18 @@ def impute(attempt: Attempt) -> Produced:
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
-    frame = read_stored_table(attempt, spec.table_key, spec.table_sha256, spec.table_format)
+    frame = read_table_of(attempt, spec)
     rows = len(frame) * spec.draws
-    blocks = _told(attempt, synthesizer.impute_blocks(frame, spec.draws, spec.seed), rows)
+    completed = synthesizer.impute_blocks(frame, spec.draws, spec.seed)
+    blocks = reporting(attempt, "imputing", completed, rows)
     file = attempt.folder / "completed"
     with file.open("wb") as target:
         target.writelines(stream_completed(blocks, synthesizer.schema, spec.format))
-    attempt.tell("finishing", 1.0)
-    published = attempt.publish(f"completed.{spec.format}", file)
-    return Produced(
-        object_key=published.key,
-        sha256=published.sha256,
-        size_bytes=published.size_bytes,
+    return publish(
+        attempt,
+        f"completed.{spec.format}",
+        file,
         media_type=MEDIA_TYPES[spec.format],
         rows=rows,
         summary={"draws": spec.draws, "seed": spec.seed},
     )
-
-
-def _told(attempt: Attempt, blocks: Iterator[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    done = 0
-    for block in blocks:
-        done += len(block)
-        attempt.tell("imputing", done / rows)
-        yield block

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from catalog import Produced
 from catalog.specs import SampleSpec
 from worker.attempt import Attempt
-
-if TYPE_CHECKING:
-    import pandas as pd
+from worker.outputs import publish, reporting
 
 
 def sample(attempt: Attempt) -> Produced:
@@ -36,14 +33,12 @@ def sample(attempt: Attempt) -> Produced:
             sampler = synthesizer.sampler(spec.seed, **conditions)
             summary |= sampler.summary(spec.rows)
             blocks = sampler.blocks(spec.rows)
-        blocks = _told(attempt, blocks, spec.rows)
+        blocks = reporting(attempt, "sampling", blocks, spec.rows)
         target.writelines(stream_table(blocks, synthesizer.schema, spec.format))
-    attempt.tell("finishing", 1.0)
-    published = attempt.publish(f"rows.{spec.format}", file)
-    return Produced(
-        object_key=published.key,
-        sha256=published.sha256,
-        size_bytes=published.size_bytes,
+    return publish(
+        attempt,
+        f"rows.{spec.format}",
+        file,
         media_type=MEDIA_TYPES[spec.format],
         rows=spec.rows,
         summary=summary,
@@ -63,11 +58,3 @@ def _conditions(spec: SampleSpec) -> dict[str, Any]:
         "given_rows": given_rows,
     }
     return {name: condition for name, condition in conditions.items() if condition is not None}
-
-
-def _told(attempt: Attempt, blocks: Iterator[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    drawn = 0
-    for block in blocks:
-        drawn += len(block)
-        attempt.tell("sampling", drawn / rows if rows else 1.0)
-        yield block

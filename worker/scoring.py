@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from catalog import Produced
 from catalog.specs import ScoreSpec
 from worker.attempt import Attempt
-from worker.tables import read_stored_table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from worker.outputs import publish, reporting
+from worker.tables import read_table_of
 
 
 def score(attempt: Attempt) -> Produced:
@@ -29,7 +24,7 @@ def score(attempt: Attempt) -> Produced:
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
-    frame = read_stored_table(attempt, spec.table_key, spec.table_sha256, spec.table_format)
+    frame = read_table_of(attempt, spec)
     options = ScoreOptions(
         spec.draws, spec.seed, spec.jitters, spec.measure, spec.score_missingness
     )
@@ -39,23 +34,13 @@ def score(attempt: Attempt) -> Produced:
     totals = ScoreTotals()
     file = attempt.folder / "scores"
     with file.open("wb") as target:
-        told = _told(attempt, blocks, len(frame))
+        told = reporting(attempt, "scoring", blocks, len(frame))
         target.writelines(stream_scores(told, spec.format, heading, totals))
-    attempt.tell("finishing", 1.0)
-    published = attempt.publish(f"scores.{spec.format}", file)
-    return Produced(
-        object_key=published.key,
-        sha256=published.sha256,
-        size_bytes=published.size_bytes,
+    return publish(
+        attempt,
+        f"scores.{spec.format}",
+        file,
         media_type=MEDIA_TYPES[spec.format],
         rows=totals.rows,
         summary=totals.to_json(),
     )
-
-
-def _told(attempt: Attempt, blocks: Iterator[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    scored = 0
-    for block in blocks:
-        scored += len(block)
-        attempt.tell("scoring", scored / rows)
-        yield block
