@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gcvae.errors import GcvaeError, InputError
     from gcvae.schema import Column, ColumnKind, TableSchema, infer_schema
     from gcvae.synthesizer import Synthesizer
+    from gcvae.table_reader import TableReader
     from gcvae.tables import format_table, parse_table, read_table, write_table
 
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "InputError": "errors",
     "Synthesizer": "synthesizer",
     "TableCodec": "codec",
+    "TableReader": "table_reader",
     "TableSchema": "schema",
     "format_table": "tables",
     "infer_schema": "schema",
@@ -39,6 +41,7 @@ __all__ = [
     "InputError",
     "Synthesizer",
     "TableCodec",
+    "TableReader",
     "TableSchema",
     "format_table",
     "infer_schema",

@@ -30,7 +30,7 @@ def stream_encodings(
     """The bytes of one file, piece by piece.
 
     Args:
-        blocks: As `Synthesizer.encode_blocks` gives them, at least one.
+        blocks: As `Synthesizer.encode_blocks` gives them.
         format: `csv`, or `json`: an object with the heading, `meaning` and `encodings`, of each
             row its `mean` and `standard_deviation`.
         heading: What stands first in the JSON object.

@@ -12,6 +12,28 @@ from gcvae.errors import TableError
 PIECE_BYTES = 1 << 20
 
 
+class UnzippedFile:
+    """The content of a gzip file, to be read on and on."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Begins where the file stands."""
+        self._plain = gzip.GzipFile(fileobj=file)
+
+    def read(self, n_bytes: int) -> bytes:
+        """At most n_bytes more; none at the end.
+
+        Raises:
+            TableError: The file is truncated or damaged.
+        """
+        try:
+            return self._plain.read(n_bytes)
+        except EOFError:
+            message = "the gzip file ends early: it is truncated; send the whole file"
+            raise TableError(message) from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise TableError(f"the gzip file is damaged: {error}") from None
+
+
 def unzipped(file: BinaryIO) -> Iterator[bytes]:
     """The content of a gzip file, a piece at a time, so that its reader can stop at a limit.
 
@@ -20,13 +42,8 @@ def unzipped(file: BinaryIO) -> Iterator[bytes]:
     Raises:
         TableError: The file is truncated or damaged.
     """
-    try:
-        with gzip.open(file) as plain:
-            while piece := plain.read(PIECE_BYTES):
-                yield piece
-                if b"\0" in piece:
-                    return
-    except EOFError:
-        raise TableError("the gzip file ends early: it is truncated; send the whole file") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(f"the gzip file is damaged: {error}") from None
+    plain = UnzippedFile(file)
+    while piece := plain.read(PIECE_BYTES):
+        yield piece
+        if b"\0" in piece:
+            return

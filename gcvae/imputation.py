@@ -10,6 +10,7 @@ training is filled with that one's cell.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,50 +20,64 @@ import pandas as pd
 from gcvae.errors import Problem, SettingError, TableError
 from gcvae.generators import generator_for
 from gcvae.imputation_stream import DRAW_COLUMN
-from gcvae.known_rows import KnownRows
+from gcvae.known_rows import BLOCK_ROWS, KnownRows
 from gcvae.rejection import ConstrainedModel
 from gcvae.schema import Column, ColumnKind, TableSchema
-from gcvae.tables import format_table, parse_table
+from gcvae.table_reader import PART_ROWS, TableReader, parsed_parts
+from gcvae.tables import format_table
+
+assert PART_ROWS % BLOCK_ROWS == 0, "a part ends with a block"
 
 
 def impute_blocks(
-    constrained: ConstrainedModel, frame: pd.DataFrame, draws: int, seed: int
+    constrained: ConstrainedModel, rows: pd.DataFrame | TableReader, draws: int, seed: int
 ) -> Iterator[pd.DataFrame]:
     """The completed rows in blocks, in order, a row's draws one after the other.
 
     Args:
         constrained: The model.
-        frame: Cells as text or typed, with all modelled columns.
+        rows: Cells as text or typed, with all modelled columns.
         draws: Completions of each row; more than one are numbered from 1 in a first column `draw`.
         seed: Of all draws.
 
     Raises:
         SettingError: draws is under 1.
         TableError: A modelled column is absent, or a cell can not be read.
-        UnknownColumnError: The frame has a column that the schema has not.
+        UnknownColumnError: The table has a column that the schema has not.
     """
     if draws < 1:
         raise SettingError(Problem(f"draws is {draws}", "/draws", expected="at least 1"))
-    if draws > 1 and DRAW_COLUMN in frame:
+    schema = constrained.codec.schema
+    if draws > 1 and DRAW_COLUMN in schema:
         message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
         raise TableError(Problem(message, column=DRAW_COLUMN, expected="one draw, or another name"))
-    schema = constrained.codec.schema
-    typed = parse_table(frame, schema)
-    known = KnownRows.with_blanks(typed, constrained)
-    for number in range(known.n_blocks):
-        at = known.rows_of(number)
-        generator = generator_for(seed, "impute", number)
-        completed, _ = known.complete(number, draws, generator)
-        repeated = np.arange(at.start, at.stop).repeat(draws)
-        block = frame.iloc[repeated].reset_index(drop=True)
-        blank = typed.iloc[repeated].isna().reset_index(drop=True)
-        for name in frame.columns:
-            column = schema[name]
-            if name in completed and column.kind is not ColumnKind.IDENTIFIER:
-                block[name] = _filled(block[name], completed[name], blank[name].to_numpy(), column)
-        if draws > 1:
-            block.insert(0, DRAW_COLUMN, np.tile(np.arange(1, draws + 1), len(block) // draws))
-        yield block
+    numbers = count()
+    for cells, typed in parsed_parts(rows, schema):
+        known = KnownRows.with_blanks(typed, constrained)
+        for number in range(known.n_blocks):
+            generator = generator_for(seed, "impute", next(numbers))
+            completed, _ = known.complete(number, draws, generator)
+            at = known.rows_of(number)
+            yield _completed_block(cells.iloc[at], typed.iloc[at], completed, schema, draws)
+
+
+def _completed_block(
+    cells: pd.DataFrame,
+    typed: pd.DataFrame,
+    completed: pd.DataFrame,
+    schema: TableSchema,
+    draws: int,
+) -> pd.DataFrame:
+    repeated = np.arange(len(cells)).repeat(draws)
+    block = cells.iloc[repeated].reset_index(drop=True)
+    blank = typed.iloc[repeated].isna().reset_index(drop=True)
+    for name in cells.columns:
+        column = schema[name]
+        if name in completed and column.kind is not ColumnKind.IDENTIFIER:
+            block[name] = _filled(block[name], completed[name], blank[name].to_numpy(), column)
+    if draws > 1:
+        block.insert(0, DRAW_COLUMN, np.tile(np.arange(1, draws + 1), len(cells)))
+    return block
 
 
 def _filled(

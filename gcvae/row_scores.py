@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,11 @@ from gcvae.rejection import Acceptance, ConstrainedModel
 from gcvae.schema import TableSchema
 from gcvae.score_options import ScoreOptions
 from gcvae.score_stream import CONTRIBUTION
-from gcvae.tables import parse_table
+from gcvae.table_reader import PART_ROWS, TableReader, parsed_parts
 
 SCORE_BLOCK_ROWS = 64
 """Rows are scored in blocks of this many, each with a generator of (seed, block number)."""
-_ENCODED_ROWS = SCORE_BLOCK_ROWS * 64
-"""Rows that are encoded at once: memory does not grow with the table."""
+assert PART_ROWS % SCORE_BLOCK_ROWS == 0, "a part ends with a block"
 _REFERENCE_DRAWS = 100
 CONSTRAINTS = "(constraints)"
 """The contribution of the schema's constraints: -log(acceptance), or -inf."""
@@ -56,25 +56,26 @@ class RowScorer:
         names = [name for name in self.schema.names if name in known]
         return [*names, *([CONSTRAINTS] if len(self.constrained.constraints) else [])]
 
-    def blocks(self, frame: pd.DataFrame, options: ScoreOptions) -> Iterator[pd.DataFrame]:
-        """A line for each row, in order, block by block.
+    def blocks(
+        self, rows: pd.DataFrame | TableReader, options: ScoreOptions
+    ) -> Iterator[pd.DataFrame]:
+        """A line for each row, in order, block by block; memory does not grow with a file's rows.
 
         Raises:
-            TableError: the frame lacks a modelled column, or a cell can not be read.
+            TableError: the table lacks a modelled column, or a cell can not be read.
             SettingError: the model has no bins, and their mass is asked.
         """
-        typed = parse_table(frame, self.schema)
-        for first in range(0, len(typed), _ENCODED_ROWS):
-            part = typed.iloc[first : first + _ENCODED_ROWS]
-            rows = self.codec.encode(part, blanks_unknown=not options.score_missingness)
-            rows = measured(self.codec, rows, options.measure)
-            impossible = self._impossible(part)
-            for index in torch.arange(len(rows)).split(SCORE_BLOCK_ROWS):
-                number = (first + int(index[0])) // SCORE_BLOCK_ROWS
-                generator = generator_for(options.seed, "score", number)
-                estimate = score(self.constrained.model, rows.take(index), options, generator)
-                parts = {name: found[index.numpy()] for name, found in impossible.items()}
-                yield self._lines(estimate, rows.take(index), parts, options)
+        numbers = count()
+        for _, typed in parsed_parts(rows, self.schema):
+            part = self.codec.encode(typed, blanks_unknown=not options.score_missingness)
+            part = measured(self.codec, part, options.measure)
+            impossible = self._impossible(typed)
+            for index in torch.arange(len(part)).split(SCORE_BLOCK_ROWS):
+                generator = generator_for(options.seed, "score", next(numbers))
+                block = part.take(index)
+                estimate = score(self.constrained.model, block, options, generator)
+                ruled_out = {name: found[index.numpy()] for name, found in impossible.items()}
+                yield self._lines(estimate, block, ruled_out, options)
 
     def empty(self) -> pd.DataFrame:
         """The lines of no rows."""

@@ -32,7 +32,7 @@ from gcvae.errors import SettingError
 from gcvae.fitted_priors import mixture_prior
 from gcvae.generators import generator_for
 from gcvae.imputation import impute_blocks
-from gcvae.latent_space import encoding_blocks
+from gcvae.latent_space import encoding_block
 from gcvae.manifold import Manifold, manifold_of
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
@@ -45,6 +45,7 @@ from gcvae.row_scores import RowScorer, reference_scores
 from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, make_sampler
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.score_options import ScoreOptions
+from gcvae.table_reader import TableReader, parsed_parts
 from gcvae.tables import parse_table
 from gcvae.training import Progress, train
 from gcvae.training_result import TrainingResult
@@ -211,10 +212,10 @@ class Synthesizer:
         return pd.concat(self.impute_blocks(frame, draws, seed), ignore_index=True)
 
     def impute_blocks(
-        self, frame: pd.DataFrame, draws: int = 1, seed: int = 0
+        self, rows: pd.DataFrame | TableReader, draws: int = 1, seed: int = 0
     ) -> Iterator[pd.DataFrame]:
         """The rows of `impute` in blocks, in order. See `gcvae.imputation`."""
-        return impute_blocks(self._constrained, frame, draws, seed)
+        return impute_blocks(self._constrained, rows, draws, seed)
 
     def sample_blocks(self, rows: int, seed: int = 0, **conditions: Any) -> Iterator[pd.DataFrame]:
         """The rows of `sample` in blocks, in constant memory; joined they are the same rows.
@@ -268,10 +269,17 @@ class Synthesizer:
         return pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
 
     def score_blocks(
-        self, frame: pd.DataFrame, draws: int = 100, seed: int = 0, **options: Any
+        self,
+        rows: pd.DataFrame | TableReader,
+        draws: int = 100,
+        seed: int = 0,
+        **options: Any,
     ) -> Iterator[pd.DataFrame]:
-        """The lines of `log_likelihood` in blocks, in order."""
-        return self.scorer.blocks(frame, ScoreOptions(draws, seed, **options))
+        """The lines of `log_likelihood` in blocks, in order; a file of any size in constant memory.
+
+        for lines in synthesizer.score_blocks(TableReader("rows.csv")): ...
+        """
+        return self.scorer.blocks(rows, ScoreOptions(draws, seed, **options))
 
     @property
     def scorer(self) -> RowScorer:
@@ -317,11 +325,12 @@ class Synthesizer:
         Raises:
             TableError: if the frame lacks a modelled column or a cell can not be read.
         """
-        return pd.concat(self.encode_blocks(frame), ignore_index=True)
+        return encoding_block(self.model, self._encoded(frame))
 
-    def encode_blocks(self, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-        """The lines of `encode` in blocks, in order; at least one."""
-        return encoding_blocks(self.model, self._encoded(frame))
+    def encode_blocks(self, rows: pd.DataFrame | TableReader) -> Iterator[pd.DataFrame]:
+        """The lines of `encode` in blocks, in order; memory does not grow with a file's rows."""
+        for _, typed in parsed_parts(rows, self.schema):
+            yield encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
 
     def manifold(self, n_steps: int = 15) -> Manifold:
         """What the decoder makes of a grid over the quantiles of a two-dimensional prior.

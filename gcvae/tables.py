@@ -35,6 +35,7 @@ from gcvae.notation import (
     write_numbers,
     write_whole,
 )
+from gcvae.parquet_files import read_parquet
 from gcvae.schema import Column, ColumnKind, TableSchema
 
 FORMATS = ("csv", "csv.gz", "parquet")
@@ -59,7 +60,7 @@ def read_table(source: Source, *, format: str | None = None) -> pd.DataFrame:
     if format not in (None, *FORMATS):
         raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
     if data.startswith(_PARQUET) or format == "parquet":
-        return _read_parquet(data)
+        return read_parquet(data)
     return read_delimited(_unzipped(data) if data.startswith(_GZIP) else data)
 
 
@@ -159,39 +160,6 @@ def _format_of(destination: Destination) -> str:
         return "csv"
     name = str(destination).lower()
     return "csv.gz" if name.endswith(".gz") else "parquet" if name.endswith(".parquet") else "csv"
-
-
-def _read_parquet(data: bytes) -> pd.DataFrame:
-    try:
-        table = parquet.read_table(pa.BufferReader(data))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
-    names = table.column_names
-    if len(set(names)) < len(names):
-        raise TableError("the Parquet file uses a column name twice")
-    if not table.num_rows:
-        raise TableError("the table has columns but no rows")
-    return pd.DataFrame({name: _pandas_of(table.column(name), name) for name in names})
-
-
-def _pandas_of(column: Any, name: str) -> pd.Series[Any]:
-    """The values of a Parquet column; whole numbers and booleans keep their kind beside nulls."""
-    kind = column.type
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-        raise TableError(Problem(f"values of type {kind} are no cells", column=name,
-                                 expected="text, numbers, booleans or dates"))  # fmt: skip
-    if pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    if pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("ns"))
-    if pa.types.is_time(kind) or pa.types.is_duration(kind):
-        column = column.cast(pa.string())
-    nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if nullable and column.null_count:
-        held = pd.Series(column.to_pylist(), dtype=object, name=name)
-        return held.astype("boolean") if pa.types.is_boolean(kind) else held.astype("Int64")
-    series: pd.Series[Any] = column.to_pandas()
-    return series.rename(name)
 
 
 # Cells to values

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gcvae.dependence import DependencyMap
     from gcvae.schema import TableSchema
     from gcvae.synthesizer import Synthesizer
+    from gcvae.table_reader import TableReader
     from gcvae.training import Progress
 
 TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
@@ -178,21 +179,21 @@ def impute(
     as_json: AsJson = False,
 ) -> None:
     """Fill a table's blanks from what is known; known cells stay as they are."""
-    from gcvae import read_table
+    from gcvae import TableReader
     from gcvae.imputation_stream import stream_completed
 
     _refuse_two_answers(output, as_json)
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
     synthesizer = _load(model, threads)
-    frame = read_table(table)
-    rows = len(frame) * draws
+    reader = TableReader(table)
     with progress_bar(f"imputing {table.name}") as bar, opened_output(output) as stream:
-        completed = synthesizer.impute_blocks(frame, draws=draws, seed=seed)
-        blocks = _watched(completed, rows, bar.move)
+        completed = synthesizer.impute_blocks(reader, draws=draws, seed=seed)
+        blocks = _watched_reader(completed, reader, bar.move, draws)
         bare_format = table_format.removesuffix(".gz")
         parts = stream_completed(blocks, synthesizer.schema, bare_format)
         _write_stream(parts, stream, table_format)
     if as_json:
+        rows = reader.rows * draws
         _answer({"output": output, "rows": rows, "draws": draws, "seed": seed})
 
 
@@ -215,9 +216,8 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Say how likely each row of a table is: one line per row, in nats, with each column's part."""
-    import pandas as pd
-
-    from gcvae import read_table
+    from gcvae import TableReader
+    from gcvae.parquet_files import write_parquet
     from gcvae.score_options import ScoreOptions
     from gcvae.score_stream import ScoreTotals, counted, stream_scores
 
@@ -225,15 +225,13 @@ def score(
     options = ScoreOptions(draws, seed, jitters, measure, score_missingness)
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
     synthesizer = _load(model, threads)
-    frame = read_table(table)
+    reader = TableReader(table)
     totals = ScoreTotals()
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
         scorer = synthesizer.scorer
-        scores = scorer.blocks(frame, options)
-        blocks = _watched(scores, len(frame), bar.move)
+        blocks = _watched_reader(scorer.blocks(reader, options), reader, bar.move)
         if table_format == "parquet":
-            lines = pd.concat(counted(blocks, totals), ignore_index=True)
-            lines.to_parquet(stream, index=False)
+            write_parquet(counted(blocks, totals), stream)
         else:
             _write_stream(stream_scores(blocks, "csv", {}, totals), stream, table_format)
     if as_json:
@@ -284,23 +282,22 @@ def encode(
     as_json: AsJson = False,
 ) -> None:
     """Say where each row of a table lies in the latent space: posterior mean and deviation."""
-    import pandas as pd
 
-    from gcvae import read_table
     from gcvae.encoding_stream import stream_encodings
+    from gcvae.parquet_files import write_parquet
 
     _refuse_two_answers(output, as_json)
     table_format = format_of(output, TABLE_FORMATS, standard_output="csv")
     synthesizer = _load(model, threads)
-    frame = read_table(table)
+    reader = TableReader(table)
     with progress_bar(f"encoding {table.name}") as bar, opened_output(output) as stream:
-        blocks = _watched(synthesizer.encode_blocks(frame), len(frame), bar.move)
+        blocks = _watched_reader(synthesizer.encode_blocks(reader), reader, bar.move)
         if table_format == "parquet":
-            pd.concat(blocks, ignore_index=True).to_parquet(stream, index=False)
+            write_parquet(blocks, stream)
         else:
             _write_stream(stream_encodings(blocks, "csv", {}), stream, table_format)
     if as_json:
-        _answer({"output": output, "rows": len(frame)})
+        _answer({"output": output, "rows": reader.rows})
 
 
 def manifold(
@@ -407,6 +404,21 @@ def _watched(
         yield block
         done += len(block)
         move(done / max(rows, 1), f"{done:,} rows")
+
+
+def _watched_reader(
+    blocks: Iterator[pd.DataFrame],
+    reader: TableReader,
+    move: Callable[[float, str], None],
+    lines_per_row: int = 1,
+) -> Iterator[pd.DataFrame]:
+    """Blocks made of what was read: the bar moves within the part that is being worked on, too."""
+    done = 0
+    for block in blocks:
+        yield block
+        done += len(block)
+        rows = done // lines_per_row
+        move(reader.fraction * rows / reader.rows, f"{rows:,} rows")
 
 
 def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:

@@ -1,0 +1,106 @@
+"""Parquet: files to typed cells, whole or block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from gcvae.errors import Problem, TableError
+
+ROWS_PER_GROUP = 1 << 16
+
+
+def read_parquet(data: bytes) -> pd.DataFrame:
+    """The values of a file.
+
+    Raises:
+        TableError: It is no such file, or has values that are no cells.
+    """
+    file = _opened(pa.BufferReader(data))
+    try:
+        return _frame(file.read())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise _damaged(error) from None
+
+
+def parquet_blocks(source: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+    """At most `rows` rows at a time, and the share of all rows with which they end.
+
+    Raises:
+        TableError: It is no such file, or has values that are no cells.
+    """
+    file = _opened(source)
+    read = 0
+    try:
+        for batch in file.iter_batches(batch_size=rows):
+            read += batch.num_rows
+            if batch.num_rows:
+                yield _frame(pa.Table.from_batches([batch])), read / file.metadata.num_rows
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise _damaged(error) from None
+
+
+def write_parquet(blocks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
+    """Writes blocks of the same columns as one file, in constant memory; at least one."""
+    writer: Any = None
+    for group in _row_groups(blocks):
+        table = pa.Table.from_pandas(group, preserve_index=False)
+        writer = writer or parquet.ParquetWriter(target, table.schema)
+        writer.write_table(table)
+    writer.close()
+
+
+def _row_groups(blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    held: list[pd.DataFrame] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) >= ROWS_PER_GROUP:
+            yield pd.concat(held, ignore_index=True)
+            held = []
+    if held:
+        yield pd.concat(held, ignore_index=True)
+
+
+def _opened(source: Any) -> Any:
+    try:
+        file = parquet.ParquetFile(source)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise _damaged(error) from None
+    names = file.schema_arrow.names
+    if len(set(names)) < len(names):
+        raise TableError("the Parquet file uses a column name twice")
+    if not file.metadata.num_rows:
+        raise TableError("the table has columns but no rows")
+    return file
+
+
+def _damaged(error: Exception) -> TableError:
+    return TableError(f"the Parquet file is damaged or truncated: {error}")
+
+
+def _frame(table: Any) -> pd.DataFrame:
+    return pd.DataFrame({name: _series(table.column(name), name) for name in table.column_names})
+
+
+def _series(column: Any, name: str) -> pd.Series[Any]:
+    """The values of a column; whole numbers and booleans keep their kind beside nulls."""
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        raise TableError(Problem(f"values of type {kind} are no cells", column=name,
+                                 expected="text, numbers, booleans or dates"))  # fmt: skip
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("ns"))
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        column = column.cast(pa.string())
+    nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if nullable and column.null_count:
+        held = pd.Series(column.to_pylist(), dtype=object, name=name)
+        return held.astype("boolean") if pa.types.is_boolean(kind) else held.astype("Int64")
+    series: pd.Series[Any] = column.to_pandas()
+    return series.rename(name)

@@ -1,0 +1,119 @@
+"""Rows of a file in blocks, read as they are asked for: memory does not grow with the table.
+
+    for block in TableReader("rows.csv").blocks(4096): ...
+
+Each block is a table of its own, as `gcvae.tables.read_table` would give it; cells of CSV are text,
+and problems name the file's own lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from gcvae.delimited import delimited_blocks
+from gcvae.delimited_rows import LineNumbers
+from gcvae.errors import TableError
+from gcvae.gzipped import UnzippedFile
+from gcvae.parquet_files import parquet_blocks
+from gcvae.schema import TableSchema
+from gcvae.tables import parse_table
+
+PART_ROWS = 4096
+"""Rows that are read, encoded and worked on at once."""
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+
+
+def parsed_parts(
+    rows: pd.DataFrame | TableReader, schema: TableSchema
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """The cells of PART_ROWS rows after the other as they came, and their values.
+
+    What is in memory is checked whole before the first part comes.
+
+    Raises:
+        TableError: A modelled column is absent, or a cell can not be read.
+        UnknownColumnError: There is a column that the schema has not.
+    """
+    if isinstance(rows, TableReader):
+        for part in rows.blocks(PART_ROWS):
+            yield part, parse_table(part, schema)
+        return
+    typed = parse_table(rows, schema)
+    for first in range(0, len(rows), PART_ROWS):
+        at = slice(first, first + PART_ROWS)
+        yield rows.iloc[at], typed.iloc[at]
+
+
+class TableReader:
+    """Reads a CSV, gzipped CSV or Parquet file.
+
+    Attributes:
+        fraction: Of the file that has been given out in blocks, 0 to 1.
+        rows: That have been given out.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Nothing is read yet."""
+        self._path = Path(path)
+        self.fraction = 0.0
+        self.rows = 0
+
+    def blocks(self, rows: int) -> Iterator[pd.DataFrame]:
+        """Blocks of `rows` rows, and the rest in the last; at least one row in all.
+
+        Raises:
+            TableError: It is no such file; the problems name the lines.
+        """
+        self.fraction, self.rows = 0.0, 0
+        try:
+            with self._path.open("rb") as file:
+                yield from self._regrouped(self._frames(file, rows), rows)
+        except OSError as error:
+            raise TableError(f"{self._path} can not be read: {error.strerror}") from None
+
+    def _frames(self, file: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+        """Rows as they come, and the share of the file with which they end."""
+        start = file.read(len(_PARQUET))
+        file.seek(0)
+        if start == _PARQUET:
+            yield from parquet_blocks(file, rows)
+            return
+        size = os.fstat(file.fileno()).st_size
+        for frame in delimited_blocks(UnzippedFile(file) if start.startswith(_GZIP) else file):
+            yield frame, file.tell() / size
+
+    def _regrouped(
+        self, frames: Iterator[tuple[pd.DataFrame, float]], rows: int
+    ) -> Iterator[pd.DataFrame]:
+        held: list[pd.DataFrame] = []
+        n_held, begun = 0, 0.0
+        for frame, ended in frames:
+            taken = 0
+            while taken < len(frame):
+                part = frame.iloc[taken : taken + rows - n_held]
+                held.append(part)
+                n_held += len(part)
+                taken += len(part)
+                if n_held == rows:
+                    yield self._given_out(held, begun + (ended - begun) * taken / len(frame))
+                    held, n_held = [], 0
+            begun = ended
+        if held:
+            yield self._given_out(held, 1.0)
+
+    def _given_out(self, parts: list[pd.DataFrame], fraction: float) -> pd.DataFrame:
+        block = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        block = block.reset_index(drop=True)
+        block.attrs = {}
+        if "lines" in parts[0].attrs:
+            starts = [part.attrs["lines"].of_rows(part.index.to_numpy()) for part in parts]
+            block.attrs["lines"] = LineNumbers(0, np.concatenate(starts))
+        self.fraction = fraction
+        self.rows += len(block)
+        return block
