@@ -69,6 +69,15 @@ class EncodedTable:
         intervals = None if self.intervals is None else self.intervals[rows]
         return EncodedTable(self.codes[rows], self.values[rows], self.observed[rows], intervals)
 
+    def followed_by(self, other: EncodedTable) -> EncodedTable:
+        """The rows of both tables, which have no intervals."""
+        pairs = zip(
+            (self.codes, self.values, self.observed),
+            (other.codes, other.values, other.observed),
+            strict=True,
+        )
+        return EncodedTable(*(torch.cat(pair) for pair in pairs))
+
     def to(self, device: torch.device | str) -> EncodedTable:
         """The same table on a device."""
         intervals = None if self.intervals is None else self.intervals.to(device)

@@ -24,6 +24,7 @@ from gcvae.checkpoints import CheckpointStore, Saver
 from gcvae.codec import EncodedTable
 from gcvae.errors import DivergedError
 from gcvae.generators import generator_for
+from gcvae.imagined_rows import ImaginedRows
 from gcvae.model import GenerativeModel
 from gcvae.networks import Dropout
 from gcvae.presets import MOST_HELD_OUT_ROWS, TrainingConfig
@@ -136,6 +137,7 @@ class _Run:
         self.held_out_log_scale = self._mean_log_scale(self.held_out_index)
         self.train_rows = self.rows.take(train_index)
         self.held_out_rows = self.rows.take(self.held_out_index)
+        self.imagined_rows = self._imagine() if config.imagined_rows else None
         self.batch_size = min(config.batch_size, len(self.train_rows))
         self.steps_per_epoch = -(-len(self.train_rows) // self.batch_size)
         self.parameters = list(self.model.parameters())
@@ -148,6 +150,10 @@ class _Run:
         self.max_steps, self.patience_steps = config.max_steps, config.patience_steps
         self.evaluate_every_steps = config.evaluate_every_steps
         self._order_of: tuple[int, Tensor] | None = None
+
+    def _imagine(self) -> ImaginedRows:
+        """Of the training rows alone: held-out rows stay unseen."""
+        return ImaginedRows(self.train_rows, self.model.marginals.columns)
 
     def _new_optimiser(self) -> torch.optim.Optimizer:
         assert self.config.weight_decay is not None, "settle() comes first"
@@ -315,9 +321,10 @@ class _Run:
             assert config.column_dropout is not None, "settle() comes first"
             dropout = Dropout(config.column_dropout, config.hidden_dropout, generator)
         exact = config.objective == "exact"
-        draw = draw_elbo(self.model, batch, generator, exact=exact, dropout=dropout)
+        rows = self._with_imagined(batch)
+        draw = draw_elbo(self.model, rows, generator, exact=exact, dropout=dropout)
         loss = -draw.elbo.mean()
-        self.loss_sum += self._finite(loss)
+        self.loss_sum += self._finite(-draw.elbo[: len(batch)].mean())
         if self.kl_weight < 1.0:
             loss = loss - (1.0 - self.kl_weight) * draw.kl.mean()
         if draw.head_log_prob is not None:
@@ -332,6 +339,15 @@ class _Run:
         if config.rank_weight:
             loss = loss + config.rank_weight * rank_penalty(draw.z, generator).mean()
         return loss
+
+    def _with_imagined(self, batch: EncodedTable) -> EncodedTable:
+        """The minibatch, and after it its share of imagined rows, drawn anew in every step."""
+        if self.imagined_rows is None:
+            return batch
+        assert self.config.imagined_rows is not None, "settle() comes first"
+        n = round(self.config.imagined_rows * len(batch) / len(self.train_rows))
+        generator = generator_for(self.seed, "imagined rows", self.step)
+        return batch.followed_by(self.imagined_rows.draw(n, generator))
 
     def _finite(self, loss: Tensor) -> float:
         value = float(loss.detach())

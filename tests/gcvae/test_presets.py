@@ -79,26 +79,37 @@ def test_what_is_settled_is_within_the_limits_and_settled_for_good(
 # The rules, as their descriptions have them
 
 
-STEPS = {
-    name: found.groups()
-    for name, text in field_docstrings().items()
-    if (found := re.search(r"Rule: ([\d.]+) under ([\d,]+) rows, (?:then )?([\d.]+\d|\d)\b", text))
-}
+def written_steps(text: str) -> list[tuple[float, float]]:
+    """(value, number of rows from which on it holds no more), size by size; none otherwise."""
+    rule = text.partition("Rule: ")[2]
+    steps = re.findall(r"([\d.]+) under ([\d,]*\d)", rule)
+    last = re.search(r", (?:then )?([\d.]*\d)(?: from there on)?\.$", rule)
+    sizes = [(float(value), float(size.replace(",", ""))) for value, size in steps]
+    return [*sizes, (float(last[1]), 1e9)] if steps and last else []
+
+
+STEPS = {name: steps for name, text in field_docstrings().items() if (steps := written_steps(text))}
 """Of the rules that are one number up to some size and another from there on."""
 
 
-def test_widths_rates_and_decay_have_rules_of_one_step() -> None:
+def test_widths_rates_and_decay_have_rules_of_steps() -> None:
     assert {"d_hidden", "d_sum", "d_column", "learning_rate", "weight_decay"} <= set(STEPS)
-    assert {"hidden_dropout", "column_dropout"} <= set(STEPS)
+    assert {"hidden_dropout", "column_dropout", "imagined_rows"} <= set(STEPS)
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_rule_steps_where_and_how_it_is_written(name: str) -> None:
-    under, size, beyond = (float(number.replace(",", "")) for number in STEPS[name])
-    for n_rows in (1, round(size) - 1):
-        assert settled(n_rows, **{name: None})[name] == under
-    for n_rows in (round(size), 2_000_000):
-        assert settled(n_rows, **{name: None})[name] == beyond
+    first = 1.0
+    for value, beyond in STEPS[name]:
+        for n_rows in (first, beyond - 1):
+            assert settled(round(n_rows), **{name: None})[name] == value
+        first = beyond
+
+
+def test_tables_of_a_thousand_rows_are_trained_on_their_own_rows_alone() -> None:
+    small, large = (settled(n_rows) for n_rows in (999, 1000))
+    assert [small[name] for name in ("imagined_rows", "d_sum", "d_column")] == [75, 32, 16]
+    assert [large[name] for name in ("imagined_rows", "d_sum", "d_column")] == [0, 64, 32]
 
 
 @pytest.mark.parametrize(
