@@ -28,7 +28,7 @@ def upgrade(database_url: str) -> None:
     """
     from alembic import command
 
-    database = Database(database_url)
+    database = Database(database_url, answer_seconds=None)  # a large table takes its time
     try:
         with database.writing() as session:
             connection = session.connection()

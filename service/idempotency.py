@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Header, Request, Response
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
+from catalog.idempotency import KEEP_SECONDS, Idempotency
 from service.resources import Resources
 
 REPLAYED = "Idempotent-Replayed"
+
+log = logging.getLogger("service")
 
 IdempotencyKey = Annotated[
     str | None,
@@ -61,14 +68,37 @@ async def once(
     before = await run_in_threadpool(keys.begin, key, fingerprint, workspace=workspace)
     if before is not None:
         return _response(Answer(**before), replayed=True)
-    try:
+    async with _held(keys, key, workspace):
         answer = await make()
-    except BaseException:
-        await run_in_threadpool(keys.abandon, key, workspace=workspace)
-        raise
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
     await run_in_threadpool(keys.complete, key, document, workspace=workspace)
     return _response(answer)
+
+
+@asynccontextmanager
+async def _held(keys: Idempotency, key: str, workspace: str) -> AsyncIterator[None]:
+    """The key stays this request's while the block runs; a failure frees it."""
+    keeping = asyncio.create_task(_keep(keys, key, workspace))
+    try:
+        yield
+    except BaseException:
+        await _tell(keys.abandon, key, workspace)
+        raise
+    finally:
+        keeping.cancel()
+
+
+async def _keep(keys: Idempotency, key: str, workspace: str) -> None:
+    while True:
+        await asyncio.sleep(KEEP_SECONDS)
+        await _tell(keys.keep, key, workspace)
+
+
+async def _tell(say: Callable[..., None], key: str, workspace: str) -> None:
+    try:
+        await run_in_threadpool(say, key, workspace=workspace)
+    except SQLAlchemyError as error:  # the key frees itself when nothing is heard of it
+        log.warning("Idempotency-Key %r: the database does not answer: %s", key, error)
 
 
 def fingerprint(request: Request, *contents: object) -> str:

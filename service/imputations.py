@@ -26,7 +26,6 @@ from gcvae.schema import TableSchema
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
 from service.bodies import NewImputationBody, ResultBody, result_body
-from service.datasets import RESERVED_SECONDS, sweep
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
@@ -34,6 +33,7 @@ from service.ingestion import check_size, read_rows
 from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.negotiation import choose_form
+from service.reservations import reserved
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
 from service.synthesizers import require_ready
@@ -178,8 +178,7 @@ def enqueue_imputation(resources: Resources, imputing: Imputing) -> ResultBody:
     catalog = resources.catalog
     job_id = catalog.jobs.new_id()
     prefix = input_prefix(job_id)
-    catalog.leftovers.reserve(prefix, RESERVED_SECONDS)
-    try:
+    with reserved(resources, prefix):
         file_format = table_format(imputing.upload.file)
         published = resources.store.publish(f"{prefix}table", imputing.upload.chunks())
         spec = ImputeSpec(
@@ -197,10 +196,6 @@ def enqueue_imputation(resources: Resources, imputing: Imputing) -> ResultBody:
             job_id=job_id,
             workspace=imputing.model.workspace,
         )
-    except BaseException:
-        catalog.leftovers.leave([prefix])
-        sweep(resources, [prefix])
-        raise
     send_soon(resources.dispatcher, job.id)
     return result_body(job, None, content_path(job))
 

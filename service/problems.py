@@ -11,7 +11,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DataError, DBAPIError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -41,6 +42,8 @@ class Kind:
         """The problem's `type`: an identifier, no address, so that nothing outside is asked."""
         return f"urn:gcvae:problem:{self.name}"
 
+
+_DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not answer")
 
 # The first class in an error's method resolution order that stands here decides.
 KINDS: dict[type[Exception], Kind] = {
@@ -78,7 +81,9 @@ KINDS: dict[type[Exception], Kind] = {
     stored.CorruptedError: Kind("stored-bytes-damaged", 500, "Stored bytes are damaged"),
     stored.MissingObjectError: Kind("stored-bytes-missing", 500, "Stored bytes are missing"),
     stored.UnavailableError: Kind("store-unavailable", 503, "The store does not answer"),
-    OperationalError: Kind("database-unavailable", 503, "The database does not answer"),
+    OperationalError: _DATABASE_UNAVAILABLE,
+    PoolTimeoutError: _DATABASE_UNAVAILABLE,
+    errors.NotReadyError: Kind("not-ready", 503, "The service is not ready"),
     DataError: Kind("invalid-request", 422, "The request is not valid"),
     ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
 }
@@ -88,6 +93,7 @@ def install(app: FastAPI) -> None:
     """Have the app answer every error with a problem document."""
     for error_type in KINDS:
         app.add_exception_handler(error_type, answer_known)
+    app.add_exception_handler(DBAPIError, answer_lost_connection)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_http)
     app.add_exception_handler(Exception, answer_unknown)
@@ -103,7 +109,7 @@ def answer_known(request: Request, error: Exception) -> Response:
     kind = kind_of(error)
     if kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request %s: %s", request_id(request), error, exc_info=error)
-    detail = _told_of_database(error) if isinstance(error, DBAPIError) else str(error)
+    detail = _told_of_database(error) if isinstance(error, SQLAlchemyError) else str(error)
     return problem_response(request, kind, detail, **_members(error), headers=_headers(error))
 
 
@@ -138,6 +144,17 @@ def answer_http(request: Request, error: Exception) -> Response:
         headers["Allow"] = allowed
         detail = f"{request.method} is not allowed at {request.url.path}, but {allowed}"
     return problem_response(request, kind, detail, headers=headers)
+
+
+def answer_lost_connection(request: Request, error: Exception) -> Response:
+    """503 where the database's end of a connection is gone, whatever the driver calls it."""
+    if not (isinstance(error, DBAPIError) and error.connection_invalidated):
+        raise error
+    log.error("request %s: %s", request_id(request), error, exc_info=error)
+    headers = {"Retry-After": str(_BUSY_SECONDS)}
+    return problem_response(
+        request, _DATABASE_UNAVAILABLE, _told_of_database(error), headers=headers
+    )
 
 
 def answer_unknown(request: Request, error: Exception) -> Response:
@@ -175,11 +192,11 @@ def request_id(request: Request) -> str:
     return str(getattr(request.state, "request_id", ""))
 
 
-def _told_of_database(error: DBAPIError) -> str:
+def _told_of_database(error: SQLAlchemyError) -> str:
     """What the driver says in a line; our statement and its values stay inside."""
-    if isinstance(error, OperationalError):
-        return "try again in a moment"
-    return str(error.orig).splitlines()[0]
+    if isinstance(error, DataError):
+        return str(error.orig).splitlines()[0]
+    return "try again in a moment"
 
 
 def _members(error: Exception) -> dict[str, Any]:
@@ -192,6 +209,8 @@ def _members(error: Exception) -> dict[str, Any]:
     for name in ("offered", "readable", "writable"):
         if getattr(error, name, None):
             members[name] = list(getattr(error, name))
+    if isinstance(error, errors.NotReadyError):
+        members["checks"] = error.checks
     return members
 
 

@@ -27,13 +27,13 @@ from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
 from service.bodies import NewScoresBody, ResultBody, result_body
-from service.datasets import RESERVED_SECONDS, sweep
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.ingestion import read_rows
 from service.jobs import require_room
 from service.negotiation import choose_form
+from service.reservations import reserved
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
 from service.synthesizers import require_ready
@@ -197,8 +197,7 @@ def enqueue_scores(resources: Resources, scoring: Scoring) -> ResultBody:
     catalog = resources.catalog
     job_id = catalog.jobs.new_id()
     prefix = input_prefix(job_id)
-    catalog.leftovers.reserve(prefix, RESERVED_SECONDS)
-    try:
+    with reserved(resources, prefix):
         file_format = table_format(scoring.upload.file)
         published = resources.store.publish(f"{prefix}table", scoring.upload.chunks())
         spec = ScoreSpec(
@@ -215,10 +214,6 @@ def enqueue_scores(resources: Resources, scoring: Scoring) -> ResultBody:
             job_id=job_id,
             workspace=scoring.model.workspace,
         )
-    except BaseException:
-        catalog.leftovers.leave([prefix])
-        sweep(resources, [prefix])
-        raise
     send_soon(resources.dispatcher, job.id)
     return result_body(job, None, content_path(job))
 

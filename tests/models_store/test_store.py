@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.servers import S3Server
 from models_store import Published, Store, open_store
 from models_store.errors import (
     CorruptedError,
@@ -147,11 +148,9 @@ class TestFolderStore(StoreContract):
 
 class TestS3Store(StoreContract):
     @pytest.fixture
-    def store(self, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Store:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        monkeypatch.setenv("AWS_REGION", "us-east-1")
+    def store(self, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Store:
+        for name, value in s3.environment().items():
+            monkeypatch.setenv(name, value)
         return open_store(f"s3://bucket/{uuid.uuid4().hex}")
 
 
