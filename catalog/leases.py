@@ -23,7 +23,6 @@ from catalog.pages import copy_row
 from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome
 from catalog.tables import JobRow
 
-
 _PATIENCE = 10
 
 

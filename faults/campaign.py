@@ -1,0 +1,159 @@
+"""A campaign: users order jobs, faults come at seeded moments, and everything must end right."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from faults.deployment import LEASE_SECONDS, Deployment, Servers
+from faults.injections import FAULTS, NEED_A_DISK, Scene, Victims, can_mount, small_disk
+from faults.observer import Hit, Observer
+from faults.verdict import Judge, Verdict
+from faults.workload import Workload
+
+_AT_ONCE = 4
+_MOST_PAUSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a campaign does.
+
+    Attributes:
+        faults: how many are injected.
+        jobs: how many are ordered at least; more while faults still come.
+        grace_seconds: twice as long after the last fault everything must be right.
+        with_stand_in: workers have the stand-in for the library, whose jobs need no torch.
+    """
+
+    name: str
+    faults: int
+    jobs: int
+    seed: int
+    grace_seconds: float
+    with_stand_in: bool
+    n_workers: int = 3
+
+
+@dataclass
+class Outcome:
+    """What came of a campaign."""
+
+    plan: Plan
+    hits: list[Hit]
+    verdict: Verdict
+    n_jobs: int
+    seconds: float
+    slowest_refusal_seconds: float
+    troubles: list[str] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        """Everything ended as it must, and every fault was recovered from."""
+        is_recovered = all(hit.recovered_at is not None for hit in self.hits)
+        return self.verdict.is_right and is_recovered and not self.troubles
+
+
+def run(plan: Plan, servers: Servers, *, logs: Path | None = None) -> Outcome:
+    """Run a campaign on the servers; the processes' logs are kept where a folder is given."""
+    began_at = time.monotonic()
+    with ExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="gcvae-faults-"))
+        folder = Path(temporary) if logs is None else logs
+        folder.mkdir(parents=True, exist_ok=True)
+        deployment = Deployment(
+            servers,
+            folder,
+            plan.name,
+            n_workers=plan.n_workers,
+            with_stand_in=plan.with_stand_in,
+            grace_seconds=plan.grace_seconds,
+        )
+        stack.enter_context(small_disk(deployment.scratch))
+        stack.enter_context(deployment)
+        return _disturb(plan, deployment, began_at)
+
+
+def _disturb(plan: Plan, deployment: Deployment, began_at: float) -> Outcome:
+    workload = Workload(deployment, Random(plan.seed + 1))
+    workload.prepare()
+    judge = Judge(deployment, {order: job_id for job_id, order in workload.jobs.items()})
+    troubles: list[str] = []
+    with Observer(deployment, LEASE_SECONDS) as observer:
+        injected = threading.Event()
+        users = threading.Thread(
+            target=_order, args=(plan, workload, observer, injected, troubles), name="users"
+        )
+        users.start()
+        _inject(plan, deployment, observer)
+        over_at = time.monotonic()
+        injected.set()
+        users.join()
+        time.sleep(max(0.0, over_at + 2 * plan.grace_seconds - time.monotonic()))
+        verdict = judge.judge(workload, observer)
+    judge.close()
+    return Outcome(
+        plan=plan,
+        hits=observer.hits,
+        verdict=verdict,
+        n_jobs=len(workload.jobs),
+        seconds=time.monotonic() - began_at,
+        slowest_refusal_seconds=workload.slowest_refusal_seconds,
+        troubles=troubles,
+    )
+
+
+def _order(
+    plan: Plan,
+    workload: Workload,
+    observer: Observer,
+    injected: threading.Event,
+    troubles: list[str],
+) -> None:
+    """Keep a few jobs going until the faults are over and enough were ordered."""
+    try:
+        while len(workload.jobs) < plan.jobs or not injected.is_set():
+            if observer.n_active() < _AT_ONCE:
+                workload.order_any()
+            time.sleep(0.3)
+    except Exception as error:
+        troubles.append(f"the users gave up: {error!r}")
+
+
+def _inject(plan: Plan, deployment: Deployment, observer: Observer) -> None:
+    random = Random(plan.seed)
+    scene = Scene(deployment, random, observer.running)
+    for number, fault in enumerate(_sequence(plan.faults, random), start=1):
+        time.sleep(random.uniform(0.0, _MOST_PAUSE_SECONDS))
+        FAULTS[fault](scene, lambda *told, n=number, f=fault: _note(observer, n, f, *told))
+        observer.hits[-1].over_at = time.time()
+        _say(plan, observer, number)
+
+
+def _sequence(n_faults: int, random: Random) -> list[str]:
+    """Every kind of fault about equally often, in random order."""
+    kinds = [name for name in FAULTS if can_mount() or name not in NEED_A_DISK]
+    random.shuffle(kinds)
+    faults = [kinds[i % len(kinds)] for i in range(n_faults)]
+    random.shuffle(faults)
+    return faults
+
+
+def _note(observer: Observer, number: int, fault: str, victims: Victims, kills: bool) -> None:
+    observer.hits.append(Hit(number, fault, dict(victims), kills, time.time()))
+
+
+def _say(plan: Plan, observer: Observer, number: int) -> None:
+    hit = observer.hits[-1]
+    unwell = sum(other.recovered_at is None for other in observer.hits)
+    active = observer.n_active()
+    print(
+        f"{plan.name} {number}/{plan.faults}: {hit.fault}; hit {len(hit.victims)} jobs; "
+        f"{active} active, {len(observer.jobs) - active} done; {unwell} faults not recovered from",
+        flush=True,
+    )
