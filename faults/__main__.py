@@ -25,7 +25,7 @@ def main() -> int:
     with ExitStack() as stack:
         s3 = stack.enter_context(S3Server())
         servers = Servers(
-            stack.enter_context(PostgresServer(durable=True)),
+            stack.enter_context(PostgresServer()),
             stack.enter_context(RedisServer()),
             s3,
             stack.enter_context(StoreProxy(s3.port)),
@@ -46,7 +46,7 @@ def _plans(given: argparse.Namespace) -> list[Plan]:
     grace = given.grace_seconds
     plans = [
         Plan("fast", given.faults - real_faults, given.jobs - real_jobs, given.seed, grace, True),
-        Plan("real", real_faults, real_jobs, given.seed, 2 * grace, False, n_workers=2),
+        Plan("real", real_faults, real_jobs, given.seed, 2 * grace, False, pause_seconds=2.5),
     ]
     return [plan for plan in plans if plan.faults]
 

@@ -16,9 +16,6 @@ from faults.observer import Hit, Observer
 from faults.verdict import Judge, Verdict
 from faults.workload import Workload
 
-_AT_ONCE = 4
-_MOST_PAUSE_SECONDS = 2.0
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -29,6 +26,8 @@ class Plan:
         jobs: how many are ordered at least; more while faults still come.
         grace_seconds: twice as long after the last fault everything must be right.
         with_stand_in: workers have the stand-in for the library, whose jobs need no torch.
+        n_workers: one more than jobs at once, so that the job of a dead worker need not wait.
+        pause_seconds: between two faults, on average.
     """
 
     name: str
@@ -38,6 +37,7 @@ class Plan:
     grace_seconds: float
     with_stand_in: bool
     n_workers: int = 3
+    pause_seconds: float = 1.0
 
 
 @dataclass
@@ -118,7 +118,7 @@ def _order(
     """Keep a few jobs going until the faults are over and enough were ordered."""
     try:
         while len(workload.jobs) < plan.jobs or not injected.is_set():
-            if observer.n_active() < _AT_ONCE:
+            if observer.n_active(list(workload.jobs)) < plan.n_workers - 1:
                 workload.order_any()
             time.sleep(0.3)
     except Exception as error:
@@ -127,9 +127,9 @@ def _order(
 
 def _inject(plan: Plan, deployment: Deployment, observer: Observer) -> None:
     random = Random(plan.seed)
-    scene = Scene(deployment, random, observer.running)
+    scene = Scene(deployment, random, observer.running, lambda: list(observer.jobs))
     for number, fault in enumerate(_sequence(plan.faults, random), start=1):
-        time.sleep(random.uniform(0.0, _MOST_PAUSE_SECONDS))
+        time.sleep(random.uniform(0.0, 2 * plan.pause_seconds))
         FAULTS[fault](scene, lambda *told, n=number, f=fault: _note(observer, n, f, *told))
         observer.hits[-1].over_at = time.time()
         _say(plan, observer, number)
@@ -151,9 +151,9 @@ def _note(observer: Observer, number: int, fault: str, victims: Victims, kills: 
 def _say(plan: Plan, observer: Observer, number: int) -> None:
     hit = observer.hits[-1]
     unwell = sum(other.recovered_at is None for other in observer.hits)
-    active = observer.n_active()
+    active = len(observer.running())
     print(
         f"{plan.name} {number}/{plan.faults}: {hit.fault}; hit {len(hit.victims)} jobs; "
-        f"{active} active, {len(observer.jobs) - active} done; {unwell} faults not recovered from",
+        f"{active} run, of {len(observer.jobs)}; {unwell} faults not recovered from",
         flush=True,
     )

@@ -23,6 +23,7 @@ from faults.store_proxy import StoreMode
 _FROZEN_SECONDS = LEASE_SECONDS + 1.5
 _HOUR_SECONDS = 3600
 _COPIES = 3
+_NEWEST = 10
 _SCRATCH_BYTES = 64 << 20
 
 
@@ -33,6 +34,7 @@ class Scene:
     deployment: Deployment
     random: Random
     running: Callable[[], dict[str, int]]
+    jobs: Callable[[], list[str]]
 
     def pause(self) -> None:
         """Let the fault last for a while."""
@@ -131,13 +133,11 @@ def freeze_worker(scene: Scene, mark: Mark) -> None:
 
 
 def double_messages(scene: Scene, mark: Mark) -> None:
-    """Every job's message again, of those that are over too."""
+    """The newest jobs' messages again, of those that are over too."""
     dispatcher = CeleryDispatcher(make_celery(scene.deployment.servers.redis.url))
-    jobs = scene.running()
-    mark(jobs, False)
-    for _ in range(_COPIES):
-        for job_id in jobs:
-            dispatcher.send(job_id)
+    mark(scene.running(), False)
+    for job_id in sorted(scene.jobs())[-_NEWEST:] * _COPIES:
+        dispatcher.send(job_id)
 
 
 def shuffle_messages(scene: Scene, mark: Mark) -> None:

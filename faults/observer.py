@@ -32,7 +32,8 @@ class Hit:
         victims: jobs that ran when it came, with their attempts.
         kills: whether those attempts can not go on: others must.
         over_at: when the fault itself was over (time.time).
-        recovered_at: when API and victims were well again; None until then.
+        recovered_at: when its victims were well again, and the API too unless a worker was hit;
+            None until then.
     """
 
     number: int
@@ -78,9 +79,10 @@ class Observer:
             if sight.status is JobStatus.RUNNING
         }
 
-    def n_active(self) -> int:
-        """How many jobs are not over."""
-        return sum(not sight.status.is_final for sight in dict(self.jobs).values())
+    def n_active(self, ordered: list[str]) -> int:
+        """How many of these jobs are not over, as far as was seen."""
+        seen = dict(self.jobs)
+        return sum(job_id not in seen or not seen[job_id].status.is_final for job_id in ordered)
 
     def _look_on(self) -> None:
         while not self._ended.wait(_LOOK_SECONDS):
@@ -103,10 +105,13 @@ class Observer:
 
     def _judge(self) -> None:
         waiting = [hit for hit in list(self.hits) if hit.recovered_at is None and hit.over_at]
-        if not waiting or not self.deployment.is_ready():
+        if not waiting:
             return
+        is_ready = self.deployment.is_ready()
         for hit in waiting:
-            if all(self._goes_on(hit, *victim) for victim in hit.victims.items()):
+            if (hit.kills or is_ready) and all(
+                self._goes_on(hit, *victim) for victim in hit.victims.items()
+            ):
                 hit.recovered_at = time.time()
 
     def _goes_on(self, hit: Hit, job_id: str, attempt: int) -> bool:

@@ -15,7 +15,9 @@ from faults.observer import Hit
 
 def lines(outcomes: Sequence[Outcome]) -> Iterable[str]:
     """The table fault × number × outcome × time to recover, and what was found at the end."""
-    yield f"{'fault':48} {'number':>6} {'jobs hit':>8} {'recovered':>9} {'median s':>8} {'most s':>7}"
+    yield (
+        f"{'fault':48} {'number':>6} {'jobs hit':>8} {'recovered':>9} {'median s':>8} {'most s':>7}"
+    )
     for row in rows(outcomes):
         seconds = [f"{row[name]:.1f}" if row[name] is not None else "-" for name in _SECONDS]
         yield (
@@ -24,7 +26,8 @@ def lines(outcomes: Sequence[Outcome]) -> Iterable[str]:
         )
     leases = recovery_of_dead_workers(outcomes)
     if leases is not None:
-        yield f"median time to recover after a dead worker: {leases:.2f} leases of {LEASE_SECONDS} s"
+        lease = f"leases of {LEASE_SECONDS} s"
+        yield f"median time to recover after a dead worker: {leases:.2f} {lease}"
     for outcome in outcomes:
         yield from _told(outcome)
 

@@ -121,9 +121,8 @@ class PostgresServer(Server):
     name = "postgres"
     stop_signal = signal.SIGINT  # fast: it does not wait for its clients to leave
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._durability = [] if durable else ["-F"]
         self.url = f"postgresql://gcvae@127.0.0.1:{self.port}"
         self._binaries = _postgres_binaries(self.folder)
         if (user := self._user()) is not None:
@@ -153,9 +152,8 @@ class PostgresServer(Server):
 
     def _command(self) -> list[str | Path]:
         place = ["-p", str(self.port), "-k", self.folder, "-h", "127.0.0.1"]
-        return [
-            self._binaries / "postgres", "-D", self.folder / "data", *place, *self._durability
-        ]  # fmt: skip
+        # -F: what the kernel was given survives the death of any process, fsync or not.
+        return [self._binaries / "postgres", "-D", self.folder / "data", *place, "-F"]
 
     def _answers(self) -> bool:
         try:

@@ -43,8 +43,7 @@ class StoreProxy:
 
     def __init__(self, upstream_port: int) -> None:
         self.mode = StoreMode.WELL
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, upstream_port))
-        self._server.daemon_threads = True
+        self._server = _ForgivingServer(("127.0.0.1", 0), _handler(self, upstream_port))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -56,11 +55,18 @@ class StoreProxy:
         self._server.server_close()
 
 
+class _ForgivingServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Nothing: clients are killed in the middle of requests here."""
+
+
 def _handler(proxy: StoreProxy, upstream_port: int) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             mode = proxy.mode
             if mode is StoreMode.ERRORS or (mode in _REFUSALS and self.command in _WRITING):

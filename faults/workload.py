@@ -1,4 +1,4 @@
-"""The users: they upload, train, sample and score through the API, and ask again when it is away."""
+"""The users: they upload, train, sample and score by the API, and ask again when it is away."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
 from faults.servers import PostgresServer, RedisServer, S3Server
 from models_store import Store, open_store
 
-
 _ROOT = Path(__file__).parents[2]
 _STAND_IN = _ROOT / "faults" / "stand_in"
 LEASE_SECONDS = 2.5
