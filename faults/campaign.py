@@ -14,7 +14,7 @@ from faults.deployment import LEASE_SECONDS, Deployment, Servers
 from faults.injections import FAULTS, NEED_A_DISK, Scene, Victims, can_mount, small_disk
 from faults.observer import Hit, Observer
 from faults.verdict import Judge, Verdict
-from faults.workload import Workload
+from faults.workload import ImpatientError, Workload
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,14 @@ def _order(
     troubles: list[str],
 ) -> None:
     """Keep a few jobs going until the faults are over and enough were ordered."""
-    try:
-        while len(workload.jobs) < plan.jobs or not injected.is_set():
-            if observer.n_active(list(workload.jobs)) < plan.n_workers - 1:
+    while len(workload.jobs) < plan.jobs or not injected.is_set():
+        if observer.n_active(list(workload.jobs)) < plan.n_workers - 1:
+            try:
                 workload.order_any()
-            time.sleep(0.3)
-    except Exception as error:
-        troubles.append(f"the users gave up: {error!r}")
+            except ImpatientError as error:
+                troubles.append(f"users gave up: {error}")
+                print(f"{plan.name}: {troubles[-1]}", flush=True)
+        time.sleep(0.3)
 
 
 def _inject(plan: Plan, deployment: Deployment, observer: Observer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,8 @@ from service.calls import methods_at
 
 MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
+_FULL_SECONDS = 30
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 log = logging.getLogger("service")
 
@@ -43,6 +46,7 @@ class Kind:
         return f"urn:gcvae:problem:{self.name}"
 
 
+_DISK_FULL = Kind("disk-full", 503, "The service's disk is full")
 _DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not answer")
 
 # The first class in an error's method resolution order that stands here decides.
@@ -94,6 +98,7 @@ def install(app: FastAPI) -> None:
     for error_type in KINDS:
         app.add_exception_handler(error_type, answer_known)
     app.add_exception_handler(DBAPIError, answer_lost_connection)
+    app.add_exception_handler(OSError, answer_full_disk)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_http)
     app.add_exception_handler(Exception, answer_unknown)
@@ -107,7 +112,9 @@ def kind_of(error: Exception) -> Kind:
 def answer_known(request: Request, error: Exception) -> Response:
     """The problem document of an error that was raised on purpose."""
     kind = kind_of(error)
-    if kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        log.warning("request %s: %s", request_id(request), error)
+    elif kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request %s: %s", request_id(request), error, exc_info=error)
     detail = _told_of_database(error) if isinstance(error, SQLAlchemyError) else str(error)
     return problem_response(request, kind, detail, **_members(error), headers=_headers(error))
@@ -146,11 +153,24 @@ def answer_http(request: Request, error: Exception) -> Response:
     return problem_response(request, kind, detail, headers=headers)
 
 
+def answer_full_disk(request: Request, error: Exception) -> Response:
+    """503 where this machine's own disk takes no more: an upload is held there before it is stored.
+
+    Other troubles of the system are our own mistakes.
+    """
+    if not (isinstance(error, OSError) and error.errno in _FULL):
+        raise error
+    log.error("request %s: %s", request_id(request), error)
+    headers = {"Retry-After": str(_FULL_SECONDS)}
+    detail = "the service's disk is full; try again later"
+    return problem_response(request, _DISK_FULL, detail, headers=headers)
+
+
 def answer_lost_connection(request: Request, error: Exception) -> Response:
     """503 where the database's end of a connection is gone, whatever the driver calls it."""
     if not (isinstance(error, DBAPIError) and error.connection_invalidated):
         raise error
-    log.error("request %s: %s", request_id(request), error, exc_info=error)
+    log.warning("request %s: %s", request_id(request), error)
     headers = {"Retry-After": str(_BUSY_SECONDS)}
     return problem_response(
         request, _DATABASE_UNAVAILABLE, _told_of_database(error), headers=headers

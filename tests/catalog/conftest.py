@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catalog import Catalog, Dataset, Job, Model, Trained, upgrade
-from faults.servers import PostgresServer
+from faults.servers import PostgresServer, RedisServer
 
 _SHA256 = "0" * 64
 
@@ -94,3 +94,20 @@ def trained(job: Job, attempt: int = 1) -> Trained:
     """An outcome of training."""
     key = f"models/{job.model_id}/attempts/{attempt}/model.gcvae"
     return Trained(key, _SHA256, 100, schema={"columns": []}, record={"epochs": 3})
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis server."""
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture(params=["folder", "redis"])
+def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Address of either broker, empty."""
+    if request.param == "folder":
+        return f"filesystem://{tmp_path}/queue"
+    server: RedisServer = request.getfixturevalue("redis_server")
+    server.flush()
+    return server.url
