@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ _SEED = 20261121
 def main() -> int:
     """Run the campaigns. Returns: 0 where everything ended right, else 1."""
     given = _arguments()
+    # Whoever ends the campaign ends its servers: the contexts below are left as on any exit.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with ExitStack() as stack:
         s3 = stack.enter_context(S3Server())
         servers = Servers(
