@@ -23,6 +23,9 @@ REPLAYED = "Idempotent-Replayed"
 
 log = logging.getLogger("service")
 
+_AGAIN_SECONDS = 1.0
+_FREEING_TRIES = 30  # by then it is free anyway
+
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -82,10 +85,25 @@ async def _held(keys: Idempotency, key: str, workspace: str) -> AsyncIterator[No
     try:
         yield
     except BaseException:
-        await _tell(keys.abandon, key, workspace)
+        if not await _tell(keys.abandon, key, workspace):
+            freeing = asyncio.create_task(_free(keys, key, workspace))
+            _freeing.add(freeing)
+            freeing.add_done_callback(_freeing.discard)
         raise
     finally:
         keeping.cancel()
+
+
+_freeing: set[asyncio.Task[None]] = set()
+"""Tasks that nobody waits for; the event loop alone would let them be forgotten."""
+
+
+async def _free(keys: Idempotency, key: str, workspace: str) -> None:
+    """Free a key as soon as the database is back: its user asks again under the same."""
+    for _ in range(_FREEING_TRIES):
+        await asyncio.sleep(_AGAIN_SECONDS)
+        if await _tell(keys.abandon, key, workspace):
+            return
 
 
 async def _keep(keys: Idempotency, key: str, workspace: str) -> None:
@@ -94,11 +112,14 @@ async def _keep(keys: Idempotency, key: str, workspace: str) -> None:
         await _tell(keys.keep, key, workspace)
 
 
-async def _tell(say: Callable[..., None], key: str, workspace: str) -> None:
+async def _tell(say: Callable[..., None], key: str, workspace: str) -> bool:
+    """Whether the database has heard it; the key frees itself when nothing is heard of it."""
     try:
         await run_in_threadpool(say, key, workspace=workspace)
-    except SQLAlchemyError as error:  # the key frees itself when nothing is heard of it
+    except SQLAlchemyError as error:
         log.warning("Idempotency-Key %r: the database does not answer: %s", key, error)
+        return False
+    return True
 
 
 def fingerprint(request: Request, *contents: object) -> str:
