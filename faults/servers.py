@@ -13,6 +13,7 @@ import tempfile
 import time
 import urllib.request
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -77,21 +78,25 @@ class Server(ABC):
         """Kill the process and its children; nothing of what it had in hand is saved."""
         if self._process is None:
             return
-        family = self._family()
-        for member in family:
-            member.kill()
+        family = self._signal(signal.SIGKILL)
         psutil.wait_procs(family, _STOP_SECONDS)
         self._process.wait(_STOP_SECONDS)
 
     def freeze(self) -> None:
         """Stop its processes without ending them: connections stay open, answers stay away."""
-        for member in self._family():
-            member.suspend()
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let the frozen processes go on."""
-        for member in self._family():
-            member.resume()
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> list[psutil.Process]:
+        """Send a signal to all its processes; some may end by themselves meanwhile."""
+        family = self._family()
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.send_signal(number)
+        return family
 
     def _family(self) -> list[psutil.Process]:
         assert self._process is not None, "asked after it was started"
