@@ -33,7 +33,10 @@ def main() -> int:
             s3,
             stack.enter_context(StoreProxy(s3.port)),
         )
-        outcomes = [run(plan, servers, logs=_logs(given, plan)) for plan in _plans(given)]
+        outcomes = []
+        for plan in _plans(given):
+            outcomes.append(run(plan, servers, logs=_logs(given, plan)))
+            print("\n".join(lines(outcomes[-1:])), flush=True)
     print("\n".join(lines(outcomes)))
     name = f"faults-{datetime.now(UTC):%Y-%m-%d}.json"
     output = _RESULTS / name if given.output is None else given.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from faults.observer import Hit, Observer
 from faults.verdict import Judge, Verdict
 from faults.workload import ImpatientError, Workload
 
+_MOST_WAIT_SECONDS = 60.0
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -23,8 +26,10 @@ class Plan:
 
     Attributes:
         faults: how many are injected.
-        jobs: how many are ordered at least; more while faults still come.
-        grace_seconds: twice as long after the last fault everything must be right.
+        jobs: how many are ordered at least, beside one of each that nothing disturbs; more while
+            faults still come.
+        grace_seconds: twice as long after the last fault, and the last order, everything must be
+            right.
         with_stand_in: workers have the stand-in for the library, whose jobs need no torch.
         n_workers: one more than jobs at once, so that the job of a dead worker need not wait.
         pause_seconds: between two faults, on average.
@@ -48,6 +53,7 @@ class Outcome:
     hits: list[Hit]
     verdict: Verdict
     n_jobs: int
+    n_jobs_before_last_fault: int
     seconds: float
     slowest_refusal_seconds: float
     troubles: list[str] = field(default_factory=list)
@@ -59,7 +65,13 @@ class Outcome:
         return self.verdict.is_right and is_recovered and not self.troubles
 
 
-def run(plan: Plan, servers: Servers, *, logs: Path | None = None) -> Outcome:
+Inspect = Callable[[Deployment, Callable[[], Verdict]], None]
+"""Looks at a deployment after its campaign, and may have it judged again."""
+
+
+def run(
+    plan: Plan, servers: Servers, *, logs: Path | None = None, inspect: Inspect | None = None
+) -> Outcome:
     """Run a campaign on the servers; the processes' logs are kept where a folder is given."""
     began_at = time.monotonic()
     with ExitStack() as stack:
@@ -76,13 +88,16 @@ def run(plan: Plan, servers: Servers, *, logs: Path | None = None) -> Outcome:
         )
         stack.enter_context(small_disk(deployment.scratch))
         stack.enter_context(deployment)
-        return _disturb(plan, deployment, began_at)
+        return _disturb(plan, deployment, began_at, inspect)
 
 
-def _disturb(plan: Plan, deployment: Deployment, began_at: float) -> Outcome:
+def _disturb(
+    plan: Plan, deployment: Deployment, began_at: float, inspect: Inspect | None
+) -> Outcome:
     workload = Workload(deployment, Random(plan.seed + 1))
     workload.prepare()
-    judge = Judge(deployment, {order: job_id for job_id, order in workload.jobs.items()})
+    references = {order: job_id for job_id, order in workload.jobs.items()}
+    judge = Judge(deployment, references)
     troubles: list[str] = []
     with Observer(deployment, LEASE_SECONDS) as observer:
         injected = threading.Event()
@@ -90,18 +105,22 @@ def _disturb(plan: Plan, deployment: Deployment, began_at: float) -> Outcome:
             target=_order, args=(plan, workload, observer, injected, troubles), name="users"
         )
         users.start()
-        _inject(plan, deployment, observer)
-        over_at = time.monotonic()
+        _inject(plan, deployment, observer, workload)
+        n_hit = len(workload.jobs) - len(references)
         injected.set()
         users.join()
-        time.sleep(max(0.0, over_at + 2 * plan.grace_seconds - time.monotonic()))
+        time.sleep(2 * plan.grace_seconds)
         verdict = judge.judge(workload, observer)
+        if inspect is not None:
+            inspect(deployment, lambda: judge.judge(workload, observer))
     judge.close()
+    workload.close()
     return Outcome(
         plan=plan,
         hits=observer.hits,
         verdict=verdict,
-        n_jobs=len(workload.jobs),
+        n_jobs=len(workload.jobs) - len(references),
+        n_jobs_before_last_fault=n_hit,
         seconds=time.monotonic() - began_at,
         slowest_refusal_seconds=workload.slowest_refusal_seconds,
         troubles=troubles,
@@ -116,7 +135,8 @@ def _order(
     troubles: list[str],
 ) -> None:
     """Keep a few jobs going until the faults are over and enough were ordered."""
-    while len(workload.jobs) < plan.jobs or not injected.is_set():
+    n_before = len(workload.jobs)
+    while len(workload.jobs) - n_before < plan.jobs or not injected.is_set():
         if observer.n_active(list(workload.jobs)) < plan.n_workers - 1:
             try:
                 workload.order_any()
@@ -126,11 +146,19 @@ def _order(
         time.sleep(0.3)
 
 
-def _inject(plan: Plan, deployment: Deployment, observer: Observer) -> None:
+def _wait_for_orders(n_jobs: int, workload: Workload) -> None:
+    """Let the users keep up: the faults are spread over all jobs, on a slow machine too."""
+    deadline = time.monotonic() + _MOST_WAIT_SECONDS
+    while len(workload.jobs) < n_jobs and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _inject(plan: Plan, deployment: Deployment, observer: Observer, workload: Workload) -> None:
     random = Random(plan.seed)
     scene = Scene(deployment, random, observer.running, lambda: list(observer.jobs))
     for number, fault in enumerate(_sequence(plan.faults, random), start=1):
         time.sleep(random.uniform(0.0, 2 * plan.pause_seconds))
+        _wait_for_orders(plan.jobs * (number - 1) // plan.faults, workload)
         FAULTS[fault](scene, lambda *told, n=number, f=fault: _note(observer, n, f, *told))
         observer.hits[-1].over_at = time.time()
         _say(plan, observer, number)

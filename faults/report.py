@@ -45,6 +45,7 @@ def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
                 "library": "stand-in" if outcome.plan.with_stand_in else "real",
                 "faults": len(outcome.hits),
                 "jobs": outcome.n_jobs,
+                "jobs_before_last_fault": outcome.n_jobs_before_last_fault,
                 "workers": outcome.plan.n_workers,
                 "grace_seconds": outcome.plan.grace_seconds,
                 "seconds": round(outcome.seconds, 1),
@@ -96,9 +97,11 @@ def _row(fault: str, hits: list[Hit]) -> dict[str, Any]:
 def _told(outcome: Outcome) -> Iterable[str]:
     plan = outcome.plan
     library = "stand-in for the library" if plan.with_stand_in else "real library"
+    jobs = f"{outcome.n_jobs} jobs ({outcome.n_jobs_before_last_fault} before the last fault)"
+    slowest = f"slowest 503 {outcome.slowest_refusal_seconds:.1f} s"
     yield (
-        f"{plan.name} ({library}): {len(outcome.hits)} faults, {outcome.n_jobs} jobs, seed "
-        f"{plan.seed}, {outcome.seconds:.0f} s, slowest 503 {outcome.slowest_refusal_seconds:.1f} s"
+        f"{plan.name} ({library}): {len(outcome.hits)} faults, {jobs}, seed {plan.seed}, "
+        f"{outcome.seconds:.0f} s, {slowest}"
     )
     for name, found in vars(outcome.verdict).items():
         yield f"  {name.replace('_', ' ')}: {len(found)}"

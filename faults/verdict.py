@@ -47,8 +47,7 @@ class Judge:
 
     def __init__(self, deployment: Deployment, references: dict[Order, str]) -> None:
         self._deployment = deployment
-        with _environment(deployment.environment):
-            self._store: Store = open_store(deployment.store_url)
+        self._store: Store = store_of(deployment)
         self._catalog = Catalog(deployment.database_url)
         self._expected = {
             order: self._outcome(self._catalog.jobs.get(job_id))
@@ -112,6 +111,12 @@ class Judge:
         stored = {entry.key for entry in self._store.list()}
         verdict.orphans = sorted(stored - named)
         verdict.missing += sorted(named - stored)
+
+
+def store_of(deployment: Deployment) -> Store:
+    """The store of a deployment."""
+    with _environment(deployment.environment):
+        return open_store(deployment.store_url)
 
 
 def _weights_sha256(artifact: bytes) -> str:

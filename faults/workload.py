@@ -66,14 +66,18 @@ class Workload:
     def prepare(self) -> list[Order]:
         """Upload a table, order one of everything; returns the orders, once all are done."""
         self._dataset_id = self.upload()
-        trainings = [self._train(number) for number in range(len(_TRAININGS))]
-        self._model_id = self._wait_for(self.order(trainings[0]))
-        self._wait_for(self.order(trainings[1]))
-        rest = [Order("sample", n) for n in range(len(_SAMPLES))]
-        rest += [Order("score", n) for n in range(len(_SCORES))]
-        for order in rest:
-            self._wait_for(self.order(order))
-        return trainings + rest
+        first, *trainings = [Order("train", number) for number in range(len(_TRAININGS))]
+        self._model_id = self._wait_for(self.order(first))
+        samples = [Order("sample", number) for number in range(len(_SAMPLES))]
+        scores = [Order("score", number) for number in range(len(_SCORES))]
+        rest = [*trainings, *samples, *scores]
+        for job_id in [self.order(order) for order in rest]:
+            self._wait_for(job_id)
+        return [first, *rest]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
 
     def order_any(self) -> None:
         """Order something; every eighth time, upload a table too."""
@@ -97,9 +101,6 @@ class Workload:
         headers = {"Content-Type": "text/csv"}
         answer = self._insist("/v1/datasets?name=table", {"content": TABLE}, headers)
         return str(answer["id"])
-
-    def _train(self, number: int) -> Order:
-        return Order("train", number)
 
     def _post_training(self, number: int) -> dict[str, Any]:
         body = {"dataset_id": self._dataset_id, "training": _TRAININGS[number]}
