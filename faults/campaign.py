@@ -102,12 +102,17 @@ def _disturb(
     with Observer(deployment, LEASE_SECONDS) as observer:
         injected = threading.Event()
         users = threading.Thread(
-            target=_order, args=(plan, workload, observer, injected, troubles), name="users"
+            target=_order,
+            args=(plan, workload, observer, injected, troubles),
+            name="users",
+            daemon=True,
         )
         users.start()
-        _inject(plan, deployment, observer, workload)
+        try:
+            _inject(plan, deployment, observer, workload)
+        finally:
+            injected.set()
         n_hit = len(workload.jobs) - len(references)
-        injected.set()
         users.join()
         time.sleep(2 * plan.grace_seconds)
         verdict = judge.judge(workload, observer)
@@ -154,11 +159,11 @@ def _wait_for_orders(n_jobs: int, workload: Workload) -> None:
 
 
 def _inject(plan: Plan, deployment: Deployment, observer: Observer, workload: Workload) -> None:
-    random = Random(plan.seed)
+    random, n_before = Random(plan.seed), len(workload.jobs)
     scene = Scene(deployment, random, observer.running, lambda: list(observer.jobs))
     for number, fault in enumerate(_sequence(plan.faults, random), start=1):
         time.sleep(random.uniform(0.0, 2 * plan.pause_seconds))
-        _wait_for_orders(plan.jobs * (number - 1) // plan.faults, workload)
+        _wait_for_orders(n_before + plan.jobs * (number - 1) // plan.faults, workload)
         FAULTS[fault](scene, lambda *told, n=number, f=fault: _note(observer, n, f, *told))
         observer.hits[-1].over_at = time.time()
         _say(plan, observer, number)
