@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Header, Request, Response
@@ -24,7 +25,7 @@ REPLAYED = "Idempotent-Replayed"
 log = logging.getLogger("service")
 
 _AGAIN_SECONDS = 1.0
-_FREEING_TRIES = 30  # by then it is free anyway
+_TRIES = 30  # by then the key is free anyway
 
 IdempotencyKey = Annotated[
     str | None,
@@ -74,7 +75,8 @@ async def once(
     async with _held(keys, key, workspace):
         answer = await make()
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
-    await run_in_threadpool(keys.complete, key, document, workspace=workspace)
+    # What was made is made, whether or not the database can write the answer down just now.
+    await _insist(partial(keys.complete, response=document), key, workspace)
     return _response(answer)
 
 
@@ -85,24 +87,28 @@ async def _held(keys: Idempotency, key: str, workspace: str) -> AsyncIterator[No
     try:
         yield
     except BaseException:
-        if not await _tell(keys.abandon, key, workspace):
-            freeing = asyncio.create_task(_free(keys, key, workspace))
-            _freeing.add(freeing)
-            freeing.add_done_callback(_freeing.discard)
+        await _insist(keys.abandon, key, workspace)
         raise
     finally:
         keeping.cancel()
 
 
-_freeing: set[asyncio.Task[None]] = set()
+_insisting: set[asyncio.Task[None]] = set()
 """Tasks that nobody waits for; the event loop alone would let them be forgotten."""
 
 
-async def _free(keys: Idempotency, key: str, workspace: str) -> None:
-    """Free a key as soon as the database is back: its user asks again under the same."""
-    for _ in range(_FREEING_TRIES):
+async def _insist(say: Callable[..., None], key: str, workspace: str) -> None:
+    """Say it now, or as soon as the database is back: the key's user may ask again then."""
+    if not await _tell(say, key, workspace):
+        saying = asyncio.create_task(_say_later(say, key, workspace))
+        _insisting.add(saying)
+        saying.add_done_callback(_insisting.discard)
+
+
+async def _say_later(say: Callable[..., None], key: str, workspace: str) -> None:
+    for _ in range(_TRIES):
         await asyncio.sleep(_AGAIN_SECONDS)
-        if await _tell(keys.abandon, key, workspace):
+        if await _tell(say, key, workspace):
             return
 
 
