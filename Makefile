@@ -4,6 +4,8 @@
 #   PIP_ARGS="..."         further arguments for every pip install
 #   TABLE=file.csv         the table for `make demo`
 #   TIMES=40               how many times the suite's generated tables `make test-properties` tries
+#   FAULTS=300 JOBS=60     how many faults `make test-faults` injects, over how many jobs at least
+#   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -14,6 +16,9 @@ PIP_ARGS ?=
 TABLE ?=
 BENCH_ARGS ?=
 TIMES ?= 40
+FAULTS ?= 300
+JOBS ?= 60
+FAULT_ARGS ?=
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
@@ -24,7 +29,7 @@ PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constrai
 EDITABLE := --config-settings editable_mode=compat -e
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve test test-properties lint bench known-truth clean
+.PHONY: help setup demo serve test test-properties test-faults lint bench known-truth clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it"
@@ -32,6 +37,7 @@ help:
 	@echo "make serve   the service on $(HOST):$(PORT)"
 	@echo "make test    the test suite"
 	@echo "make test-properties   the laws of every table, on TIMES=40 times as many generated tables"
+	@echo "make test-faults   FAULTS=300 faults over JOBS=60 jobs, on real servers: half an hour"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
@@ -50,6 +56,9 @@ test: $(VENV)/.installed-dev
 test-properties: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 GCVAE_TIMES_EXAMPLES=$(TIMES) $(VENV)/bin/python -m pytest -n 2 \
 	  tests/gcvae/test_generated_tables.py $(PYTEST_ARGS)
+
+test-faults: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m faults --faults $(FAULTS) --jobs $(JOBS) $(FAULT_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

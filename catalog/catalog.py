@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.database import Database
+from catalog.database import ANSWER_SECONDS, Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency
 from catalog.jobs import Jobs
@@ -24,6 +24,7 @@ class Catalog:
         attempts_limit: attempts of a job since its last new checkpoint.
         resend_seconds: pause before a job's message is sent again; it doubles each time.
         resend_limit_seconds: the longest such pause.
+        answer_seconds: how long PostgreSQL may take over a statement.
     """
 
     def __init__(
@@ -33,8 +34,9 @@ class Catalog:
         attempts_limit: int = 10,
         resend_seconds: float = 2.0,
         resend_limit_seconds: float = 60.0,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        self.database = Database(database_url)
+        self.database = Database(database_url, answer_seconds)
         self.datasets = Datasets(self.database)
         self.models = Models(self.database)
         self.jobs = Jobs(self.database, resend_seconds)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from kombu.exceptions import OperationalError
+from kombu import Connection
+from kombu.exceptions import KombuError
 
 from catalog.errors import DispatchError
 from catalog.filesystem_transport import Transport
@@ -18,15 +19,20 @@ _FOLDER_SCHEME = "filesystem://"
 _POLLING_SECONDS = 0.1
 _VISIBILITY_SECONDS = 3600
 _RESTORE_SECONDS = 10
+_SENDER_SECONDS = 0.7
 
 
-def make_celery(broker_url: str) -> Celery:
+def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Celery:
     """A Celery application on `redis://…` or `filesystem:///FOLDER`.
 
     No results, no remote control, no events: the database is the truth, the queue carries ids.
+
+    Args:
+        answer_seconds: how long Redis may take to answer. A request waits for it, so the default
+            is short: what was not sent, the reconciler sends later. Consumers can wait.
     """
     app = Celery("gcvae", set_as_current=False, fixups=[])
-    app.conf.update(_broker_settings(broker_url))
+    app.conf.update(_broker_settings(broker_url, answer_seconds))
     app.conf.update(
         task_default_queue=QUEUE,
         task_ignore_result=True,
@@ -44,6 +50,7 @@ def make_celery(broker_url: str) -> Celery:
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,  # the broker may be away for days
         task_serializer="json",
         accept_content=["json"],
         enable_utc=True,
@@ -65,7 +72,7 @@ class CeleryDispatcher:
         """
         try:
             self._app.send_task(RUN_JOB, args=[job_id], retry=False, ignore_result=True)
-        except (OperationalError, OSError) as error:
+        except self._troubles as error:
             raise DispatchError(f"the broker did not take job {job_id}: {error}") from error
 
     def ping(self) -> None:
@@ -76,13 +83,23 @@ class CeleryDispatcher:
         """
         try:
             with self._app.connection_for_write() as connection:
-                connection.ensure_connection(max_retries=1, interval_start=0, timeout=2)
                 connection.default_channel.queue_declare(QUEUE)
-        except (OperationalError, OSError) as error:
+        except self._troubles as error:
             raise DispatchError(f"the broker does not answer: {error}") from error
 
+    @property
+    def _troubles(self) -> tuple[type[Exception], ...]:
+        """All that the broker's client raises where it is away, full or read-only."""
+        connection: Connection = self._app.connection_for_write()
+        return (
+            KombuError,
+            OSError,
+            *connection.recoverable_connection_errors,
+            *connection.recoverable_channel_errors,
+        )
 
-def _broker_settings(broker_url: str) -> dict[str, Any]:
+
+def _broker_settings(broker_url: str, answer_seconds: float) -> dict[str, Any]:
     if broker_url.startswith(_FOLDER_SCHEME):
         folder = Path(broker_url.removeprefix(_FOLDER_SCHEME))
         options = {"folder": str(folder), "polling_interval": _POLLING_SECONDS}
@@ -97,8 +114,8 @@ def _broker_settings(broker_url: str) -> dict[str, Any]:
         "visibility_timeout": _VISIBILITY_SECONDS,
         "unacked_restore_interval": _RESTORE_SECONDS,
         "unacked_restore_throttle": 1,
-        "socket_connect_timeout": 2,
-        "socket_timeout": 10,
+        "socket_connect_timeout": answer_seconds,
+        "socket_timeout": answer_seconds,
         # A request waits for a broker that is away only so long; the reconciler sends later.
         "max_retries": 1,
         "interval_start": 0.0,

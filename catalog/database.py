@@ -16,15 +16,23 @@ from sqlalchemy.orm import Session
 
 from catalog.errors import DatabaseUrlError
 
+ANSWER_SECONDS = 10.0
+"""How long a statement may take, and how long a place in the pool is waited for."""
+
 _BUSY_TIMEOUT_SECONDS = 30.0
 _WRITES = "catalog_writes"
 
 
 class Database:
-    """Sessions on one database. Reads see one committed state; writes are one transaction."""
+    """Sessions on one database. Reads see one committed state; writes are one transaction.
 
-    def __init__(self, database_url: str) -> None:
-        self.engine = _make_engine(parse_database_url(database_url))
+    Args:
+        database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
+        answer_seconds: how long PostgreSQL may take over a statement; None is as long as it takes.
+    """
+
+    def __init__(self, database_url: str, answer_seconds: float | None = ANSWER_SECONDS) -> None:
+        self.engine = _make_engine(parse_database_url(database_url), answer_seconds)
         self._writing_engine = self.engine.execution_options(**{_WRITES: True})
 
     @contextmanager
@@ -73,11 +81,13 @@ def parse_database_url(database_url: str) -> URL:
     )
 
 
-def _make_engine(url: URL) -> Engine:
+def _make_engine(url: URL, answer_seconds: float | None) -> Engine:
     # allow_nan=False: PostgreSQL refuses NaN in JSON, so SQLite must not take it either.
     serializer = partial(json.dumps, allow_nan=False)
     if url.drivername != "sqlite":
-        return create_engine(url, json_serializer=serializer, pool_pre_ping=True)
+        from catalog.postgres import make_postgres_engine
+
+        return make_postgres_engine(url, answer_seconds, json_serializer=serializer)
     if url.database in (None, "", ":memory:"):
         raise DatabaseUrlError("the SQLite database must be a file: its users are many processes")
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -12,7 +12,10 @@ from catalog.errors import IdempotencyBusyError, IdempotencyMismatchError
 from catalog.records import DEFAULT_WORKSPACE, Document
 from catalog.tables import IdempotencyRow
 
-_ANSWERING_SECONDS = 600.0
+KEEP_SECONDS = 10.0
+"""How often whoever answers a request says that it still does."""
+
+_ANSWERING_SECONDS = 3 * KEEP_SECONDS
 
 
 class Idempotency:
@@ -48,6 +51,19 @@ class Idempotency:
                 raise IdempotencyBusyError(key)
             return row.response
 
+    def keep(self, key: str, *, workspace: str = DEFAULT_WORKSPACE) -> None:
+        """The request is still being answered; to be said every `KEEP_SECONDS`."""
+        with self._database.writing() as session:
+            session.execute(
+                update(IdempotencyRow)
+                .where(
+                    IdempotencyRow.workspace == workspace,
+                    IdempotencyRow.key == key,
+                    IdempotencyRow.response.is_(None),
+                )
+                .values(created_at=database_clock())
+            )
+
     def complete(self, key: str, response: Document, *, workspace: str = DEFAULT_WORKSPACE) -> None:
         """Remember the answer (status code, headers, body: the caller's to define)."""
         with self._database.writing() as session:
@@ -74,7 +90,7 @@ class Idempotency:
             )
 
     def _drop_abandoned(self, session: Session) -> None:
-        # A process that died while answering never completes: its key must not block for ever.
+        # A process that died while answering says nothing more: its key must not block for long.
         session.execute(
             delete(IdempotencyRow).where(
                 IdempotencyRow.response.is_(None),

@@ -23,6 +23,8 @@ from catalog.pages import copy_row
 from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome
 from catalog.tables import JobRow
 
+_PATIENCE = 10
+
 
 @dataclass(frozen=True)
 class HeartbeatAnswer:
@@ -128,20 +130,28 @@ class Leases:
                 row.progress = progress
             close_job(session, row, outcome)
 
-    def release(self, claim: Claim, error: Failed) -> JobStatus:
+    def release(self, claim: Claim, error: Failed, *, is_counted: bool = True) -> JobStatus:
         """Give the job back for another attempt, or fail it where the attempts are used up.
+
+        Args:
+            is_counted: False where a server failed the attempt: the job can not help it, and is
+                given up only after many times as many attempts.
 
         Raises:
             LeaseLostError: the attempt no longer owns the job; nothing was written.
         """
         with self._database.writing() as session:
             row = _find_owned(session, claim)
+            if not is_counted and row.attempt < _PATIENCE * self._attempts_limit:
+                row.attempts_since_checkpoint = max(0, row.attempts_since_checkpoint - 1)
             if row.cancel_requested:
                 close_job(session, row, Cancelled())
             elif row.attempts_since_checkpoint >= self._attempts_limit:
                 close_job(session, row, _given_up(row, error.message))
             else:
-                self._queue_again(row, error)
+                # Of an outage the number of all attempts tells best how long it lasts already.
+                earlier = row.attempts_since_checkpoint if is_counted else row.attempt
+                self._queue_again(row, error, self._pause_seconds(earlier - 1))
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
@@ -193,11 +203,10 @@ class Leases:
                 close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
             return [row.id for row in rows]
 
-    def _queue_again(self, row: JobRow, error: Failed) -> None:
+    def _queue_again(self, row: JobRow, error: Failed, pause_seconds: float) -> None:
         _unlease(row)
         row.error = error.to_json()
         row.sends = 0
-        pause_seconds = self._pause_seconds(row.attempts_since_checkpoint - 1)
         row.next_dispatch_at = database_clock(pause_seconds)
 
     def _pause_seconds(self, earlier: int) -> float:

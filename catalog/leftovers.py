@@ -37,6 +37,20 @@ class Leftovers:
             if not _prolong(session, prefix, seconds):
                 _insert(session, prefix, seconds)
 
+    def abandon(self, prefix: str) -> bool:
+        """Have a reservation run out now; False where it is gone, for its record was made.
+
+        The transaction that makes the record drops the reservation. So this tells the two cases
+        apart where that transaction's end was not heard of.
+        """
+        with self._database.writing() as session:
+            found = session.execute(
+                update(LeftoverRow)
+                .where(LeftoverRow.prefix == prefix)
+                .values(sweep_at=database_clock(), being_swept=True)
+            )
+            return bool(found.rowcount)  # type: ignore[attr-defined]
+
     def leave(self, prefixes: Iterable[str]) -> None:
         """Name prefixes whose bytes can go at once."""
         with self._database.writing() as session:

@@ -5,6 +5,8 @@ Alembic is imported where it is used: the processes of jobs read records and nev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
 
 
-def upgrade(database_url: str) -> None:
+def upgrade(database_url: str, revision: str = "head") -> None:
     """Make or upgrade the tables; several processes may call it at once.
 
     Raises:
@@ -28,14 +30,21 @@ def upgrade(database_url: str) -> None:
     """
     from alembic import command
 
-    database = Database(database_url)
-    try:
-        with database.writing() as session:
-            connection = session.connection()
-            _wait_for_others(connection)
-            command.upgrade(_config(connection), "head")
-    finally:
-        database.close()
+    with _alone(database_url) as connection:
+        command.upgrade(_config(connection), revision)
+
+
+def downgrade(database_url: str, revision: str) -> None:
+    """Take the tables back to an earlier revision, or with `base` away; what only the later one
+    holds is lost.
+
+    Raises:
+        DatabaseUrlError: neither SQLite nor PostgreSQL.
+    """
+    from alembic import command
+
+    with _alone(database_url) as connection:
+        command.downgrade(_config(connection), revision)
 
 
 def check(database_url: str) -> None:
@@ -64,6 +73,19 @@ def newest_revision() -> str | None:
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory(str(_MIGRATIONS)).get_current_head()
+
+
+@contextmanager
+def _alone(database_url: str) -> Iterator[Connection]:
+    """A transaction beside which nobody else migrates, and which may take its time."""
+    database = Database(database_url, answer_seconds=None)
+    try:
+        with database.writing() as session:
+            connection = session.connection()
+            _wait_for_others(connection)
+            yield connection
+    finally:
+        database.close()
 
 
 def _config(connection: Connection) -> Config:

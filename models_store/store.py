@@ -65,20 +65,28 @@ class Store:
     def publish(self, key: str, data: bytes | Path | Iterable[bytes]) -> Published:
         """Store `data` under `key`, which must be free; memory use is constant.
 
+        The same bytes under the same key again are no error: where a store's answer is lost on
+        its way, it is asked again, and finds what it did the first time.
+
         Raises:
-            ExistsError: the key is taken; what is there stays as it is.
-            UnavailableError: the store does not answer; nothing is visible under the key.
+            ExistsError: the key is taken by other bytes, which stay as they are.
+            UnavailableError: the store does not answer, or is full, or refuses.
         """
         counted = _Counted(_blocks_of(data))
         parts = _regroup(counted)
         first = next(parts, b"")
-        with _translated(key):
-            if len(first) < _PART_BYTES:
-                obstore.put(self._objects, key, first, mode="create", use_multipart=False)
-            else:
-                self._publish_in_parts(key, chain([first], parts))
+        try:
+            with _translated(key):
+                if len(first) < _PART_BYTES:
+                    obstore.put(self._objects, key, first, mode="create", use_multipart=False)
+                else:
+                    self._publish_in_parts(key, chain([first], parts))
+        except ExistsError:
+            if not self._holds(key, counted):
+                raise
         if self._folder is not None:
-            sync_file(self._folder / key)
+            with _translated(key):
+                sync_file(self._folder / key)
         return Published(key, counted.size_bytes, counted.sha256)
 
     def read(self, key: str, sha256: str) -> bytes:
@@ -151,7 +159,8 @@ class Store:
         self._delete_keys([entry.key for entry in self.list(prefix)])
         if self._folder is not None:
             # Listings leave out files that a killed process had not finished.
-            remove_folder(self._folder / prefix)
+            with _translated(prefix):
+                remove_folder(self._folder / prefix)
 
     def ping(self) -> None:
         """Ask the store for an answer.
@@ -160,6 +169,17 @@ class Store:
             UnavailableError: it gives none.
         """
         self.exists("ping")
+
+    def _holds(self, key: str, counted: _Counted) -> bool:
+        with _translated(key):
+            if obstore.head(self._objects, key)["size"] != counted.size_bytes:
+                return False
+        try:
+            for _ in self.stream(key, counted.sha256):
+                pass
+        except CorruptedError:
+            return False
+        return True
 
     def _publish_in_parts(self, key: str, parts: Iterable[bytes]) -> None:
         # S3 completes a multipart upload under its key unconditionally; create-only comes from
@@ -244,7 +264,7 @@ def _translated(key: str) -> Iterator[None]:
         raise ExistsError(key) from error
     except FileNotFoundError as error:
         raise MissingObjectError(key) from error
-    except (BaseError, PermissionError, TimeoutError, ConnectionError) as error:
+    except (BaseError, OSError) as error:
         first_line = str(error).split("\n", 1)[0]
         raise UnavailableError(f"the store can not do this for {key!r}: {first_line}") from error
 

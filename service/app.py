@@ -83,7 +83,11 @@ def connect(settings: ServiceSettings) -> Resources:
     """Resources on the database, the store and the broker of the settings."""
     urls = {"database_url": settings.database(), "broker_url": settings.broker()}
     records = CatalogSettings.model_validate(urls)
-    catalog = Catalog(records.database_url, resend_seconds=records.resend_seconds)
+    catalog = Catalog(
+        records.database_url,
+        resend_seconds=records.resend_seconds,
+        answer_seconds=settings.database_seconds,
+    )
     dispatcher = CeleryDispatcher(make_celery(records.broker_url))
     return make_resources(settings, catalog, open_store(settings.store()), dispatcher)
 

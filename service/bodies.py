@@ -274,10 +274,10 @@ class HealthBody(BaseModel):
 
 
 class ReadinessBody(BaseModel):
-    """Whether each server behind the service answers."""
+    """Each server behind the service answers."""
 
-    status: Literal["ready", "not ready"]
-    checks: dict[str, str] = Field(description="`ok`, or what is wrong, by name")
+    status: Literal["ready"]
+    checks: dict[str, str] = Field(description="`ok`, by name")
 
 
 def dataset_body(dataset: Dataset) -> DatasetBody:

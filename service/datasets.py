@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,7 +12,6 @@ from catalog.datasets import dataset_prefix
 from catalog.records import Dataset, ModelStatus
 from gcvae.errors import Problem
 from gcvae.schema import TableSchema
-from models_store.errors import UnavailableError
 from service.access import Workspace
 from service.bodies import DatasetBody, PageBody, ProfileBody, dataset_body
 from service.errors import RequestError, StateError
@@ -22,13 +19,12 @@ from service.etags import entity_tag, tagged, tagged_json
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.ingestion import check_table, infer_within_limits, read_stored
 from service.pages import Cursor, Limit, page_body
+from service.reservations import reserved, sweep
 from service.resources import Resources, Shared
 from service.uploads import Upload, received
 
-RESERVED_SECONDS = 3600.0
 _MAX_NAME = 200
 
-log = logging.getLogger("service")
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
@@ -136,8 +132,7 @@ def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: st
     catalog = resources.catalog
     dataset_id = catalog.datasets.new_id()
     prefix = dataset_prefix(dataset_id)
-    catalog.leftovers.reserve(prefix, RESERVED_SECONDS)
-    try:
+    with reserved(resources, prefix):
         key = f"{prefix}table.{checked.format}"
         published = resources.store.publish(key, upload.chunks())
         assert published.sha256 == sha256
@@ -154,21 +149,6 @@ def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: st
             warnings=list(checked.inferred.warnings),
             workspace=workspace,
         )
-    except BaseException:
-        catalog.leftovers.leave([prefix])
-        sweep(resources, [prefix])
-        raise
-
-
-def sweep(resources: Resources, prefixes: Iterable[str]) -> None:
-    """Delete bytes that no record stands for any more; a worker repeats what fails here."""
-    for prefix in prefixes:
-        try:
-            resources.store.delete(prefix)
-        except UnavailableError as error:
-            log.warning("%s is swept later: %s", prefix, error)
-        else:
-            resources.catalog.leftovers.forget(prefix)
 
 
 def _replace_schema(resources: Resources, dataset: Dataset, schema: dict[str, Any]) -> Dataset:

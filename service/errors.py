@@ -11,6 +11,7 @@ ServiceError
 │   ├── QueueFullError      jobs that wait
 │   └── PoolFullError       inline work that waits
 ├── StateError              the resource is not in the state that this call needs
+├── NotReadyError           a server that the service stands on does not answer
 ├── ForeignSiteError        a keyless service is called from another site's page
 └── StartError              the service can not start as it is set up
 """
@@ -99,6 +100,15 @@ class PoolFullError(LimitError):
 
 class StateError(ServiceError):
     """The resource is not in the state that this call needs."""
+
+
+class NotReadyError(ServiceError):
+    """A server that this service stands on does not answer; `checks` tells which, and why."""
+
+    def __init__(self, checks: dict[str, str]) -> None:
+        silent = ", ".join(name for name, answer in checks.items() if answer != "ok")
+        super().__init__(f"no good answer from: {silent}")
+        self.checks = checks
 
 
 class ForeignSiteError(ServiceError):

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Header, Request, Response
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
+from catalog.idempotency import KEEP_SECONDS, Idempotency
 from service.bodies import ModelBody, ResultBody
 from service.resources import Resources
 
 REPLAYED = "Idempotent-Replayed"
+
+log = logging.getLogger("service")
+
+_AGAIN_SECONDS = 1.0
+_TRIES = 30  # by then the key is free anyway
 
 IdempotencyKey = Annotated[
     str | None,
@@ -62,13 +73,11 @@ async def once(
     before = await run_in_threadpool(keys.begin, key, fingerprint, workspace=workspace)
     if before is not None:
         return _response(Answer(**before), replayed=True)
-    try:
+    async with _held(keys, key, workspace):
         answer = await make()
-    except BaseException:
-        await run_in_threadpool(keys.abandon, key, workspace=workspace)
-        raise
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
-    await run_in_threadpool(keys.complete, key, document, workspace=workspace)
+    # What was made is made, whether or not the database can write the answer down just now.
+    await _insist(partial(keys.complete, response=document), key, workspace)
     return _response(answer)
 
 
@@ -86,6 +95,54 @@ async def enqueued_once(
         return created(202, made, f"/v1/jobs/{made.job_id}")
 
     return await once(resources, workspace, key, fingerprint, make)
+
+
+@asynccontextmanager
+async def _held(keys: Idempotency, key: str, workspace: str) -> AsyncIterator[None]:
+    """The key stays this request's while the block runs; a failure frees it."""
+    keeping = asyncio.create_task(_keep(keys, key, workspace))
+    try:
+        yield
+    except BaseException:
+        await _insist(keys.abandon, key, workspace)
+        raise
+    finally:
+        keeping.cancel()
+
+
+_insisting: set[asyncio.Task[None]] = set()
+"""Tasks that nobody waits for; the event loop alone would let them be forgotten."""
+
+
+async def _insist(say: Callable[..., None], key: str, workspace: str) -> None:
+    """Say it now, or as soon as the database is back: the key's user may ask again then."""
+    if not await _tell(say, key, workspace):
+        saying = asyncio.create_task(_say_later(say, key, workspace))
+        _insisting.add(saying)
+        saying.add_done_callback(_insisting.discard)
+
+
+async def _say_later(say: Callable[..., None], key: str, workspace: str) -> None:
+    for _ in range(_TRIES):
+        await asyncio.sleep(_AGAIN_SECONDS)
+        if await _tell(say, key, workspace):
+            return
+
+
+async def _keep(keys: Idempotency, key: str, workspace: str) -> None:
+    while True:
+        await asyncio.sleep(KEEP_SECONDS)
+        await _tell(keys.keep, key, workspace)
+
+
+async def _tell(say: Callable[..., None], key: str, workspace: str) -> bool:
+    """Whether the database has heard it; the key frees itself when nothing is heard of it."""
+    try:
+        await run_in_threadpool(say, key, workspace=workspace)
+    except SQLAlchemyError as error:
+        log.warning("Idempotency-Key %r: the database does not answer: %s", key, error)
+        return False
+    return True
 
 
 def fingerprint(request: Request, *contents: object) -> str:

@@ -15,12 +15,12 @@ from gcvae.errors import Problem, SettingError
 from gcvae.presets import configure
 from service.access import Workspace
 from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, model_body
-from service.datasets import sweep
 from service.downloads import download
 from service.etags import tagged_json
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.jobs import require_room
 from service.pages import Cursor, Limit, page_body
+from service.reservations import sweep
 from service.resources import Resources, Shared
 from service.synthesizers import require_ready
 

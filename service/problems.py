@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DataError, DBAPIError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -24,6 +26,8 @@ from service.calls import methods_at
 
 MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
+_FULL_SECONDS = 30
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 log = logging.getLogger("service")
 
@@ -41,6 +45,9 @@ class Kind:
         """The problem's `type`: an identifier, no address, so that nothing outside is asked."""
         return f"urn:gcvae:problem:{self.name}"
 
+
+_DISK_FULL = Kind("disk-full", 503, "The service's disk is full")
+_DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not answer")
 
 # The first class in an error's method resolution order that stands here decides.
 KINDS: dict[type[Exception], Kind] = {
@@ -78,7 +85,9 @@ KINDS: dict[type[Exception], Kind] = {
     stored.CorruptedError: Kind("stored-bytes-damaged", 500, "Stored bytes are damaged"),
     stored.MissingObjectError: Kind("stored-bytes-missing", 500, "Stored bytes are missing"),
     stored.UnavailableError: Kind("store-unavailable", 503, "The store does not answer"),
-    OperationalError: Kind("database-unavailable", 503, "The database does not answer"),
+    OperationalError: _DATABASE_UNAVAILABLE,
+    PoolTimeoutError: _DATABASE_UNAVAILABLE,
+    errors.NotReadyError: Kind("not-ready", 503, "The service is not ready"),
     DataError: Kind("invalid-request", 422, "The request is not valid"),
     ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
 }
@@ -88,6 +97,8 @@ def install(app: FastAPI) -> None:
     """Have the app answer every error with a problem document."""
     for error_type in KINDS:
         app.add_exception_handler(error_type, answer_known)
+    app.add_exception_handler(DBAPIError, answer_lost_connection)
+    app.add_exception_handler(OSError, answer_full_disk)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_http)
     app.add_exception_handler(Exception, answer_unknown)
@@ -101,9 +112,11 @@ def kind_of(error: Exception) -> Kind:
 def answer_known(request: Request, error: Exception) -> Response:
     """The problem document of an error that was raised on purpose."""
     kind = kind_of(error)
-    if kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        log.warning("request %s: %s", request_id(request), error)
+    elif kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request %s: %s", request_id(request), error, exc_info=error)
-    detail = _told_of_database(error) if isinstance(error, DBAPIError) else str(error)
+    detail = _told_of_database(error) if isinstance(error, SQLAlchemyError) else str(error)
     return problem_response(request, kind, detail, **_members(error), headers=_headers(error))
 
 
@@ -138,6 +151,30 @@ def answer_http(request: Request, error: Exception) -> Response:
         headers["Allow"] = allowed
         detail = f"{request.method} is not allowed at {request.url.path}, but {allowed}"
     return problem_response(request, kind, detail, headers=headers)
+
+
+def answer_full_disk(request: Request, error: Exception) -> Response:
+    """503 where this machine's own disk takes no more: an upload is held there before it is stored.
+
+    Other troubles of the system are our own mistakes.
+    """
+    if not (isinstance(error, OSError) and error.errno in _FULL):
+        raise error
+    log.error("request %s: %s", request_id(request), error)
+    headers = {"Retry-After": str(_FULL_SECONDS)}
+    detail = "the service's disk is full; try again later"
+    return problem_response(request, _DISK_FULL, detail, headers=headers)
+
+
+def answer_lost_connection(request: Request, error: Exception) -> Response:
+    """503 where the database's end of a connection is gone, whatever the driver calls it."""
+    if not (isinstance(error, DBAPIError) and error.connection_invalidated):
+        raise error
+    log.warning("request %s: %s", request_id(request), error)
+    headers = {"Retry-After": str(_BUSY_SECONDS)}
+    return problem_response(
+        request, _DATABASE_UNAVAILABLE, _told_of_database(error), headers=headers
+    )
 
 
 def answer_unknown(request: Request, error: Exception) -> Response:
@@ -175,11 +212,11 @@ def request_id(request: Request) -> str:
     return str(getattr(request.state, "request_id", ""))
 
 
-def _told_of_database(error: DBAPIError) -> str:
+def _told_of_database(error: SQLAlchemyError) -> str:
     """What the driver says in a line; our statement and its values stay inside."""
-    if isinstance(error, OperationalError):
-        return "try again in a moment"
-    return str(error.orig).splitlines()[0]
+    if isinstance(error, DataError):
+        return str(error.orig).splitlines()[0]
+    return "try again in a moment"
 
 
 def _members(error: Exception) -> dict[str, Any]:
@@ -192,6 +229,8 @@ def _members(error: Exception) -> dict[str, Any]:
     for name in ("offered", "readable", "writable"):
         if getattr(error, name, None):
             members[name] = list(getattr(error, name))
+    if isinstance(error, errors.NotReadyError):
+        members["checks"] = error.checks
     return members
 
 

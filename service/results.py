@@ -9,12 +9,12 @@ from catalog.records import Job, JobKind, JobStatus, Result
 from catalog.results import Results
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
-from service.datasets import sweep
 from service.downloads import download
 from service.errors import StateError
 from service.etags import tagged_json
 from service.jobs import POLL_SECONDS
 from service.negotiation import TABLE_MEDIA_TYPES
+from service.reservations import sweep
 from service.resources import Resources, Shared
 
 _PLACES = {

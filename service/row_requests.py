@@ -19,9 +19,9 @@ from catalog.specs import TableSpec
 from gcvae.errors import Problem
 from gcvae.row_documents import rows_to_csv
 from service.bodies import ResultBody, RowsBody, result_body
-from service.datasets import RESERVED_SECONDS, sweep
 from service.errors import RequestError
 from service.jobs import require_room
+from service.reservations import reserved
 from service.resources import Resources
 from service.results import content_path
 from service.synthesizers import schema_of
@@ -105,8 +105,7 @@ def enqueue_rows(
     catalog = resources.catalog
     job_id = catalog.jobs.new_id()
     prefix = input_prefix(job_id)
-    catalog.leftovers.reserve(prefix, RESERVED_SECONDS)
-    try:
+    with reserved(resources, prefix):
         file_format = table_format(upload.file)
         published = resources.store.publish(f"{prefix}table", upload.chunks())
         spec = make_spec(
@@ -119,9 +118,5 @@ def enqueue_rows(
             job_id=job_id,
             workspace=model.workspace,
         )
-    except BaseException:
-        catalog.leftovers.leave([prefix])
-        sweep(resources, [prefix])
-        raise
     send_soon(resources.dispatcher, job.id)
     return result_body(job, None, content_path(job))

@@ -70,6 +70,15 @@ class ServiceSettings(BaseSettings):
     loaded_models: int = Field(default=4, gt=0, description="models kept in memory")
     preload_torch: bool = True
 
+    database_seconds: float = Field(
+        default=1.5, gt=0, description="a statement that takes longer is answered by 503"
+    )
+    reservation_seconds: float = Field(
+        default=3600.0,
+        gt=0,
+        description="bytes that a request left without a record, for it died, go after this time",
+    )
+
     event_interval_seconds: float = Field(default=0.5, gt=0)
     event_ping_seconds: float = Field(default=15.0, gt=0)
     shutdown_seconds: int = Field(default=10, gt=0)

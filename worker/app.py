@@ -27,10 +27,12 @@ from worker.supervisor import run_job
 
 _log = structlog.get_logger(__name__)
 
+_BROKER_SECONDS = 10.0
+
 
 def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag) -> Celery:
     """The Celery application with its one task, which does nothing once `shutdown` is set."""
-    app = make_celery(settings.catalog.broker_url)
+    app = make_celery(settings.catalog.broker_url, _BROKER_SECONDS)
 
     @app.task(name=RUN_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
     def run(job_id: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from catalog import Catalog, Claim
 from catalog.errors import LeaseLostError
 from catalog.jobs import checkpoint_prefix
 from models_store import Store
-from models_store.errors import CorruptedError, MissingObjectError
+from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from worker.settings import JobSettings
 
 _log = structlog.get_logger(__name__)
@@ -48,9 +49,18 @@ class JobCheckpoints:
     def save(self, data: bytes) -> None:
         """Publish a checkpoint, make it the job's, delete the one before.
 
+        While a server is away training goes on without: the next checkpoint comes in its time,
+        and what this one may have left goes with the job's other bytes when it is over.
+
         Raises:
             LeaseLostError: the attempt no longer owns the job; nothing is left behind.
         """
+        try:
+            self._save(data)
+        except (UnavailableError, SQLAlchemyError) as error:
+            _log.warning("no checkpoint: a server is away", error=str(error))
+
+    def _save(self, data: bytes) -> None:
         self._saved += 1
         prefix = checkpoint_prefix(self._claim.job_id, self._claim.attempt)
         published = self._store.publish(f"{prefix}{self._saved:06d}", data)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import FrameType
 
 import structlog
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from catalog import Catalog
 from catalog.celery_dispatch import CeleryDispatcher, make_celery
@@ -95,7 +95,7 @@ class WorkerGroup:
         """Servers may be away for a while; the next look may find them back."""
         try:
             action()  # type: ignore[operator]
-        except (DBAPIError, StoreError, OSError) as error:
+        except (SQLAlchemyError, StoreError, OSError) as error:
             _log.warning("could not reconcile, will try again", error=str(error))
 
     def _keep_celery(self) -> None:

@@ -13,17 +13,17 @@ from dataclasses import asdict
 from functools import partial
 
 import structlog
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from catalog import Cancelled, Catalog, Claim, Failed, JobKind, Outcome
 from catalog.errors import LeaseLostError, NotFoundError
 from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store
-from models_store.errors import MissingObjectError, UnavailableError
+from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from worker.attempt import Attempt
 from worker.imputing import impute
 from worker.logs import set_up_logs
-from worker.messages import MessageWriter
+from worker.messages import SERVER_AWAY, MessageWriter
 from worker.parentage import die_with_parent
 from worker.sampling import sample
 from worker.scoring import score
@@ -40,8 +40,11 @@ _WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
     JobKind.IMPUTE: impute,
 }
 
-_PASSING = (UnavailableError, DBAPIError, MemoryError, OSError)
-"""Troubles of the machine or its servers, which another attempt may not meet."""
+_AWAY = (UnavailableError, SQLAlchemyError)
+"""Troubles of the servers: no fault of the job's, and over when the server is back."""
+
+_PASSING = (CorruptedError, MemoryError, OSError)
+"""Troubles of the machine or of a transfer, which another attempt may not meet."""
 
 
 def main() -> int:
@@ -53,9 +56,13 @@ def main() -> int:
     structlog.contextvars.bind_contextvars(job=arguments.job_id, attempt=arguments.attempt)
     messages = MessageWriter(arguments.messages)
     catalog = Catalog(settings.catalog.database_url)
-    claim = catalog.leases.find_claim(
-        arguments.job_id, arguments.owner, arguments.attempt, settings.jobs.lease_seconds
-    )
+    try:
+        claim = catalog.leases.find_claim(
+            arguments.job_id, arguments.owner, arguments.attempt, settings.jobs.lease_seconds
+        )
+    except SQLAlchemyError as error:
+        messages.try_again(Failed(SERVER_AWAY, str(error).splitlines()[0]))
+        return 0
     if claim is not None:
         _do(claim, catalog, settings, messages)
     return 0
@@ -77,6 +84,9 @@ def _work(attempt: Attempt, messages: MessageWriter) -> Callable[[], None]:
     except LeaseLostError as error:
         _log.warning("stopped", reason=str(error))
         return _nothing
+    except _AWAY as error:
+        _log.warning("this attempt fails, for a server is away", error=str(error))
+        return partial(messages.try_again, Failed(SERVER_AWAY, str(error).splitlines()[0]))
     except _PASSING as error:
         _log.exception("this attempt fails, another may succeed")
         return partial(messages.try_again, Failed("trouble", f"{type(error).__name__}: {error}"))

@@ -14,6 +14,9 @@ _OUTCOMES: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Trained, Produced, Failed, Cancelled)
 }
 
+SERVER_AWAY = "server_away"
+"""Code of an attempt that failed because the database or the store did not answer."""
+
 
 class MessageWriter:
     """The child's end of the pipe."""

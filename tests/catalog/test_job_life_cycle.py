@@ -218,6 +218,20 @@ class TestAttempts:
         assert catalog.leases.release(_claim(catalog, training), _ERROR) is JobStatus.FAILED
         assert catalog.jobs.get(training.id).attempt == 8
 
+    def test_attempts_that_a_server_failed_are_not_counted_but_end_some_time(
+        self, catalog: Catalog, training: Job
+    ) -> None:
+        away = Failed("server_away", "the store can not do this")
+        for _ in range(30):
+            claim = _claim(catalog, training)
+            assert catalog.leases.release(claim, away, is_counted=False) is JobStatus.QUEUED
+        for _ in range(2):
+            catalog.leases.release(_claim(catalog, training), away, is_counted=False)
+        job = catalog.jobs.get(training.id)
+        assert job.status is JobStatus.FAILED
+        assert job.error is not None
+        assert "the store can not do this" in job.error["message"]
+
     def test_attempts_that_vanish_are_counted_too(self, catalog: Catalog, training: Job) -> None:
         for _ in range(3):
             _let_expire(catalog, _claim(catalog, training))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from catalog import Catalog, Dataset, Job, JobKind, Model, ModelStatus, Trained
+from catalog.clock import database_clock
 from catalog.errors import (
     ConflictError,
     CursorError,
@@ -14,6 +16,7 @@ from catalog.errors import (
     ReservationLostError,
 )
 from catalog.ids import is_id, new_id
+from catalog.tables import IdempotencyRow
 
 _SHA256 = "0" * 64
 
@@ -167,6 +170,16 @@ class TestLeftovers:
         catalog.leftovers.reserve("datasets/x/", 60)
         assert catalog.leftovers.take_due() == []
 
+    def test_an_abandoned_reservation_is_due_at_once(self, catalog: Catalog) -> None:
+        catalog.leftovers.reserve("datasets/x/", 60)
+        assert catalog.leftovers.abandon("datasets/x/")
+        assert catalog.leftovers.take_due() == ["datasets/x/"]
+
+    def test_nothing_is_abandoned_where_the_record_was_made(self, catalog: Catalog) -> None:
+        dataset = _add_dataset(catalog, "table")
+        assert not catalog.leftovers.abandon(f"datasets/{dataset.id}/")
+        assert catalog.leftovers.take_due() == []
+
     def test_what_was_not_swept_stays_due(self, catalog: Catalog) -> None:
         catalog.leftovers.leave(["a/", "b/"])
         assert sorted(catalog.leftovers.take_due()) == ["a/", "b/"]
@@ -192,6 +205,18 @@ class TestIdempotency:
         catalog.idempotency.begin("key", "hash")
         catalog.idempotency.abandon("key")
         assert catalog.idempotency.begin("key", "other") is None
+
+    def test_a_key_stays_its_requests_while_that_is_said_and_is_free_soon_after(
+        self, catalog: Catalog
+    ) -> None:
+        catalog.idempotency.begin("kept", "hash")
+        catalog.idempotency.begin("silent", "hash")
+        with catalog.database.writing() as session:
+            session.execute(update(IdempotencyRow).values(created_at=database_clock(-60)))
+        catalog.idempotency.keep("kept")
+        with pytest.raises(IdempotencyBusyError):
+            catalog.idempotency.begin("kept", "hash")
+        assert catalog.idempotency.begin("silent", "hash") is None
 
     def test_old_keys_are_forgotten(self, catalog: Catalog) -> None:
         catalog.idempotency.begin("key", "hash")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from faults.servers import S3Server, s3_environment
+from faults.store_proxy import StoreMode, StoreProxy
 from models_store import Published, Store, open_store
 from models_store.errors import (
     CorruptedError,
@@ -63,6 +65,11 @@ class StoreContract:
         with pytest.raises(ExistsError, match="key"):
             store.publish("key", second)
         assert store.read("key", first.sha256) == b"first"
+        assert _keys(store) == ["key"]
+
+    @pytest.mark.parametrize("data", [b"small", _LARGE], ids=["small", "large"])
+    def test_the_same_bytes_again_are_no_error(self, store: Store, data: bytes) -> None:
+        assert store.publish("key", data) == store.publish("key", data)
         assert _keys(store) == ["key"]
 
     def test_of_many_publishers_of_one_key_one_wins(self, store: Store) -> None:
@@ -147,12 +154,63 @@ class TestFolderStore(StoreContract):
 
 class TestS3Store(StoreContract):
     @pytest.fixture
-    def store(self, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Store:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        monkeypatch.setenv("AWS_REGION", "us-east-1")
+    def store(self, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Store:
+        for name, value in s3.environment().items():
+            monkeypatch.setenv(name, value)
         return open_store(f"s3://bucket/{uuid.uuid4().hex}")
+
+
+class TestAStoreThatFails:
+    """S3 behind a proxy that misbehaves, over real HTTP."""
+
+    @pytest.fixture
+    def proxy(self, s3: S3Server) -> Iterator[StoreProxy]:
+        with StoreProxy(s3.port) as proxy:
+            yield proxy
+
+    @pytest.fixture
+    def store(self, proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch) -> Store:
+        for name, value in s3_environment(proxy.url).items():
+            monkeypatch.setenv(name, value)
+        return open_store(f"s3://bucket/{uuid.uuid4().hex}")
+
+    @pytest.mark.parametrize(
+        "mode", [StoreMode.ERRORS, StoreMode.FULL, StoreMode.READ_ONLY, StoreMode.TRUNCATED]
+    )
+    def test_what_it_does_not_do_is_told_and_can_be_done_later(
+        self, store: Store, proxy: StoreProxy, mode: StoreMode
+    ) -> None:
+        kept = store.publish("kept", _LARGE)
+        proxy.mode = mode
+        with pytest.raises(UnavailableError, match="new"):
+            store.publish("new", b"new")
+        with pytest.raises(UnavailableError, match="kept"):
+            store.delete("kept")
+        proxy.mode = StoreMode.WELL
+        if mode is StoreMode.TRUNCATED:  # it was deleted, and only the answer was lost
+            assert not store.exists("kept")
+        else:
+            assert store.read("kept", kept.sha256) == _LARGE
+        store.publish("new", b"new")
+        assert store.exists("new")
+
+    def test_a_publication_whose_first_answer_was_lost_succeeds(
+        self, store: Store, proxy: StoreProxy
+    ) -> None:
+        proxy.mode = StoreMode.TRUNCATED
+        heal = threading.Timer(0.15, lambda: setattr(proxy, "mode", StoreMode.WELL))
+        heal.start()
+        published = store.publish("key", b"bytes")
+        heal.join()
+        assert store.read("key", published.sha256) == b"bytes"
+
+    def test_a_reading_that_is_broken_off_is_never_taken_for_whole(
+        self, store: Store, proxy: StoreProxy
+    ) -> None:
+        published = store.publish("key", _LARGE)
+        proxy.mode = StoreMode.TRUNCATED
+        with pytest.raises(UnavailableError):
+            store.read("key", published.sha256)
 
 
 def test_an_s3_that_is_not_there_is_said_to_be_unavailable(

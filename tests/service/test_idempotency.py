@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from tests.running_service import Running, assert_problem
 
@@ -94,3 +96,38 @@ def test_a_key_that_can_not_be_is_refused(service: Running, dataset_id: str, bad
     problem = assert_problem(response, 422, "invalid-request")
     assert problem["errors"][0]["parameter"] == "Idempotency-Key"
     assert service.traces() == before
+
+
+@pytest.mark.parametrize("name", ["complete", "abandon"])
+def test_a_key_is_settled_as_soon_as_the_database_is_back(
+    service: Running,
+    dataset_id: str,
+    key: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    keys, losses = service.catalog.idempotency, iter([True])
+    write = getattr(keys, name)
+
+    def lose_once(*told: Any, **more: Any) -> None:
+        if next(losses, False):
+            raise OperationalError("", {}, Exception("the server closed the connection"))
+        write(*told, **more)
+
+    monkeypatch.setattr(keys, name, lose_once)
+    asked = dataset_id if name == "complete" else "ds_none"
+    first = service.http.post("/v1/models", json={"dataset_id": asked}, headers=key)
+    assert first.status_code == (202 if name == "complete" else 404)
+    before = service.traces()
+    deadline = time.monotonic() + 10
+    again = first
+    while time.monotonic() < deadline:
+        again = service.http.post("/v1/models", json={"dataset_id": asked}, headers=key)
+        if again.status_code != 409:
+            break
+        assert_problem(again, 409, "idempotency-key-busy")
+        time.sleep(0.1)
+    assert again.status_code == first.status_code
+    assert again.headers.get("Idempotent-Replayed") == ("true" if name == "complete" else None)
+    if name == "complete":
+        assert (again.json(), service.traces()) == (first.json(), before)

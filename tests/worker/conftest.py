@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,19 +19,20 @@ import pytest
 
 from catalog import Catalog, Job, Model, upgrade
 from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
+from faults.servers import PostgresServer, RedisServer, S3Server
 from models_store import Store, open_store
 
-collect_ignore = ["stand_in"]  # a library for worker processes, not for this one
-
-_STAND_IN = Path(__file__).parent / "stand_in"
+_ROOT = Path(__file__).parents[2]
+_STAND_IN = _ROOT / "faults" / "stand_in"
 LEASE_SECONDS = 2.5
 
 
 @dataclass
 class System:
-    """Everything that a worker needs, in one folder; and the workers."""
+    """Everything that a worker needs, in one folder or on servers; and the workers."""
 
     folder: Path
+    urls: dict[str, str]
     catalog: Catalog
     store: Store
     dispatcher: CeleryDispatcher
@@ -41,14 +42,13 @@ class System:
     @property
     def environment(self) -> dict[str, str]:
         """The variables of every process of this system."""
-        here = {"PYTHONPATH": str(_STAND_IN)} if self.with_stand_in else {}
+        library = [_STAND_IN] if self.with_stand_in else []
+        here = {"PYTHONPATH": os.pathsep.join(map(str, [*library, _ROOT]))}
         return (
             os.environ
             | here
+            | self.urls
             | {
-                "GCVAE_DATABASE_URL": f"sqlite:///{self.folder}/catalog.db",
-                "GCVAE_BROKER_URL": f"filesystem://{self.folder}/queue",
-                "GCVAE_STORE_URL": f"file://{self.folder}/store",
                 "GCVAE_ATTEMPTS_LIMIT": "3",
                 "GCVAE_RESEND_SECONDS": "0.2",
                 "GCVAE_RESEND_LIMIT_SECONDS": "2",
@@ -201,17 +201,45 @@ def _kill(process: psutil.Process) -> None:
         return
 
 
+def embedded(folder: Path) -> dict[str, str]:
+    """The three URLs of a system in a folder."""
+    return {
+        "GCVAE_DATABASE_URL": f"sqlite:///{folder}/catalog.db",
+        "GCVAE_BROKER_URL": f"filesystem://{folder}/queue",
+        "GCVAE_STORE_URL": f"file://{folder}/store",
+    }
+
+
 @contextmanager
-def running_system(folder: Path, *, with_stand_in: bool) -> Iterator[System]:
-    """A system in a folder; its workers end with it."""
-    database_url = f"sqlite:///{folder}/catalog.db"
+def production() -> Iterator[dict[str, str]]:
+    """The URLs of a system on PostgreSQL, Redis and S3, which run as long as the block."""
+    with PostgresServer() as postgres, RedisServer() as redis, S3Server() as s3:
+        yield s3.environment() | {
+            "GCVAE_DATABASE_URL": postgres.create_database("gcvae"),
+            "GCVAE_BROKER_URL": redis.url,
+            "GCVAE_STORE_URL": "s3://bucket/gcvae",
+        }
+
+
+@contextmanager
+def running_system(
+    folder: Path, *, with_stand_in: bool, urls: dict[str, str] | None = None
+) -> Iterator[System]:
+    """A system, in a folder unless it has other URLs; its workers end with it."""
+    urls = embedded(folder) if urls is None else urls
+    database_url = urls["GCVAE_DATABASE_URL"]
     upgrade(database_url)
     (folder / "worker.log").touch()
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in urls.items():
+            environment.setenv(name, value)
+        store = open_store(urls["GCVAE_STORE_URL"])
     system = System(
         folder,
+        urls,
         Catalog(database_url, attempts_limit=3, resend_seconds=0.2, resend_limit_seconds=2),
-        open_store(f"file://{folder}/store"),
-        CeleryDispatcher(make_celery(f"filesystem://{folder}/queue")),
+        store,
+        CeleryDispatcher(make_celery(urls["GCVAE_BROKER_URL"])),
         with_stand_in,
     )
     try:
@@ -219,6 +247,19 @@ def running_system(folder: Path, *, with_stand_in: bool) -> Iterator[System]:
     finally:
         system.stop_workers()
         system.catalog.close()
+
+
+@pytest.fixture(scope="session")
+def start_system() -> Callable[..., AbstractContextManager[System]]:
+    """Starts a system on the stand-in, by the kind of its servers."""
+
+    @contextmanager
+    def start(kind: str, folder: Path) -> Iterator[System]:
+        with ExitStack() as stack:
+            urls = stack.enter_context(production()) if kind == "production" else None
+            yield stack.enter_context(running_system(folder, with_stand_in=True, urls=urls))
+
+    return start
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -12,6 +14,20 @@ from catalog import JobStatus, ModelStatus
 
 QUICK = {"steps": 20, "step_seconds": 0.01}
 SLOW = {"steps": 400, "step_seconds": 0.05}
+
+
+@pytest.fixture(scope="module", params=["embedded", "production"])
+def shared(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    start_system: Callable[..., AbstractContextManager[Any]],
+) -> Iterator[Any]:
+    """A system with one running worker: on SQLite, the folder broker and a folder, and on
+    PostgreSQL, Redis and S3.
+    """
+    with start_system(request.param, tmp_path_factory.mktemp("shared")) as system:
+        system.start_worker()
+        yield system
 
 
 def test_a_trained_model_is_published_with_its_record(shared: Any) -> None:

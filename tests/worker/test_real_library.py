@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import math
+import time
+from random import Random
 from typing import Any
 
 import pytest
 import torch
 
-from catalog import JobKind, JobStatus
+from catalog import Job, JobKind, JobStatus
 from catalog.jobs import input_prefix
 from catalog.specs import SampleSpec, ScoreSpec
 from gcvae.schema import infer_schema
@@ -19,7 +21,7 @@ from gcvae.tables import read_table
 
 _ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]
 TABLE = ("height,smoker,weight\n" + "\n".join(_ROWS) + "\n").encode()
-TRAINING = {"preset": "paper-gcvae", "max_steps": 600, "seed": 3}
+TRAINING = {"preset": "paper-gcvae", "max_steps": 4000, "patience_steps": 4000, "seed": 3}
 
 
 def _train(system: Any, **more: Any) -> Any:
@@ -43,16 +45,20 @@ def test_the_artifact_is_a_model_with_its_schema_and_record(real_system: Any, tr
     assert real_system.orphans() == []
 
 
-def test_training_killed_midway_ends_with_the_weights_of_an_undisturbed_run(
+@pytest.mark.slow
+def test_training_killed_five_times_ends_with_the_weights_of_an_undisturbed_run(
     real_system: Any, trained: Any
 ) -> None:
     from gcvae import Synthesizer
 
+    random = Random(5)
     job = _train(real_system)
-    real_system.with_checkpoint(job)
-    real_system.child(job).kill()
+    for attempt in range(1, 6):
+        real_system.wait(lambda n=attempt: _has_checkpoint_of(real_system.job(job), n), 120)
+        time.sleep(random.uniform(0.0, 0.4))
+        real_system.child(job).kill()
     done = real_system.finished(job, 120)
-    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 6)
     resumed = Synthesizer.from_bytes(real_system.artifact(job)).model.state_dict()
     expected = Synthesizer.from_bytes(real_system.artifact(trained)).model.state_dict()
     assert resumed.keys() == expected.keys()
@@ -131,6 +137,11 @@ def test_a_worker_leaves_nothing_in_the_temporary_folder_even_when_it_is_killed(
     system.wait(lambda: not list(temporary.glob("gcvae-*")))
     system.stop_workers()  # by SIGKILL
     assert list(temporary.iterdir()) == []
+
+
+def _has_checkpoint_of(job: Job, attempt: int) -> bool:
+    assert not job.status.is_final, "it was over before it was killed"
+    return job.checkpoint_key is not None and f"/attempts/{attempt}/" in job.checkpoint_key
 
 
 def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:

@@ -1,4 +1,4 @@
-"""The library's surface without torch: it "trains" by hashing, as slowly as it is told to.
+"""The library's surface without torch: it works by hashing, as slowly as it is told to.
 
 Everything but the modules beside this file is the library's own.
 """

@@ -1,4 +1,4 @@
-"""A synthesizer whose weights are the end of a chain of hashes."""
+"""A synthesizer whose weights are the end of a chain of hashes, and so are rows and scores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +25,11 @@ class Progress:
     bound_held_out: float | None = None
     rows_per_second: float | None = None
     seconds_left: float | None = None
+
+
+_STEP_SECONDS = 0.02
+_BLOCK_ROWS = 100
+_BLOCK_SECONDS = 0.05
 
 
 class Schema:
@@ -45,6 +51,20 @@ class Synthesizer:
         self.training_record = {"steps": steps, "bound": float("nan")}
 
     @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What `save` wrote."""
+        return cls(data.decode(), {}, 0)
+
+    @property
+    def scorer(self) -> Scorer:
+        """What scores rows."""
+        return Scorer(self.weights)
+
+    def sample_blocks(self, rows: int, seed: int) -> Iterator[list[str]]:
+        """Rows of hashes."""
+        return _blocks(f"{self.weights}{seed}", [str(row) for row in range(rows)])
+
+    @classmethod
     def fit(
         cls,
         frame: list[str],
@@ -58,7 +78,9 @@ class Synthesizer:
         checkpoints: Any,
     ) -> Self:
         """Hash `steps` times; `fault` says what goes wrong half-way."""
-        steps, weights, step = settings["steps"], f"{seed}{frame}", 0
+        steps = settings["max_steps"] if "max_steps" in settings else settings["steps"]
+        step_seconds = settings.get("step_seconds", _STEP_SECONDS)
+        weights, step = f"{seed}{frame}", 0
         saved = checkpoints.load()
         if saved is not None:
             step, weights = json.loads(saved)
@@ -66,7 +88,7 @@ class Synthesizer:
         while step < steps:
             step += 1
             weights = hashlib.sha256(f"{weights}{step}".encode()).hexdigest()
-            time.sleep(settings["step_seconds"])
+            time.sleep(step_seconds)
             if step == steps // 2:
                 _go_wrong(settings.get("fault"))
             progress(Progress("training", step / steps, step, steps))
@@ -77,6 +99,28 @@ class Synthesizer:
 
     def save(self, path: Path) -> None:
         path.write_text(self.weights)
+
+
+class Scorer:
+    """Scores: a hash for each row."""
+
+    def __init__(self, weights: str) -> None:
+        self._weights = weights
+
+    def order(self) -> list[str]:
+        """The columns, in the order of their contributions."""
+        return []
+
+    def blocks(self, frame: list[str], options: Any) -> Iterator[list[str]]:
+        """Lines of scores."""
+        return _blocks(f"{self._weights}{options.seed}", frame[1:])
+
+
+def _blocks(key: str, rows: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        time.sleep(_BLOCK_SECONDS)
+        block = enumerate(rows[start : start + _BLOCK_ROWS], start)
+        yield [hashlib.sha256(f"{key}{row}".encode()).hexdigest() for row in block]
 
 
 def _go_wrong(fault: str | None) -> None:

@@ -1,0 +1,121 @@
+"""One contract, run on every broker: a folder, and Redis."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from celery import Celery
+
+from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
+from catalog.errors import DispatchError
+from faults.servers import RedisServer
+
+_READER = """
+import sys
+from queue import Empty
+from catalog.celery_dispatch import QUEUE, make_celery
+
+with make_celery(sys.argv[1]).connection_for_read() as connection:
+    queue = connection.SimpleQueue(QUEUE)
+    print("ready", flush=True)
+    while True:
+        message = queue.get(timeout=60)
+        [job_id] = message.payload[0]
+        message.ack()
+        if job_id == "end":
+            break
+        print(job_id, flush=True)
+"""
+
+
+def test_messages_come_in_the_order_they_were_sent(broker_url: str) -> None:
+    app = make_celery(broker_url)
+    ids = [f"job_{number}" for number in range(5)]
+    for job_id in ids:
+        CeleryDispatcher(app).send(job_id)
+    assert _received(app) == ids
+
+
+def test_two_readers_get_every_message_once(broker_url: str) -> None:
+    command = [sys.executable, "-c", _READER, broker_url]
+    readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        for reader in readers:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "ready\n"
+        dispatcher = CeleryDispatcher(make_celery(broker_url))
+        ids = [f"job_{number}" for number in range(100)]
+        for job_id in [*ids, "end", "end"]:
+            dispatcher.send(job_id)
+        seen = [line for reader in readers for line in reader.communicate(timeout=60)[0].split()]
+    finally:
+        for reader in readers:
+            reader.kill()
+            reader.wait()
+    assert sorted(seen) == sorted(ids)
+
+
+def test_a_broker_that_answers_answers_a_ping(broker_url: str) -> None:
+    CeleryDispatcher(make_celery(broker_url)).ping()
+
+
+@pytest.mark.parametrize("url", ["filesystem:///proc/no/such", "redis://127.0.0.1:9/0"])
+def test_a_broker_that_is_away_is_said_to_be_away(url: str) -> None:
+    _assert_away(CeleryDispatcher(make_celery(url)))
+
+
+class TestRedisIsAway:
+    @pytest.fixture
+    def server(self) -> Iterator[RedisServer]:
+        with RedisServer() as server:
+            yield server
+
+    def test_what_it_had_taken_is_there_again_after_a_kill(self, server: RedisServer) -> None:
+        app = make_celery(server.url)
+        dispatcher = CeleryDispatcher(app)
+        with server.client() as client:
+            client.config_set("appendfsync", "always")
+        dispatcher.send("job_1")
+        server.kill()
+        _assert_away(dispatcher)
+        server.start()
+        dispatcher.send("job_2")
+        assert _received(app) == ["job_1", "job_2"]
+
+    def test_a_wiped_one_takes_messages_like_a_new_one(self, server: RedisServer) -> None:
+        app = make_celery(server.url)
+        dispatcher = CeleryDispatcher(app)
+        dispatcher.send("job_1")
+        server.flush()
+        dispatcher.send("job_2")
+        assert _received(app) == ["job_2"]
+
+    def test_one_that_is_frozen_or_full_is_away_too(self, server: RedisServer) -> None:
+        dispatcher = CeleryDispatcher(make_celery(server.url, answer_seconds=0.2))
+        dispatcher.ping()
+        server.freeze()
+        _assert_away(dispatcher)
+        server.thaw()
+        dispatcher.ping()
+        with server.client() as client:
+            client.config_set("maxmemory", "1")
+        _assert_away(dispatcher)
+
+
+def _assert_away(dispatcher: CeleryDispatcher) -> None:
+    with pytest.raises(DispatchError, match="does not answer"):
+        dispatcher.ping()
+    with pytest.raises(DispatchError, match="job_9"):
+        dispatcher.send("job_9")
+
+
+def _received(app: Celery) -> list[str]:
+    """All that is in the queue."""
+    with app.connection_for_read() as connection:
+        channel = connection.default_channel
+        channel.queue_declare(QUEUE)
+        messages = iter(lambda: channel.basic_get(QUEUE, no_ack=True), None)
+        return [message.decode()[0][0] for message in messages]

@@ -1,0 +1,48 @@
+"""The disk that uploads are held on is full, or may not be written to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.running_service import Running, assert_problem
+
+_SIZE_BYTES = 1 << 20
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of one megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    size = f"size={_SIZE_BYTES}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_an_upload_to_a_full_disk_is_refused_and_leaves_nothing(
+    start: Callable[..., Running], disk: Path, cars: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start()
+    before = service.traces()
+    monkeypatch.setattr(tempfile, "tempdir", str(disk))
+    (disk / "ballast").write_bytes(bytes(_SIZE_BYTES - 4096))
+    table = cars + cars.partition(b"\n")[2] * 20
+    bare = service.http.post("/v1/datasets", content=table, headers={"Content-Type": "text/csv"})
+    assert_problem(bare, 503, "disk-full")
+    assert int(bare.headers["Retry-After"]) > 0
+    large = table + cars.partition(b"\n")[2] * 1000  # a form is held in memory up to a megabyte
+    form = service.http.post("/v1/datasets", files={"file": ("cars.csv", large)})
+    assert_problem(form, 503, "disk-full")
+    assert service.traces() == before
+    (disk / "ballast").unlink()
+    headers = {"Content-Type": "text/csv"}
+    assert service.http.post("/v1/datasets", content=table, headers=headers).status_code == 201
