@@ -261,9 +261,7 @@ def _unlease(row: JobRow) -> None:
     row.version += 1
 
 
-def _count_claim(
-    session: Session, job: Job, was: JobStatus | None, lease_seconds: float
-) -> None:
+def _count_claim(session: Session, job: Job, was: JobStatus | None, lease_seconds: float) -> None:
     count(session, Counted.ATTEMPTS, kind=job.kind)
     if was == JobStatus.RUNNING:  # its lease had expired
         count(session, Counted.LEASE_LOSSES, kind=job.kind)

@@ -11,7 +11,8 @@ import structlog
 from runtime.settings import RuntimeSettings
 
 _QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib", "httpx", "urllib3", "asyncio")
-_TOLD = ("request", "job", "attempt")
+_TOLD = ("request", "job", "attempt", "method", "path", "status", "seconds")
+"""What the standard library's lines may say beside their text."""
 
 
 def set_up_logs(settings: RuntimeSettings) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -41,6 +41,28 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """What the program says wins over the environment; files stand beside it."""
         return init_settings, env_settings, _NamedFiles(settings_cls)
+
+
+class ServerSettings(Settings):
+    """Passwords of the servers, apart from their addresses: a URL is no place for a secret.
+
+    Attributes:
+        database_password, broker_password: put into the URL of that name.
+    """
+
+    database_password: str | None = Field(default=None, repr=False)
+    broker_password: str | None = Field(default=None, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_in_passwords(cls, given: dict[str, Any]) -> dict[str, Any]:
+        filled = dict(given)
+        for server in ("database", "broker"):
+            password = given.get(f"{server}_password")
+            if password is not None:
+                url = str(given.get(f"{server}_url") or "")
+                filled[f"{server}_url"] = with_password(url, password)
+        return filled
 
 
 class RuntimeSettings(Settings):
@@ -93,13 +115,13 @@ def variable(field: str) -> str:
 def told_environment(values: Mapping[str, object]) -> dict[str, str]:
     """The environment of a child process that is to read these values, by name of the field.
 
-    A value that comes from a file is read by the child from there: no secret is copied into an
-    environment.
+    What the environment or a file gives already, the child reads from there too: no secret is
+    copied.
     """
     told = {
         variable(name): _told(value)
         for name, value in values.items()
-        if value is not None and f"{variable(name)}_FILE" not in os.environ
+        if value is not None and not _is_given(variable(name))
     }
     return os.environ | told
 
@@ -114,10 +136,14 @@ def with_password(url: str, password: str | None) -> str:
         return url
     parts = urlsplit(url)
     if not parts.hostname:
-        raise ValueError(f"a password is given, and {parts.scheme}: is no address of a server")
+        raise ValueError(f"a password is given, and {url!r} is no address of a server")
     user = parts.username or ""
     address = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{address}"))
+
+
+def _is_given(name: str) -> bool:
+    return name in os.environ or f"{name}_FILE" in os.environ
 
 
 def _told(value: object) -> str:

@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from catalog.catalog import Catalog
 from catalog.dispatch import Dispatcher
 from models_store import Store
+from runtime.traces import Traces, make_traces
 from service.pool import WorkPool
 from service.recent import Recent
 from service.settings import ServiceSettings
@@ -18,6 +19,7 @@ from service.synthesizers import Synthesizers
 
 if TYPE_CHECKING:
     from gcvae.dependence import DependencyMap
+    from service.metrics import Metrics
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Resources:
     dispatcher: Dispatcher
     tables: WorkPool
     inline: WorkPool
+    metrics: Metrics
+    traces: Traces
     synthesizers: Synthesizers
     profiles: Recent[tuple[str, str], bytes]
     maps: Recent[tuple[str, ...], DependencyMap]
@@ -44,12 +48,23 @@ class Resources:
         self.tables.close()
         self.inline.close()
         self.catalog.close()
+        self.traces.close()
 
 
 def make_resources(
     settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: Dispatcher
 ) -> Resources:
-    """The resources of one app, from its three connections."""
+    """The resources of one app, from its three connections.
+
+    Raises:
+        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
+    """
+    from service.metrics import Metrics
+
+    metrics = Metrics(catalog.statistics)
+    synthesizers = Synthesizers(
+        store, settings.loaded_models, settings.inline_torch_threads, metrics
+    )
     return Resources(
         settings=settings,
         catalog=catalog,
@@ -61,7 +76,9 @@ def make_resources(
         inline=WorkPool(
             "inline work", settings.inline_workers, settings.inline_waiting, "inline_waiting"
         ),
-        synthesizers=Synthesizers(store, settings.loaded_models, settings.inline_torch_threads),
+        metrics=metrics,
+        traces=make_traces(settings, "api"),
+        synthesizers=synthesizers,
         profiles=Recent(64),
         maps=Recent(16),
         pictures=Recent(64),

@@ -17,7 +17,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = ("gcvae", "catalog", "models_store", "service", "worker", "gcvae_cli", "gcvae_client")
+PACKAGES = (
+    "gcvae", "catalog", "models_store", "runtime", "service", "worker", "gcvae_cli", "gcvae_client",
+)  # fmt: skip
 FIXED_BY_THE_CUSTOMER = (
     "pyproject.toml",
     "service",
@@ -86,8 +88,8 @@ def test_every_package_on_disk_is_declared() -> None:
 
 def test_every_import_from_outside_is_declared() -> None:
     project = PROJECT["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["postgres"]]
-    declared += project["optional-dependencies"]["redis"]
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *extras["postgres"], *extras["redis"], *extras["traces"]]
     names = {re.split(r"[\[<>=]", line)[0].lower() for line in declared}
     distributions = packages_distributions()
     for path in modules():

@@ -18,11 +18,11 @@ from sqlalchemy.exc import DBAPIError
 from catalog import Cancelled, Catalog, Claim, Failed, JobKind, Outcome
 from catalog.errors import LeaseLostError, NotFoundError
 from gcvae.errors import CancelledError, GcvaeError, InputError
-from models_store import open_store
+from models_store import open_store_of
 from models_store.errors import MissingObjectError, UnavailableError
+from runtime.logs import set_up_logs, telling
 from worker.attempt import Attempt
 from worker.imputing import impute
-from worker.logs import set_up_logs
 from worker.messages import MessageWriter
 from worker.parentage import die_with_parent
 from worker.sampling import sample
@@ -49,21 +49,21 @@ def main() -> int:
     arguments = _parse_arguments()
     die_with_parent(arguments.parent)
     settings = read_settings()
-    set_up_logs(settings.jobs)
-    structlog.contextvars.bind_contextvars(job=arguments.job_id, attempt=arguments.attempt)
+    set_up_logs(settings.runtime)
     messages = MessageWriter(arguments.messages)
     catalog = Catalog(settings.catalog.database_url)
     claim = catalog.leases.find_claim(
         arguments.job_id, arguments.owner, arguments.attempt, settings.jobs.lease_seconds
     )
     if claim is not None:
-        _do(claim, catalog, settings, messages)
+        with telling(request=claim.job.request_id, job=claim.job_id, attempt=claim.attempt):
+            _do(claim, catalog, settings, messages)
     return 0
 
 
 def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, messages: MessageWriter) -> None:
     with scratch_folder(claim) as folder:
-        store = open_store(settings.store.store_url)
+        store = open_store_of(settings.store)
         attempt = Attempt(catalog, store, claim, settings.jobs, messages, folder)
         signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
         tell = _work(attempt, messages)

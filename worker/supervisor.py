@@ -19,6 +19,8 @@ from catalog.errors import LeaseLostError, NotFoundError
 from catalog.jobs import checkpoint_prefix, output_prefix
 from models_store import Store
 from models_store.errors import StoreError
+from runtime.logs import telling
+from runtime.traces import NoTraces, Span, Traces
 from worker.messages import MessageReader
 from worker.scratch import remove_scratch
 from worker.settings import JobSettings
@@ -28,13 +30,22 @@ from worker.sweeping import sweep
 _log = structlog.get_logger(__name__)
 
 
+_NO_TRACES = NoTraces()
+
+
 def run_job(
-    job_id: str, catalog: Catalog, store: Store, settings: JobSettings, shutdown: SharedFlag
+    job_id: str,
+    catalog: Catalog,
+    store: Store,
+    settings: JobSettings,
+    shutdown: SharedFlag,
+    traces: Traces = _NO_TRACES,
 ) -> None:
     """Make one attempt at the job, where it is to be had; its outcome stands in the records.
 
     Args:
         shutdown: once set, the attempt is handed back at once, and no other is begun.
+        traces: where the attempt's span goes; it belongs to the request's that asked for the job.
     """
     if shutdown.is_set():
         return
@@ -43,9 +54,16 @@ def run_job(
     if claim is None:
         _log.info("nothing to do: another attempt owns the job, or it is over", job=job_id)
         return
-    with structlog.contextvars.bound_contextvars(job=job_id, attempt=claim.attempt):
-        _log.info("attempt begins", kind=claim.job.kind.value)
-        Supervisor(catalog, store, claim, settings, shutdown).run()
+    job = claim.job
+    name = f"attempt at {job.kind}"
+    with (
+        telling(request=job.request_id, job=job_id, attempt=claim.attempt),
+        traces.span(name, job.traceparent) as span,
+    ):
+        span.tell(job=job_id, attempt=claim.attempt, kind=job.kind.value)
+        _log.info("attempt begins", kind=job.kind.value)
+        ending = Supervisor(catalog, store, claim, settings, shutdown).run()
+        _tell_ending(span, ending)
         sweep(catalog, store)
 
 
@@ -70,8 +88,8 @@ class Supervisor:
         self._kill_at: float | None = None
         self._alive_until = time.monotonic() + claim.lease_seconds
 
-    def run(self) -> None:
-        """Run the child to its end, then write what became of it."""
+    def run(self) -> str:
+        """Run the child to its end, then write what became of it, and return it in a word."""
         child, messages = _start_child(self._claim)
         try:
             self._watch(child, messages)
@@ -81,11 +99,10 @@ class Supervisor:
             os.close(messages.descriptor)
             remove_scratch(self._claim)
         try:
-            self._conclude(child.returncode, messages)
+            return self._conclude(child.returncode, messages)
         except LeaseLostError:
-            self._lost = True
-        if self._lost:
             self._leave_no_bytes()
+            return "lost"
 
     def _watch(self, child: subprocess.Popen[bytes], messages: MessageReader) -> None:
         next_beat = 0.0
@@ -119,7 +136,7 @@ class Supervisor:
             self._kill_at = time.monotonic() + self._settings.cancel_grace_seconds
             child.terminate()
 
-    def _conclude(self, returncode: int, messages: MessageReader) -> None:
+    def _conclude(self, returncode: int, messages: MessageReader) -> str:
         """Write the outcome.
 
         Raises:
@@ -131,16 +148,19 @@ class Supervisor:
         if messages.outcome is not None and not self._stopped_by_itself(messages):
             _log.info("attempt ends", outcome=type(messages.outcome).__name__)
             leases.finish(self._claim, messages.outcome, messages.take_progress())
-        elif self._cancelled:
+            return type(messages.outcome).__name__.lower()
+        if self._cancelled:
             _log.info("attempt ends", outcome="Cancelled")
             leases.finish(self._claim, Cancelled())
-        elif self._shutdown.is_set():
+            return "cancelled"
+        if self._shutdown.is_set():
             _log.info("attempt is handed back: the worker shuts down")
             leases.hand_back(self._claim)
-        else:
-            failed = messages.try_again or _death(returncode)
-            status = leases.release(self._claim, failed)
-            _log.warning("attempt fails", error=failed.message, job_status=status.value)
+            return "handed back"
+        failed = messages.try_again or _death(returncode)
+        status = leases.release(self._claim, failed)
+        _log.warning("attempt fails", error=failed.message, job_status=status.value)
+        return failed.code
 
     def _stopped_by_itself(self, messages: MessageReader) -> bool:
         """True where the child obeyed a signal that was meant for a shutdown, not for the job."""
@@ -165,6 +185,12 @@ class Supervisor:
         except NotFoundError:
             return True
         return job.status.is_final
+
+
+def _tell_ending(span: Span, ending: str) -> None:
+    span.tell(ending=ending)
+    if ending not in ("trained", "produced", "cancelled", "handed back"):
+        span.fail(ending)
 
 
 def _start_child(claim: Claim) -> tuple[subprocess.Popen[bytes], MessageReader]:
