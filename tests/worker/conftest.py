@@ -24,6 +24,7 @@ from models_store import Store, open_store
 collect_ignore = ["stand_in"]  # a library for worker processes, not for this one
 
 _STAND_IN = Path(__file__).parent / "stand_in"
+_ROOT = Path(__file__).parents[2]  # the worker that is tested lies beside its tests
 LEASE_SECONDS = 2.5
 
 
@@ -41,7 +42,7 @@ class System:
     @property
     def environment(self) -> dict[str, str]:
         """The variables of every process of this system."""
-        here = {"PYTHONPATH": str(_STAND_IN)} if self.with_stand_in else {}
+        here = {"PYTHONPATH": f"{_STAND_IN}{os.pathsep}{_ROOT}"} if self.with_stand_in else {}
         return (
             os.environ
             | here
