@@ -16,6 +16,7 @@ BENCH_ARGS ?=
 TIMES ?= 40
 HOST ?= 127.0.0.1
 PORT ?= 8000
+SECRETS_DIR ?= secrets
 
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
@@ -24,12 +25,13 @@ PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constrai
 EDITABLE := --config-settings editable_mode=compat -e
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve test test-properties lint bench known-truth clean
+.PHONY: help setup demo serve secrets test test-properties lint bench known-truth clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it"
 	@echo "make demo    the whole way on a real table, into demo-out/ (TABLE=file.csv: on yours)"
 	@echo "make serve   the service on $(HOST):$(PORT)"
+	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
 	@echo "make test    the test suite"
 	@echo "make test-properties   the laws of every table, on TIMES=40 times as many generated tables"
 	@echo "make lint    ruff, mypy and the import contracts"
@@ -43,6 +45,14 @@ demo: $(VENV)/.installed
 
 serve: $(VENV)/.installed
 	$(VENV)/bin/gcvae serve --host $(HOST) --port $(PORT)
+
+# The folder is closed, the files are open: each container's own user reads those it is given.
+secrets:
+	@mkdir -p -m 700 $(SECRETS_DIR)
+	@for name in $$(grep -oE 'file: .*/\w+$$' docker-compose.yml | sed 's:.*/::'); do \
+	  test -s $(SECRETS_DIR)/$$name || { umask 022; \
+	    od -An -N24 -tx1 /dev/urandom | tr -d ' \n' > $(SECRETS_DIR)/$$name; }; done
+	@echo "$(SECRETS_DIR)/ holds: $$(ls $(SECRETS_DIR) | tr '\n' ' ')"
 
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(PYTEST_ARGS)
