@@ -5,6 +5,7 @@
 #   TABLE=file.csv         the table for `make demo`
 #   TIMES=40               how many times the suite's generated tables `make test-properties` tries
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
+#   LOAD_ARGS="..."        arguments for the load: --seconds, --samplers, --note, ...
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -13,6 +14,7 @@ TORCH_INDEX ?=
 PIP_ARGS ?=
 TABLE ?=
 BENCH_ARGS ?=
+LOAD_ARGS ?=
 TIMES ?= 40
 HOST ?= 127.0.0.1
 PORT ?= 8000
@@ -25,7 +27,7 @@ PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constrai
 EDITABLE := --config-settings editable_mode=compat -e
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve secrets test test-properties lint bench known-truth clean
+.PHONY: help setup demo serve secrets test test-properties lint bench load known-truth clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it"
@@ -37,6 +39,7 @@ help:
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
+	@echo "make load    210 clients for 5 minutes while a job trains, into benchmarks/results/"
 
 setup: $(VENV)/.installed
 
@@ -70,6 +73,10 @@ lint: $(VENV)/.installed-dev
 # Of the peers those run that are installed (extra `bench`); the others' dated results are shown.
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks.quality --merge benchmarks/results/peers-*.json $(BENCH_ARGS)
+
+load: $(VENV)/.installed
+	$(PIP) $(EDITABLE) '.[load]'
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.load $(LOAD_ARGS)
 
 known-truth: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m experiments.known_truth
