@@ -131,6 +131,12 @@ class Jobs:
         with self._database.reading() as session:
             return copy_row(Job, _find(session, job_id, workspace))
 
+    def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
+        """Those of these jobs that there are, of any workspace, by id."""
+        query = select(JobRow).where(JobRow.id.in_(job_ids))
+        with self._database.reading() as session:
+            return {row.id: copy_row(Job, row) for row in session.scalars(query)}
+
     def find_by_result(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
         """The job that makes, or made, a sample or scores.
 

@@ -12,6 +12,7 @@ from catalog.catalog import Catalog
 from catalog.dispatch import Dispatcher
 from models_store import Store
 from runtime.traces import Traces, make_traces
+from service.job_reads import JobReads
 from service.pool import WorkPool
 from service.recent import Recent
 from service.settings import ServiceSettings
@@ -34,6 +35,7 @@ class Resources:
     inline: WorkPool
     metrics: Metrics
     traces: Traces
+    job_reads: JobReads
     synthesizers: Synthesizers
     profiles: Recent[tuple[str, str], bytes]
     maps: Recent[tuple[str, ...], DependencyMap]
@@ -78,6 +80,7 @@ def make_resources(
         ),
         metrics=metrics,
         traces=make_traces(settings, "api"),
+        job_reads=JobReads(catalog.jobs.get_many),
         synthesizers=synthesizers,
         profiles=Recent(64),
         maps=Recent(16),
@@ -85,8 +88,11 @@ def make_resources(
     )
 
 
-def get_resources(request: Request) -> Resources:
-    """The resources of the app that answers this request."""
+async def get_resources(request: Request) -> Resources:
+    """The resources of the app that answers this request.
+
+    Asynchronous, as every check that waits for nothing: a thread for it would cost more than it.
+    """
     resources = request.app.state.resources
     assert isinstance(resources, Resources)
     return resources
