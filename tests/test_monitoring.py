@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,6 +97,13 @@ def test_every_figure_of_ours_is_on_the_dashboard(told: dict[str, set[str]]) -> 
         if name.startswith("gcvae_")
     }
     assert {f for f in families if not any(name.startswith(f) for name in shown)} == set()
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Prometheus's promtool")
+def test_the_alerts_sound_when_they_should() -> None:
+    rules = ROOT / "deploy" / "prometheus" / "alerts.test.yml"
+    done = subprocess.run(["promtool", "test", "rules", rules], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_panels_have_places_of_their_own() -> None:

@@ -6,6 +6,7 @@ It does the work and tells its supervisor what became of it; the supervisor writ
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -33,6 +34,9 @@ from worker.training import train
 
 _log = structlog.get_logger(__name__)
 
+_NICENESS = 5
+"""A request that somebody waits for goes before a job, where both run on one machine."""
+
 _WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
     JobKind.TRAIN: train,
     JobKind.SAMPLE: sample,
@@ -48,6 +52,7 @@ def main() -> int:
     """Do the job that the command line names."""
     arguments = _parse_arguments()
     die_with_parent(arguments.parent)
+    os.nice(_NICENESS)
     settings = read_settings()
     set_up_logs(settings.runtime)
     messages = MessageWriter(arguments.messages)
