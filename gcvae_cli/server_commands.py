@@ -191,11 +191,12 @@ def _server_errors() -> Iterator[None]:
 
     from catalog.errors import CatalogError
     from models_store.errors import StoreError
+    from runtime.errors import RuntimeSetupError
     from service.errors import ServiceError
 
     try:
         yield
     except SQLAlchemyError as error:
         raise ServerError(f"the database does not answer: {str(error).splitlines()[0]}") from error
-    except (CatalogError, StoreError, ServiceError) as error:
+    except (CatalogError, StoreError, RuntimeSetupError, ServiceError) as error:
         raise ServerError(str(error)) from error

@@ -71,7 +71,7 @@ def test_an_editable_installation_is_found_from_the_folder_above_the_clone(tmp_p
     recipe = (ROOT / "Makefile").read_text()
     [options] = re.findall(r"(?m)^EDITABLE := (.*)$", recipe)
     assert options == "--config-settings editable_mode=compat -e"
-    assert re.findall(r"\$\(PIP\) (\S+) '?\.", recipe) == ["$(EDITABLE)", "$(EDITABLE)"]
+    assert set(re.findall(r"\$\(PIP\) (\S+) '?\.", recipe)) == {"$(EDITABLE)"}
     (tmp_path / "gcvae").symlink_to(ROOT)
     script = f"import sys; sys.path.append({str(ROOT)!r}); from gcvae import TableSchema"
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
@@ -94,7 +94,7 @@ def test_every_import_from_outside_is_declared() -> None:
     distributions = packages_distributions()
     for path in modules():
         for name in set(imported_names(path)) - set(PACKAGES) - sys.stdlib_module_names:
-            homes = {home.lower() for home in distributions.get(name, [name])}
+            homes = {home.lower().replace("_", "-") for home in distributions.get(name, [name])}
             assert homes & names, f"{path.relative_to(ROOT)} imports {name}, declared nowhere"
 
 

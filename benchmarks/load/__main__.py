@@ -35,7 +35,7 @@ def main() -> int:
             print(f"{given.pollers} pollers and {given.samplers} samplers for {given.seconds} s")
             calls = _drive(system, folder, given)
             after = system.job_status()
-    document = _document(given, calls, after)
+    document = judge(given, calls, after, version("locust"))
     given.output.parent.mkdir(parents=True, exist_ok=True)
     given.output.write_text(json.dumps(document, indent=1) + "\n")
     print(_table(document), f"-> {given.output}", sep="\n")
@@ -61,9 +61,16 @@ def _drive(system: System, folder: Path, given: argparse.Namespace) -> list[dict
         return list(csv.DictReader(file))
 
 
-def _document(
-    given: argparse.Namespace, calls: list[dict[str, str]], job_status: str
+def judge(
+    given: argparse.Namespace, calls: list[dict[str, str]], job_status: str, locust: str
 ) -> dict[str, Any]:
+    """The result document: figures of each kind of call, and whether all is within its limits.
+
+    Args:
+        calls: lines of locust's statistics.
+        job_status: of the job that was to train all the time.
+        locust: its version.
+    """
     figures = {call["Name"]: _figures(call) for call in calls if call["Name"] != "Aggregated"}
     errors = sum(each["errors"] for each in figures.values())
     passed = (
@@ -75,7 +82,7 @@ def _document(
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": version("gcvae"),
-        "locust": version("locust"),
+        "locust": locust,
         "cores": len(os.sched_getaffinity(0)),
         "load_average_before": given.load_average,
         "pollers": given.pollers,
