@@ -22,11 +22,12 @@ RUN python -m venv /opt/gcvae \
 COPY gcvae ./gcvae
 COPY catalog ./catalog
 COPY models_store ./models_store
+COPY runtime ./runtime
 COPY service ./service
 COPY worker ./worker
 COPY gcvae_cli ./gcvae_cli
 COPY gcvae_client ./gcvae_client
-RUN pip install --no-cache-dir -c constraints.txt '.[postgres,redis]'
+RUN pip install --no-cache-dir -c constraints.txt '.[postgres,redis,traces]'
 
 FROM base AS service
 COPY --from=build /opt/gcvae /opt/gcvae

@@ -7,6 +7,7 @@
 #   FAULTS=300 JOBS=60     how many faults `make test-faults` injects, over how many jobs at least
 #   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
+#   LOAD_ARGS="..."        arguments for the load: --seconds, --samplers, --note, ...
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -15,12 +16,14 @@ TORCH_INDEX ?=
 PIP_ARGS ?=
 TABLE ?=
 BENCH_ARGS ?=
+LOAD_ARGS ?=
 TIMES ?= 40
 FAULTS ?= 300
 JOBS ?= 60
 FAULT_ARGS ?=
 HOST ?= 127.0.0.1
 PORT ?= 8000
+SECRETS_DIR ?= secrets
 
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
@@ -29,18 +32,20 @@ PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constrai
 EDITABLE := --config-settings editable_mode=compat -e
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve test test-properties test-faults lint bench known-truth clean
+.PHONY: help setup demo serve secrets test test-properties test-faults lint bench load known-truth clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it"
 	@echo "make demo    the whole way on a real table, into demo-out/ (TABLE=file.csv: on yours)"
 	@echo "make serve   the service on $(HOST):$(PORT)"
+	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
 	@echo "make test    the test suite"
 	@echo "make test-properties   the laws of every table, on TIMES=40 times as many generated tables"
 	@echo "make test-faults   FAULTS=300 faults over JOBS=60 jobs, on real servers: half an hour"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
+	@echo "make load    210 clients for 5 minutes while a job trains, into benchmarks/results/"
 
 setup: $(VENV)/.installed
 
@@ -49,6 +54,14 @@ demo: $(VENV)/.installed
 
 serve: $(VENV)/.installed
 	$(VENV)/bin/gcvae serve --host $(HOST) --port $(PORT)
+
+# The folder is closed, the files are open: each container's own user reads those it is given.
+secrets:
+	@mkdir -p -m 700 $(SECRETS_DIR)
+	@for name in $$(grep -oE 'file: .*/\w+$$' docker-compose.yml | sed 's:.*/::'); do \
+	  test -s $(SECRETS_DIR)/$$name || { umask 022; \
+	    od -An -N24 -tx1 /dev/urandom | tr -d ' \n' > $(SECRETS_DIR)/$$name; }; done
+	@echo "$(SECRETS_DIR)/ holds: $$(ls $(SECRETS_DIR) | tr '\n' ' ')"
 
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(PYTEST_ARGS)
@@ -69,6 +82,10 @@ lint: $(VENV)/.installed-dev
 # Of the peers those run that are installed (extra `bench`); the others' dated results are shown.
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks.quality --merge benchmarks/results/peers-*.json $(BENCH_ARGS)
+
+load: $(VENV)/.installed
+	$(PIP) $(EDITABLE) '.[load]'
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.load $(LOAD_ARGS)
 
 known-truth: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m experiments.known_truth

@@ -11,6 +11,7 @@ from catalog.leftovers import Leftovers
 from catalog.models import Models
 from catalog.records import JobKind
 from catalog.results import Results
+from catalog.statistics import Statistics
 
 
 class Catalog:
@@ -45,6 +46,7 @@ class Catalog:
         self.scores = Results(self.database, JobKind.SCORE)
         self.imputations = Results(self.database, JobKind.IMPUTE)
         self.leftovers = Leftovers(self.database)
+        self.statistics = Statistics(self.database)
         self.idempotency = Idempotency(self.database)
 
     def ping(self) -> None:

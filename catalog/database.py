@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session
 
+from catalog.counts import write_counts
 from catalog.errors import DatabaseUrlError
 
 ANSWER_SECONDS = 10.0
@@ -46,6 +47,7 @@ class Database:
         """A session whose changes are committed together at the end, or not at all."""
         with Session(self._writing_engine, expire_on_commit=False) as session, session.begin():
             yield session
+            write_counts(session)
 
     def ping(self) -> None:
         """Ask the database for an answer.

@@ -30,7 +30,9 @@ class Dispatcher(Protocol):
 
 def send_soon(dispatcher: Dispatcher, job_id: str) -> None:
     """Send the id now, or leave it to the reconciler: the committed job is not lost."""
+    job = {"job": job_id}
     try:
         dispatcher.send(job_id)
+        _log.info("job sent", extra=job)
     except DispatchError as error:
-        _log.warning("job %s was not dispatched, the reconciler will do it: %s", job_id, error)
+        _log.warning("job not sent, the reconciler will do it: %s", error, extra=job)

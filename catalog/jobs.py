@@ -8,12 +8,14 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from catalog.clock import database_clock
+from catalog.counts import Counted, count, observe
 from catalog.database import Database
 from catalog.datasets import find_dataset
 from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
 from catalog.ids import new_id
 from catalog.leftovers import drop_reservation, leave_behind
 from catalog.models import find_model, make_ready, new_model_row
+from catalog.origins import origin
 from catalog.pages import Page, RecordT, copy_row, read_page
 from catalog.records import (
     DEFAULT_WORKSPACE,
@@ -82,6 +84,7 @@ class Jobs:
             job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
             session.add(model)
             session.flush()
+            count(session, Counted.CREATED, kind=job.kind)
             return _added(session, model, Model), _added(session, job, Job)
 
     def enqueue(
@@ -116,6 +119,7 @@ class Jobs:
             row = self._new_row(job_id or new_id("job"), workspace, kind, spec)
             row.model_id, row.dataset_id = model_id, dataset_id
             row.result_id = new_id(_RESULT_PREFIXES[kind])
+            count(session, Counted.CREATED, kind=kind)
             return _added(session, row, Job)
 
     def get(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
@@ -126,6 +130,12 @@ class Jobs:
         """
         with self._database.reading() as session:
             return copy_row(Job, _find(session, job_id, workspace))
+
+    def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
+        """Those of these jobs that there are, of any workspace, by id."""
+        query = select(JobRow).where(JobRow.id.in_(job_ids))
+        with self._database.reading() as session:
+            return {row.id: copy_row(Job, row) for row in session.scalars(query)}
 
     def find_by_result(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
         """The job that makes, or made, a sample or scores.
@@ -213,6 +223,8 @@ class Jobs:
         row.progress, row.error = {}, None
         row.attempts_since_checkpoint = row.sends = 0
         row.finished_at = None
+        row.queued_at = database_clock()
+        row.request_id, row.traceparent = origin().request_id, origin().traceparent
         row.next_dispatch_at = database_clock(self._resend_seconds)
         row.version += 1
 
@@ -230,6 +242,9 @@ class Jobs:
             progress={},
             version=1,
             next_dispatch_at=database_clock(self._resend_seconds),
+            queued_at=database_clock(),
+            request_id=origin().request_id,
+            traceparent=origin().traceparent,
             created_at=database_clock(),
         )
 
@@ -251,6 +266,18 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
     elif isinstance(outcome, Produced):
         session.add(_result_row(row, outcome))
     leave_behind(session, _prefixes_over(row, outcome))
+    _count_outcome(session, row, outcome)
+
+
+def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
+    labels = {"kind": row.kind.value, "outcome": row.status.value}
+    count(session, Counted.FINISHED, **labels)
+    if isinstance(outcome, Produced):
+        count(session, Counted.ROWS, outcome.rows, kind=row.kind)
+    session.flush()  # the database's clock says when it finished
+    if row.started_at is not None and row.finished_at is not None:
+        seconds = (row.finished_at - row.started_at).total_seconds()
+        observe(session, Counted.DURATION, seconds, **labels)
 
 
 def _final_status(outcome: Outcome) -> JobStatus:

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
 from catalog.clock import database_clock
+from catalog.counts import Counted, count, observe
 from catalog.database import Database
 from catalog.errors import LeaseLostError
 from catalog.jobs import close_job
@@ -73,11 +74,14 @@ class Leases:
             )
             .returning(JobRow)
         )
+        before = select(JobRow.status).where(JobRow.id == job_id).with_for_update()
         with self._database.writing() as session:
+            was = session.scalar(before)
             row = session.scalar(statement)
             if row is None:
                 return None
             job = copy_row(Job, row)
+            _count_claim(session, job, was, lease_seconds)
             return Claim(job, owner, job.attempt, lease_seconds)
 
     def find_claim(
@@ -152,6 +156,7 @@ class Leases:
                 # Of an outage the number of all attempts tells best how long it lasts already.
                 earlier = row.attempts_since_checkpoint if is_counted else row.attempt
                 self._queue_again(row, error, self._pause_seconds(earlier - 1))
+                count(session, Counted.RETRIES, kind=row.kind, reason=error.code)
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
@@ -165,6 +170,7 @@ class Leases:
             row.attempts_since_checkpoint = max(0, row.attempts_since_checkpoint - 1)
             row.sends = 0
             _unlease(row)
+            count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
     def take_due(self, limit: int = 100) -> list[str]:
         """Ids of jobs whose message should be sent (again) now; each is next due after a pause.
@@ -199,6 +205,8 @@ class Leases:
         with self._database.writing() as session:
             rows = session.scalars(query.with_for_update(skip_locked=True)).all()
             for row in rows:
+                if row.status == JobStatus.RUNNING:
+                    count(session, Counted.LEASE_LOSSES, kind=row.kind)
                 hopeless = _given_up(row, "it ended without a word, as a killed worker does")
                 close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
             return [row.id for row in rows]
@@ -258,8 +266,18 @@ def _find_owned(session: Session, claim: Claim) -> JobRow:
 def _unlease(row: JobRow) -> None:
     row.status = JobStatus.QUEUED
     row.lease_owner = row.lease_expires_at = None
-    row.next_dispatch_at = database_clock()
+    row.next_dispatch_at = row.queued_at = database_clock()
     row.version += 1
+
+
+def _count_claim(session: Session, job: Job, was: JobStatus | None, lease_seconds: float) -> None:
+    count(session, Counted.ATTEMPTS, kind=job.kind)
+    if was == JobStatus.RUNNING:  # its lease had expired
+        count(session, Counted.LEASE_LOSSES, kind=job.kind)
+        count(session, Counted.RETRIES, kind=job.kind, reason="lease_lost")
+    elif job.lease_expires_at is not None:
+        waited = (job.lease_expires_at - job.queued_at).total_seconds() - lease_seconds
+        observe(session, Counted.WAIT, waited, kind=job.kind)
 
 
 def _given_up(row: JobRow, last: str) -> Failed:

@@ -32,7 +32,7 @@ class Reconciler:
     def run_once(self) -> None:
         """Close what is hopeless and send what is due."""
         for job_id in self._catalog.leases.settle():
-            _log.warning("job %s was abandoned and is closed", job_id)
+            _log.warning("job was abandoned and is closed", extra={"job": job_id})
         for job_id in self._catalog.leases.take_due():
             self._send(job_id)
 
@@ -41,8 +41,9 @@ class Reconciler:
         self._catalog.idempotency.forget_older_than(_IDEMPOTENCY_SECONDS)
 
     def _send(self, job_id: str) -> None:
+        job = {"job": job_id}
         try:
             self._dispatcher.send(job_id)
-            _log.info("job %s sent", job_id)
+            _log.info("job sent", extra=job)
         except DispatchError as error:
-            _log.warning("job %s could not be sent, it is due again later: %s", job_id, error)
+            _log.warning("job not sent, it is due again later: %s", error, extra=job)

@@ -30,6 +30,11 @@ class JobKind(StrEnum):
     SCORE = "score"
     IMPUTE = "impute"
 
+    @property
+    def queue(self) -> str:
+        """The queue that such jobs wait in."""
+        return "train" if self is JobKind.TRAIN else "compute"
+
 
 class JobStatus(StrEnum):
     """Where a job stands: queued → running → succeeded, failed or cancelled."""
@@ -85,7 +90,13 @@ class Model:
 
 @dataclass(frozen=True)
 class Job:
-    """What a user asked for. `version` grows with every visible change (ETag, event id)."""
+    """What a user asked for. `version` grows with every visible change (ETag, event id).
+
+    Attributes:
+        queued_at: since when it waits, or waited last.
+        request_id: of the request that queued it last.
+        traceparent: that request's span, where it was traced.
+    """
 
     id: str
     workspace: str
@@ -106,6 +117,9 @@ class Job:
     checkpoint_sha256: str | None
     version: int
     next_dispatch_at: datetime | None
+    queued_at: datetime
+    request_id: str | None
+    traceparent: str | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

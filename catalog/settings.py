@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from runtime.settings import ServerSettings
 
 
-class CatalogSettings(BaseSettings):
+class CatalogSettings(ServerSettings):
     """Where the records and the queue are, and how patient the job life cycle is."""
 
-    model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="ignore")
-
-    database_url: str
-    broker_url: str
+    database_url: str = Field(repr=False)
+    broker_url: str = Field(repr=False)
     attempts_limit: int = Field(10, ge=1)
     resend_seconds: float = Field(2.0, gt=0)
     resend_limit_seconds: float = Field(60.0, gt=0)

@@ -6,7 +6,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, Boolean, Enum, ForeignKey, Index, Integer, MetaData, String
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Double,
+    Enum,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from catalog.clock import Timestamp
@@ -119,6 +130,9 @@ class JobRow(Base):
     checkpoint_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     version: Mapped[int] = mapped_column(Integer)
     next_dispatch_at: Mapped[datetime | None]
+    queued_at: Mapped[datetime]
+    request_id: Mapped[str | None] = mapped_column(String(128))
+    traceparent: Mapped[str | None] = mapped_column(String(55))
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
@@ -152,6 +166,16 @@ class LeftoverRow(Base):
     prefix: Mapped[str] = mapped_column(String(_KEY), primary_key=True)
     sweep_at: Mapped[datetime] = mapped_column(index=True)
     being_swept: Mapped[bool]
+
+
+class CountRow(Base):
+    """How often something happened; `labels` is a sorted JSON object."""
+
+    __tablename__ = "counts"
+
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    labels: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    value: Mapped[float] = mapped_column(Double)
 
 
 class IdempotencyRow(Base):

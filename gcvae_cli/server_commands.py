@@ -124,12 +124,15 @@ def demo(
 
 def _settings(**given: Any) -> ServiceSettings:
     from pydantic import ValidationError
+    from pydantic_settings import SettingsError
 
     from service.settings import ServiceSettings, variable
 
     chosen = {name: value for name, value in given.items() if value is not None}
     try:
         return ServiceSettings(**chosen)
+    except SettingsError as error:
+        raise WrongUsageError(str(error)) from error
     except ValidationError as error:
         first = error.errors()[0]
         name = variable(str(first["loc"][0])) if first["loc"] else "the settings"
@@ -188,11 +191,12 @@ def _server_errors() -> Iterator[None]:
 
     from catalog.errors import CatalogError
     from models_store.errors import StoreError
+    from runtime.errors import RuntimeSetupError
     from service.errors import ServiceError
 
     try:
         yield
     except SQLAlchemyError as error:
         raise ServerError(f"the database does not answer: {str(error).splitlines()[0]}") from error
-    except (CatalogError, StoreError, ServiceError) as error:
+    except (CatalogError, StoreError, RuntimeSetupError, ServiceError) as error:
         raise ServerError(str(error)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,10 +10,11 @@ if TYPE_CHECKING:
 
 def server_environment(settings: ServiceSettings) -> dict[str, str]:
     """The environment of a server process that works on the same records, queue and bytes."""
-    return {
-        **os.environ,
-        "GCVAE_DATABASE_URL": settings.database(),
-        "GCVAE_BROKER_URL": settings.broker(),
-        "GCVAE_STORE_URL": settings.store(),
-        "PYTHONUNBUFFERED": "1",
+    from runtime.settings import told_environment
+
+    urls = {
+        "database_url": settings.database(),
+        "broker_url": settings.broker(),
+        "store_url": settings.store(),
     }
+    return told_environment(urls) | {"PYTHONUNBUFFERED": "1"}

@@ -9,33 +9,47 @@ from urllib.parse import unquote, urlsplit
 from obstore.store import S3Store
 
 from models_store.errors import StoreUrlError
+from models_store.settings import StoreSettings
 from models_store.store import Store, folder_store
 
 _TIMEOUT = timedelta(seconds=60)
 _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str, access_key: str | None = None, secret_key: str | None = None) -> Store:
     """The store at `file:///FOLDER` or `s3://BUCKET/PREFIX`.
 
     S3 takes its endpoint, region and credentials where every S3 client looks: the standard
     `AWS_…` variables (`AWS_ENDPOINT_URL` for a store that is not Amazon's) or the machine's role.
 
+    Args:
+        access_key, secret_key: of S3, where they are given otherwise.
+
     Raises:
-        StoreUrlError: another kind of URL.
+        StoreUrlError: another kind of URL, or one key without the other.
     """
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
         return folder_store(Path(unquote(parts.path)))
     if parts.scheme == "s3" and parts.netloc:
-        return Store(_s3(parts.netloc, parts.path.strip("/")))
+        if (access_key is None) != (secret_key is None):
+            raise StoreUrlError("of the store's two keys one is given; give both or none")
+        return Store(_s3(parts.netloc, parts.path.strip("/"), access_key, secret_key))
     raise StoreUrlError(f"{url!r} is no store; it must be file:///FOLDER or s3://BUCKET/PREFIX")
 
 
-def _s3(bucket: str, prefix: str) -> S3Store:
+def open_store_of(settings: StoreSettings) -> Store:
+    """The store that the settings name; raises as `open_store`."""
+    keys = settings.store_access_key, settings.store_secret_key
+    return open_store(settings.store_url, *keys)
+
+
+def _s3(bucket: str, prefix: str, access_key: str | None, secret_key: str | None) -> S3Store:
+    given = {"access_key_id": access_key, "secret_access_key": secret_key}
     return S3Store(
         bucket,
         prefix=prefix or None,
+        config={name: key for name, key in given.items() if key is not None},
         # Plain http is what self-hosted stores on a private network speak.
         client_options={"allow_http": True, "timeout": _TIMEOUT},
         retry_config={"max_retries": 5, "retry_timeout": _RETRY_TIMEOUT},

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field
+
+from runtime.settings import Settings
 
 
-class StoreSettings(BaseSettings):
-    """Where the bytes are."""
+class StoreSettings(Settings):
+    """Where the bytes are.
 
-    model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="ignore")
+    Attributes:
+        store_access_key, store_secret_key: of S3; where they are not given, its standard variables
+            or the machine's role are asked.
+    """
 
     store_url: str
+    store_access_key: str | None = Field(default=None, repr=False)
+    store_secret_key: str | None = Field(default=None, repr=False)

@@ -17,7 +17,9 @@ from service.settings import ServiceSettings, variable
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-def get_workspace(request: Request, resources: Annotated[Resources, Depends(get_resources)]) -> str:
+async def get_workspace(
+    request: Request, resources: Annotated[Resources, Depends(get_resources)]
+) -> str:
     """The workspace that the request may see. Without keys there is one, for this machine.
 
     Raises:

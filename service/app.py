@@ -24,6 +24,7 @@ from service import (
     imputations,
     jobs,
     latent_space,
+    metrics,
     models,
     problems,
     samples,
@@ -32,6 +33,7 @@ from service import (
 from service.access import get_workspace
 from service.body_limits import BodyLimits
 from service.calls import refuse_unknown_parameters
+from service.observations import Observations
 from service.request_ids import RequestIds
 from service.resources import Resources, make_resources
 from service.settings import ServiceSettings
@@ -72,9 +74,11 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     ):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     documentation.install(app)
     problems.install(app)
     app.add_middleware(BodyLimits, settings=settings)
+    app.add_middleware(Observations, metrics=shared.metrics, traces=shared.traces)
     app.add_middleware(RequestIds)
     return app
 
@@ -89,7 +93,8 @@ def connect(settings: ServiceSettings) -> Resources:
         answer_seconds=settings.database_seconds,
     )
     dispatcher = CeleryDispatcher(make_celery(records.broker_url))
-    return make_resources(settings, catalog, open_store(settings.store()), dispatcher)
+    store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
+    return make_resources(settings, catalog, store, dispatcher)
 
 
 @asynccontextmanager

@@ -13,12 +13,14 @@ from gcvae.errors import Problem
 from service.errors import RequestError
 
 
-def refuse_unknown_parameters(request: Request) -> None:
+async def refuse_unknown_parameters(request: Request) -> None:
     """Let queries pass whose parameters the call knows: a misspelled one would do nothing.
 
     Raises:
         RequestError: a parameter is not known; the known ones are listed.
     """
+    if not request.query_params:
+        return
     known = query_parameters(request.app, request.scope["path"], request.method)
     expected = f"one of {', '.join(known)}" if known else "no parameters"
     problems = [

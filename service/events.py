@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from starlette.concurrency import run_in_threadpool
 
 from catalog.errors import NotFoundError
 from catalog.records import Job
@@ -40,9 +39,7 @@ async def follow(resources: Resources, job: Job, seen: int) -> AsyncIterator[byt
             sent_at = time.monotonic()
         await asyncio.sleep(resources.settings.event_interval_seconds)
         try:
-            job = await run_in_threadpool(
-                resources.catalog.jobs.get, job.id, workspace=job.workspace
-            )
+            job = await resources.job_reads.get(job.id, workspace=job.workspace)
         except NotFoundError:
             return
 

@@ -137,4 +137,5 @@ def completed_blocks(
     """The completed table, piece by piece."""
     synthesizer = resources.synthesizers.get(imputing.model)
     blocks = synthesizer.impute_blocks(frame, draws=imputing.draws, seed=imputing.seed)
-    yield from stream_completed(blocks, synthesizer.schema, imputing.form)
+    counted = resources.metrics.counted(JobKind.IMPUTE, blocks)
+    yield from stream_completed(counted, synthesizer.schema, imputing.form)

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import run_in_threadpool
 
 from catalog.dispatch import send_soon
 from catalog.records import Job, JobKind, JobStatus
@@ -45,9 +44,11 @@ def list_jobs(
 
 
 @router.get("/{job_id}", response_model=JobBody)
-def read_job(job_id: str, request: Request, resources: Shared, workspace: Workspace) -> Response:
+async def read_job(
+    job_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
     """Read a job. Made for polling: `ETag` and 304, `Retry-After` while it is not over."""
-    job = resources.catalog.jobs.get(job_id, workspace=workspace)
+    job = await resources.job_reads.get(job_id, workspace=workspace)
     headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
     return tagged_json(request, job_body(job), headers)
 
@@ -60,7 +61,7 @@ async def follow_job(
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
     """Follow a job by server-sent events; ends with the job. 204 tells a reader to stop asking."""
-    job = await run_in_threadpool(resources.catalog.jobs.get, job_id, workspace=workspace)
+    job = await resources.job_reads.get(job_id, workspace=workspace)
     seen = seen_version(last_event_id, job)
     if job.status.is_final and seen == job.version:
         return Response(status_code=204)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from service.errors import PoolFullError
@@ -35,7 +36,7 @@ class WorkPool:
             PoolFullError: every place is taken.
         """
         place = self._take_place()
-        future = self._executor.submit(work)
+        future = self._executor.submit(copy_context().run, work)  # its log lines say the request
         # The place is the thread's, not the request's: a client that leaves stops no thread.
         future.add_done_callback(lambda _: place.release())
         return await asyncio.wrap_future(future)
@@ -82,7 +83,9 @@ class WorkPool:
             place.release()
 
     async def _next(self, blocks: Iterator[bytes]) -> bytes | None:
-        return await asyncio.wrap_future(self._executor.submit(next, blocks, None))
+        return await asyncio.wrap_future(
+            self._executor.submit(copy_context().run, next, blocks, None)
+        )
 
     def _take_place(self) -> _Place:
         if not self._places.acquire(blocking=False):

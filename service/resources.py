@@ -11,6 +11,8 @@ from fastapi import Depends, Request
 from catalog.catalog import Catalog
 from catalog.dispatch import Dispatcher
 from models_store import Store
+from runtime.traces import Traces, make_traces
+from service.job_reads import JobReads
 from service.pool import WorkPool
 from service.recent import Recent
 from service.settings import ServiceSettings
@@ -18,6 +20,7 @@ from service.synthesizers import Synthesizers
 
 if TYPE_CHECKING:
     from gcvae.dependence import DependencyMap
+    from service.metrics import Metrics
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,9 @@ class Resources:
     dispatcher: Dispatcher
     tables: WorkPool
     inline: WorkPool
+    metrics: Metrics
+    traces: Traces
+    job_reads: JobReads
     synthesizers: Synthesizers
     profiles: Recent[tuple[str, str], bytes]
     maps: Recent[tuple[str, ...], DependencyMap]
@@ -44,12 +50,23 @@ class Resources:
         self.tables.close()
         self.inline.close()
         self.catalog.close()
+        self.traces.close()
 
 
 def make_resources(
     settings: ServiceSettings, catalog: Catalog, store: Store, dispatcher: Dispatcher
 ) -> Resources:
-    """The resources of one app, from its three connections."""
+    """The resources of one app, from its three connections.
+
+    Raises:
+        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
+    """
+    from service.metrics import Metrics
+
+    metrics = Metrics(catalog.statistics)
+    synthesizers = Synthesizers(
+        store, settings.loaded_models, settings.inline_torch_threads, metrics
+    )
     return Resources(
         settings=settings,
         catalog=catalog,
@@ -61,15 +78,21 @@ def make_resources(
         inline=WorkPool(
             "inline work", settings.inline_workers, settings.inline_waiting, "inline_waiting"
         ),
-        synthesizers=Synthesizers(store, settings.loaded_models, settings.inline_torch_threads),
+        metrics=metrics,
+        traces=make_traces(settings, "api"),
+        job_reads=JobReads(catalog.jobs.get_many),
+        synthesizers=synthesizers,
         profiles=Recent(64),
         maps=Recent(16),
         pictures=Recent(64),
     )
 
 
-def get_resources(request: Request) -> Resources:
-    """The resources of the app that answers this request."""
+async def get_resources(request: Request) -> Resources:
+    """The resources of the app that answers this request.
+
+    Asynchronous, as every check that waits for nothing: a thread for it would cost more than it.
+    """
     resources = request.app.state.resources
     assert isinstance(resources, Resources)
     return resources

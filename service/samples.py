@@ -167,7 +167,8 @@ def _draw(
             sampler = _sampler(resources, model, body)
             summary |= sampler.summary(body.rows)
             blocks = sampler.blocks(body.rows)
-        yield from stream_table(blocks, synthesizer.schema, body.format)
+        counted = resources.metrics.counted(JobKind.SAMPLE, blocks)
+        yield from stream_table(counted, synthesizer.schema, body.format)
 
 
 def _sampler(resources: Resources, model: Model, body: NewSampleBody) -> Sampler:

@@ -151,5 +151,6 @@ def score_blocks(resources: Resources, scoring: Scoring, frame: pd.DataFrame) ->
     synthesizer = resources.synthesizers.get(scoring.model)
     scorer = synthesizer.scorer
     blocks = scorer.blocks(frame, scoring.options)
+    blocks = resources.metrics.counted(JobKind.SCORE, blocks)
     heading = {"model_id": scoring.model.id} | scoring.options.heading(scorer.order())
     yield from stream_scores(blocks, scoring.form, heading, ScoreTotals())

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import uvicorn
-import uvicorn.config
 
 from catalog.errors import CatalogError
 from catalog.migrate import check
+from runtime.errors import RuntimeSetupError
+from runtime.logs import set_up_logs
 from service.access import refuse_open_address
 from service.app import create_app
 from service.errors import StartError
@@ -26,32 +25,28 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
         on_ready: called with the service's URL once its port is open.
 
     Raises:
-        StartError: the address needs keys, the port is taken, or the database is not set up.
+        StartError: the address needs keys, the port is taken, the database is not set up, or a
+            setting asks for what is not installed.
     """
+    set_up_logs(settings)
     refuse_open_address(settings)
     try:
         check(settings.database())
     except CatalogError as error:
         raise StartError(str(error)) from error
+    try:
+        app = create_app(settings)
+    except RuntimeSetupError as error:
+        raise StartError(str(error)) from error
     listening = bind(settings)
-    app = create_app(settings)
     config = uvicorn.Config(
         app,
-        log_config=log_config(),
+        log_config=None,  # what uvicorn says goes where our own lines go
+        access_log=False,  # `service/observations.py` has a line for each request
         server_header=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
     Server(config, app.state.resources, on_ready).run(sockets=[listening])
-
-
-def log_config() -> dict[str, Any]:
-    """uvicorn's log set-up, all of it on standard error, with our own loggers beside its own."""
-    config = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
-    for handler in config["handlers"].values():
-        handler["stream"] = "ext://sys.stderr"
-    for name in ("service", "catalog"):
-        config["loggers"][name] = {"handlers": ["default"], "level": "INFO", "propagate": False}
-    return config
 
 
 def bind(settings: ServiceSettings) -> socket.socket:

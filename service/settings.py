@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
+
+from runtime.settings import RuntimeSettings, ServerSettings
+from runtime.settings import variable as variable_of
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
 GIBIBYTE = 1024 * MEBIBYTE
 
 
-class ServiceSettings(BaseSettings):
+class ServiceSettings(ServerSettings, RuntimeSettings):
     """Address, the three URLs, and the limits. Each field is `GCVAE_` and its name in capitals."""
 
-    model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(extra="forbid")
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
@@ -35,9 +38,15 @@ class ServiceSettings(BaseSettings):
         default=Path("gcvae-data"),
         description="folder of records, queue and bytes, where the URLs are not given",
     )
-    database_url: str | None = Field(default=None, description="None: SQLite in the data folder")
-    broker_url: str | None = Field(default=None, description="None: a queue in the data folder")
+    database_url: str | None = Field(
+        default=None, repr=False, description="None: SQLite in the data folder"
+    )
+    broker_url: str | None = Field(
+        default=None, repr=False, description="None: a queue in the data folder"
+    )
     store_url: str | None = Field(default=None, description="None: a store in the data folder")
+    store_access_key: str | None = Field(default=None, repr=False, description="of S3")
+    store_secret_key: str | None = Field(default=None, repr=False, description="of S3")
 
     max_upload_bytes: int = Field(default=512 * MEBIBYTE, gt=0)
     max_table_bytes: int = Field(
@@ -117,4 +126,4 @@ def variable(field: str) -> str:
     'GCVAE_MAX_ROWS'
     """
     assert field in ServiceSettings.model_fields, field
-    return f"{ServiceSettings.model_config['env_prefix']}{field}".upper()
+    return variable_of(field)

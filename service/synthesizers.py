@@ -14,13 +14,15 @@ from service.recent import Recent
 
 if TYPE_CHECKING:
     from gcvae.synthesizer import Synthesizer
+    from service.metrics import Metrics
 
 
 class Synthesizers:
     """At most `limit` loaded models. Call `get` in a thread of the pool only: it loads torch."""
 
-    def __init__(self, store: Store, limit: int, torch_threads: int) -> None:
+    def __init__(self, store: Store, limit: int, torch_threads: int, metrics: Metrics) -> None:
         self._store = store
+        self._metrics = metrics
         self._torch_threads = torch_threads
         self._loaded: Recent[str, Synthesizer] = Recent(limit)
 
@@ -32,7 +34,15 @@ class Synthesizers:
             CorruptedError: the stored artifact is not the published one.
         """
         require_ready(model)
-        synthesizer = self._loaded.get(model.id, lambda: self._load(model))
+        was_loaded = True
+
+        def load() -> Synthesizer:
+            nonlocal was_loaded
+            was_loaded = False
+            return self._load(model)
+
+        synthesizer = self._loaded.get(model.id, load)
+        self._metrics.looked_up(was_loaded=was_loaded)
         limit_torch_threads(self._torch_threads)
         return synthesizer
 

@@ -12,14 +12,24 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.settings import CatalogSettings
+from models_store.settings import StoreSettings
+from runtime.settings import RuntimeSettings, variable
 from service.access import refuse_open_address
 from service.settings import ServiceSettings
+from worker.settings import JobSettings
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
+REDIS = (ROOT / "deploy" / "redis.conf").read_text()
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-OURS = ("service", "worker", "migrate")
+WORKERS = ("worker-train", "worker-train-cpu", "worker-compute")
+OURS = ("service", "migrate", *WORKERS)
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SETTINGS = (ServiceSettings, CatalogSettings, StoreSettings, JobSettings, RuntimeSettings)
+EXAMPLE = (ROOT / ".env.example").read_text()
+QUEUES = "GCVAE_QUEUES"  # which queue a worker takes from stands in the compose file, for each
 
 
 def stages() -> dict[str, str]:
@@ -85,14 +95,16 @@ def test_every_server_that_others_wait_for_has_a_health_check() -> None:
     for service in SERVICES.values():
         for name, wait in service.get("depends_on", {}).items():
             if wait["condition"] == "service_healthy":
-                assert "test" in SERVICES[name]["healthcheck"]
+                built = SERVICES[name].get("build", {}).get("target")
+                own = SERVICES[name].get("healthcheck", {})
+                assert "test" in own or "HEALTHCHECK" in stages()[built]
 
 
 def test_the_queue_survives_a_restart_and_throws_nothing_out() -> None:
-    command = SERVICES["redis"]["command"]
-    assert command[command.index("--appendonly") + 1] == "yes"
-    assert command[command.index("--maxmemory-policy") + 1] == "noeviction"
-    assert SERVICES["redis"]["volumes"]
+    told = dict(line.split() for line in REDIS.splitlines() if not line.startswith("#"))
+    assert (told["appendonly"], told["maxmemory-policy"]) == ("yes", "noeviction")
+    assert [volume for volume in SERVICES["redis"]["volumes"] if volume.endswith(f":{told['dir']}")]
+    assert "/etc/gcvae/redis.conf" in SERVICES["redis"]["command"][-1]
 
 
 def test_service_worker_and_migration_share_the_three_urls() -> None:
@@ -103,17 +115,115 @@ def test_service_worker_and_migration_share_the_three_urls() -> None:
         assert environment["GCVAE_STORE_URL"].startswith("s3://")
 
 
-def test_only_the_service_is_published_and_only_on_the_loopback_address() -> None:
+def test_only_proxy_and_dashboard_are_published_and_only_on_the_loopback_address() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert list(published) == ["service"]
-    assert all(port.startswith("127.0.0.1:") for port in published["service"])
+    assert list(published) == ["proxy", "grafana"]
+    assert all(port.startswith("127.0.0.1:") for ports in published.values() for port in ports)
 
 
-def test_no_password_is_written_down() -> None:
+def test_secrets_are_files_and_nothing_has_a_default() -> None:
     for service in SERVICES.values():
         for key, value in service.get("environment", {}).items():
             if re.search("PASSWORD|SECRET|ACCESS_KEY", key):
-                assert value.startswith("${"), key
+                assert re.fullmatch(r".*_FILE", key), key
+                assert value.removeprefix("/run/secrets/") in service["secrets"]
+    for name, secret in COMPOSE["secrets"].items():
+        assert secret == {"file": f"${{SECRETS_DIR:-./secrets}}/{name}"}
+
+
+def test_a_service_is_given_every_secret_that_it_reads() -> None:
+    for service in SERVICES.values():
+        read = set(re.findall(r"/run/secrets/(\w+)", str(service)))
+        assert read == set(service.get("secrets", ()))
+
+
+def test_make_secrets_writes_each_secret_once(tmp_path: Path) -> None:
+    make = ["make", "-C", str(ROOT), "secrets", f"SECRETS_DIR={tmp_path}/new"]
+    subprocess.run(make, check=True, capture_output=True)
+    made = {path.name: path.read_text() for path in (tmp_path / "new").iterdir()}
+    assert set(made) == set(COMPOSE["secrets"])
+    assert all(re.fullmatch(r"[0-9a-f]{48}", secret) for secret in made.values())
+    subprocess.run(make, check=True, capture_output=True)
+    assert {path.name: path.read_text() for path in (tmp_path / "new").iterdir()} == made
+
+
+def test_every_server_has_limits_logs_that_end_and_a_restart() -> None:
+    for name, service in SERVICES.items():
+        limits = service["deploy"]["resources"]["limits"]
+        assert set(limits) == {"cpus", "memory"}, name
+        assert service["logging"]["options"]["max-size"], name
+        assert service["restart"] == ("no" if name == "migrate" else "unless-stopped"), name
+
+
+def test_training_reserves_a_gpu_and_everything_else_does_without() -> None:
+    reserved = {
+        name: service["deploy"]["resources"]["reservations"]["devices"]
+        for name, service in SERVICES.items()
+        if "reservations" in service["deploy"]["resources"]
+    }
+    assert list(reserved) == ["worker-train"]
+    assert reserved["worker-train"][0]["capabilities"] == ["gpu"]
+    assert SERVICES["worker-train"]["profiles"] == ["gpu"]
+    assert SERVICES["worker-train-cpu"]["profiles"] == ["cpu"]
+    assert "profiles" not in SERVICES["worker-compute"]
+    queues = {name: SERVICES[name]["environment"][QUEUES] for name in WORKERS}
+    assert queues == {
+        "worker-train": "train", "worker-train-cpu": "train", "worker-compute": "compute",
+    }  # fmt: skip
+
+
+def test_what_the_compose_file_tells_our_servers_are_settings() -> None:
+    known = {variable(field) for settings in SETTINGS for field in settings.model_fields} | {QUEUES}
+    for name in OURS:
+        told = [key for key in SERVICES[name]["environment"] if key.startswith("GCVAE_")]
+        assert {key.removesuffix("_FILE") for key in told} <= known
+
+
+def test_the_files_that_servers_are_given_exist() -> None:
+    for service in SERVICES.values():
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert source in COMPOSE["volumes"] or (ROOT / source).exists(), volume
+
+
+def example() -> dict[str, str]:
+    """The variables of `.env.example` with their defaults."""
+    return dict(re.findall(r"(?m)^#([A-Z]\w+)=(.*)$", EXAMPLE))
+
+
+def test_the_example_says_of_each_variable_what_it_does_and_its_unit() -> None:
+    described = re.findall(r"(?m)^## \S.* \[.+\]\n#([A-Z]\w+)=", EXAMPLE)
+    assert described == list(example())
+    assert len(set(described)) == len(described)
+
+
+def test_the_example_holds_every_setting_and_no_other_with_its_default() -> None:
+    ours = {name: value for name, value in example().items() if name.startswith("GCVAE_")}
+    fields = {variable(field) for settings in SETTINGS for field in settings.model_fields}
+    assert fields - {QUEUES} == set(ours) - {QUEUES}
+    told = {name: value for name, value in ours.items() if value}
+    for settings in SETTINGS:
+        with pytest.MonkeyPatch.context() as environment:
+            for name in ours:
+                environment.delenv(name, raising=False)
+            for name in ("GCVAE_DATABASE_URL", "GCVAE_BROKER_URL", "GCVAE_STORE_URL"):
+                if settings is not ServiceSettings:
+                    environment.setenv(name, "file:///srv/x")
+            plain = settings()  # type: ignore[call-arg]
+            for name, value in told.items():
+                environment.setenv(name, value)
+            assert settings() == plain  # type: ignore[call-arg]
+
+
+def test_the_example_holds_every_variable_of_the_compose_file_and_no_other_with_its_default() -> (
+    None
+):
+    text = (ROOT / "docker-compose.yml").read_text()
+    used = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", text))
+    theirs = {name: value for name, value in example().items() if not name.startswith("GCVAE_")}
+    assert theirs.pop("COMPOSE_PROFILES") == "gpu"
+    assert theirs == used
+    assert not re.findall(r"\$\{\w+[^:\w]", text), "every variable has a default"
 
 
 def test_the_service_may_listen_inside_its_container() -> None:

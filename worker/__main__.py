@@ -6,13 +6,16 @@ import argparse
 import os
 import sys
 
+from catalog.errors import CatalogError
+from runtime.errors import RuntimeSetupError
+from worker.errors import WorkerError
 from worker.group import run_worker
 from worker.parentage import die_with_parent
 from worker.settings import read_settings
 
 
 def main() -> int:
-    """Work until told to stop."""
+    """Work until told to stop; 1 where the worker can not start as it is set up."""
     parser = argparse.ArgumentParser(prog="python -m worker", description=__doc__)
     parser.add_argument(
         "--die-with-parent",
@@ -25,7 +28,11 @@ def main() -> int:
     parent_pid = parser.parse_args().die_with_parent
     if parent_pid is not None:
         die_with_parent(parent_pid)
-    return run_worker(read_settings())
+    try:
+        return run_worker(read_settings())
+    except (CatalogError, RuntimeSetupError, WorkerError) as error:
+        print(f"gcvae: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

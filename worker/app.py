@@ -17,8 +17,9 @@ from celery.signals import setup_logging, worker_process_init, worker_shutting_d
 
 from catalog import Catalog
 from catalog.celery_dispatch import RUN_JOB, make_celery
-from models_store import open_store
-from worker.logs import set_up_logs
+from models_store import open_store_of
+from runtime.logs import set_up_logs
+from runtime.traces import make_traces
 from worker.parentage import die_with_parent
 from worker.scratch import keep_no_pool_folder
 from worker.settings import WorkerSettings, read_settings
@@ -38,10 +39,12 @@ def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag) -> Celery:
     def run(job_id: str) -> None:
         # Connections are opened here, in the pool's process: none may be open when it is forked.
         catalog = open_catalog(settings)
+        traces = make_traces(settings.runtime, "worker")
         try:
-            store = open_store(settings.store.store_url)
-            run_job(job_id, catalog, store, settings.jobs, shutdown)
+            store = open_store_of(settings.store)
+            run_job(job_id, catalog, store, settings.jobs, shutdown, traces)
         finally:
+            traces.close()
             catalog.close()
 
     return app
@@ -75,7 +78,7 @@ def serve(settings: WorkerSettings) -> int:
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
-        loglevel=settings.jobs.log_level.upper(),
+        loglevel=settings.runtime.log_level.upper(),
     )
     worker.start()
     return int(worker.exitcode or 0)
@@ -92,7 +95,7 @@ def main() -> int:
     arguments = parser.parse_args()
     die_with_parent(arguments.parent)
     settings = read_settings()
-    set_up_logs(settings.jobs)
+    set_up_logs(settings.runtime)
     return serve(settings)
 
 

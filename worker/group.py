@@ -23,10 +23,12 @@ from catalog import Catalog
 from catalog.celery_dispatch import CeleryDispatcher, make_celery
 from catalog.migrate import check
 from catalog.reconciler import Reconciler
-from models_store import Store, open_store
+from models_store import Store, open_store_of
 from models_store.errors import StoreError
+from runtime.logs import set_up_logs
+from runtime.traces import make_traces
 from worker.app import open_catalog
-from worker.logs import set_up_logs
+from worker.metrics import MetricsServer, WorkerMetrics
 from worker.settings import WorkerSettings
 from worker.sweeping import sweep
 
@@ -44,8 +46,11 @@ def run_worker(settings: WorkerSettings) -> int:
 
     Raises:
         SchemaVersionError: the database's tables are of another version.
+        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
+        MetricsPortError: the port for metrics can not be taken.
     """
-    set_up_logs(settings.jobs)
+    set_up_logs(settings.runtime)
+    make_traces(settings.runtime, "worker")  # says now what each job would stumble over
     check(settings.catalog.database_url)
     stop = threading.Event()
     _stop_on_signals(stop)
@@ -63,9 +68,11 @@ class WorkerGroup:
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
         self._catalog: Catalog = open_catalog(settings)
-        self._store: Store = open_store(settings.store.store_url)
+        self._store: Store = open_store_of(settings.store)
         dispatcher = CeleryDispatcher(make_celery(settings.catalog.broker_url))
         self._reconciler = Reconciler(self._catalog, dispatcher)
+        self._metrics = WorkerMetrics()
+        self._metrics_server = MetricsServer(settings.jobs, self._metrics)
         self._celery: subprocess.Popen[bytes] | None = None
         self._restart_at = 0.0
         self._forget_at = 0.0
@@ -82,6 +89,7 @@ class WorkerGroup:
         """Stop the Celery process and wait for it; the running job is handed back."""
         if self._celery is not None:
             _stop_session(self._celery)
+        self._metrics_server.close()
         self._catalog.close()
 
     def _tick(self) -> None:
@@ -93,10 +101,13 @@ class WorkerGroup:
 
     def _try(self, action: object) -> None:
         """Servers may be away for a while; the next look may find them back."""
+        failed = False
         try:
             action()  # type: ignore[operator]
         except (SQLAlchemyError, StoreError, OSError) as error:
+            failed = True
             _log.warning("could not reconcile, will try again", error=str(error))
+        self._metrics.looked(failed=failed)
 
     def _keep_celery(self) -> None:
         if self._celery is not None and self._celery.poll() is not None:
@@ -104,6 +115,7 @@ class WorkerGroup:
             self._celery = None
         if self._celery is None and time.monotonic() >= self._restart_at:
             self._celery = self._start_celery()
+            self._metrics.celery_started()
             self._restart_at = time.monotonic() + _RESTART_SECONDS
 
     def _start_celery(self) -> subprocess.Popen[bytes]:

@@ -6,6 +6,7 @@ It does the work and tells its supervisor what became of it; the supervisor writ
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -18,11 +19,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from catalog import Cancelled, Catalog, Claim, Failed, JobKind, Outcome
 from catalog.errors import LeaseLostError, NotFoundError
 from gcvae.errors import CancelledError, GcvaeError, InputError
-from models_store import open_store
+from models_store import open_store_of
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
+from runtime.logs import set_up_logs, telling
 from worker.attempt import Attempt
 from worker.imputing import impute
-from worker.logs import set_up_logs
 from worker.messages import SERVER_AWAY, MessageWriter
 from worker.parentage import die_with_parent
 from worker.sampling import sample
@@ -32,6 +33,9 @@ from worker.settings import WorkerSettings, read_settings
 from worker.training import train
 
 _log = structlog.get_logger(__name__)
+
+_NICENESS = 5
+"""A request that somebody waits for goes before a job, where both run on one machine."""
 
 _WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
     JobKind.TRAIN: train,
@@ -51,9 +55,9 @@ def main() -> int:
     """Do the job that the command line names."""
     arguments = _parse_arguments()
     die_with_parent(arguments.parent)
+    os.nice(_NICENESS)
     settings = read_settings()
-    set_up_logs(settings.jobs)
-    structlog.contextvars.bind_contextvars(job=arguments.job_id, attempt=arguments.attempt)
+    set_up_logs(settings.runtime)
     messages = MessageWriter(arguments.messages)
     catalog = Catalog(settings.catalog.database_url)
     try:
@@ -64,13 +68,14 @@ def main() -> int:
         messages.try_again(Failed(SERVER_AWAY, str(error).splitlines()[0]))
         return 0
     if claim is not None:
-        _do(claim, catalog, settings, messages)
+        with telling(request=claim.job.request_id, job=claim.job_id, attempt=claim.attempt):
+            _do(claim, catalog, settings, messages)
     return 0
 
 
 def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, messages: MessageWriter) -> None:
     with scratch_folder(claim) as folder:
-        store = open_store(settings.store.store_url)
+        store = open_store_of(settings.store)
         attempt = Attempt(catalog, store, claim, settings.jobs, messages, folder)
         signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
         tell = _work(attempt, messages)

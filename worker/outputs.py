@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 def reporting(
     attempt: Attempt, phase: str, blocks: Iterator[pd.DataFrame], rows: int
 ) -> Iterator[pd.DataFrame]:
-    """The blocks; with each, progress among all `rows` is told.
+    """The blocks; with each, progress among all `rows` is told, and how fast it goes.
 
     Raises:
         CancelledError: the attempt was asked to stop.
     """
-    done = 0
+    done, begun_at = 0, time.monotonic()
     for block in blocks:
         done += len(block)
-        attempt.tell(phase, done / rows if rows else 1.0)
+        seconds = max(time.monotonic() - begun_at, 1e-9)
+        speed = done / seconds
+        more = {"rows_per_second": speed, "seconds_left": (rows - done) / speed if speed else None}
+        attempt.tell(phase, done / rows if rows else 1.0, **more)
         yield block
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from catalog.settings import CatalogSettings
 from models_store.settings import StoreSettings
+from runtime.settings import RuntimeSettings, Settings, told_environment
 
 
-class JobSettings(BaseSettings):
+class JobSettings(Settings):
     """How jobs are run.
 
     Attributes:
@@ -26,9 +25,9 @@ class JobSettings(BaseSettings):
         reconcile_seconds: between two looks of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
+        metrics_port: where the worker's own figures are served; None serves none.
+        metrics_host: the address of that port.
     """
-
-    model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="ignore")
 
     lease_seconds: float = Field(15.0, gt=0)
     heartbeat_seconds: float = Field(1.0, gt=0)
@@ -37,8 +36,8 @@ class JobSettings(BaseSettings):
     checkpoint_seconds: float = Field(10.0, ge=0)
     reconcile_seconds: float = Field(1.0, gt=0)
     job_threads: int = Field(1, ge=1)
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["auto", "json", "text"] = "auto"
+    metrics_port: int | None = Field(default=None, ge=1, le=65535)
+    metrics_host: str = "127.0.0.1"
 
     @model_validator(mode="after")
     def _beats_thrice_in_a_lease(self) -> Self:
@@ -54,15 +53,15 @@ class WorkerSettings:
     catalog: CatalogSettings
     store: StoreSettings
     jobs: JobSettings
+    runtime: RuntimeSettings
 
     def child_environment(self) -> dict[str, str]:
         """The environment of a child process that is told the same settings."""
-        told = {f"GCVAE_{name.upper()}": str(value) for name, value in self._given()}
-        return os.environ | told
+        return told_environment(dict(self._fields()))
 
-    def _given(self) -> Iterator[tuple[str, object]]:
-        for part in (self.catalog, self.store, self.jobs):
-            yield from ((name, value) for name, value in part if value is not None)
+    def _fields(self) -> Iterator[tuple[str, object]]:
+        for part in (self.catalog, self.store, self.jobs, self.runtime):
+            yield from part
 
 
 def read_settings() -> WorkerSettings:
@@ -71,4 +70,9 @@ def read_settings() -> WorkerSettings:
     Raises:
         pydantic.ValidationError: one is missing or out of its range; it is named.
     """
-    return WorkerSettings(CatalogSettings(), StoreSettings(), JobSettings())  # type: ignore[call-arg]
+    return WorkerSettings(
+        CatalogSettings(),  # type: ignore[call-arg]
+        StoreSettings(),  # type: ignore[call-arg]
+        JobSettings(),
+        RuntimeSettings(),
+    )

@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from typing import TypeVar
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +20,8 @@ from catalog import Cancelled, Catalog, Claim, Failed, Job, JobStatus
 from catalog.errors import LeaseLostError, NotFoundError
 from catalog.jobs import checkpoint_prefix, output_prefix
 from models_store import Store
+from runtime.logs import telling
+from runtime.traces import NoTraces, Span, Traces
 from worker.messages import SERVER_AWAY, MessageReader
 from worker.scratch import remove_scratch
 from worker.settings import JobSettings
@@ -27,16 +30,27 @@ from worker.sweeping import sweep
 
 _log = structlog.get_logger(__name__)
 
+T = TypeVar("T")  # what a write gives back
+
 _KEEPING = (JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.QUEUED)
 
 
+_NO_TRACES = NoTraces()
+
+
 def run_job(
-    job_id: str, catalog: Catalog, store: Store, settings: JobSettings, shutdown: SharedFlag
+    job_id: str,
+    catalog: Catalog,
+    store: Store,
+    settings: JobSettings,
+    shutdown: SharedFlag,
+    traces: Traces = _NO_TRACES,
 ) -> None:
     """Make one attempt at the job, where it is to be had; its outcome stands in the records.
 
     Args:
         shutdown: once set, the attempt is handed back at once, and no other is begun.
+        traces: where the attempt's span goes; it belongs to the request's that asked for the job.
     """
     if shutdown.is_set():
         return
@@ -45,9 +59,16 @@ def run_job(
     if claim is None:
         _log.info("nothing to do: another attempt owns the job, or it is over", job=job_id)
         return
-    with structlog.contextvars.bound_contextvars(job=job_id, attempt=claim.attempt):
-        _log.info("attempt begins", kind=claim.job.kind.value)
-        Supervisor(catalog, claim, settings, shutdown).run()
+    job = claim.job
+    name = f"attempt at {job.kind}"
+    with (
+        telling(request=job.request_id, job=job_id, attempt=claim.attempt),
+        traces.span(name, job.traceparent) as span,
+    ):
+        span.tell(job=job_id, attempt=claim.attempt, kind=job.kind.value)
+        _log.info("attempt begins", kind=job.kind.value)
+        ending = Supervisor(catalog, claim, settings, shutdown).run()
+        _tell_ending(span, ending)
         sweep(catalog, store)
 
 
@@ -70,8 +91,8 @@ class Supervisor:
         self._kill_at: float | None = None
         self._alive_until = time.monotonic() + claim.lease_seconds
 
-    def run(self) -> None:
-        """Run the child to its end, then write what became of it."""
+    def run(self) -> str:
+        """Run the child to its end, then write what became of it, and return it in a word."""
         child, messages = _start_child(self._claim)
         try:
             self._watch(child, messages)
@@ -81,9 +102,10 @@ class Supervisor:
             os.close(messages.descriptor)
             remove_scratch(self._claim)
         try:
-            self._insist(lambda: self._conclude(child.returncode, messages))
+            return self._insist(lambda: self._conclude(child.returncode, messages))
         except LeaseLostError:
             self._insist(self._leave_no_bytes)
+            return "lost"
 
     def _watch(self, child: subprocess.Popen[bytes], messages: MessageReader) -> None:
         next_beat = 0.0
@@ -117,7 +139,7 @@ class Supervisor:
             self._kill_at = time.monotonic() + self._settings.cancel_grace_seconds
             child.terminate()
 
-    def _insist(self, write: Callable[[], None]) -> None:
+    def _insist(self, write: Callable[[], T]) -> T:
         """Write, again and again while the database is away: nobody can take the job meanwhile.
 
         Raises:
@@ -133,7 +155,7 @@ class Supervisor:
                 _log.warning("not written yet: the database does not answer", error=str(error))
             time.sleep(self._settings.heartbeat_seconds)
 
-    def _conclude(self, returncode: int, messages: MessageReader) -> None:
+    def _conclude(self, returncode: int, messages: MessageReader) -> str:
         """Write the outcome.
 
         Raises:
@@ -145,17 +167,20 @@ class Supervisor:
         if messages.outcome is not None and not self._stopped_by_itself(messages):
             _log.info("attempt ends", outcome=type(messages.outcome).__name__)
             leases.finish(self._claim, messages.outcome, messages.take_progress())
-        elif self._cancelled:
+            return type(messages.outcome).__name__.lower()
+        if self._cancelled:
             _log.info("attempt ends", outcome="Cancelled")
             leases.finish(self._claim, Cancelled())
-        elif self._shutdown.is_set():
+            return "cancelled"
+        if self._shutdown.is_set():
             _log.info("attempt is handed back: the worker shuts down")
             leases.hand_back(self._claim)
-        else:
-            failed = messages.try_again or _death(returncode)
-            is_counted = failed.code != SERVER_AWAY
-            status = leases.release(self._claim, failed, is_counted=is_counted)
-            _log.warning("attempt fails", error=failed.message, job_status=status.value)
+            return "handed back"
+        failed = messages.try_again or _death(returncode)
+        is_counted = failed.code != SERVER_AWAY
+        status = leases.release(self._claim, failed, is_counted=is_counted)
+        _log.warning("attempt fails", error=failed.message, job_status=status.value)
+        return failed.code
 
     def _stopped_by_itself(self, messages: MessageReader) -> bool:
         """True where the child obeyed a signal that was meant for a shutdown, not for the job."""
@@ -180,6 +205,12 @@ class Supervisor:
             return self._catalog.jobs.get(self._claim.job_id, workspace=self._claim.job.workspace)
         except NotFoundError:
             return None
+
+
+def _tell_ending(span: Span, ending: str) -> None:
+    span.tell(ending=ending)
+    if ending not in ("trained", "produced", "cancelled", "handed back"):
+        span.fail(ending)
 
 
 def _start_child(claim: Claim) -> tuple[subprocess.Popen[bytes], MessageReader]:

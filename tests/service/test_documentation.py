@@ -33,7 +33,7 @@ CALLS = {
     ("POST", "/v1/models/{model_id}/encodings"), ("GET", "/v1/models/{model_id}/manifold"),
     ("GET", "/v1/jobs/{job_id}"), ("GET", "/v1/jobs/{job_id}/events"),
     ("POST", "/v1/jobs/{job_id}/cancel"), ("POST", "/v1/jobs/{job_id}/retry"),
-    ("GET", "/healthz"), ("GET", "/readyz"),
+    ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"),
 }  # fmt: skip
 
 CHECKS = [

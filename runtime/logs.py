@@ -1,18 +1,21 @@
-"""Structured logs on standard error: one line an event, with its job and attempt."""
+"""Structured logs on standard error: one line an event, with its request, job and attempt."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from contextlib import AbstractContextManager
 
 import structlog
 
-from worker.settings import JobSettings
+from runtime.settings import RuntimeSettings
 
-_QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib")
+_QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib", "httpx", "urllib3", "asyncio")
+_TOLD = ("request", "job", "attempt", "method", "path", "status", "seconds")
+"""What the standard library's lines may say beside their text."""
 
 
-def set_up_logs(settings: JobSettings) -> None:
+def set_up_logs(settings: RuntimeSettings) -> None:
     """Send structlog's and the standard library's events to standard error in one form."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -37,10 +40,17 @@ def set_up_logs(settings: JobSettings) -> None:
     )
 
 
+def telling(**ids: object) -> AbstractContextManager[object]:
+    """Every line within says these ids; what is None is left out."""
+    known = {name: value for name, value in ids.items() if value is not None}
+    return structlog.contextvars.bound_contextvars(**known)
+
+
 _SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
+    structlog.stdlib.ExtraAdder(allow=_TOLD),
     structlog.stdlib.PositionalArgumentsFormatter(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]

@@ -1,0 +1,92 @@
+"""Statistics: how the queues stand, and what was counted since the database was made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import case, func, select
+
+from catalog.clock import database_clock
+from catalog.database import Database
+from catalog.records import JobKind, JobStatus
+from catalog.tables import CountRow, JobRow, LeftoverRow
+
+
+@dataclass(frozen=True)
+class Count:
+    """One count and its labels, as `catalog.counts` wrote it."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+@dataclass(frozen=True)
+class KindState:
+    """The jobs of one kind that are not over.
+
+    Attributes:
+        oldest_seconds: since the oldest queued job was queued; 0 where none is.
+        abandoned: running by the record, though nobody prolongs the lease.
+        rows_per_second: of all that run together, as they report it.
+    """
+
+    kind: JobKind
+    queued: int = 0
+    oldest_seconds: float = 0.0
+    running: int = 0
+    abandoned: int = 0
+    rows_per_second: float = 0.0
+
+
+class Statistics:
+    """Gateway to the figures. Each call is a few short queries."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def counts(self) -> list[Count]:
+        """Every count."""
+        with self._database.reading() as session:
+            rows = session.scalars(select(CountRow).order_by(CountRow.name, CountRow.labels))
+            return [Count(row.name, json.loads(row.labels), row.value) for row in rows]
+
+    def kinds(self) -> list[KindState]:
+        """How the jobs of every kind stand; kinds without jobs too."""
+        is_queued = JobRow.status == JobStatus.QUEUED
+        is_running = JobRow.status == JobStatus.RUNNING
+        age = case((is_queued, database_clock() - JobRow.queued_at))
+        expired = JobRow.lease_expires_at < database_clock()
+        query = (
+            select(
+                JobRow.kind,
+                func.count(case((is_queued, 1))),
+                func.coalesce(func.max(age), 0.0),
+                func.count(case((is_running, 1))),
+                func.count(case((is_running & expired, 1))),
+            )
+            .where(JobRow.status.in_([JobStatus.QUEUED, JobStatus.RUNNING]))
+            .group_by(JobRow.kind)
+        )
+        progress = select(JobRow.kind, JobRow.progress).where(is_running)
+        speeds = dict.fromkeys(JobKind, 0.0)
+        with self._database.reading() as session:
+            found = {kind: figures for kind, *figures in session.execute(query)}
+            for kind, document in session.execute(progress):
+                speeds[kind] += document.get("rows_per_second") or 0.0
+        return [
+            KindState(kind, *_whole(found.get(kind, (0, 0.0, 0, 0))), speeds[kind])
+            for kind in JobKind
+        ]
+
+    def leftovers(self) -> int:
+        """How many prefixes in the store are due to be swept."""
+        due = select(func.count()).where(LeftoverRow.sweep_at <= database_clock())
+        with self._database.reading() as session:
+            return int(session.scalar(due) or 0)
+
+
+def _whole(figures: tuple[int, float, int, int]) -> tuple[int, float, int, int]:
+    queued, oldest_seconds, running, abandoned = figures
+    return queued, max(float(oldest_seconds), 0.0), running, abandoned

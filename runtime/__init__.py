@@ -1,0 +1,3 @@
+"""The process: what each of ours is set up with – settings, logs, traces."""
+
+from __future__ import annotations

@@ -1,0 +1,180 @@
+"""Traces: spans from a request to its job, sent by OpenTelemetry. Off unless an endpoint is set.
+
+OpenTelemetry is imported where traces are on; it comes with the extra `traces`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from runtime.errors import MissingExtraError
+from runtime.settings import RuntimeSettings, variable
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span as OtelSpan
+
+_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+_EXPORT_SECONDS = 3.0
+_VERSION, _SAMPLED = "00", 1
+
+
+class Span(Protocol):
+    """A piece of work with a beginning and an end."""
+
+    @property
+    def traceparent(self) -> str | None:
+        """What the next process names as the parent of its span (W3C Trace Context)."""
+
+    def rename(self, name: str) -> None:
+        """Call it by what is known of it only later."""
+
+    def tell(self, **attributes: str | int) -> None:
+        """Say more of it."""
+
+    def fail(self, reason: str) -> None:
+        """Say that it did not succeed."""
+
+
+class Traces(Protocol):
+    """Makes spans."""
+
+    def span(self, name: str, parent: str | None = None) -> _SpanContext:
+        """A span around the block; `parent` is the `traceparent` of another process's span."""
+
+    def close(self) -> None:
+        """Send what is not sent yet."""
+
+
+class _SpanContext(Protocol):
+    def __enter__(self) -> Span: ...
+
+    def __exit__(self, *_: object) -> bool | None: ...
+
+
+class NoTraces:
+    """Traces that nobody asked for."""
+
+    @contextmanager
+    def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
+        """A span that goes nowhere."""
+        yield _NO_SPAN
+
+    def close(self) -> None:
+        """Nothing is left to send."""
+
+
+class OtlpTraces:
+    """Traces that OpenTelemetry sends to a collector. One that is away costs spans, no work.
+
+    Args:
+        process: what the collector calls the sender: api or worker.
+    """
+
+    def __init__(self, endpoint: str, share: float, process: str) -> None:
+        self._endpoint = endpoint
+        self._share = share
+        self._process = process
+        # Made with the first span: its sending thread must not be there when a process forks.
+        self._provider: TracerProvider | None = None
+
+    @contextmanager
+    def span(self, name: str, parent: str | None = None) -> Iterator[Span]:
+        """A span that is sent once the block ends."""
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        carrier = {} if parent is None else {"traceparent": parent}
+        context = TraceContextTextMapPropagator().extract(carrier)
+        if self._provider is None:
+            self._provider = self._make_provider()
+        tracer = self._provider.get_tracer("gcvae")
+        span = tracer.start_span(name, context=context, kind=SpanKind.SERVER)
+        try:
+            yield _OtlpSpan(span)
+        finally:
+            span.end()
+
+    def close(self) -> None:
+        """Send what is not sent yet, within a few seconds."""
+        if self._provider is not None:
+            self._provider.force_flush(int(1000 * _EXPORT_SECONDS))
+            self._provider.shutdown()
+            self._provider = None
+
+    def _make_provider(self) -> TracerProvider:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
+
+        provider = TracerProvider(
+            resource=Resource.create({"service.name": f"gcvae-{self._process}"}),
+            sampler=ParentBasedTraceIdRatio(self._share),
+            shutdown_on_exit=False,
+        )
+        exporter = OTLPSpanExporter(endpoint=self._endpoint, timeout=_EXPORT_SECONDS)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+        return provider
+
+
+class _NoSpan:
+    traceparent = None
+
+    def rename(self, name: str) -> None:
+        pass
+
+    def tell(self, **attributes: str | int) -> None:
+        pass
+
+    def fail(self, reason: str) -> None:
+        pass
+
+
+class _OtlpSpan:
+    def __init__(self, span: OtelSpan) -> None:
+        self._span = span
+
+    @property
+    def traceparent(self) -> str:
+        context = self._span.get_span_context()
+        flags = int(context.trace_flags) & _SAMPLED
+        return f"{_VERSION}-{context.trace_id:032x}-{context.span_id:016x}-{flags:02x}"
+
+    def rename(self, name: str) -> None:
+        self._span.update_name(name)
+
+    def tell(self, **attributes: str | int) -> None:
+        self._span.set_attributes({f"gcvae.{name}": value for name, value in attributes.items()})
+
+    def fail(self, reason: str) -> None:
+        from opentelemetry.trace import StatusCode
+
+        self._span.set_status(StatusCode.ERROR, reason)
+
+
+_NO_SPAN = _NoSpan()
+
+
+def make_traces(settings: RuntimeSettings, process: str) -> Traces:
+    """What the settings ask for.
+
+    Raises:
+        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
+    """
+    if settings.traces_endpoint is None:
+        return NoTraces()
+    if not all(_is_installed(package) for package in _PACKAGES):
+        raise MissingExtraError(variable("traces_endpoint"), "OpenTelemetry", "traces")
+    return OtlpTraces(settings.traces_endpoint, settings.traces_share, process)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False

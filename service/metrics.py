@@ -1,0 +1,217 @@
+"""What Prometheus reads at `/metrics`: this process's figures, and those of the records.
+
+What happens to jobs is counted in the database, in the transaction that does it
+(`catalog/counts.py`). So every API process tells the same of the jobs, and nothing is lost with a
+process: take `max by (…)` over the instances, never their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from typing import TypeVar
+
+from fastapi import APIRouter, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
+
+from catalog.counts import BUCKETS_SECONDS, Counted
+from catalog.records import JobKind, JobStatus
+from catalog.statistics import Count, KindState, Statistics
+from service.resources import Shared
+
+router = APIRouter(tags=["health"])
+
+BlockT = TypeVar("BlockT", bound=Sized)
+
+_REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def show_metrics(resources: Shared) -> Response:
+    """Figures for Prometheus, in its text format."""
+    return Response(generate_latest(resources.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class Metrics:
+    """The figures of one API process. Labels are few and fixed words: never an id.
+
+    Args:
+        statistics: of the records, asked at every scrape.
+    """
+
+    def __init__(self, statistics: Statistics) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Histogram(
+            "gcvae_http_request_duration_seconds",
+            "From a request to the beginning of its answer",
+            ["method", "route", "status"],
+            buckets=_REQUEST_BUCKETS,
+            registry=self.registry,
+        )
+        self.in_progress = Gauge(
+            "gcvae_http_requests_in_progress",
+            "Requests whose answer is not at its end",
+            registry=self.registry,
+        )
+        self._lookups = Counter(
+            "gcvae_model_cache_requests",
+            "Looks for a loaded model: a hit found it, a miss had to load it",
+            ["result"],
+            registry=self.registry,
+        )
+        self._inline_rows = Counter(
+            "gcvae_inline_rows",
+            "Rows that requests got at once, without a job",
+            ["kind"],
+            registry=self.registry,
+        )
+        for result in ("hit", "miss"):
+            self._lookups.labels(result)
+        for kind in JobKind:
+            if kind is not JobKind.TRAIN:
+                self._inline_rows.labels(kind.value)
+        ProcessCollector(registry=self.registry)
+        self.registry.register(RecordsCollector(statistics))
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request's answer began `seconds` after it."""
+        known = method if method in _METHODS else "other"
+        self._requests.labels(known, route, str(status)).observe(seconds)
+
+    def looked_up(self, *, was_loaded: bool) -> None:
+        """A model was asked of the memory of loaded ones."""
+        self._lookups.labels("hit" if was_loaded else "miss").inc()
+
+    def counted(self, kind: JobKind, blocks: Iterable[BlockT]) -> Iterator[BlockT]:
+        """The blocks of an inline answer; their rows are counted as they pass."""
+        for block in blocks:
+            self._inline_rows.labels(kind.value).inc(len(block))
+            yield block
+
+
+class RecordsCollector(Collector):
+    """The figures of the records, read anew at every scrape."""
+
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+
+    def describe(self) -> list[Metric]:
+        """Nothing: registering asks no database."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Every figure; where the database does not answer, only that it does not."""
+        up = GaugeMetricFamily("gcvae_records_up", "1 where the database answered this scrape")
+        try:
+            kinds = self._statistics.kinds()
+            counts = self._statistics.counts()
+            leftovers = self._statistics.leftovers()
+        except SQLAlchemyError:
+            up.add_metric([], 0)
+            yield up
+            return
+        up.add_metric([], 1)
+        yield up
+        yield from _queue_gauges(kinds)
+        yield from _kind_gauges(kinds)
+        yield GaugeMetricFamily(
+            "gcvae_leftovers_due", "Prefixes in the store that are due to be swept", leftovers
+        )
+        yield from _counters(counts)
+        yield from _histograms(counts)
+
+
+def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
+    depth = GaugeMetricFamily("gcvae_queue_depth", "Jobs that wait", labels=["queue"])
+    age = GaugeMetricFamily(
+        "gcvae_queue_oldest_age_seconds", "Since the oldest waiting job waits", labels=["queue"]
+    )
+    for queue in dict.fromkeys(state.kind.queue for state in kinds):
+        states = [state for state in kinds if state.kind.queue == queue]
+        depth.add_metric([queue], sum(state.queued for state in states))
+        age.add_metric([queue], max(state.oldest_seconds for state in states))
+    yield from (depth, age)
+
+
+def _kind_gauges(kinds: list[KindState]) -> Iterator[Metric]:
+    running = GaugeMetricFamily("gcvae_jobs_running", "Jobs that run", labels=["kind"])
+    abandoned = GaugeMetricFamily(
+        "gcvae_jobs_abandoned", "Running jobs whose lease has expired", labels=["kind"]
+    )
+    speed = GaugeMetricFamily(
+        "gcvae_rows_per_second", "Of all running jobs together, as they report", labels=["kind"]
+    )
+    for state in kinds:
+        running.add_metric([state.kind.value], state.running)
+        abandoned.add_metric([state.kind.value], state.abandoned)
+        speed.add_metric([state.kind.value], state.rows_per_second)
+    yield from (running, abandoned, speed)
+
+
+_KINDS = [{"kind": kind.value} for kind in JobKind]
+_ENDINGS = [
+    labels | {"outcome": status.value}
+    for labels in _KINDS
+    for status in JobStatus
+    if status.is_final
+]
+_COUNTERS = {
+    Counted.CREATED: ("Jobs that were asked for", ["kind"], _KINDS),
+    Counted.ATTEMPTS: ("Attempts that began", ["kind"], _KINDS),
+    Counted.RETRIES: (
+        "Attempts that ended without an outcome, so that another follows",
+        ["kind", "reason"],
+        [labels | {"reason": "lease_lost"} for labels in _KINDS],
+    ),
+    Counted.LEASE_LOSSES: ("Attempts whose lease expired", ["kind"], _KINDS),
+    Counted.FINISHED: ("Jobs that are over", ["kind", "outcome"], _ENDINGS),
+    Counted.ROWS: ("Rows in the results of jobs", ["kind"], _KINDS[1:]),
+}
+"""Help, labels, and the label values that are told as 0 before the first of them is counted."""
+
+_HISTOGRAMS = {
+    Counted.DURATION: ("From a job's first start to its end", ["kind", "outcome"], _ENDINGS),
+    Counted.WAIT: ("From when a job is queued to when an attempt begins", ["kind"], _KINDS),
+}
+
+
+def _counters(counts: list[Count]) -> Iterator[Metric]:
+    for name, (text, labels, known) in _COUNTERS.items():
+        family = CounterMetricFamily(f"gcvae_{name}", text, labels=labels)
+        values = {_key(each, labels): 0.0 for each in known}
+        values |= {
+            _key(found.labels, labels): found.value for found in counts if found.name == name
+        }
+        for key, value in sorted(values.items()):
+            family.add_metric(list(key), value)
+        yield family
+
+
+def _histograms(counts: list[Count]) -> Iterator[Metric]:
+    bounds = [*(str(bound) for bound in BUCKETS_SECONDS), "+Inf"]
+    for name, (text, labels, known) in _HISTOGRAMS.items():
+        family = HistogramMetricFamily(f"gcvae_{name}", text, labels=labels)
+        values: dict[tuple[str, ...], dict[str, float]] = {_key(each, labels): {} for each in known}
+        for found in counts:
+            if found.name == name:
+                key = _key(found.labels, labels)
+                values.setdefault(key, {})[found.labels["le"]] = found.value
+        for key, by_bound in sorted(values.items()):
+            n = [by_bound.get(bound, 0.0) for bound in bounds]
+            cumulative = [sum(n[: place + 1]) for place in range(len(n))]
+            buckets = list(zip(bounds, cumulative, strict=True))
+            family.add_metric(list(key), buckets, by_bound.get("sum", 0.0))
+        yield family
+
+
+def _key(labels: dict[str, str], names: list[str]) -> tuple[str, ...]:
+    return tuple(labels[name] for name in names)
