@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable
 
 import uvicorn
@@ -16,6 +17,10 @@ from service.app import create_app
 from service.errors import StartError
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
+
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that samples may keep Python to itself while the event loop wants it. With
+Python's own 5 ms the median look at a job took a quarter longer while four clients sampled."""
 
 
 def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None) -> None:
@@ -39,6 +44,7 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
     except RuntimeSetupError as error:
         raise StartError(str(error)) from error
     listening = bind(settings)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
         log_config=None,  # what uvicorn says goes where our own lines go
