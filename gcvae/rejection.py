@@ -27,6 +27,11 @@ from gcvae.model import GenerativeModel
 MEASURED_ROWS = 10_000
 LEAST_ACCEPTANCE = 0.01
 """A model of which a smaller share of rows satisfies the constraints is refused."""
+_MORE_OFTEN = (
+    f"at least {LEAST_ACCEPTANCE:.0%}: drop the constraint, or drop a column that follows from the "
+    "others and compute it afterwards"
+)
+_ANOTHER_CONDITION = "a condition under which the constraint can hold"
 MOST_DRAWS = 300
 """A block may cost this many times its rows: three times what the least acceptance asks."""
 _FEWEST_ROWS = 64
@@ -98,23 +103,30 @@ class ConstrainedModel:
         n are accepted. How large a round is, follows from the block and not from n.
 
         Raises:
-            ConstraintError: They cost more than MOST_DRAWS times the block.
+            ConstraintError: They cost more than MOST_DRAWS times the block, or none of
+                MEASURED_ROWS is accepted.
         """
         kept: list[EncodedTable] = []
         n_kept, n_drawn, size = 0, 0, block_rows
+        n_satisfied = np.zeros(len(self.constraints), dtype=np.int64)
         while True:
             found = (
                 _drawn(self.model, self.codec, size, generator)
                 if source is None
                 else source(size, generator)
             )
-            drawn = self._accepted(found)
+            satisfied = self._satisfied(found)
+            drawn = found.take(torch.from_numpy(np.flatnonzero(satisfied.all(axis=1))))
             kept.append(drawn)
             n_kept, n_drawn = n_kept + len(drawn), n_drawn + size
+            n_satisfied += satisfied.sum(axis=0)
             if n_kept >= n:
                 return joined(kept).take(torch.arange(n))
-            if n_drawn >= MOST_DRAWS * block_rows:
-                raise _refusal(n_kept, n_drawn, self.acceptance, self.constraints.constraints)
+            most = MOST_DRAWS * block_rows
+            if n_drawn >= (most if n_kept else min(most, MEASURED_ROWS)):
+                measured = Acceptance(n_drawn, n_kept, tuple(n_satisfied.tolist()))
+                expected = _MORE_OFTEN if source is None else _ANOTHER_CONDITION
+                raise _refusal(n_kept, n_drawn, measured, self.constraints.constraints, expected)
             wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
             size = min(max(wanted, _FEWEST_ROWS), block_rows)
 
@@ -123,23 +135,18 @@ class ConstrainedModel:
     ) -> tuple[EncodedTable, npt.NDArray[np.bool_]]:
         """A row for each z, and which of them satisfy all constraints. Shape: (n, K) -> n, (n,)."""
         rows = _drawn_at(self.model, self.codec, z, generator)
-        return rows, self._satisfying(rows)
+        return rows, np.logical_and.reduce(self._satisfied(rows), axis=1)
 
     def allowed(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
         """Which typed rows have a probability; a blank, not known, takes none. Shape: (n,)."""
         satisfied = self.constraints.satisfied(frame, blanks_unknown=True)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
-    def _accepted(self, rows: EncodedTable) -> EncodedTable:
+    def _satisfied(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
+        """Which rows satisfy which constraints; none has to satisfy none. Shape: (n, C)."""
         if not len(self.constraints):
-            return rows
-        return rows.take(torch.from_numpy(np.flatnonzero(self._satisfying(rows))))
-
-    def _satisfying(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
-        if not len(self.constraints):
-            return np.ones(len(rows), dtype=bool)
-        satisfied = self.constraints.satisfied(self.codec.decode(rows))
-        return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
+            return np.ones((len(rows), 0), dtype=bool)
+        return self.constraints.satisfied(self.codec.decode(rows))
 
 
 def measure_acceptance(
@@ -169,7 +176,8 @@ def measure_acceptance(
     counts = tuple(satisfied.sum(axis=0).tolist())
     acceptance = Acceptance(MEASURED_ROWS, accepted, counts)
     if acceptance.share < LEAST_ACCEPTANCE:
-        raise _refusal(accepted, MEASURED_ROWS, acceptance, constraints.constraints)
+        rules = constraints.constraints
+        raise _refusal(accepted, MEASURED_ROWS, acceptance, rules, _MORE_OFTEN)
     return acceptance
 
 
@@ -200,7 +208,11 @@ def joined(parts: list[EncodedTable]) -> EncodedTable:
 
 
 def _refusal(
-    accepted: int, drawn: int, measured: Acceptance, constraints: tuple[Constraint, ...]
+    accepted: int,
+    drawn: int,
+    measured: Acceptance,
+    constraints: tuple[Constraint, ...],
+    expected: str,
 ) -> ConstraintError:
     worst = int(np.argmin(measured.satisfied))
     share = measured.satisfied[worst] / measured.rows
@@ -209,7 +221,6 @@ def _refusal(
             f"{accepted} of {drawn} rows that the model drew satisfy all constraints; the one that "
             f"fails most, {constraints[worst]}, is satisfied by {share:.2%} of its rows",
             pointer_of(worst),
-            expected=f"at least {LEAST_ACCEPTANCE:.0%}: drop the constraint, or drop a column that "
-            "follows from the others and compute it afterwards",
+            expected=expected,
         )
     )

@@ -100,12 +100,14 @@ class ConstantCodec:
 
 
 def _first_beyond(originals: npt.NDArray[np.int64]) -> int:
-    """The power of ten beyond every original; the widest gap's start where int64 ends before."""
+    """The power of ten beyond every original, or the next number; where int64 ends before, the
+    widest gap's start."""
     if not len(originals):
         return 1
-    power: int = 10 ** len(str(max(int(originals.max()), 0)))
-    if power + MOST_SURROGATES <= _LARGEST:
-        return power
+    largest = max(int(originals.max()), 0)
+    for start in (10 ** len(str(largest)), largest + 1):
+        if start + MOST_SURROGATES <= _LARGEST:
+            return start
     known = np.unique(originals).astype(object)
     edges = [-_LARGEST, *known.tolist(), _LARGEST]
     gaps = [high - low for low, high in pairwise(edges)]

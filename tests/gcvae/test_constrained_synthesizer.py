@@ -218,6 +218,15 @@ def test_a_blank_breaks_no_constraint_unless_it_is_broken_whatever_stands_there(
     assert np.isfinite(fitted.log_likelihood(rows, draws=10)["log_likelihood"]).all()
 
 
+def test_a_condition_against_a_constraint_names_it(fitted: Synthesizer) -> None:
+    against = {"city": "Rome", "country": "France"}
+    with pytest.raises(ConstraintError) as caught:
+        fitted.sample(5, given=against, seed=1)
+    (problem,) = caught.value.problems
+    assert "fails most, unique combinations of city" in problem.message
+    assert "a condition under which" in str(problem.expected)
+
+
 def test_a_scored_table_needs_no_constant_column() -> None:
     constraints = [{"kind": "expression", "expression": "unit == 'm2' and size >= 0"}]
     fitted = fit(stays(), constraints=constraints)
