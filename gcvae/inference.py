@@ -318,6 +318,7 @@ def _text_kind(cells: Cells, numbers: Mask, warnings: list[str]) -> ColumnKind:
         return ColumnKind.DATETIME
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     _warn_of_words(cells, numbers, warnings)
+    _warn_of_signs(cells, numbers, warnings)
     if n_rows >= IDENTIFIER_ROWS and n_levels >= IDENTIFIER_SHARE * n_rows:
         warnings.append(_IDENTIFIER_WARNING)
         return ColumnKind.IDENTIFIER
@@ -327,6 +328,27 @@ def _text_kind(cells: Cells, numbers: Mask, warnings: list[str]) -> ColumnKind:
             " if its texts must not come out"
         )
     return ColumnKind.CATEGORICAL
+
+
+_NUMBER_WITH_SIGNS = (
+    "^[+-]?[$€£¥]? ?[0-9]{1,3}([., '][0-9]{3})+([.,][0-9]+)? ?[%$€£¥]?$"  # 1.017,22 and 1,017.22
+    "|^[+-]?[$€£¥] ?[0-9]+([.,][0-9]+)?$|^[+-]?[0-9]+([.,][0-9]+)? ?[%$€£¥]$"  # $22.78 and 51.3%
+    "|^[+-]?[0-9]+,[0-9]+$"
+)
+
+
+def _warn_of_signs(cells: Cells, numbers: Mask, warnings: list[str]) -> None:
+    """Says that a column of numbers is none because of how they are written."""
+    matches = pc.match_substring_regex(cells.stripped, _NUMBER_WITH_SIGNS)
+    signed = ~numbers & np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
+    share = cells.counts[signed | numbers].sum() / cells.counts.sum()
+    if not signed.any() or share < NEARLY:
+        return
+    first = cells.texts[int(np.argmax(signed))].as_py()
+    warnings.append(
+        f"is taken as text: its cells look like numbers, but are written as {first!r}; write them"
+        " with digits and a decimal point alone to have them modelled as numbers"
+    )
 
 
 def _warn_of_words(cells: Cells, numbers: Mask, warnings: list[str]) -> None:

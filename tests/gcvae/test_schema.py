@@ -419,3 +419,23 @@ def test_no_levels_are_refused_where_there_are_cells() -> None:
     given = {"columns": [{"name": "y", "levels": []}]}
     with pytest.raises(SchemaError, match="the cell is 'a', which is no listed level"):
         infer_schema(pd.DataFrame({"y": ["a", "b"]}), given)
+
+
+@pytest.mark.parametrize(
+    ("texts", "first"),
+    [
+        (["1,017.22", "12,000", "7"], "1,017.22"),
+        (["1.017,22", "5,5", "7"], "1.017,22"),
+        (["$22.78", "$1", "-$3.10"], "$22.78"),
+        (["51.3%", "7%", "8 %"], "51.3%"),
+    ],
+)
+def test_numbers_with_signs_are_told_from_other_texts(texts: list[str], first: str) -> None:
+    inferred = infer_schema(pd.DataFrame({"n": texts * 40, "k": range(120)}))
+    assert any(f"look like numbers, but are written as {first!r}" in w for w in inferred.warnings)
+
+
+@pytest.mark.parametrize("texts", [["09708", "10117"], ["10.1.2.3", "10.1.2.4"], ["a", "7"]])
+def test_keys_and_words_are_no_numbers_with_signs(texts: list[str]) -> None:
+    inferred = infer_schema(pd.DataFrame({"n": texts * 40, "k": range(80)}))
+    assert not any("look like numbers" in warning for warning in inferred.warnings)
