@@ -24,6 +24,7 @@ class Catalog:
         attempts_limit: attempts of a job since its last new checkpoint.
         resend_seconds: pause before a job's message is sent again; it doubles each time.
         resend_limit_seconds: the longest such pause.
+        running_jobs_limit: jobs of one workspace that may run at once, in each queue.
     """
 
     def __init__(
@@ -33,12 +34,15 @@ class Catalog:
         attempts_limit: int = 10,
         resend_seconds: float = 2.0,
         resend_limit_seconds: float = 60.0,
+        running_jobs_limit: int | None = None,
     ) -> None:
         self.database = Database(database_url)
         self.datasets = Datasets(self.database)
         self.models = Models(self.database)
         self.jobs = Jobs(self.database, resend_seconds)
-        self.leases = Leases(self.database, attempts_limit, resend_seconds, resend_limit_seconds)
+        self.leases = Leases(
+            self.database, attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit
+        )
         self.samples = Results(self.database, JobKind.SAMPLE)
         self.scores = Results(self.database, JobKind.SCORE)
         self.imputations = Results(self.database, JobKind.IMPUTE)

@@ -27,6 +27,7 @@ from catalog.records import (
     ModelStatus,
     Outcome,
     Produced,
+    Queue,
     Trained,
 )
 from catalog.tables import JobRow, ModelRow, ResultRow
@@ -68,9 +69,11 @@ class Jobs:
         dataset_id: str,
         name: str,
         training: Document,
+        priority: int = 0,
+        estimate: Document | None = None,
         workspace: str = DEFAULT_WORKSPACE,
     ) -> tuple[Model, Job]:
-        """A new model in training and its queued job; the caller then dispatches the job's id.
+        """A new model in training and its queued job; the caller then dispatches the job.
 
         Raises:
             NotFoundError: no such dataset in this workspace.
@@ -80,6 +83,7 @@ class Jobs:
             model = new_model_row(new_id("mdl"), workspace, name, dataset_id, training)
             job = self._new_row(new_id("job"), workspace, JobKind.TRAIN, {"training": training})
             job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
+            job.priority, job.estimate = priority, estimate
             session.add(model)
             session.flush()
             return _added(session, model, Model), _added(session, job, Job)
@@ -92,9 +96,11 @@ class Jobs:
         spec: Document,
         dataset_id: str | None = None,
         job_id: str | None = None,
+        priority: int = 0,
+        estimate: Document | None = None,
         workspace: str = DEFAULT_WORKSPACE,
     ) -> Job:
-        """A queued sample or score job; the caller then dispatches its id.
+        """A queued sample or score job; the caller then dispatches it.
 
         Args:
             job_id: given where the job's input table is already in the store under
@@ -115,6 +121,7 @@ class Jobs:
                 drop_reservation(session, input_prefix(job_id))
             row = self._new_row(job_id or new_id("job"), workspace, kind, spec)
             row.model_id, row.dataset_id = model_id, dataset_id
+            row.priority, row.estimate = priority, estimate
             row.result_id = new_id(_RESULT_PREFIXES[kind])
             return _added(session, row, Job)
 
@@ -191,7 +198,7 @@ class Jobs:
             return _refreshed(session, row, Job)
 
     def retry(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
-        """Queue a failed or cancelled job again; the caller then dispatches its id.
+        """Queue a failed or cancelled job again; the caller then dispatches it.
 
         Raises:
             NotFoundError: no such job in this workspace.
@@ -212,7 +219,8 @@ class Jobs:
         row.cancel_requested = False
         row.progress, row.error = {}, None
         row.attempts_since_checkpoint = row.sends = 0
-        row.finished_at = None
+        row.finished_at = row.rests_until = None
+        row.smaller_batch = False
         row.next_dispatch_at = database_clock(self._resend_seconds)
         row.version += 1
 
@@ -222,6 +230,9 @@ class Jobs:
             workspace=workspace,
             kind=kind,
             spec=spec,
+            queue=Queue.of(kind),
+            priority=0,
+            smaller_batch=False,
             status=JobStatus.QUEUED,
             attempt=0,
             attempts_since_checkpoint=0,

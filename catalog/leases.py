@@ -7,6 +7,7 @@ over its successor's: its writes touch no row, and it stops.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,9 @@ from catalog.errors import LeaseLostError
 from catalog.jobs import close_job
 from catalog.leftovers import leave_behind
 from catalog.pages import copy_row
-from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome
+from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Queue
 from catalog.tables import JobRow
+from catalog.turns import next_job, take_turn, wait_for_turns
 
 
 @dataclass(frozen=True)
@@ -41,18 +43,47 @@ class Leases:
         attempts_limit: int,
         resend_seconds: float,
         resend_limit_seconds: float,
+        running_jobs_limit: int | None = None,
     ) -> None:
         self._database = database
         self._attempts_limit = attempts_limit
         self._resend_seconds = resend_seconds
         self._resend_limit_seconds = resend_limit_seconds
+        self._running_jobs_limit = running_jobs_limit
+
+    def claim_next(
+        self, queues: Collection[Queue], owner: str, lease_seconds: float
+    ) -> Claim | None:
+        """Take the job whose turn it is in these queues; None where none is to be had.
+
+        Claims pass one at a time, so that no two workers exceed a workspace's limit together.
+        """
+        query = next_job(queues, self._claimable(), self._running_jobs_limit)
+        with self._database.reading() as session:
+            if session.scalar(query) is None:
+                return None
+        with self._database.writing() as session:
+            wait_for_turns(session)
+            while (job_id := session.scalar(query)) is not None:
+                claim = self._take(session, job_id, owner, lease_seconds)
+                if claim is not None:  # else it was cancelled between the two statements
+                    take_turn(session, claim.job)
+                    return claim
+            return None
 
     def claim(self, job_id: str, owner: str, lease_seconds: float) -> Claim | None:
-        """Take the job: one conditional UPDATE. None where it is not to be had.
+        """Take this very job, whoever's turn it is. None where it is not to be had.
 
         It is to be had while queued, or while running with an expired lease, unless it is to be
         cancelled or has used up its attempts.
         """
+        with self._database.writing() as session:
+            return self._take(session, job_id, owner, lease_seconds)
+
+    def _take(
+        self, session: Session, job_id: str, owner: str, lease_seconds: float
+    ) -> Claim | None:
+        """One conditional UPDATE: of many who try, one gets the job."""
         statement = (
             update(JobRow)
             .where(JobRow.id == job_id, self._claimable())
@@ -63,6 +94,7 @@ class Leases:
                 lease_owner=owner,
                 lease_expires_at=database_clock(lease_seconds),
                 next_dispatch_at=database_clock(),
+                rests_until=None,
                 started_at=case(
                     (JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at
                 ),
@@ -71,12 +103,11 @@ class Leases:
             )
             .returning(JobRow)
         )
-        with self._database.writing() as session:
-            row = session.scalar(statement)
-            if row is None:
-                return None
-            job = copy_row(Job, row)
-            return Claim(job, owner, job.attempt, lease_seconds)
+        row = session.scalar(statement)
+        if row is None:
+            return None
+        job = copy_row(Job, row)
+        return Claim(job, owner, job.attempt, lease_seconds)
 
     def find_claim(
         self, job_id: str, owner: str, attempt: int, lease_seconds: float
@@ -128,8 +159,12 @@ class Leases:
                 row.progress = progress
             close_job(session, row, outcome)
 
-    def release(self, claim: Claim, error: Failed) -> JobStatus:
+    def release(self, claim: Claim, error: Failed, *, smaller_batch: bool = False) -> JobStatus:
         """Give the job back for another attempt, or fail it where the attempts are used up.
+
+        Args:
+            smaller_batch: the next attempt takes half the batch; what this one had is of no use to
+                it.
 
         Raises:
             LeaseLostError: the attempt no longer owns the job; nothing was written.
@@ -142,6 +177,9 @@ class Leases:
                 close_job(session, row, _given_up(row, error.message))
             else:
                 self._queue_again(row, error)
+            if smaller_batch and not row.status.is_final:
+                row.smaller_batch = True
+                _forget_checkpoint(session, row)
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
@@ -156,8 +194,8 @@ class Leases:
             row.sends = 0
             _unlease(row)
 
-    def take_due(self, limit: int = 100) -> list[str]:
-        """Ids of jobs whose message should be sent (again) now; each is next due after a pause.
+    def take_due(self, limit: int = 100) -> list[Job]:
+        """The jobs whose message should be sent (again) now; each is next due after a pause.
 
         Due are queued jobs that nobody took since the last message, and running ones whose
         lease expired. The pause doubles with every message, up to the limit.
@@ -167,10 +205,11 @@ class Leases:
             return []
         with self._database.writing() as session:
             rows = session.scalars(query.with_for_update(skip_locked=True)).all()
+            jobs = [copy_row(Job, row) for row in rows]
             for row in rows:
                 row.next_dispatch_at = database_clock(self._pause_seconds(row.sends))
                 row.sends += 1
-            return [row.id for row in rows]
+            return jobs
 
     def make_due(self) -> None:
         """Make every queued job due now: after a start the broker may have lost them all."""
@@ -198,7 +237,7 @@ class Leases:
         row.error = error.to_json()
         row.sends = 0
         pause_seconds = self._pause_seconds(row.attempts_since_checkpoint - 1)
-        row.next_dispatch_at = database_clock(pause_seconds)
+        row.next_dispatch_at = row.rests_until = database_clock(pause_seconds)
 
     def _pause_seconds(self, earlier: int) -> float:
         doublings = min(max(earlier, 0), 30)
@@ -251,6 +290,12 @@ def _unlease(row: JobRow) -> None:
     row.lease_owner = row.lease_expires_at = None
     row.next_dispatch_at = database_clock()
     row.version += 1
+
+
+def _forget_checkpoint(session: Session, row: JobRow) -> None:
+    if row.checkpoint_key is not None:
+        leave_behind(session, [row.checkpoint_key])
+    row.checkpoint_key = row.checkpoint_sha256 = None
 
 
 def _given_up(row: JobRow, last: str) -> Failed:

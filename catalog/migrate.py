@@ -5,6 +5,8 @@ Alembic is imported where it is used: the processes of jobs read records and nev
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7_203_118  # any number, the same in every process
 
 
-def upgrade(database_url: str) -> None:
+def upgrade(database_url: str, revision: str = "head") -> None:
     """Make or upgrade the tables; several processes may call it at once.
 
     Raises:
@@ -28,12 +30,29 @@ def upgrade(database_url: str) -> None:
     """
     from alembic import command
 
+    _migrate(database_url, partial(command.upgrade, revision=revision))
+
+
+def downgrade(database_url: str, revision: str) -> None:
+    """Take the tables back to an earlier revision, for an earlier version of this program.
+
+    What only the later revisions can hold is lost. Nothing may work on the database meanwhile.
+
+    Raises:
+        DatabaseUrlError: neither SQLite nor PostgreSQL.
+    """
+    from alembic import command
+
+    _migrate(database_url, partial(command.downgrade, revision=revision))
+
+
+def _migrate(database_url: str, command: Callable[[Config], None]) -> None:
     database = Database(database_url)
     try:
         with database.writing() as session:
             connection = session.connection()
             _wait_for_others(connection)
-            command.upgrade(_config(connection), "head")
+            command(_config(connection))
     finally:
         database.close()
 

@@ -31,6 +31,18 @@ class JobKind(StrEnum):
     IMPUTE = "impute"
 
 
+class Queue(StrEnum):
+    """What a job needs: `train` a GPU where there is one, `compute` none."""
+
+    TRAIN = "train"
+    COMPUTE = "compute"
+
+    @classmethod
+    def of(cls, kind: JobKind) -> Queue:
+        """The queue that jobs of a kind wait in."""
+        return cls.TRAIN if kind is JobKind.TRAIN else cls.COMPUTE
+
+
 class JobStatus(StrEnum):
     """Where a job stands: queued → running → succeeded, failed or cancelled."""
 
@@ -85,7 +97,15 @@ class Model:
 
 @dataclass(frozen=True)
 class Job:
-    """What a user asked for. `version` grows with every visible change (ETag, event id)."""
+    """What a user asked for.
+
+    Attributes:
+        queue: that it waits in.
+        priority: among the waiting jobs of its workspace and queue; higher is sooner.
+        estimate: what it is likely to take, as `gcvae.costs.Cost`; None where nobody can say.
+        smaller_batch: it ran out of GPU memory once and goes on with half its batch.
+        version: grows with every visible change (ETag, event id).
+    """
 
     id: str
     workspace: str
@@ -94,6 +114,10 @@ class Job:
     model_id: str | None
     dataset_id: str | None
     result_id: str | None
+    queue: Queue
+    priority: int
+    estimate: Document | None
+    smaller_batch: bool
     status: JobStatus
     attempt: int
     attempts_since_checkpoint: int

@@ -10,7 +10,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Enum, ForeignKey, Index, Integ
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from catalog.clock import Timestamp
-from catalog.records import Document, JobKind, JobStatus, ModelStatus
+from catalog.records import Document, JobKind, JobStatus, ModelStatus, Queue
 
 _ID = 40
 _NAME = 300
@@ -43,6 +43,7 @@ class Base(DeclarativeBase):
         JobKind: _word(JobKind),
         JobStatus: _word(JobStatus),
         ModelStatus: _word(ModelStatus),
+        Queue: _word(Queue),
     }
 
 
@@ -93,7 +94,11 @@ class JobRow(Base):
     """A job and its lease."""
 
     __tablename__ = "jobs"
-    __table_args__ = (Index(None, "workspace", "id"), Index(None, "status", "next_dispatch_at"))
+    __table_args__ = (
+        Index(None, "workspace", "id"),
+        Index(None, "status", "next_dispatch_at"),
+        Index(None, "status", "queue", "workspace"),
+    )
 
     id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
     workspace: Mapped[str] = mapped_column(String(_NAME))
@@ -106,6 +111,10 @@ class JobRow(Base):
         ForeignKey("datasets.id", ondelete="SET NULL"), index=True
     )
     result_id: Mapped[str | None] = mapped_column(String(_ID))
+    queue: Mapped[Queue]
+    priority: Mapped[int] = mapped_column(Integer)
+    estimate: Mapped[Document | None]
+    smaller_batch: Mapped[bool]
     status: Mapped[JobStatus]
     attempt: Mapped[int] = mapped_column(Integer)
     attempts_since_checkpoint: Mapped[int] = mapped_column(Integer)
@@ -119,9 +128,20 @@ class JobRow(Base):
     checkpoint_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     version: Mapped[int] = mapped_column(Integer)
     next_dispatch_at: Mapped[datetime | None]
+    rests_until: Mapped[datetime | None]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+
+
+class TurnRow(Base):
+    """When a workspace last got a worker from a queue: whoever waits longest is next."""
+
+    __tablename__ = "turns"
+
+    workspace: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    queue: Mapped[Queue] = mapped_column(primary_key=True)
+    taken_at: Mapped[datetime]
 
 
 class ResultRow(Base):

@@ -91,6 +91,20 @@ def worker(
 
 
 @database.command()
+def downgrade(
+    revision: Annotated[str, typer.Argument(help="Such as 0001; `base` leaves no tables.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Take the tables back to an earlier revision; what only later ones can hold is lost."""
+    settings = _settings(home_dir=data_dir)
+    with _server_errors():
+        from catalog.migrate import downgrade as downgrade_tables
+
+        downgrade_tables(settings.database(), revision)
+        print(f"the database is at revision {revision}")
+
+
+@database.command()
 def upgrade(data_dir: DataDir = None) -> None:
     """Make the database's tables, or bring them to this version."""
     settings = _settings(home_dir=data_dir)

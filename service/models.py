@@ -17,6 +17,7 @@ from service.access import Workspace
 from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, model_body
 from service.datasets import sweep
 from service.downloads import download
+from service.estimates import estimate_training
 from service.etags import tagged_json
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.jobs import require_room
@@ -110,15 +111,17 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
         NotFoundError: there is no such dataset.
     """
     training = checked_training(body.training)
-    require_room(resources)
+    require_room(resources, workspace)
     dataset = resources.catalog.datasets.get(body.dataset_id, workspace=workspace)
     model, job = resources.catalog.jobs.enqueue_training(
         dataset_id=dataset.id,
         name=dataset.name if body.name is None else body.name,
         training=training,
+        priority=body.priority,
+        estimate=estimate_training(training, dataset),
         workspace=workspace,
     )
-    send_soon(resources.dispatcher, job.id)
+    send_soon(resources.dispatcher, job)
     return model_body(replace(model, schema=dataset.schema))
 
 

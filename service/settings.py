@@ -57,7 +57,7 @@ class ServiceSettings(BaseSettings):
     )
     max_score_draws: int = Field(default=10_000, gt=0)
     max_imputation_draws: int = Field(default=100, gt=0, description="completions of each row")
-    max_queued_jobs: int = Field(default=100, gt=0)
+    max_queued_jobs: int = Field(default=100, gt=0, description="of each workspace")
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
     table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")

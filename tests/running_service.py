@@ -23,7 +23,7 @@ from service.server import Server, bind
 from service.settings import ServiceSettings
 from worker.settings import JobSettings
 from worker.shutdown import SharedFlag
-from worker.supervisor import run_job
+from worker.supervisor import new_owner, run_attempt
 
 START_SECONDS = 20.0
 
@@ -97,9 +97,10 @@ def work(service: Running, job_id: str) -> None:
         environment.setenv("GCVAE_BROKER_URL", settings.broker())
         environment.setenv("GCVAE_STORE_URL", settings.store())
         environment.setenv("GCVAE_JOB_THREADS", "1")
-        run_job(
-            job_id, service.catalog, service.store, JobSettings(heartbeat_seconds=0.2), SharedFlag()
-        )
+        jobs = JobSettings(heartbeat_seconds=0.2)
+        claim = service.catalog.leases.claim(job_id, new_owner(), jobs.lease_seconds)
+        assert claim is not None
+        run_attempt(claim, service.catalog, service.store, jobs, SharedFlag())
 
 
 def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:

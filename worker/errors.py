@@ -1,7 +1,8 @@
 """The errors of the worker.
 
 WorkerError
-└── ParentGoneError   the process that this one belongs to has ended
+├── ParentGoneError   the process that this one belongs to has ended
+└── GpuMemoryError    training asked for more memory than the GPU has
 """
 
 from __future__ import annotations
@@ -13,3 +14,13 @@ class WorkerError(Exception):
 
 class ParentGoneError(WorkerError):
     """The process that this one belongs to has ended."""
+
+
+class GpuMemoryError(WorkerError):
+    """Training asked for more memory than the GPU has."""
+
+    def __init__(self, batch_size: int, reason: str) -> None:
+        super().__init__(
+            f"the GPU's memory is too small for batches of {batch_size} rows: {reason}"
+        )
+        self.batch_size = batch_size

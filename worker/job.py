@@ -21,6 +21,7 @@ from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store
 from models_store.errors import MissingObjectError, UnavailableError
 from worker.attempt import Attempt
+from worker.errors import GpuMemoryError
 from worker.imputing import impute
 from worker.logs import set_up_logs
 from worker.messages import MessageWriter
@@ -42,6 +43,8 @@ _WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
 
 _PASSING = (UnavailableError, DBAPIError, MemoryError, OSError)
 """Troubles of the machine or its servers, which another attempt may not meet."""
+
+_GPU_MEMORY = "gpu_out_of_memory"
 
 
 def main() -> int:
@@ -77,11 +80,28 @@ def _work(attempt: Attempt, messages: MessageWriter) -> Callable[[], None]:
     except LeaseLostError as error:
         _log.warning("stopped", reason=str(error))
         return _nothing
+    except GpuMemoryError as error:
+        return _smaller_batch_or_failure(attempt, error, messages)
     except _PASSING as error:
         _log.exception("this attempt fails, another may succeed")
         return partial(messages.try_again, Failed("trouble", f"{type(error).__name__}: {error}"))
     except Exception as error:
         return partial(messages.outcome, _final_outcome(error))
+
+
+def _smaller_batch_or_failure(
+    attempt: Attempt, error: GpuMemoryError, messages: MessageWriter
+) -> Callable[[], None]:
+    """Once, half the batch may do; then it is for the user to say what to give up."""
+    if not attempt.job.smaller_batch and error.batch_size > 1:
+        _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
+        failed = Failed(_GPU_MEMORY, str(error))
+        return partial(messages.try_again, failed, smaller_batch=True)
+    advice = (
+        f"{error}; set training.batch_size below {error.batch_size}, fewer or narrower layers "
+        "(n_hidden_layers, d_hidden, d_column), or device cpu"
+    )
+    return partial(messages.outcome, Failed(_GPU_MEMORY, advice))
 
 
 def _final_outcome(error: Exception) -> Outcome:

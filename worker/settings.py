@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from itertools import takewhile
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from catalog import Queue
 from catalog.settings import CatalogSettings
 from models_store.settings import StoreSettings
 
@@ -26,6 +28,9 @@ class JobSettings(BaseSettings):
         reconcile_seconds: between two looks of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
+        queues: that a worker serves, with a comma between.
+        slots_per_gpu: training jobs that share a GPU.
+        cpu_slots: jobs at once on the CPU; beside GPUs these are the jobs of `compute`.
     """
 
     model_config = SettingsConfigDict(env_prefix="GCVAE_", frozen=True, extra="ignore")
@@ -37,8 +42,21 @@ class JobSettings(BaseSettings):
     checkpoint_seconds: float = Field(10.0, ge=0)
     reconcile_seconds: float = Field(1.0, gt=0)
     job_threads: int = Field(1, ge=1)
+    queues: Annotated[tuple[Queue, ...], NoDecode] = Field((Queue.TRAIN, Queue.COMPUTE))
+    slots_per_gpu: int = Field(1, ge=1)
+    cpu_slots: int = Field(1, ge=1)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
+
+    @field_validator("queues", mode="before")
+    @classmethod
+    def _split_queues(cls, queues: object) -> object:
+        if not isinstance(queues, str):
+            return queues
+        names = [name.strip() for name in queues.split(",") if name.strip()]
+        if not names:
+            raise ValueError(f"no queue is named; there are {', '.join(Queue)}")
+        return names
 
     @model_validator(mode="after")
     def _beats_thrice_in_a_lease(self) -> Self:
@@ -57,12 +75,29 @@ class WorkerSettings:
 
     def child_environment(self) -> dict[str, str]:
         """The environment of a child process that is told the same settings."""
-        told = {f"GCVAE_{name.upper()}": str(value) for name, value in self._given()}
+        told = {f"GCVAE_{name.upper()}": _written(value) for name, value in self._given()}
         return os.environ | told
 
     def _given(self) -> Iterator[tuple[str, object]]:
         for part in (self.catalog, self.store, self.jobs):
             yield from ((name, value) for name, value in part if value is not None)
+
+
+def visible_gpus() -> list[str] | None:
+    """The GPUs that `CUDA_VISIBLE_DEVICES` names; None where it is not set.
+
+    As CUDA reads it: whatever stands after a -1 does not count.
+    """
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return list(takewhile(lambda name: name != "-1", names))
+
+
+def _written(value: object) -> str:
+    """A setting as the environment has it."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def read_settings() -> WorkerSettings:

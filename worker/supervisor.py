@@ -28,22 +28,32 @@ from worker.sweeping import sweep
 _log = structlog.get_logger(__name__)
 
 
-def run_job(
-    job_id: str, catalog: Catalog, store: Store, settings: JobSettings, shutdown: SharedFlag
-) -> None:
-    """Make one attempt at the job, where it is to be had; its outcome stands in the records.
+def run_jobs(catalog: Catalog, store: Store, settings: JobSettings, shutdown: SharedFlag) -> None:
+    """Attempt jobs of the settings' queues, each in its turn, until none is to be had.
+
+    A message is only a call to look. Whoever is at work goes on until nothing waits, so that a job
+    which had to wait for its workspace's limit needs no message of its own.
 
     Args:
         shutdown: once set, the attempt is handed back at once, and no other is begun.
     """
-    if shutdown.is_set():
-        return
-    owner = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
-    claim = catalog.leases.claim(job_id, owner, settings.lease_seconds)
-    if claim is None:
-        _log.info("nothing to do: another attempt owns the job, or it is over", job=job_id)
-        return
-    with structlog.contextvars.bound_contextvars(job=job_id, attempt=claim.attempt):
+    while not shutdown.is_set():
+        claim = catalog.leases.claim_next(settings.queues, new_owner(), settings.lease_seconds)
+        if claim is None:
+            return
+        run_attempt(claim, catalog, store, settings, shutdown)
+
+
+def new_owner() -> str:
+    """A name for the owner of a lease that tells where it works; no other has it."""
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+
+
+def run_attempt(
+    claim: Claim, catalog: Catalog, store: Store, settings: JobSettings, shutdown: SharedFlag
+) -> None:
+    """Make one attempt at a job; its outcome stands in the records."""
+    with structlog.contextvars.bound_contextvars(job=claim.job_id, attempt=claim.attempt):
         _log.info("attempt begins", kind=claim.job.kind.value)
         Supervisor(catalog, store, claim, settings, shutdown).run()
         sweep(catalog, store)
@@ -139,7 +149,7 @@ class Supervisor:
             leases.hand_back(self._claim)
         else:
             failed = messages.try_again or _death(returncode)
-            status = leases.release(self._claim, failed)
+            status = leases.release(self._claim, failed, smaller_batch=messages.smaller_batch)
             _log.warning("attempt fails", error=failed.message, job_status=status.value)
 
     def _stopped_by_itself(self, messages: MessageReader) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
+from catalog import Job, Queue
+from catalog.celery_dispatch import CeleryDispatcher, make_celery, queue_name
 from catalog.errors import DispatchError
 
 _READER = """
@@ -88,12 +89,27 @@ def test_messages_come_in_the_order_they_were_sent(tmp_path: Path) -> None:
     dispatcher = CeleryDispatcher(app)
     ids = [f"job_{number}" for number in range(5)]
     for job_id in ids:
-        dispatcher.send(job_id)
+        dispatcher.send(_job(job_id))
     with app.connection_for_read() as connection:
         channel = connection.default_channel
-        messages = [channel.basic_get(QUEUE, no_ack=True) for _ in ids]
+        queue = queue_name(Queue.COMPUTE)
+        messages = [channel.basic_get(queue, no_ack=True) for _ in ids]
         assert [message.decode()[0][0] for message in messages] == ids
-        assert channel.basic_get(QUEUE) is None
+        assert channel.basic_get(queue) is None
+
+
+def test_a_message_goes_to_the_queue_of_its_job(tmp_path: Path) -> None:
+    app = make_celery(f"filesystem://{tmp_path}")
+    CeleryDispatcher(app).send(_job("job_1", Queue.TRAIN))
+    with app.connection_for_read() as connection:
+        channel = connection.default_channel
+        assert channel.basic_get(queue_name(Queue.COMPUTE)) is None
+        assert channel.basic_get(queue_name(Queue.TRAIN)) is not None
+
+
+def _job(job_id: str, queue: Queue = Queue.COMPUTE) -> Job:
+    """A job that is nothing but an id in a queue."""
+    return Job(**dict.fromkeys(Job.__annotations__) | {"id": job_id, "queue": queue})
 
 
 def test_a_broker_that_answers_answers_a_ping(tmp_path: Path) -> None:
@@ -106,4 +122,4 @@ def test_a_broker_that_is_away_is_said_to_be_away(url: str) -> None:
     with pytest.raises(DispatchError, match="does not answer"):
         dispatcher.ping()
     with pytest.raises(DispatchError, match="job_1"):
-        dispatcher.send("job_1")
+        dispatcher.send(_job("job_1"))

@@ -18,11 +18,12 @@ import psutil
 import pytest
 
 from catalog import Catalog, Job, Model, upgrade
-from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
+from catalog.celery_dispatch import CeleryDispatcher, make_celery
 from models_store import Store, open_store
 
 collect_ignore = ["stand_in"]  # a library for worker processes, not for this one
 
+_ROOT = Path(__file__).parents[2]
 _STAND_IN = Path(__file__).parent / "stand_in"
 LEASE_SECONDS = 2.5
 
@@ -41,7 +42,8 @@ class System:
     @property
     def environment(self) -> dict[str, str]:
         """The variables of every process of this system."""
-        here = {"PYTHONPATH": str(_STAND_IN)} if self.with_stand_in else {}
+        paths = [str(_STAND_IN)] if self.with_stand_in else []
+        here = {"PYTHONPATH": os.pathsep.join([*paths, str(_ROOT)])}
         return (
             os.environ
             | here
@@ -104,7 +106,7 @@ class System:
             dataset_id=dataset_id, name="model", training=defaults | training
         )
         if send:
-            self.dispatcher.send(job.id)
+            self.dispatcher.send(job)
         return job
 
     def job(self, job: Job) -> Job:
@@ -162,7 +164,7 @@ class System:
 
     def wipe_queue(self) -> None:
         """Lose every message."""
-        for file in (self.folder / "queue" / QUEUE).glob("*"):
+        for file in (self.folder / "queue").glob("*/*"):
             file.unlink(missing_ok=True)
 
     def wait(self, condition: Callable[[], Any], seconds: float = 60) -> Any:

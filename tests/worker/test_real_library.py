@@ -77,7 +77,7 @@ def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, tr
     job = real_system.catalog.jobs.enqueue(
         JobKind.SAMPLE, model_id=trained.model_id, spec=spec.to_json()
     )
-    real_system.dispatcher.send(job.id)
+    real_system.dispatcher.send(job)
     assert real_system.finished(job).status is JobStatus.SUCCEEDED
     result = real_system.catalog.samples.get(job.result_id)
     content = real_system.store.read(result.object_key, result.sha256)
@@ -141,5 +141,5 @@ def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:
     job = system.catalog.jobs.enqueue(
         JobKind.SCORE, model_id=trained.model_id, spec=spec.to_json(), job_id=job_id
     )
-    system.dispatcher.send(job.id)
+    system.dispatcher.send(job)
     return job

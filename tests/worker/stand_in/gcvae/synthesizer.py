@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import signal
 import time
@@ -69,6 +70,8 @@ class Synthesizer:
             time.sleep(settings["step_seconds"])
             if step == steps // 2:
                 _go_wrong(settings.get("fault"))
+            if settings.get("batch_size", 0) > settings.get("largest_batch", math.inf):
+                _run_out_of_gpu_memory()
             progress(Progress("training", step / steps, step, steps))
             if time.monotonic() - saved_at >= checkpoints.interval_seconds:
                 checkpoints.save(json.dumps([step, weights]).encode())
@@ -77,6 +80,12 @@ class Synthesizer:
 
     def save(self, path: Path) -> None:
         path.write_text(self.weights)
+
+
+def _run_out_of_gpu_memory() -> None:
+    from torch import OutOfMemoryError
+
+    raise OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nSee documentation.")
 
 
 def _go_wrong(fault: str | None) -> None:
