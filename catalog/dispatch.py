@@ -35,8 +35,12 @@ class Dispatcher(Protocol):
 
 
 def send_soon(dispatcher: Dispatcher, job: Job) -> None:
-    """Send now, or leave it to the reconciler: the committed job is not lost."""
+    """Send now, or leave it to the reconciler: the committed job is not lost.
+
+    One message wakes one worker, so each shard of a job sends one.
+    """
     try:
-        dispatcher.send(job)
+        for _ in range(max(1, job.n_shards)):
+            dispatcher.send(job)
     except DispatchError as error:
         _log.warning("job %s was not dispatched, the reconciler will do it: %s", job.id, error)

@@ -16,12 +16,13 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
 from catalog.clock import database_clock
+from catalog.closing import close_job
 from catalog.database import Database
 from catalog.errors import LeaseLostError
-from catalog.jobs import close_job
 from catalog.leftovers import leave_behind
 from catalog.pages import copy_row
 from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Queue
+from catalog.shards import begin, lock_parent, redraw_shards, report_progress
 from catalog.tables import JobRow
 from catalog.turns import next_job, take_turn, wait_for_turns
 
@@ -84,6 +85,7 @@ class Leases:
         self, session: Session, job_id: str, owner: str, lease_seconds: float
     ) -> Claim | None:
         """One conditional UPDATE: of many who try, one gets the job."""
+        begin(session, job_id)
         statement = (
             update(JobRow)
             .where(JobRow.id == job_id, self._claimable())
@@ -127,6 +129,10 @@ class Leases:
         )
         with self._database.writing() as session:
             cancel_requested = session.scalar(statement)
+        if progress is not None and claim.job.parent_id is not None:
+            # In a transaction of its own: whoever locks a shard and its job locks the job first.
+            with self._database.writing() as session:
+                report_progress(session, claim.job.parent_id)
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
 
     def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
@@ -158,6 +164,15 @@ class Leases:
             if progress is not None:
                 row.progress = progress
             close_job(session, row, outcome)
+
+    def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
+        """Have shards made again whose parts are lost; the claim on their job ends with it.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            redraw_shards(session, _find_owned(session, claim), numbers)
 
     def release(self, claim: Claim, error: Failed, *, smaller_batch: bool = False) -> JobStatus:
         """Give the job back for another attempt, or fail it where the attempts are used up.
@@ -222,15 +237,22 @@ class Leases:
 
     def settle(self) -> list[str]:
         """Close abandoned jobs that no attempt may take: cancelled ones, and hopeless ones."""
-        query = select(JobRow).where(_abandoned(), ~self._allowed())
-        if not self._any(query):
-            return []
+        query = select(JobRow.id, JobRow.parent_id).where(_abandoned(), ~self._allowed())
+        with self._database.reading() as session:
+            found = session.execute(query).all()
+        return [job_id for job_id, parent_id in found if self._settle(job_id, parent_id)]
+
+    def _settle(self, job_id: str, parent_id: str | None) -> bool:
+        """Close the job, unless somebody else just did."""
+        query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
         with self._database.writing() as session:
-            rows = session.scalars(query.with_for_update(skip_locked=True)).all()
-            for row in rows:
-                hopeless = _given_up(row, "it ended without a word, as a killed worker does")
-                close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
-            return [row.id for row in rows]
+            lock_parent(session, parent_id)
+            row = session.scalar(query.with_for_update(skip_locked=True))
+            if row is None:
+                return False
+            hopeless = _given_up(row, "it ended without a word, as a killed worker does")
+            close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
+            return True
 
     def _queue_again(self, row: JobRow, error: Failed) -> None:
         _unlease(row)
@@ -260,9 +282,10 @@ class Leases:
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Nobody works on the job: it is queued, or the lease of its attempt expired."""
+    """Nobody works on the job, nor on shards of it: it is queued, or its lease expired."""
     expired = JobRow.lease_expires_at < database_clock()
-    return or_(JobRow.status == JobStatus.QUEUED, and_(JobRow.status == JobStatus.RUNNING, expired))
+    is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
+    return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
 
 
 def _owned(claim: Claim) -> ColumnElement[bool]:
@@ -279,6 +302,7 @@ def _owned_by(job_id: str, owner: str, attempt: int) -> ColumnElement[bool]:
 
 
 def _find_owned(session: Session, claim: Claim) -> JobRow:
+    lock_parent(session, claim.job.parent_id)
     row = session.scalar(select(JobRow).where(_owned(claim)).with_for_update())
     if row is None:
         raise LeaseLostError(claim.job_id, claim.attempt)

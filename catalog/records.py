@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -103,6 +103,10 @@ class Job:
         queue: that it waits in.
         priority: among the waiting jobs of its workspace and queue; higher is sooner.
         estimate: what it is likely to take, as `gcvae.costs.Cost`; None where nobody can say.
+        parent_id: of a shard: the job that it is a part of (`catalog.shards`).
+        n_shards: that the job was cut into; 0 where one attempt does it all.
+        open_shards: those that are not done; the job itself waits for them.
+        part: of a shard that is done: what it made, as `Produced`.
         smaller_batch: it ran out of GPU memory once and goes on with half its batch.
         version: grows with every visible change (ETag, event id).
     """
@@ -114,6 +118,10 @@ class Job:
     model_id: str | None
     dataset_id: str | None
     result_id: str | None
+    parent_id: str | None
+    n_shards: int
+    open_shards: int
+    part: Document | None
     queue: Queue
     priority: int
     estimate: Document | None
@@ -137,7 +145,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The table that a sample, score or imputation job made; its bytes lie under `object_key`."""
+    """The table that a sample, score or imputation job made; its bytes lie under `object_key`.
+
+    Attributes:
+        manifest_sha256: where `object_key` holds a manifest of parts: its checksum. Joined, the
+            parts have the size and the checksum of the result.
+    """
 
     id: str
     workspace: str
@@ -150,6 +163,7 @@ class Result:
     media_type: str
     rows: int
     summary: Document
+    manifest_sha256: str | None
     created_at: datetime
 
 
@@ -181,7 +195,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Produced:
-    """Outcome: the table of a sample or score job is published."""
+    """Outcome: the table of a sample or score job is published, or a shard's part of it.
+
+    `manifest_sha256` is given where `object_key` holds a manifest of parts.
+    """
 
     object_key: str
     sha256: str
@@ -189,6 +206,11 @@ class Produced:
     media_type: str
     rows: int
     summary: Document = field(default_factory=dict)
+    manifest_sha256: str | None = None
+
+    def to_json(self) -> Document:
+        """A shard's `part`."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,10 @@ class JobRow(Base):
         ForeignKey("datasets.id", ondelete="SET NULL"), index=True
     )
     result_id: Mapped[str | None] = mapped_column(String(_ID))
+    parent_id: Mapped[str | None] = mapped_column(String(_ID), index=True)
+    n_shards: Mapped[int] = mapped_column(Integer)
+    open_shards: Mapped[int] = mapped_column(Integer)
+    part: Mapped[Document | None]
     queue: Mapped[Queue]
     priority: Mapped[int] = mapped_column(Integer)
     estimate: Mapped[Document | None]
@@ -161,6 +165,7 @@ class ResultRow(Base):
     media_type: Mapped[str] = mapped_column(String(100))
     rows: Mapped[int] = mapped_column(BigInteger)
     summary: Mapped[Document]
+    manifest_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     created_at: Mapped[datetime]
 
 

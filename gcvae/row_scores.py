@@ -56,21 +56,28 @@ class RowScorer:
         names = [name for name in self.schema.names if name in known]
         return [*names, *([CONSTRAINTS] if len(self.constrained.constraints) else [])]
 
-    def blocks(self, frame: pd.DataFrame, options: ScoreOptions) -> Iterator[pd.DataFrame]:
+    def blocks(
+        self, frame: pd.DataFrame, options: ScoreOptions, among: range | None = None
+    ) -> Iterator[pd.DataFrame]:
         """A line for each row, in order, block by block.
+
+        With `among` only lines of the rows that it names, the same as among all; it begins at a
+        multiple of SCORE_BLOCK_ROWS.
 
         Raises:
             TableError: the frame lacks a modelled column, or a cell can not be read.
             SettingError: the model has no bins, and their mass is asked.
         """
-        typed = parse_table(frame, self.schema)
+        among = range(len(frame)) if among is None else among
+        assert among.start % SCORE_BLOCK_ROWS == 0, "a run of rows begins with a block"
+        typed = parse_table(frame.iloc[among.start : among.stop], self.schema)
         for first in range(0, len(typed), _ENCODED_ROWS):
             part = typed.iloc[first : first + _ENCODED_ROWS]
             rows = self.codec.encode(part, blanks_unknown=not options.score_missingness)
             rows = measured(self.codec, rows, options.measure)
             impossible = self._impossible(part)
             for index in torch.arange(len(rows)).split(SCORE_BLOCK_ROWS):
-                number = (first + int(index[0])) // SCORE_BLOCK_ROWS
+                number = (among.start + first + int(index[0])) // SCORE_BLOCK_ROWS
                 generator = generator_for(options.seed, "score", number)
                 estimate = score(self.constrained.model, rows.take(index), options, generator)
                 parts = {name: found[index.numpy()] for name, found in impossible.items()}

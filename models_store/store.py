@@ -106,6 +106,17 @@ class Store:
             answer = obstore.get(self._objects, key)
         return self._checked(key, sha256, answer)
 
+    def stream_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
+        """The bytes under `key` from `start` up to, but without, `end`: no checksum tells of them.
+
+        Raises:
+            MissingObjectError: there are none (raised by the call, before the first block).
+            UnavailableError: the store does not answer.
+        """
+        with _translated(key):
+            answer = obstore.get(self._objects, key, options={"range": (start, end)})
+        return self._blocks(key, answer)
+
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
         """Copy the bytes under `key` into a file.
 
@@ -176,12 +187,16 @@ class Store:
 
     def _checked(self, key: str, sha256: str, answer: obstore.GetResult) -> Iterator[bytes]:
         digest = hashlib.sha256()
-        with _translated(key):
-            for block in answer.stream(min_chunk_size=_READ_BYTES):
-                digest.update(block)
-                yield bytes(block)
+        for block in self._blocks(key, answer):
+            digest.update(block)
+            yield block
         if digest.hexdigest() != sha256:
             raise CorruptedError(key, sha256, digest.hexdigest())
+
+    def _blocks(self, key: str, answer: obstore.GetResult) -> Iterator[bytes]:
+        with _translated(key):
+            for block in answer.stream(min_chunk_size=_READ_BYTES):
+                yield bytes(block)
 
     def _delete_keys(self, keys: Iterable[str]) -> None:
         for key in keys:

@@ -16,7 +16,7 @@ from gcvae.presets import configure
 from service.access import Workspace
 from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, model_body
 from service.datasets import sweep
-from service.downloads import download
+from service.downloads import StoredFile, download
 from service.estimates import estimate_training
 from service.etags import tagged_json
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
@@ -72,7 +72,10 @@ def read_model(
 @router.get(
     "/{model_id}/artifact",
     response_class=Response,
-    responses={200: {"content": {ARTIFACT_TYPE: {}}}},
+    responses={
+        200: {"content": {ARTIFACT_TYPE: {}}},
+        206: {"content": {ARTIFACT_TYPE: {}}, "description": "the range asked"},
+    },
 )
 def download_artifact(
     model_id: str, request: Request, resources: Shared, workspace: Workspace
@@ -85,10 +88,9 @@ def download_artifact(
     assert model.artifact_bytes is not None
     return download(
         request,
-        resources.store,
-        key=model.artifact_key,
-        sha256=model.artifact_sha256,
-        size_bytes=model.artifact_bytes,
+        StoredFile(
+            resources.store, model.artifact_key, model.artifact_bytes, model.artifact_sha256
+        ),
         media_type=ARTIFACT_TYPE,
         filename=f"{model.id}.gcvae",
     )

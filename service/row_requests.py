@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from catalog.dispatch import send_soon
-from catalog.jobs import input_prefix
+from catalog.places import input_prefix
 from catalog.records import Document, JobKind, Model
 from catalog.specs import TableSpec
 from gcvae.errors import Problem
@@ -96,6 +96,7 @@ def enqueue_rows(
     upload: Upload,
     make_spec: Callable[..., TableSpec],
     *,
+    shards: Sequence[range] = (),
     priority: int,
     estimate: Document | None,
 ) -> ResultBody:
@@ -103,6 +104,9 @@ def enqueue_rows(
 
     Args:
         make_spec: makes the job's spec of `table_key`, `table_sha256` and `table_format`.
+        shards: runs of rows, for several workers.
+        priority: among the waiting jobs of the workspace.
+        estimate: what the job is likely to take.
 
     Raises:
         QueueFullError: too many jobs wait.
@@ -124,6 +128,7 @@ def enqueue_rows(
             model_id=model.id,
             spec=spec.to_json(),
             job_id=job_id,
+            shards=shards,
             priority=priority,
             estimate=estimate,
             workspace=model.workspace,

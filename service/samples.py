@@ -25,6 +25,7 @@ from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
+from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def enqueue_sample(resources: Resources, model: Model, body: NewSampleBody) -> R
         JobKind.SAMPLE,
         model_id=model.id,
         spec=spec.to_json(),
+        shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
         priority=body.priority,
         estimate=estimate_sample(model, spec),
         workspace=model.workspace,

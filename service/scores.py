@@ -28,6 +28,7 @@ from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.results import result_routes
 from service.row_requests import PriorityQuery, documented, enqueue_rows, received_rows, told
+from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
 from service.uploads import Upload
 
@@ -111,6 +112,7 @@ async def score_rows(
         enqueue = partial(
             enqueue_rows,
             *(resources, JobKind.SCORE, model, upload, spec),
+            shards=cut_rows(len(frame), resources.settings.score_shard_rows),
             priority=priority,
             estimate=estimate,
         )

@@ -52,6 +52,12 @@ class ServiceSettings(BaseSettings):
     max_inline_sample_rows: int = Field(
         default=100_000, ge=0, description="more rows than this become a job"
     )
+    sample_shard_rows: int = Field(
+        default=262_144, gt=0, description="larger samples are drawn by several workers"
+    )
+    score_shard_rows: int = Field(
+        default=65_536, gt=0, description="larger tables are scored by several workers"
+    )
     max_inline_score_rows: int = Field(
         default=1_000, ge=0, description="more rows than this become a job"
     )

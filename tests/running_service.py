@@ -90,7 +90,14 @@ def settings_in(folder: Path, **given: object) -> ServiceSettings:
 
 
 def work(service: Running, job_id: str) -> None:
-    """Do a job as a worker does: its child process in the environment of this service."""
+    """Do a job, its shards first, as a worker does: by child processes, set up as this service."""
+    for shard in service.catalog.jobs.shards(job_id):
+        attempt(service, shard.id)
+    attempt(service, job_id)
+
+
+def attempt(service: Running, job_id: str) -> None:
+    """Make one attempt at a job, or at a shard."""
     settings = service.settings
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("GCVAE_DATABASE_URL", settings.database())

@@ -6,7 +6,7 @@ import structlog
 
 from catalog import Catalog, Claim
 from catalog.errors import LeaseLostError
-from catalog.jobs import checkpoint_prefix
+from catalog.places import checkpoint_prefix
 from models_store import Store
 from models_store.errors import CorruptedError, MissingObjectError
 from worker.settings import JobSettings

@@ -23,6 +23,7 @@ from models_store.errors import MissingObjectError, UnavailableError
 from worker.attempt import Attempt
 from worker.errors import GpuMemoryError
 from worker.imputing import impute
+from worker.joining import join
 from worker.logs import set_up_logs
 from worker.messages import MessageWriter
 from worker.parentage import die_with_parent
@@ -76,7 +77,8 @@ def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, messages: Mess
 def _work(attempt: Attempt, messages: MessageWriter) -> Callable[[], None]:
     """Do the work; what to tell of it. The last line of defence against any exception."""
     try:
-        return partial(messages.outcome, _WORK[attempt.job.kind](attempt))
+        work = join if attempt.job.n_shards else _WORK[attempt.job.kind]
+        return partial(messages.outcome, work(attempt))
     except LeaseLostError as error:
         _log.warning("stopped", reason=str(error))
         return _nothing

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from catalog import Cancelled, Catalog, Claim, Failed
 from catalog.errors import LeaseLostError, NotFoundError
-from catalog.jobs import checkpoint_prefix, output_prefix
+from catalog.places import checkpoint_prefix, output_prefix
 from models_store import Store
 from models_store.errors import StoreError
 from worker.messages import MessageReader

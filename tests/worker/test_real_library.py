@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from catalog import JobKind, JobStatus
-from catalog.jobs import input_prefix
+from catalog.places import input_prefix
 from catalog.specs import SampleSpec, ScoreSpec
 from gcvae.schema import infer_schema
 from gcvae.tables import read_table
