@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog.database import Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency
+from catalog.inventory import Inventory
 from catalog.jobs import Jobs
 from catalog.leases import Leases
 from catalog.leftovers import Leftovers
@@ -47,6 +48,7 @@ class Catalog:
         self.scores = Results(self.database, JobKind.SCORE)
         self.imputations = Results(self.database, JobKind.IMPUTE)
         self.leftovers = Leftovers(self.database)
+        self.inventory = Inventory(self.database)
         self.idempotency = Idempotency(self.database)
 
     def ping(self) -> None:

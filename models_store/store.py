@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
@@ -45,6 +46,7 @@ class StoredObject:
 
     key: str
     size_bytes: int
+    modified_at: datetime
 
 
 class Store:
@@ -148,7 +150,7 @@ class Store:
         with _translated(prefix):
             for page in obstore.list(self._objects, prefix or None):
                 for entry in page:
-                    yield StoredObject(entry["path"], entry["size"])
+                    yield StoredObject(entry["path"], entry["size"], entry["last_modified"])
 
     def delete(self, prefix: str) -> None:
         """Delete one key, or everything under a prefix that ends in `/`. Twice is no error.

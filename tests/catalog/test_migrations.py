@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from catalog import Catalog, JobKind, JobStatus, Queue, upgrade
+from catalog import Catalog, JobKind, JobStatus, Produced, Queue, upgrade
 from catalog.database import Database
 from catalog.migrate import downgrade
 
@@ -122,6 +122,27 @@ def test_down_and_up_again_keeps_the_records(database_url: str) -> None:
     catalog = Catalog(database_url)
     assert len(catalog.jobs.list().items) == 4
     catalog.close()
+
+
+def test_an_earlier_version_finds_no_shards_and_no_manifests(database_url: str) -> None:
+    upgrade(database_url, _FIRST)
+    _fill(database_url)
+    upgrade(database_url)
+    catalog = Catalog(database_url)
+    rows = [range(0, 4096), range(4096, 5000)]
+    job = catalog.jobs.enqueue(JobKind.SAMPLE, model_id="mdl_1", spec={}, shards=rows)
+    for _ in range(3):
+        claim = catalog.leases.claim_next([Queue.COMPUTE], "worker", 10)
+        while claim is not None and claim.job.kind is not JobKind.SAMPLE:
+            claim = catalog.leases.claim_next([Queue.COMPUTE], "worker", 10)
+        assert claim is not None
+        catalog.leases.finish(claim, Produced("k", _SHA256, 1, "text/csv", 1, {}, _SHA256))
+    assert catalog.jobs.get(job.id).status is JobStatus.SUCCEEDED
+    catalog.close()
+    downgrade(database_url, _FIRST)
+    for table in ("jobs", "results"):
+        left = {row["id"] for row in _columns(database_url, table)}
+        assert left == {row["id"] for row in _ROWS[table]}
 
 
 def test_down_to_nothing_leaves_no_table(database_url: str) -> None:
