@@ -94,7 +94,16 @@ class WorkerGroup:
         sweep(self._catalog, self._store)
         if time.monotonic() >= self._forget_at:
             self._reconciler.forget_old_keys()
+            self._forget_old_results()
             self._forget_at = time.monotonic() + _FORGET_SECONDS
+
+    def _forget_old_results(self) -> None:
+        seconds = self._settings.jobs.keep_results_seconds
+        if seconds is None:
+            return
+        for results in (self._catalog.samples, self._catalog.scores, self._catalog.imputations):
+            if n_deleted := results.delete_older_than(seconds):
+                _log.info("old results are deleted", results=n_deleted)
 
     def _try(self, action: object) -> None:
         """Servers may be away for a while; the next look may find them back."""

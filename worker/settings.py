@@ -25,6 +25,8 @@ class JobSettings(BaseSettings):
         cancel_grace_seconds: what a job gets to stop by itself before it is killed.
         first_checkpoint_seconds: from the start of training to its first checkpoint.
         checkpoint_seconds: between the checkpoints after it.
+        keep_results_seconds: samples, scores and imputations older than this are deleted; None
+            keeps them until somebody deletes them.
         reconcile_seconds: between two looks of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
@@ -40,6 +42,7 @@ class JobSettings(BaseSettings):
     cancel_grace_seconds: float = Field(10.0, ge=0)
     first_checkpoint_seconds: float = Field(1.0, ge=0)
     checkpoint_seconds: float = Field(10.0, ge=0)
+    keep_results_seconds: float | None = Field(None, gt=0)
     reconcile_seconds: float = Field(1.0, gt=0)
     job_threads: int = Field(1, ge=1)
     queues: Annotated[tuple[Queue, ...], NoDecode] = Field((Queue.TRAIN, Queue.COMPUTE))

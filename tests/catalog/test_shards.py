@@ -246,6 +246,19 @@ def test_parts_that_are_joined_into_a_file_are_swept(catalog: Catalog, job: Job)
     assert _swept(catalog) == parts
 
 
+def test_results_that_have_been_kept_long_enough_are_deleted(catalog: Catalog, job: Job) -> None:
+    for _ in _ROWS:
+        _finish(catalog, _claimed(catalog))
+    joining = _claimed(catalog)
+    catalog.leases.finish(joining, _produced(joining, manifest="1" * 64))
+    assert catalog.samples.delete_older_than(3600) == 0
+    assert catalog.scores.delete_older_than(-1) == 0
+    assert catalog.samples.delete_older_than(-1) == 1
+    with pytest.raises(NotFoundError):
+        catalog.samples.get(str(job.result_id))
+    assert _swept(catalog) == {f"results/{job.result_id}/"}
+
+
 def test_a_model_is_busy_while_shards_are_open(catalog: Catalog, job: Job) -> None:
     with pytest.raises(ConflictError, match=f"job {job.id} still works"):
         catalog.models.delete(str(job.model_id))
