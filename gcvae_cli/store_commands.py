@@ -74,10 +74,11 @@ def _connected(data_dir: DataDir) -> Iterator[tuple[Catalog, Store]]:
     from models_store import open_store
 
     settings = read_server_settings(home_dir=data_dir)
+    keys = settings.store_access_key, settings.store_secret_key
     with server_errors():
         check(settings.database())
         catalog = Catalog(settings.database())
         try:
-            yield catalog, open_store(settings.store())
+            yield catalog, open_store(settings.store(), *keys)
         finally:
             catalog.close()
