@@ -7,11 +7,13 @@ import json
 import signal
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from faults.campaign import Plan, run
 from faults.deployment import Servers
+from faults.injections import FAULTS
 from faults.report import document, lines
 from faults.servers import PostgresServer, RedisServer, S3Server
 from faults.store_proxy import StoreProxy
@@ -49,12 +51,25 @@ def _plans(given: argparse.Namespace) -> list[Plan]:
     """A campaign on the stand-in, whose jobs start fast, and one on the real library."""
     real_faults = round(given.faults * given.real_share)
     real_jobs = round(given.jobs * given.real_share)
-    grace = given.grace_seconds
-    plans = [
-        Plan("fast", given.faults - real_faults, given.jobs - real_jobs, given.seed, grace, True),
-        Plan("real", real_faults, real_jobs, given.seed, 2 * grace, False, pause_seconds=2.5),
-    ]
-    return [plan for plan in plans if plan.faults]
+    fast = Plan(
+        name="fast",
+        faults=given.faults - real_faults,
+        jobs=given.jobs - real_jobs,
+        seed=given.seed,
+        grace_seconds=given.grace_seconds,
+        with_stand_in=True,
+        only=given.only,
+    )
+    real = replace(
+        fast,
+        name="real",
+        faults=real_faults,
+        jobs=real_jobs,
+        grace_seconds=2 * given.grace_seconds,
+        with_stand_in=False,
+        pause_seconds=2.5,
+    )
+    return [plan for plan in (fast, real) if plan.faults]
 
 
 def _logs(given: argparse.Namespace, plan: Plan) -> Path | None:
@@ -75,9 +90,13 @@ def _arguments() -> argparse.Namespace:
         default=30.0,
         help="twice as long after the last fault everything must be right",
     )
+    parser.add_argument("--only", default="", help="inject only faults whose names hold this")
     parser.add_argument("--output", type=Path, help="JSON; benchmarks/results/ where not given")
     parser.add_argument("--logs", type=Path, help="folder to keep the processes' logs in")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not any(given.only in name for name in FAULTS):
+        parser.error(f"--only {given.only!r} is in no fault's name: {', '.join(FAULTS)}")
+    return given
 
 
 if __name__ == "__main__":

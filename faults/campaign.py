@@ -31,8 +31,10 @@ class Plan:
         grace_seconds: twice as long after the last fault, and the last order, everything must be
             right.
         with_stand_in: workers have the stand-in for the library, whose jobs need no torch.
-        n_workers: one more than jobs at once, so that the job of a dead worker need not wait.
+        n_workers: two more than jobs at once: the job of a dead worker need not wait, though
+            another worker is just being started.
         pause_seconds: between two faults, on average.
+        only: inject only faults whose names hold this.
     """
 
     name: str
@@ -41,8 +43,9 @@ class Plan:
     seed: int
     grace_seconds: float
     with_stand_in: bool
-    n_workers: int = 3
+    n_workers: int = 4
     pause_seconds: float = 1.0
+    only: str = ""
 
 
 @dataclass
@@ -142,7 +145,7 @@ def _order(
     """Keep a few jobs going until the faults are over and enough were ordered."""
     n_before = len(workload.jobs)
     while len(workload.jobs) - n_before < plan.jobs or not injected.is_set():
-        if observer.n_active(list(workload.jobs)) < plan.n_workers - 1:
+        if observer.n_active(list(workload.jobs)) < plan.n_workers - 2:
             try:
                 workload.order_any()
             except ImpatientError as error:
@@ -161,7 +164,7 @@ def _wait_for_orders(n_jobs: int, workload: Workload) -> None:
 def _inject(plan: Plan, deployment: Deployment, observer: Observer, workload: Workload) -> None:
     random, n_before = Random(plan.seed), len(workload.jobs)
     scene = Scene(deployment, random, observer.running, lambda: list(observer.jobs))
-    for number, fault in enumerate(_sequence(plan.faults, random), start=1):
+    for number, fault in enumerate(_sequence(plan, random), start=1):
         time.sleep(random.uniform(0.0, 2 * plan.pause_seconds))
         _wait_for_orders(n_before + plan.jobs * (number - 1) // plan.faults, workload)
         FAULTS[fault](scene, lambda *told, n=number, f=fault: _note(observer, n, f, *told))
@@ -169,11 +172,12 @@ def _inject(plan: Plan, deployment: Deployment, observer: Observer, workload: Wo
         _say(plan, observer, number)
 
 
-def _sequence(n_faults: int, random: Random) -> list[str]:
+def _sequence(plan: Plan, random: Random) -> list[str]:
     """Every kind of fault about equally often, in random order."""
     kinds = [name for name in FAULTS if can_mount() or name not in NEED_A_DISK]
+    kinds = [name for name in kinds if plan.only in name]
     random.shuffle(kinds)
-    faults = [kinds[i % len(kinds)] for i in range(n_faults)]
+    faults = [kinds[i % len(kinds)] for i in range(plan.faults)]
     random.shuffle(faults)
     return faults
 

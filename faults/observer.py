@@ -61,16 +61,23 @@ class Observer:
     changed_after_the_end: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._ready_at = 0.0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look_on, name="observer", daemon=True)
+        # Two threads: an API that is slow to answer must not delay the look at the records.
+        self._threads = [
+            threading.Thread(target=look_on, name="observer", daemon=True)
+            for look_on in (self._look_at_records, self._look_at_api)
+        ]
 
     def __enter__(self) -> Observer:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def running(self) -> dict[str, int]:
         """The jobs that are worked on now, with their attempts; one in shards waits for them."""
@@ -85,7 +92,13 @@ class Observer:
         seen = dict(self.jobs)
         return sum(job_id not in seen or not seen[job_id].status.is_final for job_id in ordered)
 
-    def _look_on(self) -> None:
+    def _look_at_api(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS):
+            asked_at = time.time()
+            if self.deployment.is_ready():
+                self._ready_at = asked_at
+
+    def _look_at_records(self) -> None:
         while not self._ended.wait(_LOOK_SECONDS):
             try:
                 self._look()
@@ -107,14 +120,11 @@ class Observer:
             self.jobs[job_id] = sight
 
     def _judge(self) -> None:
-        waiting = [hit for hit in list(self.hits) if hit.recovered_at is None and hit.over_at]
-        if not waiting:
-            return
-        is_ready = self.deployment.is_ready()
-        for hit in waiting:
-            if (hit.kills or is_ready) and all(
-                self._goes_on(hit, *victim) for victim in hit.victims.items()
-            ):
+        for hit in list(self.hits):
+            if hit.recovered_at is not None or hit.over_at is None:
+                continue
+            is_ready = hit.kills or self._ready_at > hit.over_at
+            if is_ready and all(self._goes_on(hit, *victim) for victim in hit.victims.items()):
                 hit.recovered_at = time.time()
 
     def _goes_on(self, hit: Hit, job_id: str, attempt: int) -> bool:

@@ -16,7 +16,7 @@ from faults.servers import PostgresServer, RedisServer, S3Server
 from faults.store_proxy import StoreProxy
 from faults.verdict import Verdict, store_of
 
-_PLAN = Plan("short", faults=7, jobs=4, seed=3, grace_seconds=8.0, with_stand_in=True)
+_PLAN = Plan("short", faults=7, jobs=4, seed=3, grace_seconds=8.0, with_stand_in=True, n_workers=3)
 
 
 @pytest.fixture
