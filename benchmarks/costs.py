@@ -19,6 +19,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ Synthesizer.fit(frame, preset=preset, settings=settings, device="cpu").save(out)
 _SAMPLE = """
 import sys
 from pathlib import Path
+from tempfile import gettempdir
 from gcvae import Synthesizer
 from gcvae.table_stream import stream_table
 model = Synthesizer.from_bytes(Path(sys.argv[1]).read_bytes())
@@ -69,6 +71,7 @@ with open(sys.argv[3], "wb") as file:
 _SCORE = """
 import sys, pandas as pd
 from pathlib import Path
+from tempfile import gettempdir
 from gcvae import Synthesizer
 model = Synthesizer.from_bytes(Path(sys.argv[1]).read_bytes())
 frame = pd.read_csv(sys.argv[2], dtype=str, keep_default_na=False).head(int(sys.argv[3]))
@@ -81,7 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.costs", description=__doc__)
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the tables")
     parser.add_argument("-o", "--output", type=Path, help="JSON of the coefficients and pieces")
-    parser.add_argument("--scratch", type=Path, default=Path("costs-scratch"))
+    parser.add_argument("--scratch", type=Path, default=Path(gettempdir()) / "gcvae-costs")
     parser.add_argument("--check", action="store_true", help="judge the estimates there are")
     given = parser.parse_args()
     given.scratch.mkdir(exist_ok=True)
