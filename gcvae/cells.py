@@ -135,7 +135,8 @@ def cells_of(series: pd.Series[Any], lines: Any = None, date_format: str | None 
     elif pd.api.types.is_datetime64_any_dtype(dtype):
         source, (codes, found) = "datetime", pd.factorize(series)
         times = np.asarray(found, dtype="datetime64[ns]")
-        date_format, digits = _typed_format(times) if date_format is None else (date_format, None)
+        full_format, digits = _typed_format(times)
+        date_format = full_format if date_format is None else date_format
         texts = write_dates(times, date_format, digits) if len(times) else pa.array([], pa.string())
     else:
         source, (codes, found) = "text", _distinct(series, name)

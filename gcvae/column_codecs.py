@@ -23,6 +23,8 @@ from gcvae.tables import placed_values
 Codes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+_SMALL_SHARE = 1e-8
+"""Of the deviation, under which a number loses its digits beside the mean."""
 _LARGEST = float(np.finfo(np.float64).max)
 _DAY_NANOSECONDS = 86_400_000_000_000
 _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
@@ -110,8 +112,14 @@ class RealCodec(ABC):
         has_missing = len(present) < len(series)
         start = cls(column, has_missing, 0, 1.0)
         start = cls(column, has_missing, start._first(present), 1.0)
-        mean, scale = mean_and_deviation(start._distances(present))
-        return cls(column, has_missing, start._moved(mean), scale if scale > 0 else 1.0)
+        distances = start._distances(present)
+        mean, scale = mean_and_deviation(distances)
+        offset = start._moved(mean) if start._can_move(distances, scale) else start.offset
+        return cls(column, has_missing, offset, scale if scale > 0 else 1.0)
+
+    def _can_move(self, distances: Numbers, scale: float) -> bool:
+        """Whether no number loses its digits when the mean is taken from it."""
+        return True
 
     @property
     def name(self) -> str:
@@ -220,7 +228,15 @@ class RealCodec(ABC):
 
 
 class ContinuousCodec(RealCodec):
-    """Numbers rounded to the column's decimals."""
+    """Numbers rounded to the column's decimals.
+
+    Numbers that are small beside their deviation stay where they are: moved to their mean, those of
+    many decades would all be one.
+    """
+
+    def _can_move(self, distances: Numbers, scale: float) -> bool:
+        sizes = np.abs(distances[distances != 0.0])
+        return not len(sizes) or bool(sizes.min() > _SMALL_SHARE * scale)
 
     @property
     def _rounding(self) -> float:

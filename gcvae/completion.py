@@ -20,7 +20,7 @@ from gcvae.levels import (
     find_levels,
     read_levels,
 )
-from gcvae.notation import Spelling, are_numbers, infer_spelling, numbers_of, read_numbers
+from gcvae.notation import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
 from gcvae.schema import Bound, Column, ColumnKind, Draft, Level
 
 Mask = npt.NDArray[np.bool_]
@@ -229,7 +229,7 @@ def _number_spelling(work: Completion) -> Spelling | None:
     cells = work.cells
     if not len(cells.texts) or not are_numbers(cells.stripped).all():
         return None
-    spelling = infer_spelling(cells.stripped)
+    spelling = infer_spelling(cells.stripped, whole=bool(are_whole(cells.stripped).all()))
     if spelling.exact and cells.stripped.equals(cells.texts):
         return spelling
     if work.column.kind is ColumnKind.CATEGORICAL:
@@ -334,7 +334,7 @@ def _with_one_spelling(work: Completion) -> Completion:
     cells = work.cells
     if len(cells.texts) < 2 or not are_numbers(cells.stripped).all():
         return work
-    if len(np.unique(read_numbers(cells.stripped))) > 1:
+    if len(np.unique(numbers_of(cells.stripped))) > 1:
         return work
     work.warnings.append("spells its numbers in several ways; values stay, spellings do not")
     most_frequent = np.arange(len(cells.texts)) == cells.counts.argmax()

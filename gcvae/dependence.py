@@ -19,6 +19,7 @@ from torch import Tensor
 
 from gcvae.association import cramers_v, group
 from gcvae.model import GenerativeModel
+from gcvae.pictures import format_of_picture
 from gcvae.rank_correlation import tau_b, tau_of_correlation, with_unit_diagonal
 
 Matrix = NDArray[np.float64]
@@ -92,11 +93,16 @@ class DependencyMap:
             standard_error=standard_error,
         )
 
-    def draw(self, target: str | Path | BinaryIO, format: str = "png") -> None:
-        """Draws the map as a heat map (`png` or `svg`), its columns in clustered order."""
+    def draw(self, target: str | Path | BinaryIO, format: str | None = None) -> None:
+        """Draws the map as a heat map, its columns in clustered order.
+
+        Args:
+            target: A path or an open binary file.
+            format: `png` or `svg`; where not given, by the path's ending, else `png`.
+        """
         from gcvae.heat_map import draw_heat_map
 
-        draw_heat_map(self, target, format)
+        draw_heat_map(self, target, format or format_of_picture(target))
 
     def picture(self, format: str = "png") -> bytes:
         """The drawn map as bytes."""

@@ -22,7 +22,7 @@ from gcvae.constraint_set import check_constraints
 from gcvae.dates import infer_format
 from gcvae.errors import Problem, SchemaError, TableError
 from gcvae.levels import boolean_pair
-from gcvae.notation import are_numbers, are_whole, read_numbers
+from gcvae.notation import are_numbers, are_whole, numbers_of
 from gcvae.schema import (
     Column,
     ColumnKind,
@@ -270,7 +270,7 @@ def _are_days(cells: Cells) -> bool:
 
 
 def _numeric_kind(cells: Cells, has_missing: bool, warnings: list[str]) -> ColumnKind:
-    values = read_numbers(cells.stripped)
+    values = numbers_of(cells.stripped)
     n_distinct = len(np.unique(values))
     if n_distinct == 1 and not has_missing:
         return ColumnKind.CONSTANT
@@ -288,7 +288,7 @@ _IDENTIFIER_WARNING = (
 )
 
 
-def _is_whole(cells: Cells, values: npt.NDArray[np.float64], has_missing: bool) -> bool:
+def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
     """True for whole numbers; floats without missing cells were meant to be floats."""
     if cells.source == "float" and not has_missing:
         return False
@@ -298,14 +298,14 @@ def _is_whole(cells: Cells, values: npt.NDArray[np.float64], has_missing: bool) 
     return bool(pc.all(zero_decimals).as_py() and (np.abs(values) < 2**53).all())
 
 
-def _are_keys(cells: Cells, values: npt.NDArray[np.float64]) -> bool:
+def _are_keys(cells: Cells, values: npt.NDArray[Any]) -> bool:
     """True for whole numbers that name rows: nearly all distinct, and dense or named like a key."""
     n_rows = int(cells.counts.sum())
     if n_rows < IDENTIFIER_ROWS or len(cells.texts) < IDENTIFIER_SHARE * n_rows:
         return False
     if _KEY_NAME.search(cells.name) or _CAMEL_KEY.search(cells.name):
         return True
-    low, high = values.min(), values.max()
+    low, high = (float(limit) for limit in (values.min(), values.max()))
     if YEARS[0] <= low and high <= YEARS[1]:
         return False
     return len(cells.texts) == n_rows and bool(high - low < KEY_SPREAD * n_rows)

@@ -23,6 +23,7 @@ from gcvae.level_bundles import BundledLevelCodec
 from gcvae.mixtures import MarginalParameters
 from gcvae.model import Conditional, CopulaConditional, GenerativeModel
 from gcvae.model import PrincipalDirectionConditional as PrincipalConditional
+from gcvae.pictures import format_of_picture
 from gcvae.priors import Prior, StandardNormalPrior
 from gcvae.refinement import RefinedConditional
 
@@ -113,11 +114,16 @@ class Manifold:
             "notes": list(self.notes),
         }
 
-    def draw(self, target: str | Path | BinaryIO, format: str = "png") -> None:
-        """Draws a panel for each column (`png` or `svg`)."""
+    def draw(self, target: str | Path | BinaryIO, format: str | None = None) -> None:
+        """Draws a panel for each column.
+
+        Args:
+            target: A path or an open binary file.
+            format: `png` or `svg`; where not given, by the path's ending, else `png`.
+        """
         from gcvae.manifold_picture import draw_manifold
 
-        draw_manifold(self, target, format)
+        draw_manifold(self, target, format or format_of_picture(target))
 
     def picture(self, format: str = "png") -> bytes:
         """The drawn panels as bytes."""

@@ -12,6 +12,7 @@ from pyarrow import parquet
 from gcvae.errors import Problem, TableError
 
 ROWS_PER_GROUP = 1 << 16
+_FIRST, _LAST = "1677-09-22", "2262-04-10"
 
 
 def read_parquet(data: bytes) -> pd.DataFrame:
@@ -92,10 +93,10 @@ def _series(column: Any, name: str) -> pd.Series[Any]:
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
         raise TableError(Problem(f"values of type {kind} are no cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
-    if pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    if pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("ns"))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        column = _nanoseconds(column, name)
+    if pa.types.is_decimal(kind):  # to the digit, as text: a double is not
+        column = column.cast(pa.string())
     if pa.types.is_time(kind) or pa.types.is_duration(kind):
         column = column.cast(pa.string())
     nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
@@ -104,3 +105,20 @@ def _series(column: Any, name: str) -> pd.Series[Any]:
         return held.astype("boolean") if pa.types.is_boolean(kind) else held.astype("Int64")
     series: pd.Series[Any] = column.to_pandas()
     return series.rename(name)
+
+
+def _nanoseconds(column: Any, name: str) -> Any:
+    """Times that int64 can count in nanoseconds.
+
+    Raises:
+        TableError: One is before 1677-09-22 or after 2262-04-10.
+    """
+    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    try:
+        return column.cast(pa.timestamp("ns", zone))
+    except pa.ArrowInvalid:
+        texts = column.cast(pa.string()).to_pylist()
+        row = next(i for i, text in enumerate(texts) if text and not _FIRST <= text[:10] <= _LAST)
+        message = f"the date {texts[row][:10]} can not be counted in nanoseconds (row {row + 1})"
+        expected = f"{_FIRST} to {_LAST}; blank where the date means that there is none"
+        raise TableError(Problem(message, column=name, expected=expected)) from None

@@ -13,6 +13,12 @@ DRAWING = threading.Lock()
 """Held while a picture is drawn: matplotlib's fonts and parameters are shared between threads."""
 
 
+def format_of_picture(target: str | Path | BinaryIO) -> str:
+    """`svg` of a path that ends so, else `png`."""
+    is_svg = isinstance(target, str | Path) and str(target).lower().endswith(".svg")
+    return "svg" if is_svg else "png"
+
+
 def new_figure(width: float, height: float, layout: Literal["constrained"] | None) -> Figure:
     """An empty figure on an Agg canvas, sizes in inches; pyplot is not asked."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
