@@ -20,6 +20,7 @@ from catalog.records import (
     ModelStatus,
     Outcome,
     Produced,
+    Queue,
     Result,
     Trained,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Outcome",
     "Page",
     "Produced",
+    "Queue",
     "Result",
     "Trained",
     "upgrade",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog.database import ANSWER_SECONDS, Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency
+from catalog.inventory import Inventory
 from catalog.jobs import Jobs
 from catalog.leases import Leases
 from catalog.leftovers import Leftovers
@@ -26,6 +27,7 @@ class Catalog:
         resend_seconds: pause before a job's message is sent again; it doubles each time.
         resend_limit_seconds: the longest such pause.
         answer_seconds: how long PostgreSQL may take over a statement.
+        running_jobs_limit: jobs of one workspace that may run at once, in each queue.
     """
 
     def __init__(
@@ -36,16 +38,20 @@ class Catalog:
         resend_seconds: float = 2.0,
         resend_limit_seconds: float = 60.0,
         answer_seconds: float = ANSWER_SECONDS,
+        running_jobs_limit: int | None = None,
     ) -> None:
         self.database = Database(database_url, answer_seconds)
         self.datasets = Datasets(self.database)
         self.models = Models(self.database)
         self.jobs = Jobs(self.database, resend_seconds)
-        self.leases = Leases(self.database, attempts_limit, resend_seconds, resend_limit_seconds)
+        self.leases = Leases(
+            self.database, attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit
+        )
         self.samples = Results(self.database, JobKind.SAMPLE)
         self.scores = Results(self.database, JobKind.SCORE)
         self.imputations = Results(self.database, JobKind.IMPUTE)
         self.leftovers = Leftovers(self.database)
+        self.inventory = Inventory(self.database)
         self.statistics = Statistics(self.database)
         self.idempotency = Idempotency(self.database)
 

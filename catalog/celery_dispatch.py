@@ -11,15 +11,20 @@ from kombu.exceptions import KombuError
 
 from catalog.errors import DispatchError
 from catalog.filesystem_transport import Transport
+from catalog.records import Job, Queue
 
-RUN_JOB = "gcvae.run_job"
-QUEUE = "gcvae-jobs"
+RUN_JOBS = "gcvae.run_jobs"
 
 _FOLDER_SCHEME = "filesystem://"
 _POLLING_SECONDS = 0.1
 _VISIBILITY_SECONDS = 3600
 _RESTORE_SECONDS = 10
 _SENDER_SECONDS = 0.7
+
+
+def queue_name(queue: Queue) -> str:
+    """What the broker calls a queue."""
+    return f"gcvae-{queue.value}"
 
 
 def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Celery:
@@ -34,7 +39,7 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
     app = Celery("gcvae", set_as_current=False, fixups=[])
     app.conf.update(_broker_settings(broker_url, answer_seconds))
     app.conf.update(
-        task_default_queue=QUEUE,
+        task_default_queue=queue_name(Queue.COMPUTE),
         task_ignore_result=True,
         task_acks_late=True,
         # A message whose process was killed is not put back: the lease brings the job back.
@@ -59,21 +64,27 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
 
 
 class CeleryDispatcher:
-    """Sends job ids as Celery tasks."""
+    """Wakes workers by Celery tasks."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
 
-    def send(self, job_id: str) -> None:
-        """Send the id.
+    def send(self, job: Job) -> None:
+        """Tell a worker that the job's queue has work.
 
         Raises:
             DispatchError: the broker did not take it.
         """
         try:
-            self._app.send_task(RUN_JOB, args=[job_id], retry=False, ignore_result=True)
+            self._app.send_task(
+                RUN_JOBS,
+                args=[job.id],
+                queue=queue_name(job.queue),
+                retry=False,
+                ignore_result=True,
+            )
         except self._troubles as error:
-            raise DispatchError(f"the broker did not take job {job_id}: {error}") from error
+            raise DispatchError(f"the broker did not take job {job.id}: {error}") from error
 
     def ping(self) -> None:
         """Ask the broker for an answer.
@@ -83,7 +94,7 @@ class CeleryDispatcher:
         """
         try:
             with self._app.connection_for_write() as connection:
-                connection.default_channel.queue_declare(QUEUE)
+                connection.default_channel.queue_declare(queue_name(Queue.COMPUTE))
         except self._troubles as error:
             raise DispatchError(f"the broker does not answer: {error}") from error
 

@@ -1,4 +1,9 @@
-"""The dispatch port: how a job's id reaches a worker. The queue carries ids, nothing else."""
+"""The dispatch port: how workers learn that there is work.
+
+A message says that a queue has work, and for which job it was sent. Whoever takes it takes the job
+whose turn it is by the records (`Leases.claim_next`), so that the order of messages, their loss and
+their repetition decide nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,16 @@ import logging
 from typing import Protocol
 
 from catalog.errors import DispatchError
+from catalog.records import Job
 
 _log = logging.getLogger(__name__)
 
 
 class Dispatcher(Protocol):
-    """Sends job ids to the workers: at least once where it succeeds, perhaps never."""
+    """Wakes workers: at least once where it succeeds, perhaps never."""
 
-    def send(self, job_id: str) -> None:
-        """Send the id.
+    def send(self, job: Job) -> None:
+        """Tell a worker that the job's queue has work.
 
         Raises:
             DispatchError: the broker did not take it.
@@ -28,11 +34,15 @@ class Dispatcher(Protocol):
         """
 
 
-def send_soon(dispatcher: Dispatcher, job_id: str) -> None:
-    """Send the id now, or leave it to the reconciler: the committed job is not lost."""
-    job = {"job": job_id}
+def send_soon(dispatcher: Dispatcher, job: Job) -> None:
+    """Send now, or leave it to the reconciler: the committed job is not lost.
+
+    One message wakes one worker, so each shard of a job sends one.
+    """
+    told = {"job": job.id}
     try:
-        dispatcher.send(job_id)
-        _log.info("job sent", extra=job)
+        for _ in range(max(1, job.n_shards)):
+            dispatcher.send(job)
+        _log.info("job sent", extra=told)
     except DispatchError as error:
-        _log.warning("job not sent, the reconciler will do it: %s", error, extra=job)
+        _log.warning("job not sent, the reconciler will do it: %s", error, extra=told)

@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from catalog.clock import database_clock
-from catalog.counts import Counted, count, observe
+from catalog.closing import close_job, close_where_shards_are
+from catalog.counts import Counted, count
 from catalog.database import Database
 from catalog.datasets import find_dataset
 from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
 from catalog.ids import new_id
-from catalog.leftovers import drop_reservation, leave_behind
-from catalog.models import find_model, make_ready, new_model_row
+from catalog.leftovers import drop_reservation
+from catalog.models import find_model, new_model_row
 from catalog.origins import origin
 from catalog.pages import Page, RecordT, copy_row, read_page
+from catalog.places import input_prefix
 from catalog.records import (
     DEFAULT_WORKSPACE,
     Cancelled,
     Document,
-    Failed,
     Job,
     JobKind,
     JobStatus,
     Model,
     ModelStatus,
-    Outcome,
-    Produced,
-    Trained,
+    Queue,
 )
-from catalog.tables import JobRow, ModelRow, ResultRow
+from catalog.shards import add_shards, reset_shards, shard_rows, stop_shards
+from catalog.tables import JobRow, ModelRow
 
 _RESULT_PREFIXES = {JobKind.SAMPLE: "smp", JobKind.SCORE: "scr", JobKind.IMPUTE: "imp"}
-
-
-def input_prefix(job_id: str) -> str:
-    """Where the table that came with a job lies in the store."""
-    return f"jobs/{job_id}/input/"
-
-
-def checkpoint_prefix(job_id: str, attempt: int) -> str:
-    """Where an attempt writes its checkpoints."""
-    return f"jobs/{job_id}/attempts/{attempt}/"
-
-
-def output_prefix(job: Job | JobRow, attempt: int) -> str:
-    """Where an attempt publishes what it made: the model's artifact or the result's table."""
-    if job.kind == JobKind.TRAIN:
-        return f"models/{job.model_id}/attempts/{attempt}/"
-    return f"results/{job.result_id}/attempts/{attempt}/"
 
 
 class Jobs:
@@ -70,9 +53,11 @@ class Jobs:
         dataset_id: str,
         name: str,
         training: Document,
+        priority: int = 0,
+        estimate: Document | None = None,
         workspace: str = DEFAULT_WORKSPACE,
     ) -> tuple[Model, Job]:
-        """A new model in training and its queued job; the caller then dispatches the job's id.
+        """A new model in training and its queued job; the caller then dispatches the job.
 
         Raises:
             NotFoundError: no such dataset in this workspace.
@@ -82,6 +67,7 @@ class Jobs:
             model = new_model_row(new_id("mdl"), workspace, name, dataset_id, training)
             job = self._new_row(new_id("job"), workspace, JobKind.TRAIN, {"training": training})
             job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
+            job.priority, job.estimate = priority, estimate
             session.add(model)
             session.flush()
             count(session, Counted.CREATED, kind=job.kind)
@@ -95,13 +81,17 @@ class Jobs:
         spec: Document,
         dataset_id: str | None = None,
         job_id: str | None = None,
+        shards: Sequence[range] = (),
+        priority: int = 0,
+        estimate: Document | None = None,
         workspace: str = DEFAULT_WORKSPACE,
     ) -> Job:
-        """A queued sample or score job; the caller then dispatches its id.
+        """A queued sample or score job; the caller then dispatches it.
 
         Args:
             job_id: given where the job's input table is already in the store under
                 `input_prefix(job_id)`, which was reserved before.
+            shards: runs of rows, to be made by several workers and joined; none is the whole.
 
         Raises:
             NotFoundError: no such model or dataset in this workspace.
@@ -118,7 +108,9 @@ class Jobs:
                 drop_reservation(session, input_prefix(job_id))
             row = self._new_row(job_id or new_id("job"), workspace, kind, spec)
             row.model_id, row.dataset_id = model_id, dataset_id
+            row.priority, row.estimate = priority, estimate
             row.result_id = new_id(_RESULT_PREFIXES[kind])
+            add_shards(session, row, shards)
             count(session, Counted.CREATED, kind=kind)
             return _added(session, row, Job)
 
@@ -143,12 +135,17 @@ class Jobs:
         Raises:
             NotFoundError: no job of this workspace does.
         """
-        query = select(JobRow).where(JobRow.result_id == result_id, JobRow.workspace == workspace)
+        query = _seen(workspace).where(JobRow.result_id == result_id)
         with self._database.reading() as session:
             row = session.scalar(query)
             if row is None:
                 raise NotFoundError("result", result_id)
             return copy_row(Job, row)
+
+    def shards(self, job_id: str) -> Sequence[Job]:
+        """The shards of a job, in order."""
+        with self._database.reading() as session:
+            return [copy_row(Job, row) for row in shard_rows(session, job_id)]
 
     def list(
         self,
@@ -160,8 +157,8 @@ class Jobs:
         kind: JobKind | None = None,
         model_id: str | None = None,
     ) -> Page[Job]:
-        """A page of jobs, newest first."""
-        query = select(JobRow).where(JobRow.workspace == workspace)
+        """A page of jobs, newest first; shards are none."""
+        query = _seen(workspace)
         for column, wanted in (
             (JobRow.status, status),
             (JobRow.kind, kind),
@@ -176,7 +173,7 @@ class Jobs:
         self, statuses: Collection[JobStatus], *, workspace: str | None = DEFAULT_WORKSPACE
     ) -> int:
         """How many jobs have one of these statuses; `workspace=None` counts them all."""
-        query = select(func.count()).where(JobRow.status.in_(statuses))
+        query = select(func.count()).where(JobRow.status.in_(statuses), JobRow.parent_id.is_(None))
         if workspace is not None:
             query = query.where(JobRow.workspace == workspace)
         with self._database.reading() as session:
@@ -190,31 +187,35 @@ class Jobs:
             ConflictError: the job has succeeded or failed.
         """
         with self._database.writing() as session:
-            row = _find(session, job_id, workspace, lock=True)
+            row = _find_seen(session, job_id, workspace)
             if row.status in (JobStatus.SUCCEEDED, JobStatus.FAILED):
                 raise ConflictError(f"job {job_id} is over ({row.status}); nothing to cancel")
-            if row.status == JobStatus.QUEUED:
+            if row.status == JobStatus.QUEUED and not row.open_shards:
                 close_job(session, row, Cancelled())
-            elif not row.cancel_requested and row.status == JobStatus.RUNNING:
+            elif not row.cancel_requested and not row.status.is_final:
                 row.cancel_requested = True
                 row.version += 1
+                if row.open_shards:
+                    stop_shards(session, row)
+                    close_where_shards_are(session, row)
             return _refreshed(session, row, Job)
 
     def retry(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
-        """Queue a failed or cancelled job again; the caller then dispatches its id.
+        """Queue a failed or cancelled job again; the caller then dispatches it.
 
         Raises:
             NotFoundError: no such job in this workspace.
             ConflictError: it is neither failed nor cancelled, or what it needs is deleted.
         """
         with self._database.writing() as session:
-            row = _find(session, job_id, workspace, lock=True)
+            row = _find_seen(session, job_id, workspace)
             _refuse_retry(row)
             if row.kind == JobKind.TRAIN:
                 find_dataset(session, str(row.dataset_id), workspace, lock=True)
                 model = find_model(session, str(row.model_id), workspace, lock=True)
                 model.status = ModelStatus.TRAINING
             self._queue_again(row)
+            reset_shards(session, row)
             return _refreshed(session, row, Job)
 
     def _queue_again(self, row: JobRow) -> None:
@@ -222,7 +223,8 @@ class Jobs:
         row.cancel_requested = False
         row.progress, row.error = {}, None
         row.attempts_since_checkpoint = row.sends = 0
-        row.finished_at = None
+        row.finished_at = row.rests_until = None
+        row.smaller_batch = False
         row.queued_at = database_clock()
         row.request_id, row.traceparent = origin().request_id, origin().traceparent
         row.next_dispatch_at = database_clock(self._resend_seconds)
@@ -234,12 +236,17 @@ class Jobs:
             workspace=workspace,
             kind=kind,
             spec=spec,
+            queue=Queue.of(kind),
+            priority=0,
+            smaller_batch=False,
             status=JobStatus.QUEUED,
             attempt=0,
             attempts_since_checkpoint=0,
             sends=0,
             cancel_requested=False,
             progress={},
+            n_shards=0,
+            open_shards=0,
             version=1,
             next_dispatch_at=database_clock(self._resend_seconds),
             queued_at=database_clock(),
@@ -247,80 +254,6 @@ class Jobs:
             traceparent=origin().traceparent,
             created_at=database_clock(),
         )
-
-
-def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
-    """Write a job's outcome, its model's or result's with it, and leave its bytes to the sweep.
-
-    Everything happens in the caller's transaction: nobody sees a job that succeeded beside a
-    model that is not ready.
-    """
-    row.status = _final_status(outcome)
-    row.error = outcome.to_json() if isinstance(outcome, Failed) else None
-    row.finished_at = database_clock()
-    row.lease_owner = row.lease_expires_at = row.next_dispatch_at = None
-    row.checkpoint_key = row.checkpoint_sha256 = None
-    row.version += 1
-    if row.kind == JobKind.TRAIN:
-        _close_model(session, row, outcome)
-    elif isinstance(outcome, Produced):
-        session.add(_result_row(row, outcome))
-    leave_behind(session, _prefixes_over(row, outcome))
-    _count_outcome(session, row, outcome)
-
-
-def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
-    labels = {"kind": row.kind.value, "outcome": row.status.value}
-    count(session, Counted.FINISHED, **labels)
-    if isinstance(outcome, Produced):
-        count(session, Counted.ROWS, outcome.rows, kind=row.kind)
-    session.flush()  # the database's clock says when it finished
-    if row.started_at is not None and row.finished_at is not None:
-        seconds = (row.finished_at - row.started_at).total_seconds()
-        observe(session, Counted.DURATION, seconds, **labels)
-
-
-def _final_status(outcome: Outcome) -> JobStatus:
-    if isinstance(outcome, Failed):
-        return JobStatus.FAILED
-    return JobStatus.CANCELLED if isinstance(outcome, Cancelled) else JobStatus.SUCCEEDED
-
-
-def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
-    model = session.get(ModelRow, row.model_id, with_for_update=True)
-    assert model is not None, "a model can not be deleted while its job is active"
-    if isinstance(outcome, Trained):
-        make_ready(model, outcome)
-    else:
-        model.status = ModelStatus(_final_status(outcome).value)
-
-
-def _result_row(row: JobRow, produced: Produced) -> ResultRow:
-    return ResultRow(
-        id=row.result_id,
-        workspace=row.workspace,
-        kind=row.kind,
-        model_id=row.model_id,
-        job_id=row.id,
-        object_key=produced.object_key,
-        sha256=produced.sha256,
-        size_bytes=produced.size_bytes,
-        media_type=produced.media_type,
-        rows=produced.rows,
-        summary=produced.summary,
-        created_at=database_clock(),
-    )
-
-
-def _prefixes_over(row: JobRow, outcome: Outcome) -> list[str]:
-    """Prefixes that nobody needs once the job is over: all but what the outcome published."""
-    attempts = range(1, row.attempt + 1)
-    prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
-    outputs = [output_prefix(row, attempt) for attempt in attempts]
-    if isinstance(outcome, (Trained, Produced)):
-        prefixes.append(input_prefix(row.id))
-        outputs.pop()  # the winning attempt is the last one claimed
-    return prefixes + outputs
 
 
 def _refuse_retry(row: JobRow) -> None:
@@ -332,9 +265,23 @@ def _refuse_retry(row: JobRow) -> None:
         raise ConflictError(f"the dataset of job {row.id} is deleted; it can not be retried")
 
 
-def _find(session: Session, job_id: str, workspace: str, *, lock: bool = False) -> JobRow:
+def _seen(workspace: str) -> Select[tuple[JobRow]]:
+    """The jobs of a workspace that its users see: shards are none."""
+    return select(JobRow).where(JobRow.workspace == workspace, JobRow.parent_id.is_(None))
+
+
+def _find(session: Session, job_id: str, workspace: str) -> JobRow:
     query = select(JobRow).where(JobRow.id == job_id, JobRow.workspace == workspace)
-    row = session.scalar(query.with_for_update() if lock else query)
+    return _found(session.scalar(query), job_id)
+
+
+def _find_seen(session: Session, job_id: str, workspace: str) -> JobRow:
+    """The job, locked; a shard is not to be touched by itself."""
+    query = _seen(workspace).where(JobRow.id == job_id)
+    return _found(session.scalar(query.with_for_update()), job_id)
+
+
+def _found(row: JobRow | None, job_id: str) -> JobRow:
     if row is None:
         raise NotFoundError("job", job_id)
     return row

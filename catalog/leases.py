@@ -7,6 +7,7 @@ over its successor's: its writes touch no row, and it stops.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +16,16 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
 from catalog.clock import database_clock
+from catalog.closing import close_job
 from catalog.counts import Counted, count, observe
 from catalog.database import Database
 from catalog.errors import LeaseLostError
-from catalog.jobs import close_job
 from catalog.leftovers import leave_behind
 from catalog.pages import copy_row
-from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome
+from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Queue
+from catalog.shards import begin, lock_parent, redraw_shards, report_progress
 from catalog.tables import JobRow
+from catalog.turns import next_job, take_turn, wait_for_turns
 
 _PATIENCE = 10
 
@@ -44,18 +47,48 @@ class Leases:
         attempts_limit: int,
         resend_seconds: float,
         resend_limit_seconds: float,
+        running_jobs_limit: int | None = None,
     ) -> None:
         self._database = database
         self._attempts_limit = attempts_limit
         self._resend_seconds = resend_seconds
         self._resend_limit_seconds = resend_limit_seconds
+        self._running_jobs_limit = running_jobs_limit
+
+    def claim_next(
+        self, queues: Collection[Queue], owner: str, lease_seconds: float
+    ) -> Claim | None:
+        """Take the job whose turn it is in these queues; None where none is to be had.
+
+        Claims pass one at a time, so that no two workers exceed a workspace's limit together.
+        """
+        query = next_job(queues, self._claimable(), self._running_jobs_limit)
+        with self._database.reading() as session:
+            if session.scalar(query) is None:
+                return None
+        with self._database.writing() as session:
+            wait_for_turns(session)
+            while (job_id := session.scalar(query)) is not None:
+                claim = self._take(session, job_id, owner, lease_seconds)
+                if claim is not None:  # else it was cancelled between the two statements
+                    take_turn(session, claim.job)
+                    return claim
+            return None
 
     def claim(self, job_id: str, owner: str, lease_seconds: float) -> Claim | None:
-        """Take the job: one conditional UPDATE. None where it is not to be had.
+        """Take this very job, whoever's turn it is. None where it is not to be had.
 
         It is to be had while queued, or while running with an expired lease, unless it is to be
         cancelled or has used up its attempts.
         """
+        with self._database.writing() as session:
+            return self._take(session, job_id, owner, lease_seconds)
+
+    def _take(
+        self, session: Session, job_id: str, owner: str, lease_seconds: float
+    ) -> Claim | None:
+        """One conditional UPDATE: of many who try, one gets the job."""
+        begin(session, job_id)
         statement = (
             update(JobRow)
             .where(JobRow.id == job_id, self._claimable())
@@ -66,6 +99,7 @@ class Leases:
                 lease_owner=owner,
                 lease_expires_at=database_clock(lease_seconds),
                 next_dispatch_at=database_clock(),
+                rests_until=None,
                 started_at=case(
                     (JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at
                 ),
@@ -74,15 +108,14 @@ class Leases:
             )
             .returning(JobRow)
         )
-        before = select(JobRow.status).where(JobRow.id == job_id).with_for_update()
-        with self._database.writing() as session:
-            was = session.scalar(before)
-            row = session.scalar(statement)
-            if row is None:
-                return None
-            job = copy_row(Job, row)
-            _count_claim(session, job, was, lease_seconds)
-            return Claim(job, owner, job.attempt, lease_seconds)
+        before = select(JobRow.status, JobRow.lease_owner).where(JobRow.id == job_id)
+        was = session.execute(before.with_for_update()).one_or_none()
+        row = session.scalar(statement)
+        if row is None or was is None:
+            return None
+        job = copy_row(Job, row)
+        _count_claim(session, job, was.status, was.lease_owner, lease_seconds)
+        return Claim(job, owner, job.attempt, lease_seconds)
 
     def find_claim(
         self, job_id: str, owner: str, attempt: int, lease_seconds: float
@@ -102,6 +135,10 @@ class Leases:
         )
         with self._database.writing() as session:
             cancel_requested = session.scalar(statement)
+        if progress is not None and claim.job.parent_id is not None:
+            # In a transaction of its own: whoever locks a shard and its job locks the job first.
+            with self._database.writing() as session:
+                report_progress(session, claim.job.parent_id)
         return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
 
     def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
@@ -134,12 +171,25 @@ class Leases:
                 row.progress = progress
             close_job(session, row, outcome)
 
-    def release(self, claim: Claim, error: Failed, *, is_counted: bool = True) -> JobStatus:
+    def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
+        """Have shards made again whose parts are lost; the claim on their job ends with it.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            redraw_shards(session, _find_owned(session, claim), numbers)
+
+    def release(
+        self, claim: Claim, error: Failed, *, is_counted: bool = True, smaller_batch: bool = False
+    ) -> JobStatus:
         """Give the job back for another attempt, or fail it where the attempts are used up.
 
         Args:
             is_counted: False where a server failed the attempt: the job can not help it, and is
                 given up only after many times as many attempts.
+            smaller_batch: the next attempt takes half the batch; what this one had is of no use to
+                it.
 
         Raises:
             LeaseLostError: the attempt no longer owns the job; nothing was written.
@@ -157,6 +207,9 @@ class Leases:
                 earlier = row.attempts_since_checkpoint if is_counted else row.attempt
                 self._queue_again(row, error, self._pause_seconds(earlier - 1))
                 count(session, Counted.RETRIES, kind=row.kind, reason=error.code)
+            if smaller_batch and not row.status.is_final:
+                row.smaller_batch = True
+                _forget_checkpoint(session, row)
             return row.status
 
     def hand_back(self, claim: Claim) -> None:
@@ -172,8 +225,8 @@ class Leases:
             _unlease(row)
             count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
 
-    def take_due(self, limit: int = 100) -> list[str]:
-        """Ids of jobs whose message should be sent (again) now; each is next due after a pause.
+    def take_due(self, limit: int = 100) -> list[Job]:
+        """The jobs whose message should be sent (again) now; each is next due after a pause.
 
         Due are queued jobs that nobody took since the last message, and running ones whose
         lease expired. The pause doubles with every message, up to the limit.
@@ -183,10 +236,11 @@ class Leases:
             return []
         with self._database.writing() as session:
             rows = session.scalars(query.with_for_update(skip_locked=True)).all()
+            jobs = [copy_row(Job, row) for row in rows]
             for row in rows:
                 row.next_dispatch_at = database_clock(self._pause_seconds(row.sends))
                 row.sends += 1
-            return [row.id for row in rows]
+            return jobs
 
     def make_due(self) -> None:
         """Make every queued job due now: after a start the broker may have lost them all."""
@@ -199,23 +253,30 @@ class Leases:
 
     def settle(self) -> list[str]:
         """Close abandoned jobs that no attempt may take: cancelled ones, and hopeless ones."""
-        query = select(JobRow).where(_abandoned(), ~self._allowed())
-        if not self._any(query):
-            return []
+        query = select(JobRow.id, JobRow.parent_id).where(_abandoned(), ~self._allowed())
+        with self._database.reading() as session:
+            found = session.execute(query).all()
+        return [job_id for job_id, parent_id in found if self._settle(job_id, parent_id)]
+
+    def _settle(self, job_id: str, parent_id: str | None) -> bool:
+        """Close the job, unless somebody else just did."""
+        query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
         with self._database.writing() as session:
-            rows = session.scalars(query.with_for_update(skip_locked=True)).all()
-            for row in rows:
-                if row.status == JobStatus.RUNNING:
-                    count(session, Counted.LEASE_LOSSES, kind=row.kind)
-                hopeless = _given_up(row, "it ended without a word, as a killed worker does")
-                close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
-            return [row.id for row in rows]
+            lock_parent(session, parent_id)
+            row = session.scalar(query.with_for_update(skip_locked=True))
+            if row is None:
+                return False
+            if row.lease_owner is not None:
+                count(session, Counted.LEASE_LOSSES, kind=row.kind)
+            hopeless = _given_up(row, "it ended without a word, as a killed worker does")
+            close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
+            return True
 
     def _queue_again(self, row: JobRow, error: Failed, pause_seconds: float) -> None:
         _unlease(row)
         row.error = error.to_json()
         row.sends = 0
-        row.next_dispatch_at = database_clock(pause_seconds)
+        row.next_dispatch_at = row.rests_until = database_clock(pause_seconds)
 
     def _pause_seconds(self, earlier: int) -> float:
         doublings = min(max(earlier, 0), 30)
@@ -238,9 +299,10 @@ class Leases:
 
 
 def _abandoned() -> ColumnElement[bool]:
-    """Nobody works on the job: it is queued, or the lease of its attempt expired."""
+    """Nobody works on the job, nor on shards of it: it is queued, or its lease expired."""
     expired = JobRow.lease_expires_at < database_clock()
-    return or_(JobRow.status == JobStatus.QUEUED, and_(JobRow.status == JobStatus.RUNNING, expired))
+    is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
+    return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
 
 
 def _owned(claim: Claim) -> ColumnElement[bool]:
@@ -257,6 +319,7 @@ def _owned_by(job_id: str, owner: str, attempt: int) -> ColumnElement[bool]:
 
 
 def _find_owned(session: Session, claim: Claim) -> JobRow:
+    lock_parent(session, claim.job.parent_id)
     row = session.scalar(select(JobRow).where(_owned(claim)).with_for_update())
     if row is None:
         raise LeaseLostError(claim.job_id, claim.attempt)
@@ -270,14 +333,25 @@ def _unlease(row: JobRow) -> None:
     row.version += 1
 
 
-def _count_claim(session: Session, job: Job, was: JobStatus | None, lease_seconds: float) -> None:
+def _count_claim(
+    session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
+) -> None:
+    """Count an attempt. Only a job that somebody owned is lost with its lease: parts that wait to
+    be put together belong to nobody. What a shard waits for is its siblings, so its job's wait
+    alone is observed (`catalog.shards.begin`)."""
     count(session, Counted.ATTEMPTS, kind=job.kind)
-    if was == JobStatus.RUNNING:  # its lease had expired
+    if last_owner is not None:
         count(session, Counted.LEASE_LOSSES, kind=job.kind)
         count(session, Counted.RETRIES, kind=job.kind, reason="lease_lost")
-    elif job.lease_expires_at is not None:
+    elif was == JobStatus.QUEUED and job.parent_id is None and job.lease_expires_at is not None:
         waited = (job.lease_expires_at - job.queued_at).total_seconds() - lease_seconds
         observe(session, Counted.WAIT, waited, kind=job.kind)
+
+
+def _forget_checkpoint(session: Session, row: JobRow) -> None:
+    if row.checkpoint_key is not None:
+        leave_behind(session, [row.checkpoint_key])
+    row.checkpoint_key = row.checkpoint_sha256 = None
 
 
 def _given_up(row: JobRow, last: str) -> Failed:

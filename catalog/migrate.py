@@ -35,8 +35,10 @@ def upgrade(database_url: str, revision: str = "head") -> None:
 
 
 def downgrade(database_url: str, revision: str) -> None:
-    """Take the tables back to an earlier revision, or with `base` away; what only the later one
-    holds is lost.
+    """Take the tables back to an earlier revision, or with `base` away, for an earlier version of
+    this program.
+
+    What only the later revisions can hold is lost. Nothing may work on the database meanwhile.
 
     Raises:
         DatabaseUrlError: neither SQLite nor PostgreSQL.

@@ -147,7 +147,9 @@ def find_model(session: Session, model_id: str, workspace: str, *, lock: bool = 
 
 def _refuse_while_busy(session: Session, model_id: str) -> None:
     job_id = session.scalar(
-        select(JobRow.id).where(JobRow.model_id == model_id, JobRow.status.in_(_ACTIVE)).limit(1)
+        select(JobRow.id)
+        .where(JobRow.model_id == model_id, JobRow.status.in_(_ACTIVE), JobRow.parent_id.is_(None))
+        .limit(1)
     )
     if job_id is not None:
         raise ConflictError(f"job {job_id} still works on model {model_id}; cancel it first")

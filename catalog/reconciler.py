@@ -11,6 +11,7 @@ import logging
 from catalog.catalog import Catalog
 from catalog.dispatch import Dispatcher
 from catalog.errors import DispatchError
+from catalog.records import Job
 
 _log = logging.getLogger(__name__)
 
@@ -33,17 +34,17 @@ class Reconciler:
         """Close what is hopeless and send what is due."""
         for job_id in self._catalog.leases.settle():
             _log.warning("job was abandoned and is closed", extra={"job": job_id})
-        for job_id in self._catalog.leases.take_due():
-            self._send(job_id)
+        for job in self._catalog.leases.take_due():
+            self._send(job)
 
     def forget_old_keys(self) -> None:
         """Forget idempotency keys that are more than a day old."""
         self._catalog.idempotency.forget_older_than(_IDEMPOTENCY_SECONDS)
 
-    def _send(self, job_id: str) -> None:
-        job = {"job": job_id}
+    def _send(self, job: Job) -> None:
+        told = {"job": job.id}
         try:
-            self._dispatcher.send(job_id)
-            _log.info("job sent", extra=job)
+            self._dispatcher.send(job)
+            _log.info("job sent", extra=told)
         except DispatchError as error:
-            _log.warning("job not sent, it is due again later: %s", error, extra=job)
+            _log.warning("job not sent, it is due again later: %s", error, extra=told)

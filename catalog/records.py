@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -30,10 +30,17 @@ class JobKind(StrEnum):
     SCORE = "score"
     IMPUTE = "impute"
 
-    @property
-    def queue(self) -> str:
-        """The queue that such jobs wait in."""
-        return "train" if self is JobKind.TRAIN else "compute"
+
+class Queue(StrEnum):
+    """What a job needs: `train` a GPU where there is one, `compute` none."""
+
+    TRAIN = "train"
+    COMPUTE = "compute"
+
+    @classmethod
+    def of(cls, kind: JobKind) -> Queue:
+        """The queue that jobs of a kind wait in."""
+        return cls.TRAIN if kind is JobKind.TRAIN else cls.COMPUTE
 
 
 class JobStatus(StrEnum):
@@ -90,9 +97,18 @@ class Model:
 
 @dataclass(frozen=True)
 class Job:
-    """What a user asked for. `version` grows with every visible change (ETag, event id).
+    """What a user asked for.
 
     Attributes:
+        queue: that it waits in.
+        priority: among the waiting jobs of its workspace and queue; higher is sooner.
+        estimate: what it is likely to take, as `gcvae.costs.Cost`; None where nobody can say.
+        parent_id: of a shard: the job that it is a part of (`catalog.shards`).
+        n_shards: that the job was cut into; 0 where one attempt does it all.
+        open_shards: those that are not done; the job itself waits for them.
+        part: of a shard that is done: what it made, as `Produced`.
+        smaller_batch: it ran out of GPU memory once and goes on with half its batch.
+        version: grows with every visible change (ETag, event id).
         queued_at: since when it waits, or waited last.
         request_id: of the request that queued it last.
         traceparent: that request's span, where it was traced.
@@ -105,6 +121,14 @@ class Job:
     model_id: str | None
     dataset_id: str | None
     result_id: str | None
+    parent_id: str | None
+    n_shards: int
+    open_shards: int
+    part: Document | None
+    queue: Queue
+    priority: int
+    estimate: Document | None
+    smaller_batch: bool
     status: JobStatus
     attempt: int
     attempts_since_checkpoint: int
@@ -127,7 +151,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The table that a sample, score or imputation job made; its bytes lie under `object_key`."""
+    """The table that a sample, score or imputation job made; its bytes lie under `object_key`.
+
+    Attributes:
+        manifest_sha256: where `object_key` holds a manifest of parts: its checksum. Joined, the
+            parts have the size and the checksum of the result.
+    """
 
     id: str
     workspace: str
@@ -140,6 +169,7 @@ class Result:
     media_type: str
     rows: int
     summary: Document
+    manifest_sha256: str | None
     created_at: datetime
 
 
@@ -171,7 +201,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Produced:
-    """Outcome: the table of a sample or score job is published."""
+    """Outcome: the table of a sample or score job is published, or a shard's part of it.
+
+    `manifest_sha256` is given where `object_key` holds a manifest of parts.
+    """
 
     object_key: str
     sha256: str
@@ -179,6 +212,11 @@ class Produced:
     media_type: str
     rows: int
     summary: Document = field(default_factory=dict)
+    manifest_sha256: str | None = None
+
+    def to_json(self) -> Document:
+        """A shard's `part`."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from catalog.clock import database_clock
 from catalog.database import Database
 from catalog.errors import NotFoundError
 from catalog.leftovers import leave_behind
@@ -62,6 +63,18 @@ class Results:
             prefixes = (result_prefix(result_id),)
             leave_behind(session, prefixes)
             return prefixes
+
+    def delete_older_than(self, seconds: float) -> int:
+        """Delete what was made so long ago, its bytes left to the sweep; how many there were."""
+        old = select(ResultRow).where(
+            ResultRow.kind == self._kind, ResultRow.created_at < database_clock(-seconds)
+        )
+        with self._database.writing() as session:
+            rows = session.scalars(old.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                session.delete(row)
+            leave_behind(session, [result_prefix(row.id) for row in rows])
+            return len(rows)
 
     def _find(self, session: Session, result_id: str, workspace: str) -> ResultRow:
         row = session.scalar(

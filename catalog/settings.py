@@ -8,10 +8,16 @@ from runtime.settings import ServerSettings
 
 
 class CatalogSettings(ServerSettings):
-    """Where the records and the queue are, and how patient the job life cycle is."""
+    """Where the records and the queue are, and how patient the job life cycle is.
+
+    Attributes:
+        running_jobs_limit: jobs of one workspace that may run at once, in each queue; None is as
+            many as there are workers.
+    """
 
     database_url: str = Field(repr=False)
     broker_url: str = Field(repr=False)
     attempts_limit: int = Field(10, ge=1)
     resend_seconds: float = Field(2.0, gt=0)
     resend_limit_seconds: float = Field(60.0, gt=0)
+    running_jobs_limit: int | None = Field(None, ge=1)

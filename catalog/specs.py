@@ -23,6 +23,24 @@ class JobSpec:
 
 
 @dataclass(frozen=True)
+class ShardSpec(JobSpec):
+    """Shard `number` of so many: rows from `first_row` up to, but without, `end_row`.
+
+    What is asked for these rows stands in the job that the shard belongs to.
+    """
+
+    number: int
+    shards: int
+    first_row: int
+    end_row: int
+
+    @property
+    def rows(self) -> range:
+        """The rows of the shard."""
+        return range(self.first_row, self.end_row)
+
+
+@dataclass(frozen=True)
 class SampleSpec(JobSpec):
     """Rows to be drawn. `format` is csv, parquet, json or jsonl.
 

@@ -24,10 +24,11 @@ class Count:
 
 @dataclass(frozen=True)
 class KindState:
-    """The jobs of one kind that are not over.
+    """The work of one kind that is not over, by what a worker takes up: jobs, and of a job in
+    shards its shards until they are put together.
 
     Attributes:
-        oldest_seconds: since the oldest queued job was queued; 0 where none is.
+        oldest_seconds: since the oldest job of which nothing was begun was queued; 0 where none is.
         abandoned: running by the record, though nobody prolongs the lease.
         rows_per_second: of all that run together, as they report it.
     """
@@ -54,10 +55,13 @@ class Statistics:
 
     def kinds(self) -> list[KindState]:
         """How the jobs of every kind stand; kinds without jobs too."""
-        is_queued = JobRow.status == JobStatus.QUEUED
-        is_running = JobRow.status == JobStatus.RUNNING
-        age = case((is_queued, database_clock() - JobRow.queued_at))
-        expired = JobRow.lease_expires_at < database_clock()
+        is_taken_whole = JobRow.open_shards == 0
+        is_queued = (JobRow.status == JobStatus.QUEUED) & is_taken_whole
+        is_running = (JobRow.status == JobStatus.RUNNING) & is_taken_whole
+        is_unbegun = (JobRow.status == JobStatus.QUEUED) & JobRow.parent_id.is_(None)
+        age = case((is_unbegun, database_clock() - JobRow.queued_at))
+        # Parts that wait to be put together have a lease that nobody owned.
+        expired = JobRow.lease_owner.is_not(None) & (JobRow.lease_expires_at < database_clock())
         query = (
             select(
                 JobRow.kind,

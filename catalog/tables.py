@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from catalog.clock import Timestamp
-from catalog.records import Document, JobKind, JobStatus, ModelStatus
+from catalog.records import Document, JobKind, JobStatus, ModelStatus, Queue
 
 _ID = 40
 _NAME = 300
@@ -54,6 +54,7 @@ class Base(DeclarativeBase):
         JobKind: _word(JobKind),
         JobStatus: _word(JobStatus),
         ModelStatus: _word(ModelStatus),
+        Queue: _word(Queue),
     }
 
 
@@ -104,7 +105,11 @@ class JobRow(Base):
     """A job and its lease."""
 
     __tablename__ = "jobs"
-    __table_args__ = (Index(None, "workspace", "id"), Index(None, "status", "next_dispatch_at"))
+    __table_args__ = (
+        Index(None, "workspace", "id"),
+        Index(None, "status", "next_dispatch_at"),
+        Index(None, "status", "queue", "workspace"),
+    )
 
     id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
     workspace: Mapped[str] = mapped_column(String(_NAME))
@@ -117,6 +122,14 @@ class JobRow(Base):
         ForeignKey("datasets.id", ondelete="SET NULL"), index=True
     )
     result_id: Mapped[str | None] = mapped_column(String(_ID))
+    parent_id: Mapped[str | None] = mapped_column(String(_ID), index=True)
+    n_shards: Mapped[int] = mapped_column(Integer)
+    open_shards: Mapped[int] = mapped_column(Integer)
+    part: Mapped[Document | None]
+    queue: Mapped[Queue]
+    priority: Mapped[int] = mapped_column(Integer)
+    estimate: Mapped[Document | None]
+    smaller_batch: Mapped[bool]
     status: Mapped[JobStatus]
     attempt: Mapped[int] = mapped_column(Integer)
     attempts_since_checkpoint: Mapped[int] = mapped_column(Integer)
@@ -133,9 +146,20 @@ class JobRow(Base):
     queued_at: Mapped[datetime]
     request_id: Mapped[str | None] = mapped_column(String(128))
     traceparent: Mapped[str | None] = mapped_column(String(55))
+    rests_until: Mapped[datetime | None]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+
+
+class TurnRow(Base):
+    """When a workspace last got a worker from a queue: whoever waits longest is next."""
+
+    __tablename__ = "turns"
+
+    workspace: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    queue: Mapped[Queue] = mapped_column(primary_key=True)
+    taken_at: Mapped[datetime]
 
 
 class ResultRow(Base):
@@ -155,6 +179,7 @@ class ResultRow(Base):
     media_type: Mapped[str] = mapped_column(String(100))
     rows: Mapped[int] = mapped_column(BigInteger)
     summary: Mapped[Document]
+    manifest_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     created_at: Mapped[datetime]
 
 

@@ -25,6 +25,7 @@ from faults.servers import PostgresServer, RedisServer, S3Server, free_port, s3_
 from faults.store_proxy import StoreProxy
 
 LEASE_SECONDS = 5.0
+SHARD_ROWS = 4096
 
 _ROOT = Path(__file__).parents[1]
 _STAND_IN = _ROOT / "faults" / "stand_in"
@@ -191,6 +192,7 @@ class Deployment:
                 "GCVAE_CHECKPOINT_SECONDS": "1",
                 "GCVAE_RESERVATION_SECONDS": str(grace_seconds),
                 "GCVAE_MAX_INLINE_SAMPLE_ROWS": "0",
+                "GCVAE_SAMPLE_SHARD_ROWS": str(SHARD_ROWS),
                 "GCVAE_MAX_INLINE_SCORE_ROWS": "0",
                 "GCVAE_PRELOAD_TORCH": "false",
                 "GCVAE_JOB_THREADS": "1",

@@ -16,7 +16,8 @@ from random import Random
 
 import psutil
 
-from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
+from catalog import Catalog, Queue
+from catalog.celery_dispatch import CeleryDispatcher, make_celery, queue_name
 from faults.deployment import LEASE_SECONDS, Deployment, Member, jobs_of, signal_all
 from faults.store_proxy import StoreMode
 
@@ -136,20 +137,24 @@ def double_messages(scene: Scene, mark: Mark) -> None:
     """The newest jobs' messages again, of those that are over too."""
     dispatcher = CeleryDispatcher(make_celery(scene.deployment.servers.redis.url))
     mark(scene.running(), False)
-    for job_id in sorted(scene.jobs())[-_NEWEST:] * _COPIES:
-        dispatcher.send(job_id)
+    catalog = Catalog(scene.deployment.database_url)
+    newest = catalog.jobs.get_many(sorted(scene.jobs())[-_NEWEST:])
+    catalog.close()
+    for job in [*newest.values()] * _COPIES:
+        dispatcher.send(job)
 
 
 def shuffle_messages(scene: Scene, mark: Mark) -> None:
     mark(scene.running(), False)
     with scene.deployment.servers.redis.client() as client:
-        messages = client.lrange(QUEUE, 0, -1)
-        scene.random.shuffle(messages)
-        with client.pipeline() as pipeline:
-            pipeline.delete(QUEUE)
-            if messages:
-                pipeline.rpush(QUEUE, *messages)
-            pipeline.execute()
+        for name in map(queue_name, Queue):
+            messages = client.lrange(name, 0, -1)
+            scene.random.shuffle(messages)
+            with client.pipeline() as pipeline:
+                pipeline.delete(name)
+                if messages:
+                    pipeline.rpush(name, *messages)
+                pipeline.execute()
 
 
 def store_fault(mode: StoreMode) -> Callable[[Scene, Mark], None]:

@@ -22,6 +22,7 @@ class Sight:
     status: JobStatus
     attempt: int
     expires_at: float | None
+    is_shard: bool = False
 
 
 @dataclass
@@ -79,11 +80,11 @@ class Observer:
             thread.join()
 
     def running(self) -> dict[str, int]:
-        """The jobs that run now, with their attempts."""
+        """The jobs that are worked on now, with their attempts; one in shards waits for them."""
         return {
             job_id: sight.attempt
             for job_id, sight in dict(self.jobs).items()
-            if sight.status is JobStatus.RUNNING
+            if sight.status is JobStatus.RUNNING and sight.expires_at is not None
         }
 
     def n_active(self, ordered: list[str]) -> int:
@@ -106,13 +107,15 @@ class Observer:
             self._judge()
 
     def _look(self) -> None:
-        query = "SELECT id, status, attempt, lease_expires_at FROM jobs"
+        query = "SELECT id, status, attempt, lease_expires_at, parent_id IS NOT NULL FROM jobs"
         with psycopg.connect(self.deployment.database_url, connect_timeout=2) as connection:
             rows = connection.execute(query).fetchall()
-        for job_id, status, attempt, expires_at in rows:
-            sight = Sight(JobStatus(status), attempt, expires_at)
+        for job_id, status, attempt, expires_at, is_shard in rows:
+            sight = Sight(JobStatus(status), attempt, expires_at, is_shard)
             before = self.jobs.get(job_id)
-            if before is not None and before.status.is_final and before != sight:
+            # A shard whose part was lost is made again; what users see never changes.
+            is_over = before is not None and before.status.is_final and not is_shard
+            if is_over and before != sight:
                 self.changed_after_the_end.append(f"{job_id}: {before} became {sight}")
             self.jobs[job_id] = sight
 

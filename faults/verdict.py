@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalog import Catalog, Job, JobKind, JobStatus
+from catalog import Catalog, Job, JobKind, JobStatus, Result
 from faults.deployment import Deployment
 from faults.observer import Observer
 from faults.workload import Order, Workload
 from models_store import Store, open_store
 from models_store.errors import StoreError
+from models_store.manifests import Manifest
 
 _ALL = 10_000
 
@@ -87,6 +88,9 @@ class Judge:
                 return
             if outcome != self._expected[order]:
                 verdict.wrong.append(f"{told}: not what an undisturbed run makes")
+            for shard in self._catalog.jobs.shards(job.id):
+                if shard.status is not JobStatus.SUCCEEDED:
+                    verdict.stuck.append(f"{told}: its shard {shard.id} is {shard.status}")
 
     def _outcome(self, job: Job) -> str:
         """A checksum of what the job made: of a model its weights, of a result its bytes."""
@@ -96,8 +100,18 @@ class Judge:
             return _weights_sha256(data)
         results = self._catalog.samples if job.kind is JobKind.SAMPLE else self._catalog.scores
         result = results.get(str(job.result_id))
-        data = self._store.read(result.object_key, result.sha256)
-        return f"{result.rows} rows, {hashlib.sha256(data).hexdigest()}"
+        digest = hashlib.sha256()
+        for block in self._blocks(result):
+            digest.update(block)
+        return f"{result.rows} rows, {digest.hexdigest()}"
+
+    def _blocks(self, result: Result) -> Iterator[bytes]:
+        if result.manifest_sha256 is None:
+            return self._store.stream(result.object_key, result.sha256)
+        return self._manifest(result).stream(self._store)
+
+    def _manifest(self, result: Result) -> Manifest:
+        return Manifest.read(self._store, result.object_key, str(result.manifest_sha256))
 
     def _judge_store(self, jobs: list[Job], verdict: Verdict) -> None:
         catalog = self._catalog
@@ -105,7 +119,10 @@ class Judge:
         named |= {str(m.artifact_key) for m in catalog.models.list(limit=_ALL).items
                   if m.artifact_key is not None}  # fmt: skip
         for results in (catalog.samples, catalog.scores):
-            named |= {result.object_key for result in results.list(limit=_ALL).items}
+            for result in results.list(limit=_ALL).items:
+                named.add(result.object_key)
+                if result.manifest_sha256 is not None:
+                    named |= {part.key for part in self._manifest(result).parts}
         unfinished = [job for job in jobs if job.status is not JobStatus.SUCCEEDED]
         named |= {job.spec["table_key"] for job in unfinished if "table_key" in job.spec}
         stored = {entry.key for entry in self._store.list()}

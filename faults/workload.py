@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from faults.deployment import Deployment
+from faults.deployment import SHARD_ROWS, Deployment
 
 TABLE = (
     "height,smoker,weight\n"
@@ -24,7 +24,8 @@ TABLE = (
 
 _TRAININGS = [{"preset": "paper-vae", "device": "cpu", "max_steps": 300, "seed": seed}
               for seed in (0, 1)]  # fmt: skip
-_SAMPLES = [{"rows": rows, "seed": seed, "format": "csv"} for rows, seed in ((700, 0), (1500, 1))]
+_SAMPLES = [{"rows": rows, "seed": seed, "format": "csv"}
+            for seed, rows in enumerate((700, 1500, 2 * SHARD_ROWS + 300))]  # fmt: skip
 _SCORES = [{"seed": seed, "draws": 5, "format": "csv"} for seed in (0, 1)]
 _PATIENCE_SECONDS = 180.0
 _AGAIN_SECONDS = 0.3

@@ -17,7 +17,7 @@ class UnzippedFile:
 
     def __init__(self, file: BinaryIO) -> None:
         """Begins where the file stands."""
-        self._plain = gzip.GzipFile(fileobj=file)
+        self._plain = gzip.GzipFile(fileobj=file, mode="rb")  # whatever the file was opened for
 
     def read(self, n_bytes: int) -> bytes:
         """At most n_bytes more; none at the end.

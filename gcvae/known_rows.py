@@ -92,6 +92,11 @@ class KnownRows:
         """The number of blocks."""
         return -(-len(self) // BLOCK_ROWS)
 
+    def block_numbers(self, among: range) -> range:
+        """The blocks of some of the rows, which begin a block and end one or all."""
+        assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
+        return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
+
     def rows_of(self, number: int) -> slice:
         """The rows of a block."""
         return slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, len(self)))

@@ -57,15 +57,27 @@ class RowScorer:
         return [*names, *([CONSTRAINTS] if len(self.constrained.constraints) else [])]
 
     def blocks(
-        self, rows: pd.DataFrame | TableReader, options: ScoreOptions
+        self,
+        rows: pd.DataFrame | TableReader,
+        options: ScoreOptions,
+        among: range | None = None,
     ) -> Iterator[pd.DataFrame]:
         """A line for each row, in order, block by block; memory does not grow with a file's rows.
+
+        With `among` only lines of those rows of a frame that it names, the same as among all; it
+        begins at a multiple of SCORE_BLOCK_ROWS.
 
         Raises:
             TableError: the table lacks a modelled column, or a cell can not be read.
             SettingError: the model has no bins, and their mass is asked.
         """
-        numbers = count()
+        first_block = 0
+        if among is not None:
+            assert isinstance(rows, pd.DataFrame), "a file is read from its beginning"
+            assert among.start % SCORE_BLOCK_ROWS == 0, "a run of rows begins with a block"
+            first_block = among.start // SCORE_BLOCK_ROWS
+            rows = rows.iloc[among.start : among.stop]
+        numbers = count(first_block)
         for _, typed in parsed_parts(rows, self.schema):
             part = self.codec.encode(typed, blanks_unknown=not options.score_missingness)
             part = measured(self.codec, part, options.measure)

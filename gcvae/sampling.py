@@ -39,8 +39,11 @@ _MOST_OFF = 1e-3
 class Sampler(Protocol):
     """Draws rows that are conditioned."""
 
-    def blocks(self, rows: int) -> Iterator[pd.DataFrame]:
-        """Rows in blocks, typed; joined they do not depend on how they are cut."""
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
+        """Rows in blocks, typed; joined they do not depend on how they are cut.
+
+        With `among` only the blocks of these rows, which begin a block, out of all `rows`.
+        """
 
     def summary(self, rows: int) -> dict[str, Any]:
         """What is known of them before they are drawn.
@@ -49,6 +52,17 @@ class Sampler(Protocol):
         not rounded), and the `effective_sample_size`: how many independent rows they are worth, as
         far as the condition goes.
         """
+
+
+def block_places(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
+    """(first row, number of rows) of each block of `among`, or of all rows; one where all are none.
+
+    A block is drawn by its number alone: whoever draws some of the blocks draws the same rows.
+    """
+    among = range(rows) if among is None else among
+    assert among.start % SAMPLE_BLOCK_ROWS == 0, "a run of rows begins with a block"
+    for first_row in range(among.start, max(among.stop, among.start + 1), SAMPLE_BLOCK_ROWS):
+        yield first_row, min(SAMPLE_BLOCK_ROWS, among.stop - first_row)
 
 
 def make_sampler(
@@ -104,11 +118,10 @@ class ConditionSampler:
     def _effective_rows(self, rows: int) -> float:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
 
-    def blocks(self, rows: int) -> Iterator[pd.DataFrame]:
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
         """Rows in blocks; each is drawn whole and then cut."""
-        for first_row in range(0, max(rows, 1), SAMPLE_BLOCK_ROWS):
+        for first_row, n in block_places(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
-            n = min(SAMPLE_BLOCK_ROWS, rows - first_row)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
             yield self.constrained.codec.decode(block, first_row=first_row)
 
@@ -167,12 +180,11 @@ class SharesSampler:
             "effective_sample_size": round(float(effective), 1),
         }
 
-    def blocks(self, rows: int) -> Iterator[pd.DataFrame]:
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
         """Rows in blocks; which row has which level follows from its number alone."""
         codec = self.samplers[0].constrained.codec
-        for first_row in range(0, max(rows, 1), SAMPLE_BLOCK_ROWS):
+        for first_row, n in block_places(rows, among):
             block = self._block(first_row)
-            n = min(SAMPLE_BLOCK_ROWS, rows - first_row)
             yield codec.decode(block.take(torch.arange(n)), first_row=first_row)
 
     def _block(self, first_row: int) -> EncodedTable:
@@ -200,7 +212,7 @@ class RowsSampler:
         """The rows' effective particles: their median over the first block."""
         return {"effective_particles": round(float(self._first[1].median()), 1)}
 
-    def blocks(self, rows: int) -> Iterator[pd.DataFrame]:
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
         """The completed rows in blocks, in order.
 
         Raises:
@@ -210,9 +222,8 @@ class RowsSampler:
             expected = f"{len(self.known)}, or leave rows out"
             message = f"rows is {rows}, and {len(self.known)} rows have known cells"
             raise SettingError(Problem(message, "/rows", expected=expected))
-        yield self._first[0]
-        for number in range(1, self.known.n_blocks):
-            yield self._block(number)[0]
+        for number in self.known.block_numbers(range(rows) if among is None else among):
+            yield (self._first if number == 0 else self._block(number))[0]
 
     @cached_property
     def _first(self) -> tuple[pd.DataFrame, torch.Tensor]:

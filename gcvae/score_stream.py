@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from gcvae.errors import SettingError
+from gcvae.exact_sum import ExactSum
+from gcvae.pieces import WHOLE, Piece
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,28 +30,56 @@ class ScoreTotals:
     def __init__(self) -> None:
         """Nothing is counted yet."""
         self.rows = 0
-        self._sum = 0.0
-        self._variance = 0.0
+        self._sum = ExactSum()
+        self._variance = ExactSum()
 
     def add(self, block: pd.DataFrame) -> None:
         """Counts the rows of a block."""
         self.rows += len(block)
-        self._sum += float(block["log_likelihood"].sum(skipna=False))
-        self._variance += float((block["standard_error"] ** 2).sum())
+        self._sum.add(float(block["log_likelihood"].sum(skipna=False)))
+        self._variance.add(float((block["standard_error"] ** 2).sum()))
+
+    def add_all(self, totals: ScoreTotals) -> None:
+        """Counts the rows of other blocks."""
+        self.rows += totals.rows
+        self._sum.add_all(totals._sum)
+        self._variance.add_all(totals._variance)
 
     def to_json(self) -> dict[str, Any]:
         """The totals; rows are independent, so their variances add up."""
+        bound = self._sum.value
         totals = {
             "rows": self.rows,
-            "log_likelihood": self._sum,
-            "mean_log_likelihood": self._sum / self.rows if self.rows else math.nan,
-            "standard_error": math.sqrt(self._variance),
+            "log_likelihood": bound,
+            "mean_log_likelihood": bound / self.rows if self.rows else math.nan,
+            "standard_error": math.sqrt(self._variance.value),
         }
         return {name: json_number(value) for name, value in totals.items()}
 
+    def state(self) -> dict[str, Any]:
+        """What `of_state` needs: sums that others are added to without loss."""
+        return {
+            "rows": self.rows,
+            "sum": self._sum.to_json(),
+            "variance": self._variance.to_json(),
+        }
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> Self:
+        """The totals that `state` describes."""
+        totals = cls()
+        totals.rows = state["rows"]
+        totals._sum = ExactSum.from_json(state["sum"])
+        totals._variance = ExactSum.from_json(state["variance"])
+        return totals
+
 
 def stream_scores(
-    blocks: Iterable[pd.DataFrame], format: str, heading: Mapping[str, Any], totals: ScoreTotals
+    blocks: Iterable[pd.DataFrame],
+    format: str,
+    heading: Mapping[str, Any],
+    totals: ScoreTotals,
+    piece: Piece = WHOLE,
 ) -> Iterator[bytes]:
     """The bytes of one file, piece by piece.
 
@@ -58,6 +88,7 @@ def stream_scores(
         format: `csv`, or `json`: an object with the heading, `scores` and `totals`.
         heading: What stands first in the JSON object, such as what the numbers mean.
         totals: Counts the blocks as they pass.
+        piece: Of the file that the blocks are; what is not the last ends without `scores_end`.
 
     Raises:
         SettingError: There is no such format.
@@ -65,7 +96,14 @@ def stream_scores(
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no score format {format!r}, but {', '.join(MEDIA_TYPES)}")
     passing = counted(blocks, totals)
-    return _csv(passing) if format == "csv" else _json(passing, heading, totals)
+    return _csv(passing, piece) if format == "csv" else _json(passing, heading, totals, piece)
+
+
+def scores_end(format: str, totals: ScoreTotals) -> bytes:
+    """What stands behind the last score."""
+    if format == "csv":
+        return b""
+    return f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()
 
 
 def counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
@@ -91,20 +129,22 @@ def _nested(line: dict[str, Any]) -> dict[str, Any]:
     return {**line, "contributions": contributions} if parts else line
 
 
-def _csv(blocks: Iterable[pd.DataFrame]) -> Iterator[bytes]:
+def _csv(blocks: Iterable[pd.DataFrame], piece: Piece) -> Iterator[bytes]:
     for number, block in enumerate(blocks):
-        yield block.to_csv(index=False, header=number == 0).encode()
+        yield block.to_csv(index=False, header=piece.is_first and number == 0).encode()
 
 
 def _json(
-    blocks: Iterable[pd.DataFrame], heading: Mapping[str, Any], totals: ScoreTotals
+    blocks: Iterable[pd.DataFrame], heading: Mapping[str, Any], totals: ScoreTotals, piece: Piece
 ) -> Iterator[bytes]:
     head = json.dumps({**heading, "scores": []}, allow_nan=False)
-    yield head[:-2].encode()
-    comma = ""
+    if piece.is_first:
+        yield head[:-2].encode()
+    comma = "" if piece.is_first else ","
     for block in blocks:
         for row in block.to_dict(orient="records"):
             line = _nested({str(name): json_number(value) for name, value in row.items()})
             yield f"{comma}\n{json.dumps(line, allow_nan=False)}".encode()
             comma = ","
-    yield f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()
+    if piece.is_last:
+        yield scores_end("json", totals)

@@ -42,7 +42,7 @@ from gcvae.quantile_codec import QuantileCodec
 from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
 from gcvae.row_documents import Cell, pointing_at_row, row_to_frame
 from gcvae.row_scores import RowScorer, reference_scores
-from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, make_sampler
+from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, block_places, make_sampler
 from gcvae.schema import TableSchema, infer_schema
 from gcvae.score_options import ScoreOptions
 from gcvae.table_reader import TableReader, parsed_parts
@@ -217,10 +217,14 @@ class Synthesizer:
         """The rows of `impute` in blocks, in order. See `gcvae.imputation`."""
         return impute_blocks(self._constrained, rows, draws, seed)
 
-    def sample_blocks(self, rows: int, seed: int = 0, **conditions: Any) -> Iterator[pd.DataFrame]:
+    def sample_blocks(
+        self, rows: int, seed: int = 0, *, among: range | None = None, **conditions: Any
+    ) -> Iterator[pd.DataFrame]:
         """The rows of `sample` in blocks, in constant memory; joined they are the same rows.
 
-        A block is drawn as if it were whole and then cut: its numbers do not depend on `rows`.
+        A block is drawn as if it were whole and then cut: its numbers do not depend on `rows`. With
+        `among` only those of the rows that it names come; it begins at a multiple of
+        `SAMPLE_BLOCK_ROWS`. So several processes can draw one table between them.
 
         Raises:
             ConstraintError: too few of the model's rows satisfy the constraints.
@@ -229,11 +233,10 @@ class Synthesizer:
         if rows < 0:
             raise SettingError(f"rows is {rows}; it must be zero or more")
         if any(condition is not None for condition in conditions.values()):
-            yield from self.sampler(seed, **conditions).blocks(rows)
+            yield from self.sampler(seed, **conditions).blocks(rows, among)
             return
-        for first_row in range(0, max(rows, 1), SAMPLE_BLOCK_ROWS):
+        for first_row, n in block_places(rows, among):
             generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
-            n = min(SAMPLE_BLOCK_ROWS, rows - first_row)
             block = self._constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
             yield self.codec.decode(block, first_row=first_row)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ from pyarrow import parquet
 
 from gcvae.delimited import write_delimited
 from gcvae.errors import TableError
+from gcvae.pieces import WHOLE, Piece
 from gcvae.schema import Column, ColumnKind, TableSchema
 from gcvae.tables import format_table
 
@@ -31,7 +33,9 @@ MEDIA_TYPES = {
 """The formats, and what HTTP calls them."""
 
 
-def stream_table(blocks: Blocks, schema: TableSchema, format: str) -> Iterator[bytes]:
+def stream_table(
+    blocks: Blocks, schema: TableSchema, format: str, piece: Piece = WHOLE
+) -> Iterator[bytes]:
     """The bytes of one file, piece by piece, in the memory of one block.
 
     Args:
@@ -40,31 +44,55 @@ def stream_table(blocks: Blocks, schema: TableSchema, format: str) -> Iterator[b
         format: `csv`, spelled like the schema's table; `parquet`; `json`, a list of objects, one a
             row; `jsonl`, one such object a line. In JSON dates are text as in the CSV, and
             missing is null.
+        piece: Of the file that the blocks are. Joined, the pieces are the file; those of Parquet
+            are files of their own, which `join_parquet` makes one.
 
     Raises:
         TableError: There is no such format.
     """
     if format not in _WRITERS:
         raise TableError(f"there is no table format {format!r}, but {', '.join(_WRITERS)}")
-    return _WRITERS[format](blocks, schema)
+    return _WRITERS[format](blocks, schema, piece)
 
 
-def _csv(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
+def join_parquet(files: Iterable[Path]) -> Iterator[bytes]:
+    """The bytes of one Parquet file with the row groups of all files, in order.
+
+    They are those that `stream_table` gives for all blocks together. In the memory of a row group.
+    """
+    sink = _Sink()
+    writer: parquet.ParquetWriter | None = None
+    for path in files:
+        with parquet.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                group = file.read_row_group(number)
+                if writer is None:
+                    writer = parquet.ParquetWriter(sink, group.schema)
+                writer.write_table(group)
+                yield sink.take()
+    if writer is not None:
+        writer.close()
+    yield sink.take()
+
+
+def _csv(blocks: Blocks, schema: TableSchema, piece: Piece) -> Iterator[bytes]:
     for number, block in enumerate(blocks):
-        yield from write_delimited(format_table(block, schema), header=number == 0)
+        header = piece.is_first and number == 0
+        yield from write_delimited(format_table(block, schema), header=header)
 
 
-def _json(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
-    start = b"["
+def _json(blocks: Blocks, schema: TableSchema, piece: Piece) -> Iterator[bytes]:
+    start = b"[" if piece.is_first else b",\n"
     for block in blocks:
         rows = [*_row_documents(block, schema)]
         if rows:
             yield start + b",\n".join(rows)
             start = b",\n"
-    yield b"]\n" if start != b"[" else b"[]\n"
+    if piece.is_last:
+        yield b"]\n" if start != b"[" else b"[]\n"
 
 
-def _jsonl(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
+def _jsonl(blocks: Blocks, schema: TableSchema, piece: Piece) -> Iterator[bytes]:
     for block in blocks:
         yield b"".join(row + b"\n" for row in _row_documents(block, schema))
 
@@ -84,7 +112,7 @@ def _json_cells(series: pd.Series[Any], column: Column) -> list[Any]:
     return [None if gone else cell for cell, gone in zip(cells, series.isna(), strict=True)]
 
 
-def _parquet(blocks: Blocks, schema: TableSchema) -> Iterator[bytes]:
+def _parquet(blocks: Blocks, schema: TableSchema, piece: Piece) -> Iterator[bytes]:
     sink = _Sink()
     writer: parquet.ParquetWriter | None = None
     for block in blocks:
@@ -149,7 +177,7 @@ class _Sink(io.RawIOBase):
         return b"".join(pieces)
 
 
-_WRITERS: dict[str, Callable[[Blocks, TableSchema], Iterator[bytes]]] = {
+_WRITERS: dict[str, Callable[[Blocks, TableSchema, Piece], Iterator[bytes]]] = {
     "csv": _csv,
     "parquet": _parquet,
     "json": _json,

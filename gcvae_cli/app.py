@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gcvae_cli import file_commands, server_commands
+from gcvae_cli import file_commands, server_commands, store_commands
 
 app = typer.Typer(
     help="Gaussian copula VAEs for tables: train, sample, score, map dependencies.",
@@ -31,6 +31,7 @@ app.command(rich_help_panel=_SERVERS)(server_commands.api)
 app.command(rich_help_panel=_SERVERS)(server_commands.worker)
 app.command(rich_help_panel=_SERVERS)(server_commands.demo)
 app.add_typer(server_commands.database, name="db", rich_help_panel=_SERVERS)
+app.add_typer(store_commands.store, name="store", rich_help_panel=_SERVERS)
 
 
 @app.callback(invoke_without_command=True)

@@ -282,7 +282,7 @@ def encode(
     as_json: AsJson = False,
 ) -> None:
     """Say where each row of a table lies in the latent space: posterior mean and deviation."""
-
+    from gcvae import TableReader
     from gcvae.encoding_stream import stream_encodings
     from gcvae.parquet_files import write_parquet
 

@@ -42,10 +42,10 @@ def serve(
     from gcvae_cli.supervisor import supervise
 
     _tie_to(parent)
-    settings = _settings(host=host, port=port, home_dir=data_dir)
+    settings = read_server_settings(host=host, port=port, home_dir=data_dir)
     _refuse_open_address(settings)
     address = (settings.host, free_port(settings.host, settings.port))
-    with _server_errors():
+    with server_errors():
         from catalog.migrate import upgrade
 
         upgrade(settings.database())
@@ -62,10 +62,10 @@ def api(
 ) -> None:
     """Run the HTTP API alone."""
     _tie_to(parent)
-    with _server_errors():
+    with server_errors():
         from service import run
 
-        run(_settings(host=host, port=port, home_dir=data_dir))
+        run(read_server_settings(host=host, port=port, home_dir=data_dir))
 
 
 def worker(
@@ -77,9 +77,9 @@ def worker(
 ) -> None:
     """Run a worker alone."""
     _tie_to(parent)
-    settings = _settings(home_dir=data_dir)
+    settings = read_server_settings(home_dir=data_dir)
     if check:
-        with _server_errors():
+        with server_errors():
             _check_connections(settings)
         return
     from gcvae_cli.settings import server_environment
@@ -91,10 +91,24 @@ def worker(
 
 
 @database.command()
+def downgrade(
+    revision: Annotated[str, typer.Argument(help="Such as 0001; `base` leaves no tables.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Take the tables back to an earlier revision; what only later ones can hold is lost."""
+    settings = read_server_settings(home_dir=data_dir)
+    with server_errors():
+        from catalog.migrate import downgrade as downgrade_tables
+
+        downgrade_tables(settings.database(), revision)
+        print(f"the database is at revision {revision}")
+
+
+@database.command()
 def upgrade(data_dir: DataDir = None) -> None:
     """Make the database's tables, or bring them to this version."""
-    settings = _settings(home_dir=data_dir)
-    with _server_errors():
+    settings = read_server_settings(home_dir=data_dir)
+    with server_errors():
         from catalog.migrate import newest_revision
         from catalog.migrate import upgrade as upgrade_tables
 
@@ -122,7 +136,8 @@ def demo(
     run_demo(table, output, settings=parse_assignments(assignments or ()), seed=seed)
 
 
-def _settings(**given: Any) -> ServiceSettings:
+def read_server_settings(**given: Any) -> ServiceSettings:
+    """The settings that the environment and the command line give. Raises: WrongUsageError."""
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
@@ -161,7 +176,7 @@ def _tie_to(parent: int | None) -> None:
 
 
 def _refuse_open_address(settings: ServiceSettings) -> None:
-    with _server_errors():
+    with server_errors():
         from service.access import refuse_open_address
 
         refuse_open_address(settings)
@@ -185,7 +200,7 @@ def _check_connections(settings: ServiceSettings) -> None:
 
 
 @contextmanager
-def _server_errors() -> Iterator[None]:
+def server_errors() -> Iterator[None]:
     """Turns what servers raise on purpose into one line."""
     from sqlalchemy.exc import SQLAlchemyError
 

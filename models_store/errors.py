@@ -5,10 +5,13 @@ StoreError
 ├── MissingObjectError   nothing is stored under the key
 ├── ExistsError          something is stored under the key already; nothing was changed
 ├── CorruptedError       the bytes are not those that were published
+├── PartsLostError       parts of a table are not there, or not those that were published
 └── UnavailableError     the store does not answer, or refuses
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class StoreError(Exception):
@@ -45,6 +48,14 @@ class CorruptedError(StoreError):
         self.key = key
         self.expected_sha256 = expected_sha256
         self.found_sha256 = found_sha256
+
+
+class PartsLostError(StoreError):
+    """Parts of a table are not there, or not those that were published: their numbers."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(f"parts {', '.join(map(str, numbers))} are lost")
+        self.numbers = tuple(numbers)
 
 
 class UnavailableError(StoreError):

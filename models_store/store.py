@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
@@ -45,6 +46,7 @@ class StoredObject:
 
     key: str
     size_bytes: int
+    modified_at: datetime
 
 
 class Store:
@@ -114,6 +116,17 @@ class Store:
             answer = obstore.get(self._objects, key)
         return self._checked(key, sha256, answer)
 
+    def stream_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
+        """The bytes under `key` from `start` up to, but without, `end`: no checksum tells of them.
+
+        Raises:
+            MissingObjectError: there are none (raised by the call, before the first block).
+            UnavailableError: the store does not answer.
+        """
+        with _translated(key):
+            answer = obstore.get(self._objects, key, options={"range": (start, end)})
+        return self._blocks(key, answer)
+
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
         """Copy the bytes under `key` into a file.
 
@@ -145,7 +158,7 @@ class Store:
         with _translated(prefix):
             for page in obstore.list(self._objects, prefix or None):
                 for entry in page:
-                    yield StoredObject(entry["path"], entry["size"])
+                    yield StoredObject(entry["path"], entry["size"], entry["last_modified"])
 
     def delete(self, prefix: str) -> None:
         """Delete one key, or everything under a prefix that ends in `/`. Twice is no error.
@@ -196,12 +209,16 @@ class Store:
 
     def _checked(self, key: str, sha256: str, answer: obstore.GetResult) -> Iterator[bytes]:
         digest = hashlib.sha256()
-        with _translated(key):
-            for block in answer.stream(min_chunk_size=_READ_BYTES):
-                digest.update(block)
-                yield bytes(block)
+        for block in self._blocks(key, answer):
+            digest.update(block)
+            yield block
         if digest.hexdigest() != sha256:
             raise CorruptedError(key, sha256, digest.hexdigest())
+
+    def _blocks(self, key: str, answer: obstore.GetResult) -> Iterator[bytes]:
+        with _translated(key):
+            for block in answer.stream(min_chunk_size=_READ_BYTES):
+                yield bytes(block)
 
     def _delete_keys(self, keys: Iterable[str]) -> None:
         for key in keys:

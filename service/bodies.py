@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Result
+from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Queue, Result
 from gcvae.schema import ColumnKind
 from gcvae.seeds import MAX_SEED
 
@@ -122,6 +122,14 @@ class ProgressBody(BaseModel):
     seconds_left: float | None = None
 
 
+class EstimateBody(BaseModel):
+    """What a job is likely to take, known before it starts."""
+
+    seconds: float = Field(description="on one core of the CPU; of training the most")
+    memory_bytes: int = Field(description="at the peak")
+    accuracy: str
+
+
 class JobBody(BaseModel):
     """What a user asked for, and how far it is."""
 
@@ -132,6 +140,11 @@ class JobBody(BaseModel):
     progress: ProgressBody
     error: dict[str, Any] | None
     cancel_requested: bool
+    queue: Queue
+    priority: int
+    estimate: EstimateBody | None = Field(
+        description="null where the rows are drawn under conditions: what these cost is not known"
+    )
     model_id: str | None
     dataset_id: str | None
     result_id: str | None = Field(description="the sample or the scores, once the job succeeded")
@@ -171,6 +184,10 @@ class TrainingBody(BaseModel):
     )
 
 
+Priority = Annotated[Whole, Field(ge=-100, le=100)]
+PRIORITY = "among the waiting jobs of the workspace; higher is sooner, 0 is usual"
+
+
 class NewModelBody(BaseModel):
     """A model to be trained."""
 
@@ -178,6 +195,7 @@ class NewModelBody(BaseModel):
 
     dataset_id: str
     name: Name | None = None
+    priority: Priority = Field(0, description=PRIORITY)
     training: TrainingBody = Field(default_factory=TrainingBody)
 
 
@@ -198,6 +216,7 @@ class NewSampleBody(BaseModel):
     rows: Annotated[Whole, Field(ge=1)]
     seed: Seed = 0
     format: TableFormat = "csv"
+    priority: Priority = Field(0, description=f"{PRIORITY}; of no effect without a job")
     given: dict[str, Any] | None = Field(
         None,
         description="by column what every row is to be: a value, a list of values, "
@@ -324,6 +343,9 @@ def job_body(job: Job) -> JobBody:
         progress=ProgressBody.model_validate(job.progress),
         error=job.error,
         cancel_requested=job.cancel_requested,
+        queue=job.queue,
+        priority=job.priority,
+        estimate=None if job.estimate is None else EstimateBody.model_validate(job.estimate),
         model_id=job.model_id,
         dataset_id=job.dataset_id,
         result_id=job.result_id,

@@ -26,7 +26,7 @@ from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.results import result_routes
-from service.row_requests import documented, enqueue_rows, received_rows, told
+from service.row_requests import PriorityQuery, documented, enqueue_rows, received_rows, told
 from service.synthesizers import require_ready, schema_of
 from service.uploads import Upload
 
@@ -71,6 +71,7 @@ async def impute_rows(
     draws: Annotated[int | None, Query(ge=1, description="completions of each row")] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
     format: Annotated[str | None, Query(description="csv, parquet, json or jsonl")] = None,
+    priority: PriorityQuery = 0,
 ) -> Response:
     """Fill the blanks of rows (JSON, CSV, Parquet) from p(missing | known). Known cells stay as
     they are. Above the inline limit (rows times draws) the answer is 202 and a job.
@@ -88,8 +89,14 @@ async def impute_rows(
             return await answer_inline(resources, imputing, frame)
 
         spec = partial(ImputeSpec, format=form, **options)
-        enqueue = partial(enqueue_rows, resources, JobKind.IMPUTE, model, upload, spec)
+        enqueue = partial(
+            enqueue_rows,
+            *(resources, JobKind.IMPUTE, model, upload, spec),
+            priority=priority,
+            estimate=None,
+        )
         asked = (await run_in_threadpool(upload.sha256), options["draws"], options["seed"], form)
+        asked = (*asked, priority)
         return await enqueued_once(resources, workspace, key, fingerprint(request, *asked), enqueue)
 
 

@@ -80,9 +80,9 @@ def cancel_job(job_id: str, resources: Shared, workspace: Workspace) -> JobBody:
 @router.post("/{job_id}/retry", status_code=202)
 def retry_job(job_id: str, response: Response, resources: Shared, workspace: Workspace) -> JobBody:
     """Queue a failed or cancelled job again."""
-    require_room(resources)
+    require_room(resources, workspace)
     job = resources.catalog.jobs.retry(job_id, workspace=workspace)
-    send_soon(resources.dispatcher, job.id)
+    send_soon(resources.dispatcher, job)
     response.headers["Location"] = job_path(job)
     return job_body(job)
 
@@ -92,13 +92,13 @@ def job_path(job: Job) -> str:
     return f"/v1/jobs/{job.id}"
 
 
-def require_room(resources: Resources) -> None:
-    """Let a new job pass while the queue has room.
+def require_room(resources: Resources, workspace: str) -> None:
+    """Let a new job pass while the workspace has room for it: no workspace fills another's.
 
     Raises:
-        QueueFullError: too many jobs wait.
+        QueueFullError: too many of its jobs wait.
     """
     limit = resources.settings.max_queued_jobs
-    n_queued = resources.catalog.jobs.count([JobStatus.QUEUED], workspace=None)
+    n_queued = resources.catalog.jobs.count([JobStatus.QUEUED], workspace=workspace)
     if n_queued >= limit:
         raise QueueFullError(f"{n_queued} jobs are waiting", limit, "max_queued_jobs")

@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from catalog.counts import BUCKETS_SECONDS, Counted
-from catalog.records import JobKind, JobStatus
+from catalog.records import JobKind, JobStatus, Queue
 from catalog.statistics import Count, KindState, Statistics
 from service.resources import Shared
 
@@ -135,8 +135,8 @@ def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
     age = GaugeMetricFamily(
         "gcvae_queue_oldest_age_seconds", "Since the oldest waiting job waits", labels=["queue"]
     )
-    for queue in dict.fromkeys(state.kind.queue for state in kinds):
-        states = [state for state in kinds if state.kind.queue == queue]
+    for queue in Queue:
+        states = [state for state in kinds if Queue.of(state.kind) is queue]
         depth.add_metric([queue], sum(state.queued for state in states))
         age.add_metric([queue], max(state.oldest_seconds for state in states))
     yield from (depth, age)

@@ -15,7 +15,8 @@ from gcvae.errors import Problem, SettingError
 from gcvae.presets import configure
 from service.access import Workspace
 from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, model_body
-from service.downloads import download
+from service.downloads import StoredFile, download
+from service.estimates import estimate_training
 from service.etags import tagged_json
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.jobs import require_room
@@ -71,7 +72,10 @@ def read_model(
 @router.get(
     "/{model_id}/artifact",
     response_class=Response,
-    responses={200: {"content": {ARTIFACT_TYPE: {}}}},
+    responses={
+        200: {"content": {ARTIFACT_TYPE: {}}},
+        206: {"content": {ARTIFACT_TYPE: {}}, "description": "the range asked"},
+    },
 )
 def download_artifact(
     model_id: str, request: Request, resources: Shared, workspace: Workspace
@@ -84,10 +88,9 @@ def download_artifact(
     assert model.artifact_bytes is not None
     return download(
         request,
-        resources.store,
-        key=model.artifact_key,
-        sha256=model.artifact_sha256,
-        size_bytes=model.artifact_bytes,
+        StoredFile(
+            resources.store, model.artifact_key, model.artifact_bytes, model.artifact_sha256
+        ),
         media_type=ARTIFACT_TYPE,
         filename=f"{model.id}.gcvae",
     )
@@ -110,15 +113,17 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
         NotFoundError: there is no such dataset.
     """
     training = checked_training(body.training)
-    require_room(resources)
+    require_room(resources, workspace)
     dataset = resources.catalog.datasets.get(body.dataset_id, workspace=workspace)
     model, job = resources.catalog.jobs.enqueue_training(
         dataset_id=dataset.id,
         name=dataset.name if body.name is None else body.name,
         training=training,
+        priority=body.priority,
+        estimate=estimate_training(training, dataset),
         workspace=workspace,
     )
-    send_soon(resources.dispatcher, job.id)
+    send_soon(resources.dispatcher, job)
     return model_body(replace(model, schema=dataset.schema))
 
 

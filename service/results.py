@@ -9,7 +9,7 @@ from catalog.records import Job, JobKind, JobStatus, Result
 from catalog.results import Results
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
-from service.downloads import download
+from service.downloads import download, stored_table
 from service.errors import StateError
 from service.etags import tagged_json
 from service.jobs import POLL_SECONDS
@@ -43,22 +43,22 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
     @router.get(
         f"{place}/{{result_id}}/content",
         response_class=Response,
-        responses={200: {"content": dict.fromkeys(_ENDINGS, _TABLE)}},
+        responses={
+            200: {"content": dict.fromkeys(_ENDINGS, _TABLE)},
+            206: {"content": dict.fromkeys(_ENDINGS, _TABLE), "description": "the range asked"},
+        },
         name=f"download_{word}",
     )
     def download_result(
         result_id: str, request: Request, resources: Shared, workspace: Workspace
     ) -> Response:
-        """Download the table."""
+        """Download the table, or a range of its bytes where a transfer broke off."""
         job, result = find_result(resources, kind, result_id, workspace)
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; the table comes when it succeeded")
         return download(
             request,
-            resources.store,
-            key=result.object_key,
-            sha256=result.sha256,
-            size_bytes=result.size_bytes,
+            stored_table(resources.store, result),
             media_type=result.media_type,
             filename=f"{result.id}.{_ENDINGS.get(result.media_type.split(';')[0], 'bin')}",
         )

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from catalog.dispatch import send_soon
-from catalog.jobs import input_prefix
-from catalog.records import JobKind, Model
+from catalog.places import input_prefix
+from catalog.records import Document, JobKind, Model
 from catalog.specs import TableSpec
 from gcvae.errors import Problem
 from gcvae.row_documents import rows_to_csv
-from service.bodies import ResultBody, RowsBody, result_body
+from service.bodies import PRIORITY, ResultBody, RowsBody, result_body
 from service.errors import RequestError
 from service.jobs import require_room
 from service.reservations import reserved
@@ -26,6 +26,10 @@ from service.resources import Resources
 from service.results import content_path
 from service.synthesizers import schema_of
 from service.uploads import Upload, received, table_format
+
+PriorityQuery = Annotated[
+    int, Query(ge=-100, le=100, description=f"{PRIORITY}; of no effect without a job")
+]
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 _FORM = {
@@ -91,17 +95,24 @@ def enqueue_rows(
     model: Model,
     upload: Upload,
     make_spec: Callable[..., TableSpec],
+    *,
+    shards: Sequence[range] = (),
+    priority: int,
+    estimate: Document | None,
 ) -> ResultBody:
     """A queued job with its table in the store; its id is on its way.
 
     Args:
         make_spec: makes the job's spec of `table_key`, `table_sha256` and `table_format`.
+        shards: runs of rows, for several workers.
+        priority: among the waiting jobs of the workspace.
+        estimate: what the job is likely to take.
 
     Raises:
         QueueFullError: too many jobs wait.
         ModelNotReadyError: the model is not ready (any more).
     """
-    require_room(resources)
+    require_room(resources, model.workspace)
     catalog = resources.catalog
     job_id = catalog.jobs.new_id()
     prefix = input_prefix(job_id)
@@ -116,7 +127,10 @@ def enqueue_rows(
             model_id=model.id,
             spec=spec.to_json(),
             job_id=job_id,
+            shards=shards,
+            priority=priority,
+            estimate=estimate,
             workspace=model.workspace,
         )
-    send_soon(resources.dispatcher, job.id)
+    send_soon(resources.dispatcher, job)
     return result_body(job, None, content_path(job))

@@ -19,11 +19,13 @@ from service.access import Workspace
 from service.bodies import NewSampleBody, ResultBody, result_body
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
+from service.estimates import estimate_sample
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
+from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
 
 if TYPE_CHECKING:
@@ -91,13 +93,19 @@ def enqueue_sample(resources: Resources, model: Model, body: NewSampleBody) -> R
         QueueFullError: too many jobs wait.
         ModelNotReadyError: the model is not ready (any more).
     """
-    require_room(resources)
+    require_room(resources, model.workspace)
     given_rows = None if body.given_rows is None else given_table(model, body).decode()
     spec = SampleSpec(body.rows, body.seed, body.format, body.given, body.distribution, given_rows)
     job = resources.catalog.jobs.enqueue(
-        JobKind.SAMPLE, model_id=model.id, spec=spec.to_json(), workspace=model.workspace
+        JobKind.SAMPLE,
+        model_id=model.id,
+        spec=spec.to_json(),
+        shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
+        priority=body.priority,
+        estimate=estimate_sample(model, spec),
+        workspace=model.workspace,
     )
-    send_soon(resources.dispatcher, job.id)
+    send_soon(resources.dispatcher, job)
     return result_body(job, None, content_path(job))
 
 

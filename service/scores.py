@@ -21,12 +21,14 @@ from service.access import Workspace
 from service.bodies import NewScoresBody, ResultBody
 from service.downloads import attachment
 from service.errors import TableLimitError
+from service.estimates import estimate_scores
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.ingestion import read_rows
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.results import result_routes
-from service.row_requests import documented, enqueue_rows, received_rows, told
+from service.row_requests import PriorityQuery, documented, enqueue_rows, received_rows, told
+from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
 from service.uploads import Upload
 
@@ -81,6 +83,7 @@ async def score_rows(
         bool | None, Query(description="score that blanks are missing; else integrate them out")
     ] = None,
     format: Annotated[str | None, Query(description="json or csv; else by Accept")] = None,
+    priority: PriorityQuery = 0,
 ) -> Response:
     """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
     error, its percentile among held-out training rows, and the columns' contributions, which add
@@ -105,8 +108,16 @@ async def score_rows(
             return await answer_inline(resources, scoring, frame)
 
         spec = partial(ScoreSpec, format=form, **options.to_json())
-        enqueue = partial(enqueue_rows, resources, JobKind.SCORE, model, upload, spec)
+        estimate = estimate_scores(model, len(frame), options.draws)
+        enqueue = partial(
+            enqueue_rows,
+            *(resources, JobKind.SCORE, model, upload, spec),
+            shards=cut_rows(len(frame), resources.settings.score_shard_rows),
+            priority=priority,
+            estimate=estimate,
+        )
         asked = (await run_in_threadpool(upload.sha256), *options.to_json().values(), form)
+        asked = (*asked, priority)
         return await enqueued_once(resources, workspace, key, fingerprint(request, *asked), enqueue)
 
 

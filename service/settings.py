@@ -61,12 +61,18 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     max_inline_sample_rows: int = Field(
         default=100_000, ge=0, description="more rows than this become a job"
     )
+    sample_shard_rows: int = Field(
+        default=262_144, gt=0, description="larger samples are drawn by several workers"
+    )
+    score_shard_rows: int = Field(
+        default=65_536, gt=0, description="larger tables are scored by several workers"
+    )
     max_inline_score_rows: int = Field(
         default=1_000, ge=0, description="more rows than this become a job"
     )
     max_score_draws: int = Field(default=10_000, gt=0)
     max_imputation_draws: int = Field(default=100, gt=0, description="completions of each row")
-    max_queued_jobs: int = Field(default=100, gt=0)
+    max_queued_jobs: int = Field(default=100, gt=0, description="of each workspace")
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
     table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")

@@ -23,7 +23,7 @@ from service.server import Server, bind
 from service.settings import ServiceSettings
 from worker.settings import JobSettings
 from worker.shutdown import SharedFlag
-from worker.supervisor import run_job
+from worker.supervisor import new_owner, run_attempt
 
 START_SECONDS = 20.0
 
@@ -90,16 +90,24 @@ def settings_in(folder: Path, **given: object) -> ServiceSettings:
 
 
 def work(service: Running, job_id: str) -> None:
-    """Do a job as a worker does: its child process in the environment of this service."""
+    """Do a job, its shards first, as a worker does: by child processes, set up as this service."""
+    for shard in service.catalog.jobs.shards(job_id):
+        attempt(service, shard.id)
+    attempt(service, job_id)
+
+
+def attempt(service: Running, job_id: str) -> None:
+    """Make one attempt at a job, or at a shard."""
     settings = service.settings
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("GCVAE_DATABASE_URL", settings.database())
         environment.setenv("GCVAE_BROKER_URL", settings.broker())
         environment.setenv("GCVAE_STORE_URL", settings.store())
         environment.setenv("GCVAE_JOB_THREADS", "1")
-        run_job(
-            job_id, service.catalog, service.store, JobSettings(heartbeat_seconds=0.2), SharedFlag()
-        )
+        jobs = JobSettings(heartbeat_seconds=0.2)
+        claim = service.catalog.leases.claim(job_id, new_owner(), jobs.lease_seconds)
+        assert claim is not None
+        run_attempt(claim, service.catalog, service.store, jobs, SharedFlag())
 
 
 def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:

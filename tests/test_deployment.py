@@ -29,7 +29,6 @@ OURS = ("service", "migrate", *WORKERS)
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SETTINGS = (ServiceSettings, CatalogSettings, StoreSettings, JobSettings, RuntimeSettings)
 EXAMPLE = (ROOT / ".env.example").read_text()
-QUEUES = "GCVAE_QUEUES"  # which queue a worker takes from stands in the compose file, for each
 
 
 def stages() -> dict[str, str]:
@@ -166,14 +165,14 @@ def test_training_reserves_a_gpu_and_everything_else_does_without() -> None:
     assert SERVICES["worker-train"]["profiles"] == ["gpu"]
     assert SERVICES["worker-train-cpu"]["profiles"] == ["cpu"]
     assert "profiles" not in SERVICES["worker-compute"]
-    queues = {name: SERVICES[name]["environment"][QUEUES] for name in WORKERS}
+    queues = {name: SERVICES[name]["environment"]["GCVAE_QUEUES"] for name in WORKERS}
     assert queues == {
         "worker-train": "train", "worker-train-cpu": "train", "worker-compute": "compute",
     }  # fmt: skip
 
 
 def test_what_the_compose_file_tells_our_servers_are_settings() -> None:
-    known = {variable(field) for settings in SETTINGS for field in settings.model_fields} | {QUEUES}
+    known = {variable(field) for settings in SETTINGS for field in settings.model_fields}
     for name in OURS:
         told = [key for key in SERVICES[name]["environment"] if key.startswith("GCVAE_")]
         assert {key.removesuffix("_FILE") for key in told} <= known
@@ -200,7 +199,7 @@ def test_the_example_says_of_each_variable_what_it_does_and_its_unit() -> None:
 def test_the_example_holds_every_setting_and_no_other_with_its_default() -> None:
     ours = {name: value for name, value in example().items() if name.startswith("GCVAE_")}
     fields = {variable(field) for settings in SETTINGS for field in settings.model_fields}
-    assert fields - {QUEUES} == set(ours) - {QUEUES}
+    assert fields == set(ours)
     told = {name: value for name, value in ours.items() if value}
     for settings in SETTINGS:
         with pytest.MonkeyPatch.context() as environment:

@@ -1,6 +1,6 @@
-"""The Celery side: a thin task around `run_job`, and the process that serves it.
+"""The Celery side: a thin task around `run_jobs`, and the process that serves it.
 
-`python -m worker.app --parent PID` is started by the worker group; nobody else calls it.
+`python -m worker.app --parent PID` is one slot of the worker group; nobody else calls it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from celery import Celery
 from celery.signals import setup_logging, worker_process_init, worker_shutting_down
 
 from catalog import Catalog
-from catalog.celery_dispatch import RUN_JOB, make_celery
+from catalog.celery_dispatch import RUN_JOBS, make_celery, queue_name
 from models_store import open_store_of
 from runtime.logs import set_up_logs
 from runtime.traces import make_traces
@@ -24,7 +24,7 @@ from worker.parentage import die_with_parent
 from worker.scratch import keep_no_pool_folder
 from worker.settings import WorkerSettings, read_settings
 from worker.shutdown import SharedFlag
-from worker.supervisor import run_job
+from worker.supervisor import run_jobs
 
 _log = structlog.get_logger(__name__)
 
@@ -35,14 +35,14 @@ def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag) -> Celery:
     """The Celery application with its one task, which does nothing once `shutdown` is set."""
     app = make_celery(settings.catalog.broker_url, _BROKER_SECONDS)
 
-    @app.task(name=RUN_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
-    def run(job_id: str) -> None:
+    @app.task(name=RUN_JOBS, ignore_result=True)  # type: ignore[untyped-decorator]
+    def run(_job_id: str) -> None:
         # Connections are opened here, in the pool's process: none may be open when it is forked.
         catalog = open_catalog(settings)
         traces = make_traces(settings.runtime, "worker")
         try:
             store = open_store_of(settings.store)
-            run_job(job_id, catalog, store, settings.jobs, shutdown, traces)
+            run_jobs(catalog, store, settings.jobs, shutdown, traces)
         finally:
             traces.close()
             catalog.close()
@@ -57,6 +57,7 @@ def open_catalog(settings: WorkerSettings) -> Catalog:
         attempts_limit=settings.catalog.attempts_limit,
         resend_seconds=settings.catalog.resend_seconds,
         resend_limit_seconds=settings.catalog.resend_limit_seconds,
+        running_jobs_limit=settings.catalog.running_jobs_limit,
     )
 
 
@@ -72,6 +73,7 @@ def serve(settings: WorkerSettings) -> int:
     celery_pid = os.getpid()
     worker_process_init.connect(lambda **_: die_with_parent(celery_pid), weak=False)
     worker = app.Worker(
+        queues=[queue_name(queue) for queue in settings.jobs.queues],
         concurrency=1,
         pool="prefork",
         quiet=True,

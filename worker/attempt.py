@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog import Catalog, Claim, Job, Model
 from catalog.errors import LeaseLostError
-from catalog.jobs import output_prefix
+from catalog.places import output_prefix
 from gcvae.errors import CancelledError
 from models_store import Published, Store
 from worker.messages import MessageWriter

@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from catalog import Catalog, Claim
 from catalog.errors import LeaseLostError
-from catalog.jobs import checkpoint_prefix
+from catalog.places import checkpoint_prefix
 from models_store import Store
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from worker.settings import JobSettings

@@ -2,6 +2,7 @@
 
 WorkerError
 ├── ParentGoneError    the process that this one belongs to has ended
+├── GpuMemoryError     training asked for more memory than the GPU has
 └── MetricsPortError   the port of the worker's figures can not be taken
 """
 
@@ -14,6 +15,16 @@ class WorkerError(Exception):
 
 class ParentGoneError(WorkerError):
     """The process that this one belongs to has ended."""
+
+
+class GpuMemoryError(WorkerError):
+    """Training asked for more memory than the GPU has."""
+
+    def __init__(self, batch_size: int, reason: str) -> None:
+        super().__init__(
+            f"the GPU's memory is too small for batches of {batch_size} rows: {reason}"
+        )
+        self.batch_size = batch_size
 
 
 class MetricsPortError(WorkerError):

@@ -1,6 +1,6 @@
-"""The worker group: the reconciler's loop, and the Celery process that it keeps alive.
+"""The worker group: the reconciler's loop, and a Celery process for each slot, kept alive.
 
-    worker group ── Celery process ── pool process (one task) ── gcvae-job
+    worker group ── Celery process of each slot ── pool process (one task) ── gcvae-job
 
 Each of them ends when the one before it does.
 """
@@ -30,6 +30,7 @@ from runtime.traces import make_traces
 from worker.app import open_catalog
 from worker.metrics import MetricsServer, WorkerMetrics
 from worker.settings import WorkerSettings
+from worker.slots import Slot, find_gpus, make_slots
 from worker.sweeping import sweep
 
 _log = structlog.get_logger(__name__)
@@ -63,7 +64,7 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 class WorkerGroup:
-    """The reconciler's loop and the Celery process."""
+    """The reconciler's loop and the slots' Celery processes."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -73,22 +74,27 @@ class WorkerGroup:
         self._reconciler = Reconciler(self._catalog, dispatcher)
         self._metrics = WorkerMetrics()
         self._metrics_server = MetricsServer(settings.jobs, self._metrics)
-        self._celery: subprocess.Popen[bytes] | None = None
-        self._restart_at = 0.0
+        self._slots = [
+            SlotProcess(slot, settings, self._metrics)
+            for slot in make_slots(settings.jobs, find_gpus())
+        ]
         self._forget_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Look after queue, store and Celery until `stop` is set."""
         self._try(self._reconciler.start)
         while not stop.is_set():
-            self._keep_celery()
+            for slot in self._slots:
+                slot.keep()
             self._try(self._tick)
             stop.wait(self._settings.jobs.reconcile_seconds)
 
     def close(self) -> None:
-        """Stop the Celery process and wait for it; the running job is handed back."""
-        if self._celery is not None:
-            _stop_session(self._celery)
+        """Stop the slots and wait for them; the running jobs are handed back."""
+        for slot in self._slots:
+            slot.ask_to_stop()
+        for slot in self._slots:
+            slot.stop()
         self._metrics_server.close()
         self._catalog.close()
 
@@ -97,7 +103,16 @@ class WorkerGroup:
         sweep(self._catalog, self._store)
         if time.monotonic() >= self._forget_at:
             self._reconciler.forget_old_keys()
+            self._forget_old_results()
             self._forget_at = time.monotonic() + _FORGET_SECONDS
+
+    def _forget_old_results(self) -> None:
+        seconds = self._settings.jobs.keep_results_seconds
+        if seconds is None:
+            return
+        for results in (self._catalog.samples, self._catalog.scores, self._catalog.imputations):
+            if n_deleted := results.delete_older_than(seconds):
+                _log.info("old results are deleted", results=n_deleted)
 
     def _try(self, action: object) -> None:
         """Servers may be away for a while; the next look may find them back."""
@@ -109,18 +124,42 @@ class WorkerGroup:
             _log.warning("could not reconcile, will try again", error=str(error))
         self._metrics.looked(failed=failed)
 
-    def _keep_celery(self) -> None:
+
+class SlotProcess:
+    """The Celery process of one slot, started again when it ends."""
+
+    def __init__(self, slot: Slot, settings: WorkerSettings, metrics: WorkerMetrics) -> None:
+        self._slot = slot
+        self._settings = settings
+        self._metrics = metrics
+        self._celery: subprocess.Popen[bytes] | None = None
+        self._restart_at = 0.0
+
+    def keep(self) -> None:
+        """Start the process where there is none."""
         if self._celery is not None and self._celery.poll() is not None:
             _log.warning("the Celery process ended", exit_code=self._celery.returncode)
             self._celery = None
         if self._celery is None and time.monotonic() >= self._restart_at:
-            self._celery = self._start_celery()
+            self._celery = self._start()
             self._metrics.celery_started()
             self._restart_at = time.monotonic() + _RESTART_SECONDS
 
-    def _start_celery(self) -> subprocess.Popen[bytes]:
+    def ask_to_stop(self) -> None:
+        """Have the process hand its job back and end."""
+        if self._celery is not None:
+            self._celery.terminate()
+
+    def stop(self) -> None:
+        """Wait for the end of the process, and kill what does not end."""
+        if self._celery is not None:
+            _end_session(self._celery)
+
+    def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "worker.app", "--parent", str(os.getpid())]
-        environment = self._settings.child_environment()
+        environment = self._settings.child_environment() | self._slot.variables
+        environment.pop("GCVAE_QUEUES_FILE", None)  # the slot serves some of them
+        _log.info("slot starts", queues=self._slot.queues, gpu=self._slot.gpu)
         # A session of its own: a terminal's Ctrl-C comes to the group alone, which then stops
         # the others in order.
         return subprocess.Popen(
@@ -128,9 +167,8 @@ class WorkerGroup:
         )
 
 
-def _stop_session(celery: subprocess.Popen[bytes]) -> None:
-    """Let the Celery process hand its job back and end; kill what does not."""
-    celery.terminate()
+def _end_session(celery: subprocess.Popen[bytes]) -> None:
+    """Wait for a Celery process that was asked to stop; kill what is left of it."""
     try:
         celery.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:

@@ -23,7 +23,9 @@ from models_store import open_store_of
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from runtime.logs import set_up_logs, telling
 from worker.attempt import Attempt
+from worker.errors import GpuMemoryError
 from worker.imputing import impute
+from worker.joining import join
 from worker.messages import SERVER_AWAY, MessageWriter
 from worker.parentage import die_with_parent
 from worker.sampling import sample
@@ -49,6 +51,8 @@ _AWAY = (UnavailableError, SQLAlchemyError)
 
 _PASSING = (CorruptedError, MemoryError, OSError)
 """Troubles of the machine or of a transfer, which another attempt may not meet."""
+
+_GPU_MEMORY = "gpu_out_of_memory"
 
 
 def main() -> int:
@@ -85,18 +89,36 @@ def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, messages: Mess
 def _work(attempt: Attempt, messages: MessageWriter) -> Callable[[], None]:
     """Do the work; what to tell of it. The last line of defence against any exception."""
     try:
-        return partial(messages.outcome, _WORK[attempt.job.kind](attempt))
+        work = join if attempt.job.n_shards else _WORK[attempt.job.kind]
+        return partial(messages.outcome, work(attempt))
     except LeaseLostError as error:
         _log.warning("stopped", reason=str(error))
         return _nothing
     except _AWAY as error:
         _log.warning("this attempt fails, for a server is away", error=str(error))
         return partial(messages.try_again, Failed(SERVER_AWAY, str(error).splitlines()[0]))
+    except GpuMemoryError as error:
+        return _smaller_batch_or_failure(attempt, error, messages)
     except _PASSING as error:
         _log.exception("this attempt fails, another may succeed")
         return partial(messages.try_again, Failed("trouble", f"{type(error).__name__}: {error}"))
     except Exception as error:
         return partial(messages.outcome, _final_outcome(error))
+
+
+def _smaller_batch_or_failure(
+    attempt: Attempt, error: GpuMemoryError, messages: MessageWriter
+) -> Callable[[], None]:
+    """Once, half the batch may do; then it is for the user to say what to give up."""
+    if not attempt.job.smaller_batch and error.batch_size > 1:
+        _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
+        failed = Failed(_GPU_MEMORY, str(error))
+        return partial(messages.try_again, failed, smaller_batch=True)
+    advice = (
+        f"{error}; set training.batch_size below {error.batch_size}, fewer or narrower layers "
+        "(n_hidden_layers, d_hidden, d_column), or device cpu"
+    )
+    return partial(messages.outcome, Failed(_GPU_MEMORY, advice))
 
 
 def _final_outcome(error: Exception) -> Outcome:

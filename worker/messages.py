@@ -32,9 +32,9 @@ class MessageWriter:
         """Tell what became of the job. The last message."""
         self._write({"outcome": type(outcome).__name__, "fields": finite(asdict(outcome))})
 
-    def try_again(self, failed: Failed) -> None:
+    def try_again(self, failed: Failed, *, smaller_batch: bool = False) -> None:
         """Tell that another attempt may succeed where this one failed. The last message."""
-        self._write({"try_again": finite(asdict(failed))})
+        self._write({"try_again": finite(asdict(failed)), "smaller_batch": smaller_batch})
 
     def _write(self, message: Document) -> None:
         self._file.write(json.dumps(message) + "\n")
@@ -47,6 +47,7 @@ class MessageReader:
         progress: the newest progress that was not taken yet.
         outcome: what became of the job, once told.
         try_again: why this attempt failed though another may succeed, once told.
+        smaller_batch: the other shall take half the batch.
         at_end: True once the child has closed its end.
     """
 
@@ -55,6 +56,7 @@ class MessageReader:
         self.progress: Document | None = None
         self.outcome: Outcome | None = None
         self.try_again: Failed | None = None
+        self.smaller_batch = False
         self.at_end = False
         self._rest = b""
 
@@ -81,6 +83,7 @@ class MessageReader:
             self.progress = message["progress"]
         elif "try_again" in message:
             self.try_again = _failed(message["try_again"])
+            self.smaller_batch = message["smaller_batch"]
         else:
             fields = message["fields"]
             kind = _OUTCOMES[message["outcome"]]

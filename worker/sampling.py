@@ -8,10 +8,11 @@ from catalog import Produced
 from catalog.specs import SampleSpec
 from worker.attempt import Attempt
 from worker.outputs import publish, reporting
+from worker.shares import Share
 
 
 def sample(attempt: Attempt) -> Produced:
-    """Draw the rows and publish them.
+    """Draw the rows, or those of the shard, and publish them.
 
     Raises:
         InputError: what was asked can not be drawn.
@@ -21,26 +22,29 @@ def sample(attempt: Attempt) -> Produced:
     from gcvae.row_documents import pointing
     from gcvae.table_stream import MEDIA_TYPES, stream_table
 
-    spec = SampleSpec.from_json(attempt.job.spec)
+    share = Share.of(attempt)
+    spec = SampleSpec.from_json(share.asked)
+    among = share.rows(spec.rows)
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
     summary: dict[str, Any] = {"seed": spec.seed}
-    blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed)
+    blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed, among=among)
     file = attempt.folder / "rows"
     with pointing("/given_rows"), file.open("wb") as target:
         if conditions := _conditions(spec):
             sampler = synthesizer.sampler(spec.seed, **conditions)
-            summary |= sampler.summary(spec.rows)
-            blocks = sampler.blocks(spec.rows)
-        blocks = reporting(attempt, "sampling", blocks, spec.rows)
-        target.writelines(stream_table(blocks, synthesizer.schema, spec.format))
+            if share.is_first:
+                summary |= sampler.summary(spec.rows)
+            blocks = sampler.blocks(spec.rows, among)
+        blocks = reporting(attempt, "sampling", blocks, len(among))
+        target.writelines(stream_table(blocks, synthesizer.schema, spec.format, share.piece))
     return publish(
         attempt,
         f"rows.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
-        rows=spec.rows,
+        rows=len(among),
         summary=summary,
     )
 

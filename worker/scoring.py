@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from catalog import Produced
 from catalog.specs import ScoreSpec
+from gcvae.pieces import WHOLE
 from worker.attempt import Attempt
 from worker.outputs import publish, reporting
+from worker.shares import Share
 from worker.tables import read_table_of
 
 
 def score(attempt: Attempt) -> Produced:
-    """Score the rows and publish the scores.
+    """Score the rows, or those of the shard, and publish the scores.
 
     Raises:
         InputError: the table does not fit the model.
@@ -20,27 +24,31 @@ def score(attempt: Attempt) -> Produced:
     from gcvae.score_options import ScoreOptions
     from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
 
-    spec = ScoreSpec.from_json(attempt.job.spec)
+    share = Share.of(attempt)
+    spec = ScoreSpec.from_json(share.asked)
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
     frame = read_table_of(attempt, spec)
+    among = share.rows(len(frame))
     options = ScoreOptions(
         spec.draws, spec.seed, spec.jitters, spec.measure, spec.score_missingness
     )
     scorer = synthesizer.scorer
-    blocks = scorer.blocks(frame, options)
+    blocks = scorer.blocks(frame, options, among)
     heading = {"model_id": attempt.job.model_id} | options.heading(scorer.order())
     totals = ScoreTotals()
+    # The end holds the totals of all: where there are shards it is written when they are joined.
+    piece = WHOLE if share.shard is None else replace(share.piece, is_last=False)
     file = attempt.folder / "scores"
     with file.open("wb") as target:
-        told = reporting(attempt, "scoring", blocks, len(frame))
-        target.writelines(stream_scores(told, spec.format, heading, totals))
+        told = reporting(attempt, "scoring", blocks, len(among))
+        target.writelines(stream_scores(told, spec.format, heading, totals, piece))
     return publish(
         attempt,
         f"scores.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
         rows=totals.rows,
-        summary=totals.to_json(),
+        summary=totals.to_json() if share.shard is None else totals.state(),
     )

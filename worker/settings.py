@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from itertools import takewhile
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import NoDecode
 
+from catalog import Queue
 from catalog.settings import CatalogSettings
 from models_store.settings import StoreSettings
 from runtime.settings import RuntimeSettings, Settings, told_environment
@@ -22,9 +26,14 @@ class JobSettings(Settings):
         cancel_grace_seconds: what a job gets to stop by itself before it is killed.
         first_checkpoint_seconds: from the start of training to its first checkpoint.
         checkpoint_seconds: between the checkpoints after it.
+        keep_results_seconds: samples, scores and imputations older than this are deleted; None
+            keeps them until somebody deletes them.
         reconcile_seconds: between two looks of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
+        queues: that a worker serves, with a comma between.
+        slots_per_gpu: training jobs that share a GPU.
+        cpu_slots: jobs at once on the CPU; beside GPUs these are the jobs of `compute`.
         metrics_port: where the worker's own figures are served; None serves none.
         metrics_host: the address of that port.
     """
@@ -34,10 +43,24 @@ class JobSettings(Settings):
     cancel_grace_seconds: float = Field(10.0, ge=0)
     first_checkpoint_seconds: float = Field(1.0, ge=0)
     checkpoint_seconds: float = Field(10.0, ge=0)
+    keep_results_seconds: float | None = Field(None, gt=0)
     reconcile_seconds: float = Field(1.0, gt=0)
     job_threads: int = Field(1, ge=1)
+    queues: Annotated[tuple[Queue, ...], NoDecode] = Field((Queue.TRAIN, Queue.COMPUTE))
+    slots_per_gpu: int = Field(1, ge=1)
+    cpu_slots: int = Field(1, ge=1)
     metrics_port: int | None = Field(default=None, ge=1, le=65535)
     metrics_host: str = "127.0.0.1"
+
+    @field_validator("queues", mode="before")
+    @classmethod
+    def _split_queues(cls, queues: object) -> object:
+        if not isinstance(queues, str):
+            return queues
+        names = [name.strip() for name in queues.split(",") if name.strip()]
+        if not names:
+            raise ValueError(f"no queue is named; there are {', '.join(Queue)}")
+        return names
 
     @model_validator(mode="after")
     def _beats_thrice_in_a_lease(self) -> Self:
@@ -62,6 +85,18 @@ class WorkerSettings:
     def _fields(self) -> Iterator[tuple[str, object]]:
         for part in (self.catalog, self.store, self.jobs, self.runtime):
             yield from part
+
+
+def visible_gpus() -> list[str] | None:
+    """The GPUs that `CUDA_VISIBLE_DEVICES` names; None where it is not set.
+
+    As CUDA reads it: whatever stands after a -1 does not count.
+    """
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return list(takewhile(lambda name: name != "-1", names))
 
 
 def read_settings() -> WorkerSettings:

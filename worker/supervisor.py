@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from catalog import Cancelled, Catalog, Claim, Failed, Job, JobStatus
 from catalog.errors import LeaseLostError, NotFoundError
-from catalog.jobs import checkpoint_prefix, output_prefix
+from catalog.places import checkpoint_prefix, output_prefix
 from models_store import Store
 from runtime.logs import telling
 from runtime.traces import NoTraces, Span, Traces
@@ -38,34 +38,49 @@ _KEEPING = (JobStatus.SUCCEEDED, JobStatus.RUNNING, JobStatus.QUEUED)
 _NO_TRACES = NoTraces()
 
 
-def run_job(
-    job_id: str,
+def run_jobs(
     catalog: Catalog,
     store: Store,
     settings: JobSettings,
     shutdown: SharedFlag,
     traces: Traces = _NO_TRACES,
 ) -> None:
-    """Make one attempt at the job, where it is to be had; its outcome stands in the records.
+    """Attempt jobs of the settings' queues, each in its turn, until none is to be had.
+
+    A message is only a call to look. Whoever is at work goes on until nothing waits, so that a job
+    which had to wait for its workspace's limit needs no message of its own.
 
     Args:
         shutdown: once set, the attempt is handed back at once, and no other is begun.
         traces: where the attempt's span goes; it belongs to the request's that asked for the job.
     """
-    if shutdown.is_set():
-        return
-    owner = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
-    claim = catalog.leases.claim(job_id, owner, settings.lease_seconds)
-    if claim is None:
-        _log.info("nothing to do: another attempt owns the job, or it is over", job=job_id)
-        return
+    while not shutdown.is_set():
+        claim = catalog.leases.claim_next(settings.queues, new_owner(), settings.lease_seconds)
+        if claim is None:
+            return
+        run_attempt(claim, catalog, store, settings, shutdown, traces)
+
+
+def new_owner() -> str:
+    """A name for the owner of a lease that tells where it works; no other has it."""
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+
+
+def run_attempt(
+    claim: Claim,
+    catalog: Catalog,
+    store: Store,
+    settings: JobSettings,
+    shutdown: SharedFlag,
+    traces: Traces = _NO_TRACES,
+) -> None:
+    """Make one attempt at a job; its outcome stands in the records."""
     job = claim.job
-    name = f"attempt at {job.kind}"
     with (
-        telling(request=job.request_id, job=job_id, attempt=claim.attempt),
-        traces.span(name, job.traceparent) as span,
+        telling(request=job.request_id, job=job.id, attempt=claim.attempt),
+        traces.span(f"attempt at {job.kind}", job.traceparent) as span,
     ):
-        span.tell(job=job_id, attempt=claim.attempt, kind=job.kind.value)
+        span.tell(job=job.id, attempt=claim.attempt, kind=job.kind.value)
         _log.info("attempt begins", kind=job.kind.value)
         ending = Supervisor(catalog, claim, settings, shutdown).run()
         _tell_ending(span, ending)
@@ -177,8 +192,12 @@ class Supervisor:
             leases.hand_back(self._claim)
             return "handed back"
         failed = messages.try_again or _death(returncode)
-        is_counted = failed.code != SERVER_AWAY
-        status = leases.release(self._claim, failed, is_counted=is_counted)
+        status = leases.release(
+            self._claim,
+            failed,
+            is_counted=failed.code != SERVER_AWAY,
+            smaller_batch=messages.smaller_batch,
+        )
         _log.warning("attempt fails", error=failed.message, job_status=status.value)
         return failed.code
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from catalog import Dataset, Document, Trained
 from gcvae.errors import Problem, SettingError
+from gcvae.presets import configure, settle
 from worker.attempt import Attempt
 from worker.checkpoints import JobCheckpoints
+from worker.errors import GpuMemoryError
 from worker.tables import read_stored_table
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ def train(attempt: Attempt) -> Trained:
     Raises:
         InputError: the table, its schema or the settings can not be trained on.
         TrainingError: training can not go on.
+        GpuMemoryError: the GPU's memory is too small.
         CancelledError: the attempt was asked to stop.
         LeaseLostError: the attempt no longer owns the job.
     """
@@ -59,19 +62,41 @@ def _require_device(device: str) -> None:
 
 
 def _fit(attempt: Attempt, dataset: Dataset, training: Document) -> Synthesizer:
+    import torch
+
     from gcvae import Synthesizer
 
     frame = read_stored_table(attempt, dataset.object_key, dataset.sha256, dataset.format)
-    return Synthesizer.fit(
-        frame,
-        schema=dataset.schema,
-        preset=training["preset"],
-        seed=training["seed"],
-        device=training["device"],
-        settings=_settings(training),
-        progress=lambda progress: _tell(attempt, progress),
-        checkpoints=JobCheckpoints(attempt.catalog, attempt.store, attempt.claim, attempt.settings),
-    )
+    settings = _settings(training)
+    if attempt.job.smaller_batch:
+        settings["batch_size"] = max(1, _batch_size(dataset, training) // 2)
+    try:
+        return Synthesizer.fit(
+            frame,
+            schema=dataset.schema,
+            preset=training["preset"],
+            seed=training["seed"],
+            device=training["device"],
+            settings=settings,
+            progress=lambda progress: _tell(attempt, progress),
+            checkpoints=JobCheckpoints(
+                attempt.catalog, attempt.store, attempt.claim, attempt.settings
+            ),
+        )
+    except torch.OutOfMemoryError as error:
+        batch_size = settings.get("batch_size") or _batch_size(dataset, training)
+        raise GpuMemoryError(batch_size, str(error).splitlines()[0]) from error
+
+
+def _batch_size(dataset: Dataset, training: Document) -> int:
+    """Rows of a minibatch: as set, or by the preset's rule."""
+    given = training.get("batch_size")
+    if given is not None:
+        return int(given)
+    config = configure(training["preset"], _settings(training))
+    settled = settle(config, n_rows=dataset.rows, n_columns=dataset.columns)
+    assert settled.batch_size is not None, "settle leaves nothing open"
+    return settled.batch_size
 
 
 def _settings(training: Document) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from catalog import Catalog, JobKind, JobStatus, upgrade
+from faults.servers import PostgresServer
 from models_store import open_store
 from tests.catalog.conftest import add_dataset, trained
 
@@ -33,14 +33,11 @@ def commands(name: str) -> str:
 
 
 @pytest.fixture
-def new_database(postgres_server: str) -> Iterator[str]:
+def new_database(postgres_server: PostgresServer) -> Iterator[str]:
     """Address of a second database on the same server, empty."""
     name = f"restored_{uuid.uuid4().hex}"
-    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield f"{postgres_server}/{name}"
-    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    yield postgres_server.create_database(name)
+    postgres_server.drop_database(name)
 
 
 @needs_tools

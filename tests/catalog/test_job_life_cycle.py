@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from sqlalchemy import text
 
 from catalog import (
     Cancelled,
@@ -19,6 +20,7 @@ from catalog import (
     ModelStatus,
     Produced,
     Trained,
+    upgrade,
 )
 from catalog.errors import (
     ConflictError,
@@ -27,6 +29,7 @@ from catalog.errors import (
     NotFoundError,
     ReservationLostError,
 )
+from tests.catalog.conftest import add_dataset
 
 _SHA256 = "0" * 64
 _ERROR = Failed("process_killed", "the job's process was killed by SIGKILL")
@@ -36,6 +39,17 @@ def _claim(catalog: Catalog, job: Job, owner: str = "worker", lease_seconds: flo
     claim = catalog.leases.claim(job.id, owner, lease_seconds)
     assert claim is not None
     return claim
+
+
+def _due(catalog: Catalog) -> list[str]:
+    return [job.id for job in catalog.leases.take_due()]
+
+
+def _let_pass(catalog: Catalog, seconds: float) -> None:
+    """As if nobody had looked after the messages for so long."""
+    earlier = text("UPDATE jobs SET next_dispatch_at = next_dispatch_at - :seconds")
+    with catalog.database.writing() as session:
+        session.execute(earlier, {"seconds": seconds})
 
 
 def _trained(claim: Claim) -> Trained:
@@ -317,26 +331,29 @@ class TestCancelAndRetry:
 
 
 class TestDispatch:
-    def test_a_job_is_due_again_until_somebody_takes_it(
-        self, catalog: Catalog, training: Job
-    ) -> None:
+    def test_a_job_is_due_again_until_somebody_takes_it(self, database_url: str) -> None:
+        upgrade(database_url)
+        catalog = Catalog(database_url, resend_seconds=60, resend_limit_seconds=120)
+        dataset = add_dataset(catalog)
+        _, job = catalog.jobs.enqueue_training(dataset_id=dataset.id, name="m", training={})
         assert catalog.leases.take_due() == []  # the service has just sent it
-        time.sleep(0.06)
-        assert catalog.leases.take_due() == [training.id]
+        _let_pass(catalog, 61)
+        assert _due(catalog) == [job.id]
         assert catalog.leases.take_due() == []
-        time.sleep(0.12)
-        assert catalog.leases.take_due() == [training.id]
-        _claim(catalog, training)
-        time.sleep(0.12)
+        _let_pass(catalog, 121)
+        assert _due(catalog) == [job.id]
+        _claim(catalog, job)
+        _let_pass(catalog, 121)
         assert catalog.leases.take_due() == []
+        catalog.close()
 
     def test_a_job_whose_worker_died_is_due_at_once(self, catalog: Catalog, training: Job) -> None:
         _let_expire(catalog, _claim(catalog, training))
-        assert catalog.leases.take_due() == [training.id]
+        assert _due(catalog) == [training.id]
 
     def test_after_a_start_every_queued_job_is_due(self, catalog: Catalog, training: Job) -> None:
         catalog.leases.make_due()
-        assert catalog.leases.take_due() == [training.id]
+        assert _due(catalog) == [training.id]
 
     def test_a_job_given_back_is_due_after_a_growing_pause(
         self, catalog: Catalog, training: Job

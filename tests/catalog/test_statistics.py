@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog import Catalog, Dataset, Failed, Job, JobKind, Model, Produced
+from catalog import Cancelled, Catalog, Dataset, Failed, Job, JobKind, Model, Produced
 from catalog.counts import Counted
 from catalog.errors import LeaseLostError
 from catalog.origins import Origin, coming_from
@@ -84,6 +84,87 @@ def test_rows_of_results_are_counted(catalog: Catalog, ready_model: Model) -> No
     assert counted(catalog, Counted.ROWS, kind="sample") == 70
 
 
+def in_shards(catalog: Catalog, model: Model) -> Job:
+    """A queued job of two shards, 5,000 rows in all."""
+    rows = [range(0, 4096), range(4096, 5000)]
+    spec = {"rows": 5000, "seed": 1, "format": "csv"}
+    return catalog.jobs.enqueue(JobKind.SAMPLE, model_id=model.id, spec=spec, shards=rows)
+
+
+def made(claimed: Any, rows: int) -> Produced:
+    key = f"results/x/{claimed.job_id}/{claimed.attempt}"
+    return Produced(key, "0" * 64, 5, "text/csv", rows)
+
+
+def test_a_job_in_shards_is_one_job_and_its_rows_are_counted_once(
+    catalog: Catalog, ready_model: Model
+) -> None:
+    job = in_shards(catalog, ready_model)
+    assert counted(catalog, Counted.CREATED, kind="sample") == 1
+    for shard, rows in zip(catalog.jobs.shards(job.id), (4096, 904), strict=True):
+        claimed = claim(catalog, shard)
+        catalog.leases.finish(claimed, made(claimed, rows))
+    assert counted(catalog, Counted.FINISHED, kind="sample") == 0
+    joining = claim(catalog, job)
+    catalog.leases.finish(joining, made(joining, 5000))
+    assert counted(catalog, Counted.FINISHED, kind="sample", outcome="succeeded") == 1
+    assert counted(catalog, Counted.FINISHED, kind="sample") == 1
+    assert counted(catalog, Counted.ROWS, kind="sample") == 5000
+    assert counted(catalog, Counted.DURATION, kind="sample", le="0.5") == 1
+    assert counted(catalog, Counted.WAIT, kind="sample", le="0.5") == 1
+    assert counted(catalog, Counted.ATTEMPTS, kind="sample") == 3
+    assert counted(catalog, Counted.LEASE_LOSSES, kind="sample") == 0
+    assert counted(catalog, Counted.RETRIES, kind="sample") == 0
+
+
+def test_shards_count_their_lost_leases_and_their_parts_that_are_lost(
+    catalog: Catalog, ready_model: Model
+) -> None:
+    job = in_shards(catalog, ready_model)
+    first, second = catalog.jobs.shards(job.id)
+    claim(catalog, first, "dead", lease_seconds=0.01)
+    time.sleep(0.05)
+    for shard, rows in ((first, 4096), (second, 904)):
+        claimed = claim(catalog, shard)
+        catalog.leases.finish(claimed, made(claimed, rows))
+    assert counted(catalog, Counted.LEASE_LOSSES, kind="sample") == 1
+    assert counted(catalog, Counted.RETRIES, kind="sample", reason="lease_lost") == 1
+    catalog.leases.redraw(claim(catalog, job), [1])
+    assert counted(catalog, Counted.RETRIES, kind="sample", reason="part_lost") == 1
+    assert counted(catalog, Counted.LEASE_LOSSES, kind="sample") == 1
+    assert counted(catalog, Counted.FINISHED, kind="sample") == 0
+
+
+def test_a_job_in_shards_that_is_cancelled_is_finished_once(
+    catalog: Catalog, ready_model: Model
+) -> None:
+    job = in_shards(catalog, ready_model)
+    first, _ = catalog.jobs.shards(job.id)
+    running = claim(catalog, first)
+    catalog.jobs.request_cancel(job.id)
+    assert counted(catalog, Counted.FINISHED, kind="sample") == 0
+    catalog.leases.finish(running, Cancelled())
+    assert counted(catalog, Counted.FINISHED, kind="sample", outcome="cancelled") == 1
+    assert counted(catalog, Counted.FINISHED, kind="sample") == 1
+
+
+def test_of_a_job_in_shards_the_shards_wait_and_run(catalog: Catalog, ready_model: Model) -> None:
+    job = in_shards(catalog, ready_model)
+    time.sleep(0.02)
+    waiting = state(catalog, JobKind.SAMPLE)
+    assert (waiting.queued, waiting.running) == (2, 0)
+    assert waiting.oldest_seconds > 0
+    first, second = catalog.jobs.shards(job.id)
+    claims = [claim(catalog, first)]
+    begun = state(catalog, JobKind.SAMPLE)
+    assert (begun.queued, begun.running, begun.oldest_seconds) == (1, 1, 0)
+    claims.append(claim(catalog, second))
+    for claimed, rows in zip(claims, (4096, 904), strict=True):
+        catalog.leases.finish(claimed, made(claimed, rows))
+    joined = state(catalog, JobKind.SAMPLE)
+    assert (joined.queued, joined.running, joined.abandoned) == (0, 1, 0)
+
+
 def test_what_is_rolled_back_is_not_counted(catalog: Catalog, dataset: Dataset) -> None:
     from catalog.counts import count
 
@@ -152,3 +233,16 @@ def test_a_job_carries_the_request_that_queued_it(catalog: Catalog, dataset: Dat
         again = catalog.jobs.retry(job.id)
     assert (again.request_id, again.traceparent) == ("order-18", None)
     assert claim(catalog, job).job.request_id == "order-18"
+
+
+def test_shards_carry_the_request_that_queued_their_job(
+    catalog: Catalog, ready_model: Model
+) -> None:
+    with coming_from(Origin("order-17", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")):
+        job = in_shards(catalog, ready_model)
+    asked = {(shard.request_id, shard.traceparent) for shard in catalog.jobs.shards(job.id)}
+    assert asked == {(job.request_id, job.traceparent)} != {(None, None)}
+    catalog.jobs.request_cancel(job.id)
+    with coming_from(Origin("order-18")):
+        catalog.jobs.retry(job.id)
+    assert {shard.request_id for shard in catalog.jobs.shards(job.id)} == {"order-18"}

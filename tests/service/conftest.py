@@ -27,7 +27,11 @@ def cars() -> bytes:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One service for all tests that can share it."""
     folder = tmp_path_factory.mktemp("service")
-    limits = {"max_inline_sample_rows": 5000, "max_inline_score_rows": 100}
+    limits = {
+        "max_inline_sample_rows": 5000,
+        "max_inline_score_rows": 100,
+        "sample_shard_rows": 8192,
+    }
     with running(settings_in(folder, **limits)) as service:
         yield service
 

@@ -227,3 +227,28 @@ def test_many_readers_follow_one_job(service: Running, job: dict[str, Any]) -> N
     for reader in readers:
         reader.join(10)
     assert last == ["cancelled"] * 8
+
+
+def test_a_waiting_job_tells_its_queue_its_priority_and_what_it_is_likely_to_take(
+    service: Running, dataset_id: str, model: dict[str, Any]
+) -> None:
+    body = {"dataset_id": dataset_id, "priority": 7}
+    training = service.http.post("/v1/models", json=body).json()["job_id"]
+    told = service.http.get(f"/v1/jobs/{training}").json()
+    assert (told["queue"], told["priority"]) == ("train", 7)
+    assert told["estimate"]["seconds"] > 1
+    assert told["estimate"]["memory_bytes"] > 10**8
+    assert "measured" in told["estimate"]["accuracy"]
+    path = f"/v1/models/{model['id']}/samples"
+    for given, is_known in (({}, True), ({"given": {"fuel": "petrol"}}, False)):
+        sample = service.http.post(path, json={"rows": 5001, **given}).json()["job_id"]
+        told = service.http.get(f"/v1/jobs/{sample}").json()
+        assert (told["queue"], told["estimate"] is not None) == ("compute", is_known)
+        service.http.post(f"/v1/jobs/{sample}/cancel")
+    service.http.post(f"/v1/jobs/{training}/cancel")
+
+
+def test_a_priority_out_of_its_range_is_refused(service: Running, dataset_id: str) -> None:
+    response = service.http.post("/v1/models", json={"dataset_id": dataset_id, "priority": 101})
+    problem = assert_problem(response, 422, "invalid-request")
+    assert problem["errors"][0]["pointer"] == "/priority"

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from catalog import Catalog, JobKind
+from catalog import Catalog
 from service.metrics import Metrics
 from tests.running_service import Running
 
@@ -120,8 +119,3 @@ def test_figures_are_told_while_the_database_is_away(tmp_path: Any) -> None:
     assert found["gcvae_records_up"].samples[0].value == 0
     assert "gcvae_http_requests_in_progress" in found
     assert "gcvae_queue_depth" not in found
-
-
-@pytest.mark.parametrize("kind", list(JobKind))
-def test_a_kind_of_job_has_a_queue(kind: JobKind) -> None:
-    assert kind.queue in ("train", "compute")

@@ -166,12 +166,12 @@ def test_a_failed_training_says_why_and_can_be_tried_again(
     headers = {"Content-Type": "text/csv"}
     dataset = service.http.post("/v1/datasets", content=cars, headers=headers).json()
     folder = service.settings.home_dir / "store" / "datasets" / dataset["id"]
-    (folder / "table.csv").write_bytes(b"a,b\n1,2\n")
+    (folder / "table.csv").unlink()
     model = service.http.post("/v1/models", json={"dataset_id": dataset["id"]}).json()
     work(service, model["job_id"])
     job = service.http.get(f"/v1/jobs/{model['job_id']}").json()
     assert job["status"] == "failed"
-    assert job["error"]["code"]
+    assert job["error"]["code"] == "input_deleted"
     assert service.http.get(f"/v1/models/{model['id']}").json()["status"] == "failed"
     retried = service.http.post(f"/v1/jobs/{job['id']}/retry")
     assert (retried.status_code, retried.json()["status"]) == (202, "queued")

@@ -22,7 +22,7 @@ from runtime.traces import NoTraces, OtlpTraces, make_traces
 from tests.running_service import Running, work
 from worker.settings import JobSettings
 from worker.shutdown import SharedFlag
-from worker.supervisor import run_job
+from worker.supervisor import new_owner, run_attempt
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -98,7 +98,9 @@ def test_a_trace_goes_from_the_request_to_the_attempt_at_its_job(
             environment.setenv(f"GCVAE_{name.upper()}_URL", url)
         settings = JobSettings(heartbeat_seconds=0.2)
         shutdown = SharedFlag()
-        run_job(job_id, service.catalog, service.store, settings, shutdown, traces)
+        claim = service.catalog.leases.claim(job_id, new_owner(), settings.lease_seconds)
+        assert claim is not None
+        run_attempt(claim, service.catalog, service.store, settings, shutdown, traces)
     traces.close()
     service.resources.traces.close()
     request, attempt = collector.named("POST /v1/models"), collector.named("attempt at train")

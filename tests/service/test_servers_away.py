@@ -138,7 +138,8 @@ def test_without_redis_jobs_are_taken_soon_and_the_service_is_not_ready(
     assert assert_unavailable(ready, "not-ready")["checks"]["broker"] != "ok"
     assert production.answers()
     job_id = taken.json()["job_id"]
-    _wait_until(lambda: job_id in production.service.catalog.leases.take_due())  # it is sent then
+    leases = production.service.catalog.leases
+    _wait_until(lambda: job_id in [job.id for job in leases.take_due()])  # it is sent then
     assert http.post(f"/v1/jobs/{job_id}/cancel").json()["status"] == "cancelled"
 
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from catalog import Catalog, Job, Model, upgrade
-from catalog.celery_dispatch import QUEUE, CeleryDispatcher, make_celery
+from catalog.celery_dispatch import CeleryDispatcher, make_celery
 from faults.servers import PostgresServer, RedisServer, S3Server
 from models_store import Store, open_store
 
@@ -104,7 +104,7 @@ class System:
             dataset_id=dataset_id, name="model", training=defaults | training
         )
         if send:
-            self.dispatcher.send(job.id)
+            self.dispatcher.send(job)
         return job
 
     def job(self, job: Job) -> Job:
@@ -162,7 +162,7 @@ class System:
 
     def wipe_queue(self) -> None:
         """Lose every message."""
-        for file in (self.folder / "queue" / QUEUE).glob("*"):
+        for file in (self.folder / "queue").glob("*/*"):
             file.unlink(missing_ok=True)
 
     def wait(self, condition: Callable[[], Any], seconds: float = 60) -> Any:

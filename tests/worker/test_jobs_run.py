@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from catalog import JobStatus, ModelStatus
+from tests.worker.conftest import family
 
 QUICK = {"steps": 20, "step_seconds": 0.01}
 SLOW = {"steps": 400, "step_seconds": 0.05}
@@ -100,6 +101,45 @@ def test_what_would_go_wrong_again_is_not_tried_again(
     assert (job.error["code"], job.error["message"]) == (code, message)
 
 
+def test_a_job_that_runs_out_of_gpu_memory_goes_on_with_half_its_batch(shared: Any) -> None:
+    job = shared.finished(shared.train(**QUICK, batch_size=64, largest_batch=32))
+    assert (job.status, job.attempt, job.smaller_batch) == (JobStatus.SUCCEEDED, 2, True)
+    assert "the next attempt takes half the batch" in (shared.folder / "worker.log").read_text()
+
+
+def test_a_job_that_does_so_again_says_what_to_set(shared: Any) -> None:
+    job = shared.finished(shared.train(**QUICK, batch_size=64, largest_batch=31))
+    assert (job.status, job.attempt, job.smaller_batch) == (JobStatus.FAILED, 2, True)
+    assert job.error["code"] == "gpu_out_of_memory"
+    assert job.error["message"] == (
+        "the GPU's memory is too small for batches of 32 rows: CUDA out of memory. Tried to "
+        "allocate 20.00 GiB.; set training.batch_size below 32, fewer or narrower layers "
+        "(n_hidden_layers, d_hidden, d_column), or device cpu"
+    )
+    assert shared.orphans() == []
+
+
+def test_two_slots_do_two_jobs_at_once(system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GCVAE_CPU_SLOTS", "2")
+    system.start_worker()
+    jobs = [system.train(**SLOW) for _ in range(2)]
+    children = [system.child(job) for job in jobs]
+    assert all(child.environ()["CUDA_VISIBLE_DEVICES"] == "" for child in children)
+    assert len({child.parent().pid for child in children}) == 2
+
+
+def test_a_worker_leaves_the_jobs_of_other_queues(
+    system: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCVAE_QUEUES", "compute")
+    computing = system.start_worker()
+    system.wait(lambda: len(family(computing.pid)) >= 3)
+    job = system.train(**SLOW)
+    monkeypatch.setenv("GCVAE_QUEUES", "train")
+    training = system.start_worker()
+    assert training.pid in {process.pid for process in system.child(job).parents()}
+
+
 def test_a_bad_table_is_said_to_be_bad(shared: Any) -> None:
     job = shared.finished(shared.train(**QUICK, table=b""))
     assert job.error["code"] == "input"
@@ -111,7 +151,7 @@ def test_a_bad_table_is_said_to_be_bad(shared: Any) -> None:
 def test_a_message_delivered_many_times_runs_once(shared: Any) -> None:
     job = shared.train(**QUICK)
     for _ in range(5):
-        shared.dispatcher.send(job.id)
+        shared.dispatcher.send(job)
     assert shared.finished(job).attempt == 1
     after = shared.finished(shared.train(**QUICK))
     assert after.status is JobStatus.SUCCEEDED

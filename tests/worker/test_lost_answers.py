@@ -15,7 +15,7 @@ from models_store import Store, open_store
 from worker.checkpoints import JobCheckpoints
 from worker.settings import JobSettings
 from worker.shutdown import SharedFlag
-from worker.supervisor import run_job
+from worker.supervisor import new_owner, run_attempt
 
 TRAINING = {"steps": 5, "step_seconds": 0.01}
 _AWAY = OperationalError("", {}, Exception("the server closed the connection"))
@@ -42,7 +42,8 @@ def _run(system: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(system.folder)  # from here the child would find this checkout's library
     settings = JobSettings(heartbeat_seconds=0.1)
-    run_job(job.id, system.catalog, system.store, settings, SharedFlag())
+    claim = system.catalog.leases.claim(job.id, new_owner(), settings.lease_seconds)
+    run_attempt(claim, system.catalog, system.store, settings, SharedFlag())
 
 
 @pytest.mark.parametrize("after_writing", [False, True])

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from catalog import Job, JobKind, JobStatus
-from catalog.jobs import input_prefix
+from catalog.places import input_prefix
 from catalog.specs import SampleSpec, ScoreSpec
 from gcvae.schema import infer_schema
 from gcvae.tables import read_table
@@ -83,7 +83,7 @@ def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, tr
     job = real_system.catalog.jobs.enqueue(
         JobKind.SAMPLE, model_id=trained.model_id, spec=spec.to_json()
     )
-    real_system.dispatcher.send(job.id)
+    real_system.dispatcher.send(job)
     assert real_system.finished(job).status is JobStatus.SUCCEEDED
     result = real_system.catalog.samples.get(job.result_id)
     content = real_system.store.read(result.object_key, result.sha256)
@@ -152,5 +152,5 @@ def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:
     job = system.catalog.jobs.enqueue(
         JobKind.SCORE, model_id=trained.model_id, spec=spec.to_json(), job_id=job_id
     )
-    system.dispatcher.send(job.id)
+    system.dispatcher.send(job)
     return job

@@ -21,7 +21,11 @@ class ScoreTotals:
 
 
 def stream_scores(
-    blocks: Iterable[list[str]], format: str, _heading: object, totals: ScoreTotals
+    blocks: Iterable[list[str]],
+    format: str,
+    _heading: object,
+    totals: ScoreTotals,
+    _piece: object = None,
 ) -> Iterator[bytes]:
     """The lines of all blocks, which are counted."""
     for block in blocks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import signal
 import time
@@ -60,9 +61,11 @@ class Synthesizer:
         """What scores rows."""
         return Scorer(self.weights)
 
-    def sample_blocks(self, rows: int, seed: int) -> Iterator[list[str]]:
+    def sample_blocks(
+        self, rows: int, seed: int, *, among: range | None = None
+    ) -> Iterator[list[str]]:
         """Rows of hashes."""
-        return _blocks(f"{self.weights}{seed}", [str(row) for row in range(rows)])
+        return _blocks(f"{self.weights}{seed}", [str(row) for row in range(rows)], among)
 
     @classmethod
     def fit(
@@ -91,6 +94,8 @@ class Synthesizer:
             time.sleep(step_seconds)
             if step == steps // 2:
                 _go_wrong(settings.get("fault"))
+            if settings.get("batch_size", 0) > settings.get("largest_batch", math.inf):
+                _run_out_of_gpu_memory()
             progress(Progress("training", step / steps, step, steps))
             if time.monotonic() - saved_at >= checkpoints.interval_seconds:
                 checkpoints.save(json.dumps([step, weights]).encode())
@@ -111,15 +116,19 @@ class Scorer:
         """The columns, in the order of their contributions."""
         return []
 
-    def blocks(self, frame: list[str], options: Any) -> Iterator[list[str]]:
+    def blocks(
+        self, frame: list[str], options: Any, among: range | None = None
+    ) -> Iterator[list[str]]:
         """Lines of scores."""
-        return _blocks(f"{self._weights}{options.seed}", frame[1:])
+        return _blocks(f"{self._weights}{options.seed}", frame[1:], among)
 
 
-def _blocks(key: str, rows: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(rows), _BLOCK_ROWS):
+def _blocks(key: str, rows: list[str], among: range | None) -> Iterator[list[str]]:
+    among = range(len(rows))[slice(None) if among is None else slice(among.start, among.stop)]
+    for start in among[::_BLOCK_ROWS]:
         time.sleep(_BLOCK_SECONDS)
-        block = enumerate(rows[start : start + _BLOCK_ROWS], start)
+        end = min(start + _BLOCK_ROWS, among.stop)
+        block = enumerate(rows[start:end], start)
         yield [hashlib.sha256(f"{key}{row}".encode()).hexdigest() for row in block]
 
 
@@ -134,3 +143,9 @@ def _go_wrong(fault: str | None) -> None:
         from gcvae.errors import DivergedError
 
         raise DivergedError("the loss is not finite at step 7")
+
+
+def _run_out_of_gpu_memory() -> None:
+    from torch import OutOfMemoryError
+
+    raise OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nSee documentation.")

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 MEDIA_TYPES = {"csv": "text/csv"}
 
 
-def stream_table(blocks: Iterable[list[str]], _schema: object, _format: str) -> Iterator[bytes]:
+def stream_table(
+    blocks: Iterable[list[str]], _schema: object, _format: str, _piece: object = None
+) -> Iterator[bytes]:
     """The lines of all blocks."""
     for block in blocks:
         yield "".join(f"{row}\n" for row in block).encode()

@@ -1,0 +1,87 @@
+"""The inventory: which bytes in the store the records stand for, and which are being made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, select
+from sqlalchemy.orm import Session
+
+from catalog.database import Database
+from catalog.places import checkpoint_prefix, input_prefix, output_prefix
+from catalog.records import JobStatus
+from catalog.tables import DatasetRow, JobRow, LeftoverRow, ModelRow, ResultRow
+
+_OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Bytes that a record stands for. With `is_manifest` they list the parts of a table."""
+
+    record_id: str
+    key: str
+    sha256: str
+    is_manifest: bool = False
+
+
+class Inventory:
+    """Gateway to what the records say of the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def kept(self) -> list[Kept]:
+        """All bytes that a record stands for; those that a manifest lists stand for it."""
+        with self._database.reading() as session:
+            return [*_tables(session), *_results(session), *_bytes_of_jobs(session)]
+
+    def prefixes_in_work(self) -> list[str]:
+        """Where bytes may lie that no record names yet, or any more: reserved, being made, due."""
+        with self._database.reading() as session:
+            prefixes = [*session.scalars(select(LeftoverRow.prefix))]
+            running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
+            for row in session.scalars(running):
+                prefixes += [
+                    output_prefix(row, row.attempt),
+                    checkpoint_prefix(row.id, row.attempt),
+                ]
+            return prefixes
+
+
+def _tables(session: Session) -> Iterator[Kept]:
+    for row in session.execute(select(DatasetRow.id, DatasetRow.object_key, DatasetRow.sha256)):
+        yield Kept(*row)
+    columns = select(ModelRow.id, ModelRow.artifact_key, ModelRow.artifact_sha256)
+    for row in session.execute(columns.where(ModelRow.artifact_key.is_not(None))):
+        yield Kept(*row)
+
+
+def _results(session: Session) -> Iterator[Kept]:
+    columns = (ResultRow.id, ResultRow.object_key, ResultRow.sha256, ResultRow.manifest_sha256)
+    for result_id, key, sha256, manifest_sha256 in session.execute(select(*columns)):
+        is_manifest = manifest_sha256 is not None
+        yield Kept(result_id, key, manifest_sha256 if is_manifest else sha256, is_manifest)
+
+
+def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
+    """Checkpoints and parts of what is not over, and the tables that came with jobs."""
+    columns = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
+    columns += (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
+    rows = session.execute(select(*columns)).all()
+    open_ids = {row.id for row in rows if row.status in _OPEN}
+    for row in rows:
+        yield from _bytes_of_job(row, open_ids)
+
+
+def _bytes_of_job(row: Row[Any], open_ids: set[str]) -> Iterator[Kept]:
+    if row.checkpoint_key is not None:
+        yield Kept(row.id, row.checkpoint_key, row.checkpoint_sha256)
+    if row.part is not None and row.parent_id in open_ids:
+        yield Kept(row.id, row.part["object_key"], row.part["sha256"])
+    key = row.spec.get("table_key", "")
+    # A failed job keeps its table, to be tried again; one that succeeded needs it no more.
+    if key.startswith(input_prefix(row.id)) and row.status != JobStatus.SUCCEEDED:
+        yield Kept(row.id, key, row.spec["table_sha256"])

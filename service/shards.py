@@ -1,0 +1,19 @@
+"""How a job's rows are cut into shards, for several workers to make."""
+
+from __future__ import annotations
+
+from gcvae.pieces import SHARD_UNIT_ROWS
+
+
+def cut_rows(rows: int, shard_rows: int) -> list[range]:
+    """Runs of at most `shard_rows` rows, rounded up to whole blocks; none where one run is all.
+
+    >>> cut_rows(20_000, 8_192)
+    [range(0, 8192), range(8192, 16384), range(16384, 20000)]
+    >>> cut_rows(8_192, 8_192)
+    []
+    """
+    step = -(-shard_rows // SHARD_UNIT_ROWS) * SHARD_UNIT_ROWS
+    if rows <= step:
+        return []
+    return [range(first, min(first + step, rows)) for first in range(0, rows, step)]
