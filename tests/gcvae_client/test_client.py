@@ -97,7 +97,7 @@ def test_a_job_that_did_not_succeed_raises(client: Client, table: bytes, service
         client.wait(model["job_id"])
     assert client.retry(model)["status"] == "queued"
     folder = service.settings.home_dir / "store" / "datasets" / model["dataset_id"]
-    (folder / "table.csv").write_bytes(b"")
+    (folder / "table.csv").unlink()
     work(service, model["job_id"])
     with pytest.raises(JobFailedError) as failure:
         client.wait(model)
