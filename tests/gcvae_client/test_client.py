@@ -100,7 +100,7 @@ def test_a_job_that_did_not_succeed_raises(client: Client, table: bytes, service
     (folder / "table.csv").unlink()
     work(service, model["job_id"])
     with pytest.raises(JobFailedError) as failure:
-        client.wait(model)
+        client.wait(model, timeout_seconds=60)
     assert failure.value.job["error"]["message"] in str(failure.value)
     with pytest.raises(ConflictError, match="failed"):
         client.cancel(model)
