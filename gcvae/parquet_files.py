@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import pandas as pd
@@ -22,10 +23,9 @@ def read_parquet(data: bytes) -> pd.DataFrame:
         TableError: It is no such file, or has values that are no cells.
     """
     file = _opened(pa.BufferReader(data))
-    try:
-        return _frame(file.read())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise _damaged(error) from None
+    with _reading():
+        table = file.read()
+    return _frame(table)
 
 
 def parquet_blocks(source: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
@@ -35,14 +35,16 @@ def parquet_blocks(source: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, 
         TableError: It is no such file, or has values that are no cells.
     """
     file = _opened(source)
+    batches = file.iter_batches(batch_size=rows)
     read = 0
-    try:
-        for batch in file.iter_batches(batch_size=rows):
-            read += batch.num_rows
-            if batch.num_rows:
-                yield _frame(pa.Table.from_batches([batch])), read / file.metadata.num_rows
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise _damaged(error) from None
+    while True:
+        with _reading():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        read += batch.num_rows
+        if batch.num_rows:
+            yield _frame(pa.Table.from_batches([batch])), read / file.metadata.num_rows
 
 
 def write_parquet(blocks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
@@ -57,20 +59,20 @@ def write_parquet(blocks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
 
 def _row_groups(blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     held: list[pd.DataFrame] = []
+    n_held = 0
     for block in blocks:
         held.append(block)
-        if sum(map(len, held)) >= ROWS_PER_GROUP:
+        n_held += len(block)
+        if n_held >= ROWS_PER_GROUP:
             yield pd.concat(held, ignore_index=True)
-            held = []
+            held, n_held = [], 0
     if held:
         yield pd.concat(held, ignore_index=True)
 
 
 def _opened(source: Any) -> Any:
-    try:
+    with _reading():
         file = parquet.ParquetFile(source)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise _damaged(error) from None
     names = file.schema_arrow.names
     if len(set(names)) < len(names):
         raise TableError("the Parquet file uses a column name twice")
@@ -79,8 +81,14 @@ def _opened(source: Any) -> Any:
     return file
 
 
-def _damaged(error: Exception) -> TableError:
-    return TableError(f"the Parquet file is damaged or truncated: {error}")
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What Arrow raises of bytes that it can not read, as the error of their table."""
+    try:
+        yield
+    # NotImplemented is what Arrow says of damaged headers, which name encodings that are none.
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
 
 
 def _frame(table: Any) -> pd.DataFrame:

@@ -19,7 +19,7 @@ _SIZE_BYTES = 1 << 20
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of one megabyte."""
     if os.geteuid() != 0:
-        pytest.skip("only root can make a disk")
+        pytest.skip("only root can make a disk: the test needs one that is full")
     folder = tmp_path / "disk"
     folder.mkdir()
     size = f"size={_SIZE_BYTES}"
