@@ -14,6 +14,7 @@ from catalog.database import Database
 from catalog.datasets import find_dataset
 from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
 from catalog.ids import new_id
+from catalog.job_rows import queued_row
 from catalog.leftovers import drop_reservation
 from catalog.models import find_model, new_model_row
 from catalog.origins import origin
@@ -231,28 +232,16 @@ class Jobs:
         row.version += 1
 
     def _new_row(self, job_id: str, workspace: str, kind: JobKind, spec: Document) -> JobRow:
-        return JobRow(
+        return queued_row(
             id=job_id,
             workspace=workspace,
             kind=kind,
             spec=spec,
             queue=Queue.of(kind),
             priority=0,
-            smaller_batch=False,
-            status=JobStatus.QUEUED,
-            attempt=0,
-            attempts_since_checkpoint=0,
-            sends=0,
-            cancel_requested=False,
-            progress={},
-            n_shards=0,
-            open_shards=0,
-            version=1,
             next_dispatch_at=database_clock(self._resend_seconds),
-            queued_at=database_clock(),
             request_id=origin().request_id,
             traceparent=origin().traceparent,
-            created_at=database_clock(),
         )
 
 

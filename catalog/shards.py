@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from catalog.clock import database_clock
 from catalog.counts import Counted, count, observe
 from catalog.ids import new_id
+from catalog.job_rows import queued_row
 from catalog.leftovers import leave_behind
 from catalog.places import output_prefix
 from catalog.records import Document, Failed, JobStatus, Outcome, Produced
@@ -34,7 +35,7 @@ def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
     for number, rows in enumerate(shards):
         spec = ShardSpec(number, len(shards), rows.start, rows.stop)
         session.add(
-            JobRow(
+            queued_row(
                 id=new_id("job"),
                 parent_id=job.id,
                 workspace=job.workspace,
@@ -45,21 +46,9 @@ def add_shards(session: Session, job: JobRow, shards: Sequence[range]) -> None:
                 result_id=job.result_id,
                 queue=job.queue,
                 priority=job.priority,
-                smaller_batch=False,
-                status=JobStatus.QUEUED,
-                attempt=0,
-                attempts_since_checkpoint=0,
-                sends=0,
-                cancel_requested=False,
-                progress={},
-                n_shards=0,
-                open_shards=0,
-                version=1,
                 next_dispatch_at=job.next_dispatch_at,
-                queued_at=database_clock(),
                 request_id=job.request_id,
                 traceparent=job.traceparent,
-                created_at=database_clock(),
             )
         )
 
