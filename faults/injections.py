@@ -79,20 +79,22 @@ def kill_api(scene: Scene, mark: Mark) -> None:
     signal_all(scene.deployment.api.family(), signal.SIGKILL)
 
 
+def _take_away(scene: Scene, mark: Mark, go: Callable[[], None], back: Callable[[], None]) -> None:
+    """A server goes, and comes back after a pause."""
+    mark(scene.running(), False)
+    go()
+    scene.pause()
+    back()
+
+
 def kill_redis(scene: Scene, mark: Mark) -> None:
     redis = scene.deployment.servers.redis
-    mark(scene.running(), False)
-    redis.kill()
-    scene.pause()
-    redis.start()
+    _take_away(scene, mark, redis.kill, redis.start)
 
 
 def freeze_redis(scene: Scene, mark: Mark) -> None:
     redis = scene.deployment.servers.redis
-    mark(scene.running(), False)
-    redis.freeze()
-    scene.pause()
-    redis.thaw()
+    _take_away(scene, mark, redis.freeze, redis.thaw)
 
 
 def flush_redis(scene: Scene, mark: Mark) -> None:
@@ -102,10 +104,7 @@ def flush_redis(scene: Scene, mark: Mark) -> None:
 
 def kill_postgres(scene: Scene, mark: Mark) -> None:
     postgres = scene.deployment.servers.postgres
-    mark(scene.running(), False)
-    postgres.kill()
-    scene.pause()
-    postgres.start()
+    _take_away(scene, mark, postgres.kill, postgres.start)
 
 
 def restart_postgres(scene: Scene, mark: Mark) -> None:
@@ -117,10 +116,7 @@ def restart_postgres(scene: Scene, mark: Mark) -> None:
 
 def freeze_postgres(scene: Scene, mark: Mark) -> None:
     postgres = scene.deployment.servers.postgres
-    mark(scene.running(), False)
-    postgres.freeze()
-    scene.pause()
-    postgres.thaw()
+    _take_away(scene, mark, postgres.freeze, postgres.thaw)
 
 
 def freeze_worker(scene: Scene, mark: Mark) -> None:
