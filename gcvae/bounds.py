@@ -21,9 +21,6 @@ from gcvae.priors import Prior, StandardNormalPrior
 from gcvae.proposals import draw_latents
 from gcvae.refinement import RefinedConditional
 
-_HEAD_ROWS_DIVISOR = 4
-"""A refined model's copula head is trained on a quarter of each minibatch: row by row it costs as
-much as the refinement."""
 _EVALUATIONS_AT_ONCE = 640
 """Rows times draws that are evaluated together: their hidden units stay in the cache."""
 
@@ -64,11 +61,13 @@ def draw_elbo(
     *,
     exact: bool = False,
     dropout: Dropout | None = None,
+    n_head_rows: int = 0,
 ) -> Draw:
     """One-sample estimate of the evidence lower bound, z = eta + tau * eps.
 
     F(x) = log c_Psi + sum log beta + sum log N(x; mu, sigma^2) - KL[q(z|x) || N(0, I)], with one
-    jitter for each row, or, if `exact`, with the mixed likelihood that needs none.
+    jitter for each row, or, if `exact`, with the mixed likelihood that needs none. Of a refined
+    model, the first `n_head_rows` rows also have the likelihood of its copula head.
 
     Source: Eq. (elbo_gcvae) and Algorithm 1.
     """
@@ -78,11 +77,11 @@ def draw_elbo(
     jitter = None if exact else uniform(tuple(rows.codes.shape), generator).to(eta.dtype)
     log_prob = conditional.log_prob(rows, jitter)
     head_log_prob = None
-    if isinstance(conditional, RefinedConditional) and dropout is not None:
-        n_first = -(-len(rows) // _HEAD_ROWS_DIVISOR)
-        first = rows.take(torch.arange(n_first, device=rows.codes.device))
-        first_jitter = None if jitter is None else jitter[:n_first]
-        head_log_prob = conditional.first(n_first).head.log_prob(first, first_jitter)
+    if n_head_rows:
+        assert isinstance(conditional, RefinedConditional), "only a refined model has a head"
+        first = rows.take(torch.arange(n_head_rows, device=rows.codes.device))
+        first_jitter = None if jitter is None else jitter[:n_head_rows]
+        head_log_prob = conditional.first(n_head_rows).head.log_prob(first, first_jitter)
     kl = _divergence(model.prior, eta, log_tau, z)
     return Draw(z, log_prob, kl, conditional, head_log_prob)
 

@@ -41,7 +41,8 @@ class TrainingConfig:
     """Width of the refinement's layers of each column. Rule: 16 under 1,000 rows, 32 under 3,000,
     then 64."""
     head_weight: float = 1.0
-    """lambda: weight of the copula head's likelihood beside the refinement's."""
+    """lambda: weight of the copula head's likelihood beside the refined bound, in every fourth
+    step."""
     prior: str = "normal"
     """`normal`; `mixture`: a Gaussian mixture fitted to the posterior after training; or
     `autoregressive`: mixtures dimension by dimension, trained with the model."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from torch import Tensor
 
 from gcvae.bounds import BoundEstimate, iwae_bound
 from gcvae.codec import EncodedTable, TableCodec
@@ -155,19 +156,33 @@ def reference_key(options: ScoreOptions) -> str:
 def reference_scores(
     model: GenerativeModel, codec: TableCodec, rows: EncodedTable, acceptance: Acceptance, seed: int
 ) -> dict[str, list[float]]:
-    """Sorted scores of held-out rows, against which later scores are ranked, by `reference_key`."""
-    found: dict[str, list[float]] = {}
-    for missing, table in ((True, rows), (False, codec.without_missing_level(rows))):
-        options = ScoreOptions(_REFERENCE_DRAWS, seed, score_missingness=missing)
-        if not missing and bool(table.observed.all()):
-            found[reference_key(options)] = found["missingness_scored"]
-            continue
-        bounds = [
-            score(
-                model, table.take(index), options, generator_for(seed, "held-out scores", i)
-            ).bound
-            for i, index in enumerate(torch.arange(len(table)).split(SCORE_BLOCK_ROWS))
-        ]
-        scores = torch.cat(bounds) - codec.log_units(table) - float(np.log(acceptance.share))
-        found[reference_key(options)] = sorted(scores.tolist())
-    return found
+    """Sorted scores of held-out rows, against which later scores are ranked, by `reference_key`.
+
+    With blanks integrated out, only rows that have some are scored again.
+    """
+    blanks = codec.without_missing_level(rows)
+    with_blanks = (~blanks.observed.all(1)).nonzero()[:, 0]
+    scored, integrated = (
+        ScoreOptions(_REFERENCE_DRAWS, seed, score_missingness=missing) for missing in (True, False)
+    )
+    bounds = _bounds_in_units(model, codec, rows, scored)
+    again = _bounds_in_units(model, codec, blanks.take(with_blanks), integrated)
+    return {
+        reference_key(options): sorted((found - float(np.log(acceptance.share))).tolist())
+        for options, found in (
+            (scored, bounds),
+            (integrated, bounds.index_copy(0, with_blanks, again)),
+        )
+    }
+
+
+def _bounds_in_units(
+    model: GenerativeModel, codec: TableCodec, rows: EncodedTable, options: ScoreOptions
+) -> Tensor:
+    """Bounds of rows in the table's units, before any constraint. Shape: (n,)."""
+    bounds = [torch.zeros(0, dtype=torch.float64)]
+    for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
+        if len(index):
+            generator = generator_for(options.seed, "held-out scores", i)
+            bounds.append(score(model, rows.take(index), options, generator).bound)
+    return torch.cat(bounds) - codec.log_units(rows)
