@@ -24,6 +24,7 @@ from service import (
     imputations,
     jobs,
     latent_space,
+    looks,
     metrics,
     models,
     problems,
@@ -63,6 +64,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.state.resources = shared
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (
+        looks,  # first: the others' routes are not tried before it
         datasets,
         models,
         samples,

@@ -19,9 +19,8 @@ from service.resources import Resources
 from service.settings import ServiceSettings, variable
 
 _SWITCH_SECONDS = 0.0005
-"""How long a thread that samples may keep Python to itself while the event loop wants it. With
-Python's own 5 ms the median look at a job took a quarter longer while four clients sampled, on a
-busy machine, and samples took half as long again."""
+"""How long a thread that reads a table may keep Python to itself while the event loop wants it;
+Python's own 5 ms would be spent at every turn between the two."""
 
 
 def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None) -> None:

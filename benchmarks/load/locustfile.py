@@ -11,6 +11,7 @@ import os
 import random
 from typing import ClassVar
 
+import gevent
 from locust import constant_pacing, task
 from locust.contrib.fasthttp import FastHttpUser
 
@@ -26,8 +27,9 @@ class Poller(FastHttpUser):
     wait_time = constant_pacing(1.0)
 
     def on_start(self) -> None:
-        """Nothing was seen yet."""
+        """Nothing was seen yet. Clients do not tick together, as those begun together would."""
         self.tag: str | None = None
+        gevent.sleep(random.random())
 
     @task
     def look(self) -> None:
