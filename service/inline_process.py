@@ -7,7 +7,6 @@ themselves, for what they are made of is not what they say.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import signal
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from models_store import open_store
 from runtime.logs import set_up_logs, telling
+from runtime.priority import step_back
 from service.errors import ProcessDiedError
 from service.recent import Recent
 from service.settings import ServiceSettings
@@ -30,9 +30,6 @@ from service.tallies import Tally
 
 if TYPE_CHECKING:
     from gcvae.dependence import DependencyMap
-
-_NICENESS = 5
-"""Many look at jobs while few sample: where the cores are taken, the event loop goes first."""
 
 _N_MAPS, _N_PICTURES = 16, 64
 
@@ -152,8 +149,7 @@ def begin(settings: ServiceSettings, scratch: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # the service ends its processes by itself
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parentage", daemon=True).start()
-    with contextlib.suppress(OSError):  # forbidden in some sandboxes, and no work depends on it
-        os.nice(_NICENESS)
+    step_back()
     set_up_logs(settings)
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
