@@ -194,10 +194,12 @@ class InlinePool:
 
     def _deal(self) -> None:
         """Give each idle process the first in the line that it may serve; started ones first."""
+        waiting = [turn for turn in self._line if not turn.begun.done()]  # the others have left
         for process in sorted(self._processes, key=lambda process: not process.is_started):
-            fits = (turn for turn in self._line if turn.process in (None, process))
+            fits = (turn for turn in waiting if turn.process in (None, process))
             if not process.is_busy and (turn := next(fits, None)) is not None:
                 self._line.remove(turn)
+                waiting.remove(turn)
                 process.is_busy = True
                 turn.begun.set_result(process)
 
