@@ -20,6 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
+from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-_IMPORTED_ONCE = ["service.inline_work", "gcvae.synthesizer", "gcvae.tables"]
+_IMPORTED_ONCE = ["service.fork_server"]
 
 log = logging.getLogger("service")
 
@@ -307,6 +308,14 @@ def _processes_context() -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED_ONCE)
     return context
+
+
+def end_fork_server() -> None:
+    """End the server that processes are forked from, where there is one, and wait for it.
+
+    It ends by itself soon after this process; whoever ends the service may look before that.
+    """
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]  # nothing public does it
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import threading
 import traceback
@@ -148,7 +149,8 @@ def begin(settings: ServiceSettings, scratch: Path) -> None:
     global _bench
     for number in (signal.SIGINT, signal.SIGTERM):  # the service ends its processes by itself
         signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, name="parentage", daemon=True).start()
+    watch = threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True)
+    watch.start()
     step_back()
     set_up_logs(settings)
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
@@ -169,9 +171,10 @@ def answer(work: Work, ids: dict[str, Any]) -> Answer:
             return Answer(None, Raised.of(error), _bench.tally.take())
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(scratch: Path) -> None:
     """The service may be killed without a word: nobody asks for anything any more."""
     parent = parent_process()
     assert parent is not None, "the service started this process"
     wait([parent.sentinel])
+    shutil.rmtree(scratch, ignore_errors=True)
     os._exit(1)

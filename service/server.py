@@ -15,6 +15,7 @@ from runtime.logs import set_up_logs
 from service.access import refuse_open_address
 from service.app import create_app
 from service.errors import StartError
+from service.inline import end_fork_server
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
 
@@ -52,7 +53,10 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
         server_header=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
-    Server(config, app.state.resources, on_ready).run(sockets=[listening])
+    try:
+        Server(config, app.state.resources, on_ready).run(sockets=[listening])
+    finally:
+        end_fork_server()
 
 
 def bind(settings: ServiceSettings) -> socket.socket:
