@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib import import_module
 
 _POLL_SECONDS = 0.1
 
@@ -22,7 +23,8 @@ _imported = threading.Event()
 _watch = threading.Thread(target=_end_with_parent, args=(os.getppid(), _imported), daemon=True)
 _watch.start()
 try:
-    import service.inline_work  # noqa: F401  (imported for those that are forked)
+    for _name in ("gcvae.synthesizer", "gcvae.tables", "service.inline_work"):
+        import_module(_name)
 finally:
     _imported.set()
     _watch.join()

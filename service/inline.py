@@ -12,6 +12,7 @@ import asyncio
 import logging
 import multiprocessing
 import os
+import shutil
 import sys
 import threading
 import uuid
@@ -23,7 +24,7 @@ from functools import cache, partial
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from structlog.contextvars import get_contextvars
@@ -231,7 +232,7 @@ class InlineProcess:
         self._is_closed = False
         self._starting = threading.Lock()
         self._executor: ProcessPoolExecutor | None = None
-        self._scratch: TemporaryDirectory[str] | None = None
+        self._scratch: Path | None = None
 
     @property
     def is_started(self) -> bool:
@@ -244,8 +245,8 @@ class InlineProcess:
             if self._is_closed:
                 raise RuntimeError("the pool of inline work is closed")
             if self._executor is None:
-                self._scratch = TemporaryDirectory(prefix="gcvae-inline-")
-                arguments = (self._settings, Path(self._scratch.name))
+                self._scratch = Path(gettempdir()) / f"gcvae-inline-{uuid.uuid4().hex}"
+                arguments = (self._settings, self._scratch)
                 executor = ProcessPoolExecutor(
                     1, mp_context=_processes_context(), initializer=begin, initargs=arguments
                 )
@@ -290,8 +291,8 @@ class InlineProcess:
             self._clear()
 
     def _clear(self) -> None:
-        assert self._scratch is not None, "made with the process"
-        self._scratch.cleanup()
+        assert self._scratch is not None, "named with the process"
+        shutil.rmtree(self._scratch, ignore_errors=True)
         self._executor = self._scratch = self.pid = None
 
     def _kill(self) -> None:

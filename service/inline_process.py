@@ -144,7 +144,7 @@ def begin(settings: ServiceSettings, scratch: Path) -> None:
     """Set the process up; called once in it, before anything is asked.
 
     Args:
-        scratch: folder for files that are gone when the process is, however it ends.
+        scratch: folder to be made for files, which are gone when the process is.
     """
     global _bench
     for number in (signal.SIGINT, signal.SIGTERM):  # the service ends its processes by itself
@@ -152,6 +152,7 @@ def begin(settings: ServiceSettings, scratch: Path) -> None:
     watch = threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True)
     watch.start()
     step_back()
+    scratch.mkdir(mode=0o700)
     set_up_logs(settings)
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()

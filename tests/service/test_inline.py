@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -219,6 +220,14 @@ def test_a_process_killed_while_it_is_idle_costs_nobody_anything(
         assert await pool.run(works.own_pid) != pid
 
     run(kill)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are spawned there")
+def test_a_process_has_torch_from_the_beginning(run: Callable[..., None]) -> None:
+    async def look(pool: InlinePool) -> None:
+        assert await pool.run(works.has_torch)
+
+    run(look)
 
 
 def test_the_event_loop_goes_first(run: Callable[..., None]) -> None:

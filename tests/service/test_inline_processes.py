@@ -61,15 +61,16 @@ def test_a_killed_process_is_a_problem_and_the_next_request_finds_a_fresh_one(
 def process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A service in a process of its own, which has started one of inline work."""
     upgrade(settings_in(tmp_path).database())
-    environment = os.environ | {"GCVAE_HOME_DIR": str(tmp_path), "GCVAE_PORT": "0"}
+    environment = os.environ | {
+        "GCVAE_HOME_DIR": str(tmp_path), "GCVAE_PORT": "0", "TMPDIR": str(tmp_path),
+    }  # fmt: skip
     with subprocess.Popen(
         [sys.executable, "-c", SERVE], env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         assert httpx.get(f"{url}/readyz").json()["status"] == "ready"
-        started = psutil.Process(process.pid)
-        wait_until(lambda: any(each.nice() > started.nice() for each in below(started)))
+        wait_until(lambda: any(tmp_path.glob("gcvae-inline-*")))
         yield process
         process.kill()
 
@@ -80,7 +81,7 @@ def below(process: psutil.Process) -> list[psutil.Process]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_however_a_service_ends_its_processes_end_too(
-    process: subprocess.Popen[str], number: signal.Signals
+    process: subprocess.Popen[str], number: signal.Signals, tmp_path: Path
 ) -> None:
     children = below(psutil.Process(process.pid))
     process.send_signal(number)
@@ -88,3 +89,4 @@ def test_however_a_service_ends_its_processes_end_too(
         assert process.wait(15) in (0, -number)
     _, alive = psutil.wait_procs(children, timeout=15)
     assert not alive
+    assert not list(tmp_path.glob("gcvae-inline-*"))

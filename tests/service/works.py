@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catalog.records import JobKind
-from gcvae.dependence import DependencyMap
 from gcvae.errors import ConditionError, Problem
 from models_store.errors import CorruptedError
 from service.inline_process import Bench, Streamed
+
+if TYPE_CHECKING:
+    from gcvae.dependence import DependencyMap
 
 _SECONDS = 20.0
 
@@ -30,6 +33,11 @@ def wait_for(_bench: Bench, path: Path) -> Path:
 def own_pid(_bench: Bench) -> int:
     """The process's id."""
     return os.getpid()
+
+
+def has_torch(_bench: Bench) -> bool:
+    """Whether torch is imported; nothing here imports it."""
+    return "torch" in sys.modules
 
 
 def niceness(_bench: Bench) -> int:
