@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import AsyncIterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -24,6 +24,7 @@ from service import (
     imputations,
     jobs,
     latent_space,
+    looks,
     metrics,
     models,
     problems,
@@ -33,11 +34,11 @@ from service import (
 from service.access import get_workspace
 from service.body_limits import BodyLimits
 from service.calls import refuse_unknown_parameters
+from service.lag import watch_lag
 from service.observations import Observations
 from service.request_ids import RequestIds
 from service.resources import Resources, make_resources
 from service.settings import ServiceSettings
-from service.synthesizers import preload
 
 _PRELOAD_AFTER_SECONDS = 0.3
 
@@ -63,6 +64,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.state.resources = shared
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (
+        looks,  # first: the others' routes are not tried before it
         datasets,
         models,
         samples,
@@ -100,12 +102,22 @@ def connect(settings: ServiceSettings) -> Resources:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     resources: Resources = app.state.resources
+    background = [asyncio.create_task(watch_lag(resources.metrics))]
     if resources.settings.preload_torch:
-        # After the port is open: torch takes seconds, and health must not wait for it.
-        loader = threading.Thread(target=preload, name="preload")
-        asyncio.get_running_loop().call_later(_PRELOAD_AFTER_SECONDS, loader.start)
+        background.append(asyncio.create_task(_warm(resources)))
     yield
+    for task in background:
+        task.cancel()
     resources.close()
+
+
+async def _warm(resources: Resources) -> None:
+    # After the port is open: torch takes seconds, and readiness must not wait for it.
+    await asyncio.sleep(_PRELOAD_AFTER_SECONDS)
+    try:
+        await resources.inline.warm()
+    except BrokenProcessPool:
+        log.exception("no process of inline work starts; requests that need one will fail")
 
 
 _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {

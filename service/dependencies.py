@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from catalog.records import Model
 from gcvae.errors import Problem
 from gcvae.map_notes import KINDS, MAPS_OF_MODEL
 from gcvae.seeds import MAX_SEED
@@ -17,12 +15,10 @@ from service.access import Workspace
 from service.bodies import NewMapBody
 from service.errors import RequestError
 from service.etags import tagged
+from service.inline_work import draw_local_map, draw_map
 from service.negotiation import choose_form
-from service.resources import Resources, Shared
+from service.resources import Shared
 from service.synthesizers import require_ready
-
-if TYPE_CHECKING:
-    from gcvae.dependence import DependencyMap
 
 MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
 
@@ -75,7 +71,9 @@ async def map_dependencies(
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
     require_ready(model)
-    content = await resources.inline.run(partial(draw_map, resources, model, kind, form, seed))
+    content = await resources.inline.run(
+        partial(draw_map, model=model, kind=kind, form=form, seed=seed)
+    )
     return tagged(request, content, MEDIA_TYPES[form], {"Vary": "Accept"})
 
 
@@ -98,7 +96,7 @@ async def map_at_row(
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
     require_ready(model)
-    content = await resources.inline.run(partial(draw_local_map, resources, model, body, form))
+    content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
     return Response(content, media_type=MEDIA_TYPES[form], headers={"Vary": "Accept"})
 
 
@@ -115,38 +113,3 @@ def check_kind(kind: str) -> None:
     if kind == "local":
         message, expected = "a local map is of one row", "a POST to this address, with the row"
     raise RequestError(Problem(message, "?kind", expected=expected))
-
-
-def draw_map(resources: Resources, model: Model, kind: str, form: str, seed: int) -> bytes:
-    """The map as JSON text or as a picture; kept, since the same question gets the same map."""
-    key = (model.id, str(model.artifact_sha256), kind, str(seed))
-    make = partial(_make_map, resources, model, kind, seed)
-    made = resources.maps.get(key, make)
-    return resources.pictures.get((*key, form), partial(_in_form, made, form))
-
-
-def draw_local_map(resources: Resources, model: Model, body: NewMapBody, form: str) -> bytes:
-    """The map at a row or at a z, as JSON text or as a picture.
-
-    Raises:
-        RequestError: both or neither are given.
-        InputError: z has another number of dimensions.
-        TableError: a cell can not be read, or the row is impossible.
-        UnknownColumnError: a column that the model does not have.
-    """
-    if (body.row is None) == (body.z is None):
-        problem = Problem("a local map is of one place", "/row", expected="either a row or a z")
-        raise RequestError(problem)
-    synthesizer = resources.synthesizers.get(model)
-    found = synthesizer.dependencies("local", seed=body.seed, row=body.row, z=body.z)
-    return _in_form(found, form)
-
-
-def _make_map(resources: Resources, model: Model, kind: str, seed: int) -> DependencyMap:
-    return resources.synthesizers.get(model).dependencies(kind, seed=seed)
-
-
-def _in_form(found: DependencyMap, form: str) -> bytes:
-    if form == "json":
-        return json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False).encode()
-    return found.picture(form)

@@ -11,6 +11,7 @@ ServiceError
 │   ├── QueueFullError      jobs that wait
 │   └── PoolFullError       inline work that waits
 ├── StateError              the resource is not in the state that this call needs
+├── ProcessDiedError        a process of inline work ended in the midst of it
 ├── NotReadyError           a server that the service stands on does not answer
 ├── ForeignSiteError        a keyless service is called from another site's page
 └── StartError              the service can not start as it is set up
@@ -100,6 +101,16 @@ class PoolFullError(LimitError):
 
 class StateError(ServiceError):
     """The resource is not in the state that this call needs."""
+
+
+class ProcessDiedError(ServiceError):
+    """The process that worked on a request ended in the midst of it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the process that worked on this was killed, most often for want of memory; "
+            "send the request again, or ask for less at once"
+        )
 
 
 class NotReadyError(ServiceError):

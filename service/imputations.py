@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from catalog.records import JobKind, Model
 from catalog.specs import ImputeSpec
 from gcvae.errors import Problem
-from gcvae.imputation_stream import DRAW_COLUMN, stream_completed
+from gcvae.imputation_stream import DRAW_COLUMN
 from gcvae.seeds import MAX_SEED
 from service.access import Workspace
 from service.bodies import NewImputationBody, ResultBody
@@ -22,6 +21,7 @@ from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.ingestion import check_size, read_rows
+from service.inline_work import complete_rows
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
@@ -130,19 +130,10 @@ async def answer_inline(resources: Resources, imputing: Imputing, frame: pd.Data
 
     Raises:
         PoolFullError: too much inline work waits.
+        ProcessDiedError: the process was killed at it.
     """
-    blocks = completed_blocks(resources, imputing, frame)
-    content = await resources.inline.open(blocks, resources.settings.inline_seconds)
+    asked = {name: getattr(imputing, name) for name in ("model", "draws", "seed", "form")}
+    opened = await resources.inline.open(partial(complete_rows, frame=frame, **asked))
     filename = f"{imputing.model.name}-completed.{imputing.form}"
     headers = {"Vary": "Accept", "Content-Disposition": attachment(filename)}
-    return StreamingResponse(content, headers=headers, media_type=MEDIA_TYPES[imputing.form])
-
-
-def completed_blocks(
-    resources: Resources, imputing: Imputing, frame: pd.DataFrame
-) -> Iterator[bytes]:
-    """The completed table, piece by piece."""
-    synthesizer = resources.synthesizers.get(imputing.model)
-    blocks = synthesizer.impute_blocks(frame, draws=imputing.draws, seed=imputing.seed)
-    counted = resources.metrics.counted(JobKind.IMPUTE, blocks)
-    yield from stream_completed(counted, synthesizer.schema, imputing.form)
+    return StreamingResponse(opened.blocks, headers=headers, media_type=MEDIA_TYPES[imputing.form])

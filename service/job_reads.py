@@ -1,8 +1,8 @@
 """Looks at jobs: those that come at the same time share one look at the database.
 
-Hundreds of clients poll while others sample in threads of this process. A thread and a query for
-each poll would cost three times what the rest of its answer does, and each change of threads
-waits for those that sample.
+Hundreds of clients poll. A thread and a query for each poll would cost three times what the rest
+of its answer does. So reads have a distance: a look that comes alone is answered at once, those
+that come soon after it wait a moment for each other.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from catalog.errors import NotFoundError
 from catalog.records import Job
 
 Found = Mapping[str, Job]
+
+DISTANCE_SECONDS = 0.02
+"""From the beginning of a read to that of the next."""
 
 
 class JobReads:
@@ -50,7 +53,9 @@ class JobReads:
 
     async def _read(self) -> None:
         """Answer, look by look, until nobody asks; whoever asks meanwhile is in the next look."""
+        loop = asyncio.get_running_loop()
         while self._asked is not None:
+            next_at = loop.time() + DISTANCE_SECONDS
             asked, ids = self._asked, self._ids
             self._asked, self._ids = None, set()
             try:
@@ -58,4 +63,5 @@ class JobReads:
             except Exception as error:
                 asked.set_exception(error)
                 asked.exception()  # it is told to those who still wait; nobody is no mistake
+            await asyncio.sleep(next_at - loop.time())
         self._reader = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Response
 from fastapi.responses import StreamingResponse
 
 from catalog.dispatch import send_soon
@@ -12,12 +12,9 @@ from catalog.records import Job, JobKind, JobStatus
 from service.access import Workspace
 from service.bodies import JobBody, PageBody, job_body
 from service.errors import QueueFullError
-from service.etags import tagged_json
 from service.events import follow, seen_version
 from service.pages import Cursor, Limit, page_body
 from service.resources import Resources, Shared
-
-POLL_SECONDS = 1
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -41,16 +38,6 @@ def list_jobs(
         limit=limit, cursor=cursor, workspace=workspace, status=status, kind=kind, model_id=model_id
     )
     return page_body(page, job_body)
-
-
-@router.get("/{job_id}", response_model=JobBody)
-async def read_job(
-    job_id: str, request: Request, resources: Shared, workspace: Workspace
-) -> Response:
-    """Read a job. Made for polling: `ETag` and 304, `Retry-After` while it is not over."""
-    job = await resources.job_reads.get(job_id, workspace=workspace)
-    headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
-    return tagged_json(request, job_body(job), headers)
 
 
 @router.get("/{job_id}/events", response_class=StreamingResponse, responses=_EVENT_STREAM)

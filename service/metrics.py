@@ -7,8 +7,7 @@ process: take `max by (…)` over the instances, never their sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
-from typing import TypeVar
+from collections.abc import Iterator
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -26,12 +25,12 @@ from catalog.counts import BUCKETS_SECONDS, Counted
 from catalog.records import JobKind, JobStatus, Queue
 from catalog.statistics import Count, KindState, Statistics
 from service.resources import Shared
+from service.tallies import Tally
 
 router = APIRouter(tags=["health"])
 
-BlockT = TypeVar("BlockT", bound=Sized)
-
 _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 
 
@@ -74,6 +73,17 @@ class Metrics:
             ["kind"],
             registry=self.registry,
         )
+        self._deaths = Counter(
+            "gcvae_inline_process_deaths",
+            "Processes of inline work that ended without being asked to",
+            registry=self.registry,
+        )
+        self._lag = Histogram(
+            "gcvae_event_loop_lag_seconds",
+            "How much later than it was due the event loop came to a task, looked at regularly",
+            buckets=_LAG_BUCKETS,
+            registry=self.registry,
+        )
         for result in ("hit", "miss"):
             self._lookups.labels(result)
         for kind in JobKind:
@@ -87,15 +97,20 @@ class Metrics:
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, str(status)).observe(seconds)
 
-    def looked_up(self, *, was_loaded: bool) -> None:
-        """A model was asked of the memory of loaded ones."""
-        self._lookups.labels("hit" if was_loaded else "miss").inc()
+    def add(self, tally: Tally) -> None:
+        """What a process of inline work counted since it last told."""
+        for result, n in tally.lookups.items():
+            self._lookups.labels(result).inc(n)
+        for kind, n_rows in tally.rows.items():
+            self._inline_rows.labels(kind).inc(n_rows)
 
-    def counted(self, kind: JobKind, blocks: Iterable[BlockT]) -> Iterator[BlockT]:
-        """The blocks of an inline answer; their rows are counted as they pass."""
-        for block in blocks:
-            self._inline_rows.labels(kind.value).inc(len(block))
-            yield block
+    def process_died(self) -> None:
+        """A process of inline work ended by itself, or was killed."""
+        self._deaths.inc()
+
+    def lagged(self, seconds: float) -> None:
+        """The event loop came to a task so much later than it was due."""
+        self._lag.observe(seconds)
 
 
 class RecordsCollector(Collector):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from catalog.dispatch import send_soon
 from catalog.errors import NotFoundError
@@ -97,11 +98,12 @@ def download_artifact(
 
 
 @router.delete("/{model_id}", status_code=204)
-def delete_model(model_id: str, resources: Shared, workspace: Workspace) -> None:
+async def delete_model(model_id: str, resources: Shared, workspace: Workspace) -> None:
     """Delete a model with its artifact, samples and scores."""
-    prefixes = resources.catalog.models.delete(model_id, workspace=workspace)
-    resources.synthesizers.forget(model_id)
-    sweep(resources, prefixes)
+    delete = resources.catalog.models.delete
+    prefixes = await run_in_threadpool(delete, model_id, workspace=workspace)
+    resources.inline.forget(model_id)
+    await run_in_threadpool(sweep, resources, prefixes)
 
 
 def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> ModelBody:

@@ -87,6 +87,7 @@ KINDS: dict[type[Exception], Kind] = {
     stored.UnavailableError: Kind("store-unavailable", 503, "The store does not answer"),
     OperationalError: _DATABASE_UNAVAILABLE,
     PoolTimeoutError: _DATABASE_UNAVAILABLE,
+    errors.ProcessDiedError: Kind("process-died", 503, "The process at work on this died"),
     errors.NotReadyError: Kind("not-ready", 503, "The service is not ready"),
     DataError: Kind("invalid-request", 422, "The request is not valid"),
     ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),

@@ -12,14 +12,13 @@ from catalog.catalog import Catalog
 from catalog.dispatch import Dispatcher
 from models_store import Store
 from runtime.traces import Traces, make_traces
+from service.inline import InlinePool
 from service.job_reads import JobReads
 from service.pool import WorkPool
 from service.recent import Recent
 from service.settings import ServiceSettings
-from service.synthesizers import Synthesizers
 
 if TYPE_CHECKING:
-    from gcvae.dependence import DependencyMap
     from service.metrics import Metrics
 
 
@@ -32,20 +31,16 @@ class Resources:
     store: Store
     dispatcher: Dispatcher
     tables: WorkPool
-    inline: WorkPool
+    inline: InlinePool
     metrics: Metrics
     traces: Traces
     job_reads: JobReads
-    synthesizers: Synthesizers
     profiles: Recent[tuple[str, str], bytes]
-    maps: Recent[tuple[str, ...], DependencyMap]
-    pictures: Recent[tuple[str, ...], bytes]
-    """Maps and manifolds in the form that was asked for."""
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server stops: endless streams end."""
 
     def close(self) -> None:
-        """Let running work end, then close the connections."""
+        """Let tables be read to their end, end inline work, then close the connections."""
         self.closing.set()
         self.tables.close()
         self.inline.close()
@@ -64,9 +59,6 @@ def make_resources(
     from service.metrics import Metrics
 
     metrics = Metrics(catalog.statistics)
-    synthesizers = Synthesizers(
-        store, settings.loaded_models, settings.inline_torch_threads, metrics
-    )
     return Resources(
         settings=settings,
         catalog=catalog,
@@ -75,16 +67,11 @@ def make_resources(
         tables=WorkPool(
             "reading tables", settings.table_workers, settings.table_waiting, "table_waiting"
         ),
-        inline=WorkPool(
-            "inline work", settings.inline_workers, settings.inline_waiting, "inline_waiting"
-        ),
+        inline=InlinePool(settings, metrics),
         metrics=metrics,
         traces=make_traces(settings, "api"),
         job_reads=JobReads(catalog.jobs.get_many),
-        synthesizers=synthesizers,
         profiles=Recent(64),
-        maps=Recent(16),
-        pictures=Recent(64),
     )
 
 

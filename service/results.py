@@ -12,7 +12,7 @@ from service.bodies import ResultBody, result_body
 from service.downloads import download, stored_table
 from service.errors import StateError
 from service.etags import tagged_json
-from service.jobs import POLL_SECONDS
+from service.looks import POLL_SECONDS
 from service.negotiation import TABLE_MEDIA_TYPES
 from service.reservations import sweep
 from service.resources import Resources, Shared

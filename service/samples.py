@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
@@ -14,22 +12,19 @@ from catalog.dispatch import send_soon
 from catalog.records import JobKind, Model
 from catalog.specs import SampleSpec
 from gcvae.errors import Problem
-from gcvae.row_documents import numbered, pointing, rows_to_csv
 from service.access import Workspace
 from service.bodies import NewSampleBody, ResultBody, result_body
 from service.downloads import attachment
 from service.errors import RequestError, TableLimitError
 from service.estimates import estimate_sample
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.inline_work import check_conditions, conditions_of, draw_sample, given_table
 from service.jobs import require_room
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
 from service.shards import cut_rows
-from service.synthesizers import require_ready, schema_of
-
-if TYPE_CHECKING:
-    from gcvae.sampling import Sampler
+from service.synthesizers import require_ready
 
 router = APIRouter(tags=["samples"])
 
@@ -59,7 +54,7 @@ async def sample_model(
         return await answer_inline(resources, model, body)
 
     if conditions_of(body):  # what can not be drawn is told now, and not by a job that fails
-        await resources.inline.run(partial(check_conditions, resources, model, body))
+        await resources.inline.run(partial(check_conditions, model=model, body=body))
 
     enqueue = partial(enqueue_sample, resources, model, body)
     asked = fingerprint(request, body.model_dump(mode="json"))
@@ -74,16 +69,16 @@ async def answer_inline(resources: Resources, model: Model, body: NewSampleBody)
 
     Raises:
         PoolFullError: too much inline work waits.
+        ProcessDiedError: the process was killed at it.
     """
-    summary: dict[str, Any] = {}
-    blocks = _draw(resources, model, body, summary)
-    content = await resources.inline.open(blocks, resources.settings.inline_seconds)
+    opened = await resources.inline.open(partial(draw_sample, model=model, body=body))
     headers = {
         "Content-Disposition": attachment(f"{model.name}-synthetic.{body.format}"),
         "Gcvae-Seed": str(body.seed),
     }
-    headers |= {f"Gcvae-{name.replace('_', '-').title()}": str(n) for name, n in summary.items()}
-    return StreamingResponse(content, headers=headers, media_type=MEDIA_TYPES[body.format])
+    told = opened.summary.items()
+    headers |= {f"Gcvae-{name.replace('_', '-').title()}": str(figure) for name, figure in told}
+    return StreamingResponse(opened.blocks, headers=headers, media_type=MEDIA_TYPES[body.format])
 
 
 def enqueue_sample(resources: Resources, model: Model, body: NewSampleBody) -> ResultBody:
@@ -109,12 +104,6 @@ def enqueue_sample(resources: Resources, model: Model, body: NewSampleBody) -> R
     return result_body(job, None, content_path(job))
 
 
-def conditions_of(body: NewSampleBody) -> list[str]:
-    """The names of the conditions that are given."""
-    names = ("given", "distribution", "given_rows")
-    return [name for name in names if getattr(body, name) is not None]
-
-
 def check_given_rows(body: NewSampleBody) -> None:
     """Let requests pass that ask for one row around each row of known cells.
 
@@ -130,25 +119,6 @@ def check_given_rows(body: NewSampleBody) -> None:
         raise RequestError(Problem(message, "/rows", expected=str(n_rows)))
 
 
-def given_table(model: Model, body: NewSampleBody) -> bytes:
-    """The rows of known cells as a CSV table.
-
-    Raises:
-        UnknownColumnError: a row names a column that the model does not have.
-    """
-    return rows_to_csv(body.given_rows or (), schema_of(model), "/given_rows")
-
-
-def check_conditions(resources: Resources, model: Model, body: NewSampleBody) -> None:
-    """Let conditions pass that the model can meet.
-
-    Raises:
-        ConditionError: they are malformed, or too improbable.
-    """
-    with pointing("/given_rows"):
-        _sampler(resources, model, body)
-
-
 def check_rows(rows: int, resources: Resources) -> None:
     """Let samples within the limit pass.
 
@@ -159,30 +129,3 @@ def check_rows(rows: int, resources: Resources) -> None:
     if rows > limit:
         problem = Problem(f"rows is {rows}", pointer="/rows", expected=f"at most {limit}")
         raise TableLimitError(f"{rows} rows are asked", limit, "max_sample_rows", problem)
-
-
-def _draw(
-    resources: Resources, model: Model, body: NewSampleBody, summary: dict[str, Any]
-) -> Iterator[bytes]:
-    # A generator: model and torch are loaded with the first block, in a thread of the pool. What is
-    # known of a condition stands in `summary` by then.
-    from gcvae.table_stream import stream_table
-
-    synthesizer = resources.synthesizers.get(model)
-    blocks = synthesizer.sample_blocks(body.rows, seed=body.seed)
-    with pointing("/given_rows"):
-        if conditions_of(body):
-            sampler = _sampler(resources, model, body)
-            summary |= sampler.summary(body.rows)
-            blocks = sampler.blocks(body.rows)
-        counted = resources.metrics.counted(JobKind.SAMPLE, blocks)
-        yield from stream_table(counted, synthesizer.schema, body.format)
-
-
-def _sampler(resources: Resources, model: Model, body: NewSampleBody) -> Sampler:
-    from gcvae.tables import read_table
-
-    rows = None if body.given_rows is None else numbered(read_table(given_table(model, body)))
-    return resources.synthesizers.get(model).sampler(
-        body.seed, given=body.given, distribution=body.distribution, given_rows=rows
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,8 +14,9 @@ from catalog.records import JobKind, Model
 from catalog.specs import ScoreSpec
 from gcvae.errors import Problem
 from gcvae.score_options import ScoreOptions
-from gcvae.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
+from gcvae.score_stream import MEDIA_TYPES
 from gcvae.seeds import MAX_SEED
+from service import inline_work
 from service.access import Workspace
 from service.bodies import NewScoresBody, ResultBody
 from service.downloads import attachment
@@ -148,20 +148,11 @@ async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFr
 
     Raises:
         PoolFullError: too much inline work waits.
+        ProcessDiedError: the process was killed at it.
     """
-    blocks = score_blocks(resources, scoring, frame)
-    content = await resources.inline.open(blocks, resources.settings.inline_seconds)
+    asked = {"model": scoring.model, "options": scoring.options, "form": scoring.form}
+    opened = await resources.inline.open(partial(inline_work.score_rows, frame=frame, **asked))
     headers = {"Vary": "Accept"}
     if scoring.form == "csv":
         headers["Content-Disposition"] = attachment(f"{scoring.model.name}-scores.csv")
-    return StreamingResponse(content, headers=headers, media_type=MEDIA_TYPES[scoring.form])
-
-
-def score_blocks(resources: Resources, scoring: Scoring, frame: pd.DataFrame) -> Iterator[bytes]:
-    """The scores as JSON or CSV, piece by piece."""
-    synthesizer = resources.synthesizers.get(scoring.model)
-    scorer = synthesizer.scorer
-    blocks = scorer.blocks(frame, scoring.options)
-    blocks = resources.metrics.counted(JobKind.SCORE, blocks)
-    heading = {"model_id": scoring.model.id} | scoring.options.heading(scorer.order())
-    yield from stream_scores(blocks, scoring.form, heading, ScoreTotals())
+    return StreamingResponse(opened.blocks, headers=headers, media_type=MEDIA_TYPES[scoring.form])

@@ -76,14 +76,20 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
     table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")
-    inline_workers: int = Field(default=2, gt=0, description="threads of the pool")
-    inline_waiting: int = Field(default=8, ge=0, description="requests that may wait for a thread")
+    inline_workers: int = Field(
+        default=2, gt=0, description="processes that sample and score, started when needed"
+    )
+    inline_waiting: int = Field(default=8, ge=0, description="requests that may wait for one")
     inline_torch_threads: int = Field(default=1, gt=0, description="torch threads of each of them")
     inline_seconds: float = Field(
         default=300.0, gt=0, description="a streamed answer that takes longer gives up its place"
     )
-    loaded_models: int = Field(default=4, gt=0, description="models kept in memory")
-    preload_torch: bool = True
+    loaded_models: int = Field(
+        default=4, gt=0, description="models kept in memory by each of these processes"
+    )
+    preload_torch: bool = Field(
+        default=True, description="start the first of them right after the port is open"
+    )
 
     database_seconds: float = Field(
         default=1.5, gt=0, description="a statement that takes longer is answered by 503"

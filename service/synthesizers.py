@@ -11,19 +11,26 @@ from catalog.records import Model, ModelStatus
 from gcvae.schema import TableSchema
 from models_store import Store
 from service.recent import Recent
+from service.tallies import Tally
 
 if TYPE_CHECKING:
     from gcvae.synthesizer import Synthesizer
-    from service.metrics import Metrics
 
 
 class Synthesizers:
-    """At most `limit` loaded models. Call `get` in a thread of the pool only: it loads torch."""
+    """At most `limit` loaded models. In processes of inline work only: it loads torch.
 
-    def __init__(self, store: Store, limit: int, torch_threads: int, metrics: Metrics) -> None:
+    Args:
+        scratch: folder for artifacts on their way from the store.
+    """
+
+    def __init__(
+        self, store: Store, limit: int, torch_threads: int, tally: Tally, scratch: Path
+    ) -> None:
         self._store = store
-        self._metrics = metrics
+        self._tally = tally
         self._torch_threads = torch_threads
+        self._scratch = scratch
         self._loaded: Recent[str, Synthesizer] = Recent(limit)
 
     def get(self, model: Model) -> Synthesizer:
@@ -42,7 +49,7 @@ class Synthesizers:
             return self._load(model)
 
         synthesizer = self._loaded.get(model.id, load)
-        self._metrics.looked_up(was_loaded=was_loaded)
+        self._tally.looked_up(was_loaded=was_loaded)
         limit_torch_threads(self._torch_threads)
         return synthesizer
 
@@ -55,11 +62,9 @@ class Synthesizers:
 
         assert model.artifact_key is not None
         assert model.artifact_sha256 is not None
-        with tempfile.TemporaryDirectory(prefix="gcvae-artifact-") as folder:
+        with tempfile.TemporaryDirectory(dir=self._scratch) as folder:
             path = Path(folder) / "model.gcvae"
-            with path.open("wb") as file:
-                for chunk in self._store.stream(model.artifact_key, model.artifact_sha256):
-                    file.write(chunk)
+            self._store.fetch(model.artifact_key, model.artifact_sha256, path)
             return Synthesizer.load(path)
 
 
@@ -85,8 +90,3 @@ def limit_torch_threads(threads: int) -> None:
 
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
-
-
-def preload() -> None:
-    """Import what the first inline request would wait for."""
-    import gcvae.synthesizer  # noqa: F401  (imported for the module cache)

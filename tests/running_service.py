@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import uvicorn
 from sqlalchemy import inspect, text
 
 from catalog import Catalog, upgrade
+from gcvae import Synthesizer
 from models_store import Store
 from service.app import create_app
 from service.resources import Resources
@@ -36,6 +39,7 @@ class Running:
     settings: ServiceSettings
     resources: Resources
     http: httpx.Client
+    loop: asyncio.AbstractEventLoop
 
     @property
     def catalog(self) -> Catalog:
@@ -63,14 +67,20 @@ def running(settings: ServiceSettings) -> Iterator[Running]:
     app = create_app(settings)
     listening = bind(settings)
     urls: list[str] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def note(url: str) -> None:
+        loops.append(asyncio.get_running_loop())
+        urls.append(url)
+
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
-    server = Server(config, app.state.resources, urls.append)
+    server = Server(config, app.state.resources, note)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
         _wait_until(lambda: bool(urls))
         with httpx.Client(base_url=urls[0], timeout=30) as http:
-            yield Running(urls[0], settings, app.state.resources, http)
+            yield Running(urls[0], settings, app.state.resources, http, loops[0])
     finally:
         server.should_exit = True
         thread.join(START_SECONDS)
@@ -121,6 +131,15 @@ def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:
     trained = service.http.get(f"/v1/models/{model['id']}").json()
     assert trained["status"] == "ready", service.http.get(f"/v1/jobs/{model['job_id']}").json()
     return dict(trained)
+
+
+def library(service: Running, model: dict[str, Any]) -> Synthesizer:
+    """The model as the library loads it from its artifact."""
+    artifact = service.http.get(f"/v1/models/{model['id']}/artifact").content
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.gcvae"
+        path.write_bytes(artifact)
+        return Synthesizer.load(path)
 
 
 def assert_problem(response: httpx.Response, status: int, name: str) -> dict[str, Any]:

@@ -168,7 +168,10 @@ class SlotProcess:
 
 
 def _end_session(celery: subprocess.Popen[bytes]) -> None:
-    """Wait for a Celery process that was asked to stop; kill what is left of it."""
+    """Wait for a Celery process that was asked to stop; kill what is left of it.
+
+    A job's process is in a session of its own by then, and ends with its parent.
+    """
     try:
         celery.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:

@@ -6,7 +6,6 @@ It does the work and tells its supervisor what became of it; the supervisor writ
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store_of
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from runtime.logs import set_up_logs, telling
+from runtime.priority import step_back
 from worker.attempt import Attempt
 from worker.errors import GpuMemoryError
 from worker.imputing import impute
@@ -35,9 +35,6 @@ from worker.settings import WorkerSettings, read_settings
 from worker.training import train
 
 _log = structlog.get_logger(__name__)
-
-_NICENESS = 5
-"""A request that somebody waits for goes before a job, where both run on one machine."""
 
 _WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
     JobKind.TRAIN: train,
@@ -59,7 +56,7 @@ def main() -> int:
     """Do the job that the command line names."""
     arguments = _parse_arguments()
     die_with_parent(arguments.parent)
-    os.nice(_NICENESS)
+    step_back()
     settings = read_settings()
     set_up_logs(settings.runtime)
     messages = MessageWriter(arguments.messages)

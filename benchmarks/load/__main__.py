@@ -33,17 +33,21 @@ def main() -> int:
         folder = Path(name)
         with running_system(folder) as system:
             print(f"{given.pollers} pollers and {given.samplers} samplers for {given.seconds} s")
-            calls = _drive(system, folder, given)
+            calls, measured = _drive(system, folder, given)
             after = system.job_status()
-    document = judge(given, calls, after, version("locust"))
+    document = judge(given, calls, after, version("locust")) | measured
     given.output.parent.mkdir(parents=True, exist_ok=True)
     given.output.write_text(json.dumps(document, indent=1) + "\n")
     print(_table(document), f"-> {given.output}", sep="\n")
     return 0 if document["passed"] else 1
 
 
-def _drive(system: System, folder: Path, given: argparse.Namespace) -> list[dict[str, str]]:
-    """Run the clients; a line for each kind of call."""
+def _drive(
+    system: System, folder: Path, given: argparse.Namespace
+) -> tuple[list[dict[str, str]], dict[str, object]]:
+    """Run the clients; a line for each kind of call, and what was measured beside."""
+    from benchmarks.load.measures import Measures  # psutil comes with locust
+
     users = given.pollers + given.samplers
     command = [sys.executable, "-m", "locust", "-f", str(_HERE / "locustfile.py"), "--headless"]
     command += ["-u", str(users), "-r", str(users / 10), "-t", f"{given.seconds + 10}s"]
@@ -56,9 +60,14 @@ def _drive(system: System, folder: Path, given: argparse.Namespace) -> list[dict
         "LOAD_SAMPLERS": str(given.samplers),
         "LOAD_SAMPLING_SECONDS": str(given.sampling_seconds),
     }
+    before, began = Measures.take(system.url, system.server_pid), os.times()
     subprocess.run(command, env=os.environ | told, check=True, stdout=subprocess.DEVNULL)
+    ended = os.times()
+    clients = ended.children_user + ended.children_system
+    clients -= began.children_user + began.children_system
+    measured = Measures.take(system.url, system.server_pid).since(before, clients)
     with (folder / "load_stats.csv").open() as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(file)), measured
 
 
 def judge(
@@ -117,6 +126,13 @@ def _table(document: dict[str, Any]) -> str:
             f"{name:8} {of['requests']:9} {of['errors']:7} {of['per_second']:6.1f} "
             f"{of['p50_ms']:8.0f} {of['p95_ms']:8.0f} {of['p99_ms']:8.0f} {of['max_ms']:8.0f}"
         )
+    lag = document["event_loop_lag_at_most_ms"]
+    lines.append(
+        f"{document['api_cpu_ms_per_look']} ms of the API's processor time for each look; "
+        f"event loop late by at most {lag['p50']} ms (p50), {lag['p99']} ms (p99)"
+    )
+    spent = document["cpu_seconds"].items()
+    lines.append("CPU seconds: " + ", ".join(f"{name} {seconds}" for name, seconds in spent))
     verdict = "within" if document["passed"] else "NOT within"
     lines.append(
         f"{verdict} the limits: no error, p99 of status under {_STATUS_LIMIT_MS:.0f} ms, "

@@ -25,6 +25,7 @@ class System:
     """What the clients ask for."""
 
     url: str
+    server_pid: int
     model_id: str
     job_id: str
 
@@ -44,7 +45,7 @@ def running_system(folder: Path) -> Iterator[System]:
         )
     try:
         url = _wait_for_url(folder / "serve.log", server)
-        yield _set_up(url, folder)
+        yield _set_up(url, server.pid, folder)
     finally:
         server.terminate()
         server.wait()
@@ -63,7 +64,7 @@ def example_table(rows: int = 5000) -> pd.DataFrame:
     return table
 
 
-def _set_up(url: str, folder: Path) -> System:
+def _set_up(url: str, server_pid: int, folder: Path) -> System:
     example_table().to_csv(folder / "table.csv", index=False)
     with Client(url) as client:
         dataset = client.upload(folder / "table.csv")
@@ -76,7 +77,7 @@ def _set_up(url: str, folder: Path) -> System:
             if job["status"] not in ("queued", "running"):
                 raise RuntimeError(f"the training job is {job['status']}: {job['error']}")
             time.sleep(0.2)
-    return System(url, str(model["id"]), job_id)
+    return System(url, server_pid, str(model["id"]), job_id)
 
 
 def _wait_for_url(log: Path, server: subprocess.Popen[bytes]) -> str:

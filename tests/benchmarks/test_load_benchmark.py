@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.load.__main__ import judge
+from benchmarks.load.measures import Measures
 from benchmarks.load.system import example_table
+from tests.running_service import Running, running, settings_in
 
 GOOD = {
     "Request Count": "59000", "Failure Count": "0", "Requests/s": "196.6666",
     "50%": "9", "95%": "40", "99%": "120", "Max Response Time": "310.04",
 }  # fmt: skip
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Running]:
+    """A service whose event loop was looked at."""
+    with running(settings_in(tmp_path)) as service:
+        time.sleep(0.3)
+        yield service
 
 
 def given(**other: Any) -> argparse.Namespace:
@@ -59,3 +73,25 @@ def test_the_table_has_numbers_levels_and_blanks(tmp_path: Path) -> None:
     assert table["savings"].isna().any()
     assert table["education"].nunique() == 3
     assert table.equals(example_table(500))
+
+
+def test_what_others_took_of_the_cores_is_what_nobody_of_the_system_took() -> None:
+    lags = Counter({0.001: 90, 0.01: 8, 0.1: 2})
+    before = Measures(Counter(api=1.0, jobs=5.0, machine=100.0), 50.0, Counter())
+    after = Measures(Counter(api=3.0, jobs=9.0, inline=1.0, machine=120.0), 2050.0, lags)
+    assert after.since(before, clients_seconds=2.5) == {
+        "cpu_seconds": {
+            "api": 2.0, "clients": 2.5, "inline": 1.0, "jobs": 4.0, "processes_of_others": 10.5,
+        },
+        "api_cpu_ms_per_look": 1.0,
+        "event_loop_lag_at_most_ms": {"p50": 1.0, "p95": 10.0, "p99": 100.0},
+    }  # fmt: skip
+
+
+def test_the_measures_are_those_of_a_running_system(service: Running) -> None:
+    before = Measures.take(service.url, os.getpid())
+    service.http.get("/v1/jobs/job_any")
+    after = Measures.take(service.url, os.getpid())
+    assert after.n_looks == before.n_looks + 1
+    assert after.cpu_seconds["machine"] >= before.cpu_seconds["machine"]
+    assert after.lags.total() >= before.lags.total() > 0

@@ -28,7 +28,7 @@ from gcvae_client import (
     UnreachableError,
     WaitTimeoutError,
 )
-from tests.running_service import Running, work
+from tests.running_service import Running, library, work
 
 
 def test_the_client_loads_neither_torch_nor_pandas() -> None:
@@ -295,7 +295,7 @@ def scripted(answers: list[Answer]) -> Iterator[tuple[str, list[dict[str, str]]]
 def test_conditions_and_imputations_are_the_library_s(
     client: Client, service: Running, model: dict[str, Any]
 ) -> None:
-    synthesizer = service.resources.synthesizers.get(service.catalog.models.get(model["id"]))
+    synthesizer = library(service, model)
     given = {"colour": ["red", "blue"], "size": {"min": 5}}
     drawn = client.sample(model["id"], 50, seed=3, given=given, format="jsonl")
     assert isinstance(drawn, bytes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from gcvae import Synthesizer
 from gcvae.map_notes import MAPS_OF_MODEL
 from tests.running_service import Running, assert_problem
+from tests.service import works
 
 
 @pytest.mark.parametrize("kind", MAPS_OF_MODEL)
@@ -80,13 +83,11 @@ def test_a_map_is_made_once_for_all_its_forms(service: Running, model: dict[str,
     asked = {"kind": "total", "seed": 99}
     first = service.http.get(path, params=asked)
     kept = (model["id"], model["artifact_sha256"], "total", "99")
-
-    def fail() -> Any:
-        raise AssertionError("the map is not kept")
-
-    assert service.resources.maps.get(kept, fail).to_json() == first.json()
+    look = service.resources.inline.run(partial(works.kept_map, key=kept))
+    found = asyncio.run_coroutine_threadsafe(look, service.loop).result(20)
+    assert found.to_json() == first.json()
     picture = service.http.get(path, params={**asked, "format": "png"})
-    assert picture.content == service.resources.maps.get(kept, fail).picture("png")
+    assert picture.content == found.picture("png")
 
 
 def test_a_local_map_is_drawn_too(service: Running, model: dict[str, Any]) -> None:

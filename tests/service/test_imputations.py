@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gcvae import Synthesizer, read_table
+from gcvae import read_table
 from gcvae.imputation_stream import stream_completed
 from gcvae.table_stream import stream_table
-from tests.running_service import Running, assert_problem, work
+from tests.running_service import Running, assert_problem, library, work
 
 TEXT = b"mpg,cylinders,fuel,sold\n20.1,,petrol,yes\n,6,,no\n30.0,8,diesel,\n"
 ROWS = [
@@ -19,10 +19,6 @@ ROWS = [
     {"cylinders": 6, "sold": False},
     {"mpg": "30.0", "cylinders": 8, "fuel": "diesel"},
 ]
-
-
-def library(service: Running, model: dict[str, Any]) -> Synthesizer:
-    return service.resources.synthesizers.get(service.catalog.models.get(model["id"]))
 
 
 def test_a_table_is_completed_as_the_library_does_it(

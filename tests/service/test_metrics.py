@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,12 @@ def test_a_trained_model_and_its_use_are_counted(service: Running, model: dict[s
     assert grown("gcvae_inline_rows_total", kind="sample") == 80
     assert grown("gcvae_model_cache_requests_total", result="hit") >= 1
     assert after["gcvae_model_cache_requests_total", frozenset({("result", "miss")})] >= 1
+
+
+def test_the_event_loop_says_how_late_it_is(service: Running) -> None:
+    before = value(figures(service), "gcvae_event_loop_lag_seconds_count")
+    time.sleep(0.4)
+    assert value(figures(service), "gcvae_event_loop_lag_seconds_count") > before
 
 
 def test_a_queued_job_stands_in_the_gauges(start: Callable[..., Running], cars: bytes) -> None:

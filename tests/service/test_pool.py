@@ -17,7 +17,7 @@ from service.recent import Recent
 @pytest.fixture
 def pool() -> Iterator[WorkPool]:
     """One thread, and room for one more to wait."""
-    pool = WorkPool("tests", 1, 1, "inline_waiting")
+    pool = WorkPool("tests", 1, 1, "table_waiting")
     yield pool
     pool.close()
 
@@ -28,7 +28,7 @@ def test_a_full_pool_refuses_and_names_its_setting(pool: WorkPool) -> None:
     async def fill() -> None:
         running = [asyncio.create_task(pool.run(go_on.wait)) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(PoolFullError, match="GCVAE_INLINE_WAITING"):
+        with pytest.raises(PoolFullError, match="GCVAE_TABLE_WAITING"):
             await pool.run(go_on.wait)
         go_on.set()
         assert await asyncio.gather(*running) == [True, True]
@@ -44,44 +44,6 @@ def test_what_the_work_raises_is_raised_and_frees_its_place(pool: WorkPool) -> N
                 await pool.run(lambda: 1 // 0)  # type: ignore[arg-type]
 
     asyncio.run(fail())
-
-
-def test_a_stream_holds_one_place_until_its_end(pool: WorkPool) -> None:
-    async def stream() -> None:
-        first = await pool.open(iter([b"a", b"b"]), limit_seconds=10)
-        second = await pool.open(iter([b"c"]), limit_seconds=10)
-        with pytest.raises(PoolFullError):
-            await pool.open(iter([b"d"]), limit_seconds=10)
-        assert [block async for block in first] == [b"a", b"b"]
-        assert [block async for block in second] == [b"c"]
-        third = await pool.open(iter([b"d"]), limit_seconds=10)
-        assert [block async for block in third] == [b"d"]
-
-    asyncio.run(stream())
-
-
-def test_the_first_block_fails_before_anything_is_sent(pool: WorkPool) -> None:
-    def blocks() -> Iterator[bytes]:
-        raise ValueError("no block")
-        yield b""
-
-    async def stream() -> None:
-        for _ in range(3):
-            with pytest.raises(ValueError, match="no block"):
-                await pool.open(blocks(), limit_seconds=10)
-
-    asyncio.run(stream())
-
-
-def test_a_reader_who_sleeps_loses_its_place(pool: WorkPool) -> None:
-    async def sleep() -> None:
-        slow = [await pool.open(iter([b"a", b"b"]), limit_seconds=0.01) for _ in range(2)]
-        await asyncio.sleep(0.05)
-        assert await pool.run(lambda: "room") == "room"
-        with pytest.raises(TimeoutError):
-            assert [block async for block in slow[0]]
-
-    asyncio.run(sleep())
 
 
 def test_what_many_ask_for_at_once_is_made_once() -> None:

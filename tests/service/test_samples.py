@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import threading
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from gcvae.table_stream import MEDIA_TYPES
 from service.negotiation import TABLE_MEDIA_TYPES
 from tests.running_service import Running, assert_problem, work
+from tests.service.works import wait_for
 
 
 def read(content: bytes, form: str) -> pd.DataFrame:
@@ -127,7 +129,7 @@ def test_what_can_not_be_drawn_is_refused_by_its_pointer(
 def test_a_damaged_artifact_draws_nothing(service: Running, model: dict[str, Any]) -> None:
     (file,) = (service.settings.home_dir / "store" / "models" / model["id"]).rglob("*.gcvae")
     content = file.read_bytes()
-    service.resources.synthesizers.forget(model["id"])
+    service.loop.call_soon_threadsafe(service.resources.inline.forget, model["id"])
     file.write_bytes(content[:-1] + b"x")
     try:
         response = service.http.post(f"/v1/models/{model['id']}/samples", json={"rows": 5})
@@ -139,22 +141,16 @@ def test_a_damaged_artifact_draws_nothing(service: Running, model: dict[str, Any
 
 
 def test_a_service_with_its_hands_full_says_when_to_come_back(
-    service: Running, model: dict[str, Any]
+    service: Running, model: dict[str, Any], tmp_path: Path
 ) -> None:
-    go_on = threading.Event()
+    inline, linger = service.resources.inline, partial(wait_for, path=tmp_path / "go-on")
     n_places = service.settings.inline_workers + service.settings.inline_waiting
-
-    async def fill() -> httpx.Response:
-        inline = service.resources.inline
-        tasks = [asyncio.create_task(inline.run(go_on.wait)) for _ in range(n_places)]
-        await asyncio.sleep(0)
-        path, body = f"/v1/models/{model['id']}/samples", {"rows": 5}
-        response = await asyncio.to_thread(service.http.post, path, json=body)
-        go_on.set()
-        await asyncio.gather(*tasks)
-        return response
-
-    response = asyncio.run(fill())
+    tasks = [
+        asyncio.run_coroutine_threadsafe(inline.run(linger), service.loop) for _ in range(n_places)
+    ]
+    response = service.http.post(f"/v1/models/{model['id']}/samples", json={"rows": 5})
+    (tmp_path / "go-on").touch()
+    assert [task.result(20) for task in tasks] == [tmp_path / "go-on"] * n_places
     problem = assert_problem(response, 429, "busy")
     assert problem["setting"] == "GCVAE_INLINE_WAITING"
     assert int(response.headers["Retry-After"]) >= 1

@@ -1,0 +1,388 @@
+"""Inline work in processes of its own: it shares neither Python's lock nor a crash with the API.
+
+Each process is a `ProcessPoolExecutor` of one worker: an answer that is streamed goes on in the
+process that began it, and one that is killed takes no other's work with it. Where Python can, they
+are forked from a server that has imported torch, so that a fresh one is there in milliseconds and
+shares that memory with the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import shutil
+import sys
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache, partial
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from structlog.contextvars import get_contextvars
+
+from service.errors import PoolFullError, ProcessDiedError
+from service.inline_process import (
+    Answer,
+    Bench,
+    Streamed,
+    Work,
+    answer,
+    begin,
+    close_stream,
+    forget_model,
+    next_block,
+    open_stream,
+)
+from service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from service.metrics import Metrics
+
+ResultT = TypeVar("ResultT")
+
+_IMPORTED_ONCE = ["service.fork_server"]
+
+log = logging.getLogger("service")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A streamed answer whose first block is drawn."""
+
+    summary: dict[str, Any]
+    blocks: AsyncIterator[bytes]
+
+
+class InlinePool:
+    """`inline_workers` processes; at most `inline_waiting` more pieces of work may wait for one.
+
+    It belongs to one event loop. A process is started when there is work and no other is idle.
+    """
+
+    def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._processes = [
+            InlineProcess(settings, metrics.process_died) for _ in range(settings.inline_workers)
+        ]
+        self.n_free = settings.inline_workers + settings.inline_waiting
+        self._line: list[_Turn] = []
+        self._told: set[asyncio.Task[Any]] = set()
+
+    async def run(self, work: Callable[[Bench], ResultT]) -> ResultT:
+        """What `work` returns.
+
+        Raises:
+            PoolFullError: every place is taken.
+            ProcessDiedError: the process was killed at this work.
+            Exception: whatever the work raises.
+        """
+        place = self._take_place()
+        try:
+            process = await self._reached(self._join())
+        except BaseException:
+            place.release()
+            raise
+        asked = self._begin(process, work)
+        # The place is the work's, not the request's: a client that leaves does not end it.
+        asked.add_done_callback(lambda _: place.release())
+        result: ResultT = await asyncio.shield(asked)
+        return result
+
+    async def open(self, work: Callable[[Bench], Streamed]) -> Opened:
+        """The blocks, each drawn when it is asked for; the first is there on return.
+
+        One place is held until the last block is read. A reader so slow that `inline_seconds`
+        pass loses the place and the rest of the answer.
+
+        Raises:
+            PoolFullError, ProcessDiedError: as `run`.
+            Exception: whatever the first block raises.
+        """
+        stream = _Stream(self, self._take_place(), self._settings.inline_seconds)
+        try:
+            summary, first = await stream.begin(work)
+        except BaseException:
+            stream.end()
+            raise
+        return Opened(summary, stream.blocks(first))
+
+    async def warm(self) -> None:
+        """Start the first process before it is needed: torch takes seconds."""
+        await asyncio.to_thread(self._processes[0].start)
+
+    def forget(self, model_id: str) -> None:
+        """Drop a deleted model."""
+        for process in self._processes:
+            if process.is_started:
+                self.tell(process, partial(forget_model, model_id=model_id))
+
+    def close(self) -> None:
+        """End the processes. Nobody waits for what they may still do."""
+        for process in self._processes:
+            process.close()
+
+    def pids(self) -> list[int]:
+        """The ids of the processes that are started."""
+        return [process.pid for process in self._processes if process.pid is not None]
+
+    async def ask(self, process: InlineProcess, work: Work) -> Any:
+        """What this process returns: it goes on with what it began."""
+        await self._reached(self._join(process))
+        return await asyncio.shield(self._begin(process, work))
+
+    async def begin(self, work: Work) -> tuple[InlineProcess, asyncio.Task[Any]]:
+        """The next process that is idle, at work."""
+        process = await self._reached(self._join())
+        return process, self._begin(process, work)
+
+    def tell(self, process: InlineProcess, work: Work) -> None:
+        """Have this process do something that nobody waits for."""
+        turn = self._join(process)
+
+        async def do() -> None:
+            await self._begin(await self._reached(turn), work)
+
+        told = asyncio.get_running_loop().create_task(do())
+        self._told.add(told)
+        told.add_done_callback(self._told.discard)
+        told.add_done_callback(_retrieve)
+
+    def _begin(self, process: InlineProcess, work: Work) -> asyncio.Task[Any]:
+        """The work, in a process whose turn it is; it goes on where nobody waits any more."""
+
+        async def do() -> Any:
+            try:
+                found = await process.answer(work)
+            finally:
+                process.is_busy = False
+                self._deal()
+            self._metrics.add(found.tally)
+            if found.raised is not None:
+                raise found.raised.error()
+            return found.value
+
+        task = asyncio.get_running_loop().create_task(do())
+        task.add_done_callback(_retrieve)
+        return task
+
+    def _join(self, process: InlineProcess | None = None) -> _Turn:
+        """A place in the line for this process, or for any: first come, first served."""
+        turn = _Turn(process, asyncio.get_running_loop().create_future())
+        self._line.append(turn)
+        self._deal()
+        return turn
+
+    async def _reached(self, turn: _Turn) -> InlineProcess:
+        """The process, as soon as it is idle."""
+        try:
+            return await turn.begun
+        except asyncio.CancelledError:
+            if turn in self._line:
+                self._line.remove(turn)
+            elif not turn.begun.cancelled():
+                turn.begun.result().is_busy = False
+                self._deal()
+            raise
+
+    def _deal(self) -> None:
+        """Give each idle process the first in the line that it may serve; started ones first."""
+        waiting = [turn for turn in self._line if not turn.begun.done()]  # the others have left
+        for process in sorted(self._processes, key=lambda process: not process.is_started):
+            fits = (turn for turn in waiting if turn.process in (None, process))
+            if not process.is_busy and (turn := next(fits, None)) is not None:
+                self._line.remove(turn)
+                waiting.remove(turn)
+                process.is_busy = True
+                turn.begun.set_result(process)
+
+    def _take_place(self) -> _Place:
+        if self.n_free == 0:
+            what = "all processes for inline work are busy and as many requests wait as may"
+            raise PoolFullError(what, self._settings.inline_waiting, "inline_waiting")
+        self.n_free -= 1
+        return _Place(self._give_back)
+
+    def _give_back(self) -> None:
+        self.n_free += 1
+
+
+class InlineProcess:
+    """One process, started when it is needed, and again when it has died.
+
+    Attributes:
+        is_busy: set by the pool from when it deals out the process until that has answered.
+        pid: of the process; None before it is started.
+    """
+
+    def __init__(self, settings: ServiceSettings, on_death: Callable[[], None]) -> None:
+        self.is_busy = False
+        self.pid: int | None = None
+        self._settings = settings
+        self._on_death = on_death
+        self._is_closed = False
+        self._starting = threading.Lock()
+        self._executor: ProcessPoolExecutor | None = None
+        self._scratch: Path | None = None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is a process, as far as is known."""
+        return self._executor is not None
+
+    def start(self) -> ProcessPoolExecutor:
+        """Start the process, unless it is. It waits for it: call it in a thread."""
+        with self._starting:
+            if self._is_closed:
+                raise RuntimeError("the pool of inline work is closed")
+            if self._executor is None:
+                self._scratch = Path(gettempdir()) / f"gcvae-inline-{uuid.uuid4().hex}"
+                arguments = (self._settings, self._scratch)
+                executor = ProcessPoolExecutor(
+                    1, mp_context=_processes_context(), initializer=begin, initargs=arguments
+                )
+                self.pid = executor.submit(os.getpid).result()
+                self._executor = executor
+            return self._executor
+
+    async def answer(self, work: Work) -> Answer:
+        """The process's answer.
+
+        Raises:
+            ProcessDiedError: the process died at it.
+        """
+        executor = self._executor or await asyncio.to_thread(self.start)
+        try:
+            asked = executor.submit(answer, work, get_contextvars())
+        except BrokenProcessPool:  # it was killed while it was idle: nothing was asked of it yet
+            self._bury(executor)
+            return await self.answer(work)
+        try:
+            return await asyncio.wrap_future(asked)
+        except BrokenProcessPool as error:
+            self._bury(executor)
+            raise ProcessDiedError from error
+
+    def close(self) -> None:
+        """End the process: at once where it is at work, for nobody waits for it any more."""
+        with self._starting:
+            self._is_closed = True
+            if self._executor is None:
+                return
+            if self.is_busy:
+                self._kill()
+            self._executor.shutdown(cancel_futures=True)
+            self._clear()
+
+    def _bury(self, executor: ProcessPoolExecutor) -> None:
+        if self._executor is executor:
+            log.error("process %s of inline work died; the next work gets a fresh one", self.pid)
+            executor.shutdown(wait=False)
+            self._on_death()
+            self._clear()
+
+    def _clear(self) -> None:
+        assert self._scratch is not None, "named with the process"
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._executor = self._scratch = self.pid = None
+
+    def _kill(self) -> None:
+        for child in multiprocessing.active_children():
+            if child.pid == self.pid:
+                child.kill()
+
+
+@cache
+def _processes_context() -> BaseContext:
+    """How processes are started: never by forking this one, which has threads."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED_ONCE)
+    return context
+
+
+def end_fork_server() -> None:
+    """End the server that processes are forked from, where there is one, and wait for it.
+
+    It ends by itself soon after this process; whoever ends the service may look before that.
+    """
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]  # nothing public does it
+
+
+@dataclass(frozen=True, eq=False)
+class _Turn:
+    """Someone in the line: `process` is None where any will do."""
+
+    process: InlineProcess | None
+    begun: asyncio.Future[InlineProcess]
+
+
+class _Place:
+    """A place in the pool. Releasing it twice is no error."""
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back = give_back
+        self.is_released = False
+
+    def release(self) -> None:
+        """Give the place back."""
+        if not self.is_released:
+            self.is_released = True
+            self._give_back()
+
+
+class _Stream:
+    """An answer in blocks. Its place is given back when it is read, left, or too slow."""
+
+    def __init__(self, pool: InlinePool, place: _Place, limit_seconds: float) -> None:
+        self._pool = pool
+        self._place = place
+        self._id = uuid.uuid4().hex
+        self._process: InlineProcess | None = None
+        self._is_read = False
+        self._timer = asyncio.get_running_loop().call_later(limit_seconds, self.end)
+
+    async def begin(self, work: Callable[[Bench], Streamed]) -> tuple[dict[str, Any], bytes | None]:
+        """The summary and the first block."""
+        opening = partial(open_stream, stream_id=self._id, work=work)
+        self._process, asked = await self._pool.begin(opening)
+        opened: tuple[dict[str, Any], bytes | None] = await asyncio.shield(asked)
+        return opened
+
+    async def blocks(self, block: bytes | None) -> AsyncIterator[bytes]:
+        """The first block, and all others."""
+        assert self._process is not None, "it has begun"
+        following = partial(next_block, stream_id=self._id)
+        try:
+            while block is not None:
+                yield block
+                if self._place.is_released:
+                    raise TimeoutError("the reader took too long; the answer is cut off")
+                block = await self._pool.ask(self._process, following)
+            self._is_read = True
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Give the place back, and have the process forget the stream. Twice is no error."""
+        self._timer.cancel()
+        if not self._place.is_released:
+            self._place.release()
+            if self._process is not None and not self._is_read:
+                self._pool.tell(self._process, partial(close_stream, stream_id=self._id))
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """What a task raised is told to those who wait for it; nobody is no mistake."""
+    if not task.cancelled():
+        task.exception()
