@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -86,6 +87,18 @@ class GaussianMixturePrior(nn.Module):
         c = torch.searchsorted(self.log_weight.exp().cumsum(0), u).clamp(max=len(self.mean) - 1)
         eps = normal((n, self.d_latent), generator)
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
+
+    def widened(self, places: Tensor) -> GaussianMixturePrior:
+        """The same in the dimensions that are true in `places`, N(0, 1) in all others.
+
+        Shape: places (K,), as many of them true as this prior has dimensions.
+        """
+        wide = GaussianMixturePrior(len(self.mean), len(places))
+        wide.log_weight.copy_(self.log_weight)
+        wide.mean[:, places] = self.mean
+        at = places.nonzero()[:, 0]
+        wide.factor[:, at[:, None], at] = self.factor
+        return wide
 
 
 class AutoregressiveMixturePrior(nn.Module):
@@ -188,6 +201,8 @@ def _of_group(k: int, width: int) -> slice:
 
 def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior:
     """The mixture by expectation maximisation over draws of z. Shape: (n, K)."""
+    if z.shape[1] == 0:
+        return GaussianMixturePrior(1, 0)
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
 
@@ -209,20 +224,13 @@ def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior
 
 
 def fit_best_mixture(
-    z: Tensor, held_out: Tensor, choices: list[int], seed: int
+    z: Tensor, held_out: Tensor, choices: Sequence[int], seed: int
 ) -> GaussianMixturePrior:
     """The mixture whose number of components gives held-out draws the highest density.
 
-    The choices rise; the first that is no better than the one before it ends the search.
+    A component has twenty draws at least; the fewest components are tried in any case.
     """
-    best, best_density = None, -math.inf
-    for n_components in choices:
-        if best is not None and n_components > len(z) // 20:
-            break
-        prior = fit_mixture(z, n_components, seed)
-        density = float(prior.log_prob(held_out).mean())
-        if best is not None and density <= best_density:
-            break
-        best, best_density = prior, density
-    assert best is not None, "there is a first choice"
-    return best
+    first, *others = sorted(choices)
+    allowed = [first, *(n for n in others if n <= len(z) // 20)]
+    fitted = [fit_mixture(z, n, seed) for n in allowed]
+    return max(fitted, key=lambda prior: float(prior.log_prob(held_out).mean()))

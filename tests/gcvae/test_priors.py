@@ -113,3 +113,28 @@ def test_a_single_draw_has_a_mixture_around_it() -> None:
     prior = fit_best_mixture(z, z, [1, 8], seed=0)
     assert torch.isfinite(prior.log_prob(z)).all()
     torch.testing.assert_close(prior.mean[0], z[0])
+
+
+def test_more_components_are_found_where_a_few_are_no_better_than_one() -> None:
+    """Nine clouds on a grid: two components say no more of them than one, nine say all."""
+    places = torch.cartesian_prod(*[torch.tensor([-3.0, 0.0, 3.0])] * 2)
+    eps = 0.1 * normal((4500, 2), generator_for(0, "eps"))
+    z = places.repeat(500, 1) + eps
+    prior = fit_best_mixture(z[:4000], z[4000:], [1, 2, 9, 18], seed=0)
+    assert len(prior.mean) >= 9
+
+
+@pytest.mark.parametrize("places", [[False, True, True], [True, False, True], [False] * 3])
+def test_a_widened_prior_is_standard_normal_elsewhere(places: list[bool]) -> None:
+    used = torch.tensor(places)
+    z = normal((500, int(used.sum())), generator_for(3, "z")) * 2.0 + 1.0
+    wide = fit_mixture(z, 1, seed=0).widened(used)
+    point = torch.tensor([[0.3, -0.4, 1.2], [2.0, 0.0, -1.0]])
+    rest = StandardNormalPrior(int((~used).sum())).log_prob(point[:, ~used])
+    expected = fit_mixture(z, 1, seed=0).log_prob(point[:, used]) + rest
+    torch.testing.assert_close(wide.log_prob(point), expected)
+    drawn = wide.sample(20_000, generator_for(1, "draws"))
+    assert float(drawn[:, ~used].mean() if len(rest) and (~used).any() else 0.0) == pytest.approx(
+        0.0, abs=0.03
+    )
+    assert drawn[:, used].mean(0).tolist() == pytest.approx([1.0] * int(used.sum()), abs=0.15)
