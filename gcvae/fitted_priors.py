@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gcvae.codec import EncodedTable
+from gcvae.encoded_rows import TrainingRows
 from gcvae.generators import generator_for, normal
 from gcvae.model import GenerativeModel
 from gcvae.priors import GaussianMixturePrior, fit_best_mixture
@@ -14,7 +14,7 @@ _PRIOR_ROWS = 10_000
 
 
 def mixture_prior(
-    model: GenerativeModel, rows: EncodedTable, held_out: Tensor, seed: int
+    model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: int
 ) -> GaussianMixturePrior:
     """The prior mixture, fitted to draws of the posterior over the training rows."""
     generator = generator_for(seed, "prior")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gcvae.schema import TableSchema
     from gcvae.synthesizer import Synthesizer
     from gcvae.table_reader import TableReader
-    from gcvae.training import Progress
+    from gcvae.training_progress import Progress
 
 TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
 MODEL_FORMATS = {".gcvae": "gcvae"}
