@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from gcvae.dates import write_dates
 from gcvae.errors import Problem, TableError
-from gcvae.notation import Spelling, write_numbers
+from gcvae.notation import Spelling, pieces, write_numbers
 from gcvae.schema import Notation
 
 # These mean "missing" in any column; words such as `unknown` are levels.
@@ -101,8 +101,9 @@ class Cells:
     @cached_property
     def stripped(self) -> pa.Array:
         """The texts without surrounding spaces."""
-        stripped = pc.utf8_trim_whitespace(self.texts)
-        return self.texts if stripped.equals(self.texts) else stripped  # memory for one of them
+        if all(pc.utf8_trim_whitespace(piece).equals(piece) for piece in pieces(self.texts)):
+            return self.texts
+        return pc.utf8_trim_whitespace(self.texts)
 
     def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
         """True for each text that is one of these, spaces around it aside."""
