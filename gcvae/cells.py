@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.dates import write_dates
+from gcvae.distinct_texts import distinct_texts
 from gcvae.errors import Problem, TableError
 from gcvae.notation import Spelling, pieces, write_numbers
 from gcvae.schema import Notation
@@ -59,13 +60,6 @@ class TextColumn:
     def index(self) -> pd.RangeIndex:
         """The rows' labels: their numbers."""
         return pd.RangeIndex(len(self.texts))
-
-    def distinct(self) -> tuple[Numbering, pa.Array]:
-        """Which of the distinct texts stands in each row, -1 for none; and those, in order of first
-        appearance. Shape: (n,), (U,)."""
-        chunks = self.texts.dictionary_encode().chunks
-        codes = [chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
-        return np.concatenate(codes).astype(np.int64), chunks[-1].dictionary
 
 
 @dataclass(frozen=True)
@@ -152,8 +146,10 @@ def cells_of(
         TableError: The column holds infinite numbers, or things that are no cells.
     """
     if isinstance(column, TextColumn):
-        codes, texts = column.distinct()
-        return Cells(column.name, "text", texts, codes, lines, date_format, column.index)
+        codes, texts = distinct_texts(column.name, column.texts)
+        return Cells(
+            column.name, "text", texts, codes.astype(np.int64), lines, date_format, column.index
+        )
     labels, series = column.index, _plain(column)
     name, dtype = str(series.name), series.dtype
     if pd.api.types.is_bool_dtype(dtype):

@@ -42,24 +42,43 @@ def _start_of(file: BinaryIO) -> bytes:
 
 
 def parsed_parts(
-    rows: pd.DataFrame | TableReader, schema: TableSchema
+    rows: pd.DataFrame | TableReader, schema: TableSchema, among: range | None = None
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """The cells of PART_ROWS rows after the other as they came, and their values.
 
     What is in memory is checked whole before the first part comes.
+
+    Args:
+        rows: A table, or a file.
+        schema: Of it.
+        among: Only these rows of all; a file is read up to the last of them, and no others parsed.
 
     Raises:
         TableError: A modelled column is absent, or a cell can not be read.
         UnknownColumnError: There is a column that the schema has not.
     """
     if isinstance(rows, TableReader):
-        for part in rows.blocks(PART_ROWS):
+        for part in _parts_among(rows, among):
             yield part, parse_table(part, schema)
         return
+    if among is not None:
+        rows = rows.iloc[among.start : among.stop]
     typed = parse_table(rows, schema)
     for first in range(0, len(rows), PART_ROWS):
         at = slice(first, first + PART_ROWS)
         yield rows.iloc[at], typed.iloc[at]
+
+
+def _parts_among(reader: TableReader, among: range | None) -> Iterator[pd.DataFrame]:
+    """Those of the file's parts, or pieces of parts, that have some of the rows."""
+    for part in reader.blocks(PART_ROWS):
+        first = reader.rows - len(part)
+        if among is None:
+            yield part
+        elif first >= among.stop:
+            return
+        elif among.start < reader.rows:
+            yield part.iloc[max(among.start - first, 0) : among.stop - first]
 
 
 class TableReader:
