@@ -21,6 +21,7 @@ from gcvae.codec import ColumnCodec, EncodedTable, TableCodec
 from gcvae.column_codecs import LevelCodec
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.source_columns import Tell, tell_nobody
+from gcvae.temporary_files import written_to
 from gcvae.typed_columns import TypedTable, row_blocks
 
 _ZEROS = bytes(1 << 20)
@@ -155,7 +156,7 @@ def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> 
     n_bytes = shape[0] * shape[1] * dtype.itemsize
     if path is None or not n_bytes:
         return np.empty(shape, dtype=dtype)
-    with path.open("wb") as file:
+    with written_to(path), path.open("wb") as file:
         _reserve(file, n_bytes)
     return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 

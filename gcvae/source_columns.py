@@ -20,7 +20,7 @@ from gcvae.cells import TextColumn
 from gcvae.delimited_rows import LineNumbers, TextCells
 from gcvae.parquet_files import opened_parquet, parquet_column
 from gcvae.table_reader import TableReader, is_parquet
-from gcvae.temporary_files import temporary_files
+from gcvae.temporary_files import temporary_files, written_to
 
 Tell = Callable[[float], None]
 """Is told what share of the work is done, 0 to 1."""
@@ -73,8 +73,12 @@ class TextFileColumns:
     def of(cls, blocks: Iterator[TextCells], path: Path) -> TextFileColumns:
         """Writes blocks of rows to the path, block by block; at least one."""
         first = next(blocks)
-        lines = StackedLines()
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, first.table.schema) as sink:
+        lines, schema = StackedLines(), first.table.schema
+        with (
+            written_to(path),
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_file(file, schema) as sink,
+        ):
             for block in _with(first, blocks):
                 sink.write_table(block.table.combine_chunks())
                 lines.add(block.lines, block.table.num_rows)
@@ -90,11 +94,10 @@ class TextFileColumns:
 
     def __getitem__(self, name: str) -> TextColumn:
         """A column. Its texts are mapped from the file for as long as they are used."""
-        only = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
         with pa.memory_map(str(self.path)) as file:
-            reader = pa.ipc.open_file(file, options=only)
+            reader = pa.ipc.open_file(file)  # without options: those would have it copy the batches
             batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        return TextColumn(name, pa.chunked_array([batch.column(0) for batch in batches]))
+        return TextColumn(name, pa.chunked_array([batch.column(name) for batch in batches]))
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,22 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def temporary_files() -> Iterator[Path]:
-    """An empty folder, in the system's folder for temporary files; it is gone at the block's end.
+    """An empty folder, where the system has temporary files; it is gone at the block's end."""
+    with tempfile.TemporaryDirectory(prefix="gcvae-table-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def written_to(path: Path) -> Iterator[None]:
+    """Within the block a temporary file is written.
 
     Raises:
         OSError: The disk is full; the text names the folder and what would help.
     """
-    with tempfile.TemporaryDirectory(prefix="gcvae-table-") as folder:
-        try:
-            yield Path(folder)
-        except OSError as error:
-            if error.errno not in _FULL:
-                raise
-            where = tempfile.gettempdir()
-            message = f"no space left in {where} for the table's columns; TMPDIR names another"
-            raise OSError(error.errno, f"{message} folder") from error
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        message = f"no space left in {path.parents[1]} for the table's columns"
+        raise OSError(error.errno, f"{message}; TMPDIR names another folder") from error

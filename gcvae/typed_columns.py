@@ -33,7 +33,7 @@ from gcvae.tables import (
     placed_values,
     read_column,
 )
-from gcvae.temporary_files import temporary_files
+from gcvae.temporary_files import temporary_files, written_to
 
 BLOCK_ROWS = 1 << 16
 """Rows of which all columns are in memory at once."""
@@ -169,7 +169,8 @@ def _plain(series: pd.Series[Any], path: Path) -> PlainColumn:
 def _kept(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
     """The array, written to a file and mapped from it."""
     name = path.with_name(path.name + ".npy")
-    np.save(name, array)
+    with written_to(name):
+        np.save(name, array)
     return np.load(name, mmap_mode="r")  # type: ignore[no-any-return]
 
 
@@ -181,7 +182,11 @@ def _kept_values(values: Values, path: Path) -> Values:
     if isinstance(values, list):
         return values  # levels
     table = pa.table({"values": values})
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as sink:
+    with (
+        written_to(path),
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as sink,
+    ):
         sink.write_table(table)
     with pa.memory_map(str(path)) as file:
         return pa.ipc.open_file(file).read_all().column(0).combine_chunks()
