@@ -1,6 +1,6 @@
 """Tables larger than memory: what 0.1, 1 and 10 million rows of 20 columns take.
 
-    python -m benchmarks.scale [--rows 100000 1000000 10000000] [-o FILE.json]
+    python -m benchmarks.scale [--rows 100000 1000000 10000000] [--preset fast] [-o FILE.json]
 
 For each number of rows it writes a table (seeded, block by block), and in a process of its own, on
 one thread and under a hard limit of 4 GiB of memory (RLIMIT_DATA: all memory but mapped files), it
@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,12 +35,11 @@ from pyarrow import csv, parquet
 from gcvae import Synthesizer, TableReader, infer_schema
 from gcvae.presets import MOST_HELD_OUT_ROWS
 from gcvae.training_progress import Progress
+from gcvae_cli.assignments import parse_assignments
 
 ROWS = (100_000, 1_000_000, 10_000_000)
 LIMIT_BYTES = 4 << 30
-PRESET, BATCH_SIZE = "fast", 2048
-LAYERS = {"d_sum": 32, "d_column": 16}
-"""Half the widths of the preset's refinement: an epoch of ten million rows takes minutes."""
+PRESET, BATCH_SIZE = "paper-gcvae", 2048
 BLOCK_ROWS = 100_000
 _LOOK_EVERY_SECONDS = 0.05
 _COUNTRIES = ["DE", "FR", "IT", "ES", "PL", "NL", "BE", "AT", "CZ", "SE", "DK", "FI"]
@@ -161,7 +161,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def measure(path: Path, rows: int) -> Measured:
+def measure(path: Path, rows: int, preset: str, more: dict[str, Any]) -> Measured:
     """Infers the schema of a table and fits a model of one epoch, in this process."""
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT_BYTES, LIMIT_BYTES))
     found = Measured(rows, 0, path.stat().st_size)
@@ -180,8 +180,8 @@ def measure(path: Path, rows: int) -> Measured:
 
     begin("ingest")
     schema = infer_schema(TableReader(path)).schema
-    settings = _one_epoch(rows)
-    _fit(path, schema, settings, begin)
+    settings = _one_epoch(rows) | more
+    _fit(path, schema, preset, settings, begin)
     begin("done")
     found.columns, found.steps = len(schema), settings["max_steps"]
     found.resident_bytes, found.anonymous_bytes = peaks.resident, peaks.anonymous
@@ -195,12 +195,14 @@ def _one_epoch(rows: int) -> dict[str, Any]:
     trained = rows - min(round(0.1 * rows), MOST_HELD_OUT_ROWS)
     steps = math.ceil(trained / BATCH_SIZE)
     return {
-        **LAYERS, "batch_size": BATCH_SIZE, "max_steps": steps, "patience_steps": steps,
-        "annealing": 0.0, "evaluate_every_steps": max(steps // 20, 1),
+        "batch_size": BATCH_SIZE, "max_steps": steps, "patience_steps": steps, "annealing": 0.0,
+        "evaluate_every_steps": max(steps // 20, 1),
     }  # fmt: skip
 
 
-def _fit(path: Path, schema: Any, settings: dict[str, Any], begin: Callable[[str], None]) -> None:
+def _fit(
+    path: Path, schema: Any, preset: str, settings: dict[str, Any], begin: Callable[[str], None]
+) -> None:
     parts = {"preparing": "encode", "training": "epoch", "finishing": "finish"}
 
     def told(progress: Progress) -> None:
@@ -209,7 +211,7 @@ def _fit(path: Path, schema: Any, settings: dict[str, Any], begin: Callable[[str
             print(f"\r{progress.phase} {progress.fraction:.3f}   ", end="", file=sys.stderr)
 
     Synthesizer.fit(
-        TableReader(path), schema=schema, preset=PRESET, settings=settings, seed=0, device="cpu",
+        TableReader(path), schema=schema, preset=preset, settings=settings, seed=0, device="cpu",
         progress=told,
     )  # fmt: skip
 
@@ -218,21 +220,22 @@ def main() -> int:
     """Runs the tables, or one of them in this process."""
     given = _arguments()
     if given.measure is not None:
-        print(json.dumps(asdict(measure(given.measure, given.rows[0]))))
+        more = parse_assignments(given.settings)
+        print(json.dumps(asdict(measure(given.measure, given.rows[0], given.preset, more))))
         return 0
     found = []
     for rows in given.rows:
         with tempfile.TemporaryDirectory(prefix="gcvae-scale-", dir=given.scratch) as folder:
             path = Path(folder) / f"table.{given.format}"
             write_table(path, rows)
-            found.append(_in_a_process(path, rows))
+            found.append(_in_a_process(path, rows, given))
         print(_line(found[-1]), flush=True)
-    print(_slopes(found))
+    print(page(found))
     if given.output is not None:
         document = {
-            "date": datetime.now(UTC).date().isoformat(), "preset": PRESET, "format": given.format,
-            "settings": LAYERS | {"batch_size": BATCH_SIZE}, "limit_bytes": LIMIT_BYTES,
-            "tables": found,
+            "date": datetime.now(UTC).date().isoformat(), "format": given.format,
+            "preset": given.preset, "settings": parse_assignments(given.settings),
+            "batch_size": BATCH_SIZE, "limit_bytes": LIMIT_BYTES, "tables": found,
         }  # fmt: skip
         given.output.write_text(json.dumps(document, indent=1) + "\n")
     return 0
@@ -241,6 +244,8 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--preset", default=PRESET)
+    parser.add_argument("--settings", nargs="*", default=[], metavar="KEY=VALUE")
     parser.add_argument("--format", choices=("csv", "parquet"), default="csv")
     parser.add_argument("--scratch", type=Path, help="folder of the tables and temporary files")
     parser.add_argument("-o", "--output", type=Path)
@@ -248,8 +253,9 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _in_a_process(path: Path, rows: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.scale", "--measure", str(path), "--rows"]
+def _in_a_process(path: Path, rows: int, given: argparse.Namespace) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.scale", "--measure", str(path)]
+    command += ["--preset", given.preset, "--settings", *given.settings, "--rows"]
     places = {"OMP_NUM_THREADS": "1", "TMPDIR": str(path.parent)}
     done = subprocess.run(
         [*command, str(rows)],
@@ -273,22 +279,47 @@ def _line(found: dict[str, Any]) -> str:
     return f"{found['rows']:,} rows x {found['columns']} ({size}): {parts}"
 
 
-def _slopes(found: list[dict[str, Any]]) -> str:
-    """How time and memory grow from the first table to the last."""
-    first, last = found[0], found[-1]
-    more = last["rows"] - first["rows"]
-    if more <= 0:
-        return "one table has no slope"
-    times = ", ".join(
-        f"{part} {1e6 * (n - first['cpu_seconds'][part]) / more:.1f} s"
-        for part, n in last["cpu_seconds"].items()
-    )
-    growth = ", ".join(
-        f"{part} {(n - first['anonymous_bytes'][part]) / more:.0f}"
-        for part, n in last["anonymous_bytes"].items()
-        if part in last["seconds"]
-    )
-    return f"per million rows, of CPU: {times}; bytes of memory per row: {growth}"
+_MARGIN = "|---" * 7 + "|"
+_HEAD = "| rows | ingest s | encode s | one epoch s | finish s | peak MiB (resident) | files MiB |"
+
+
+def page(found: list[dict[str, Any]]) -> str:
+    """The tables as docs/scale.md shows them: CPU seconds, the peaks, and the slopes."""
+    lines = [_HEAD, _MARGIN, *map(_page_line, found)]
+    if len(found) > 1:
+        lines += _slopes(found)
+    return "\n".join(lines)
+
+
+def _page_line(found: dict[str, Any]) -> str:
+    seconds = [f"{n:,.0f}" for n in found["cpu_seconds"].values()]
+    peaks = (max(found[name].values()) >> 20 for name in ("anonymous_bytes", "resident_bytes"))
+    peak = "{:,} ({:,})".format(*peaks)
+    return _cells([f"{found['rows']:,}", *seconds, peak, f"{found['files_bytes'] >> 20:,}"])
+
+
+def _slopes(found: list[dict[str, Any]]) -> list[str]:
+    """From each table to the next: seconds and MiB for a million rows more."""
+    lines = []
+    for first, last in pairwise(found):
+        more = (last["rows"] - first["rows"]) / 1e6
+        seconds = [
+            f"{(n - first['cpu_seconds'][part]) / more:,.1f}"
+            for part, n in last["cpu_seconds"].items()
+        ]
+        peaks = [
+            (max(last[name].values()) - max(first[name].values())) / more / (1 << 20)
+            for name in ("anonymous_bytes", "resident_bytes")
+        ]
+        files = (last["files_bytes"] - first["files_bytes"]) / more / (1 << 20)
+        name = f"a million more, {first['rows']:,} to {last['rows']:,}"
+        peak = f"{peaks[0]:,.0f} ({peaks[1]:,.0f})"
+        lines.append(_cells([name, *seconds, peak, f"{files:,.0f}"]))
+    return lines
+
+
+def _cells(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":

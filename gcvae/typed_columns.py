@@ -42,19 +42,62 @@ Places = slice | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class ArrayFile:
+    """An array in a file, mapped for as long as it is used: memory forgets it between two uses."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, array: npt.NDArray[Any], path: Path) -> ArrayFile:
+        """Writes the array to the path."""
+        with written_to(path):
+            np.save(path, array)
+        return cls(path)
+
+    def read(self) -> npt.NDArray[Any]:
+        """The array."""
+        return np.load(self.path, mmap_mode="r")  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """Texts in an Arrow file, mapped for as long as they are used."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, texts: pa.Array, path: Path) -> TextFile:
+        """Writes the texts to the path."""
+        table = pa.table({"texts": texts})
+        with (
+            written_to(path),
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_file(file, table.schema) as sink,
+        ):
+            sink.write_table(table)
+        return cls(path)
+
+    def read(self) -> pa.Array:
+        """The texts."""
+        with pa.memory_map(str(self.path)) as file:
+            return pa.ipc.open_file(file).read_all().column(0).combine_chunks()
+
+
+@dataclass(frozen=True)
 class DistinctColumn:
     """A column as its distinct values, and which of them stands in each row, -1 for none.
 
     Shape: values (U,), codes (n,).
     """
 
-    values: Values
-    codes: npt.NDArray[np.int32]
+    values: ArrayFile | TextFile | list[Any]
+    codes: ArrayFile
     nullable: bool
 
     def at(self, places: Places) -> pd.Series[Any]:
         """The cells of some rows."""
-        return placed_values(self.values, self.codes[places], self.nullable)
+        values = self.values if isinstance(self.values, list) else self.values.read()
+        return placed_values(values, self.codes.read()[places], self.nullable)
 
 
 @dataclass(frozen=True)
@@ -65,15 +108,15 @@ class PlainColumn:
         is_blank: Of whole numbers that may be missing; None where the values say it themselves.
     """
 
-    values: npt.NDArray[Any]
-    is_blank: npt.NDArray[np.bool_] | None
+    values: ArrayFile
+    is_blank: ArrayFile | None
 
     def at(self, places: Places) -> pd.Series[Any]:
         """The cells of some rows."""
-        values = np.array(self.values[places])
+        values = np.array(self.values.read()[places])
         if self.is_blank is None:
             return pd.Series(values)
-        return pd.Series(pd.arrays.IntegerArray(values, np.array(self.is_blank[places])))
+        return pd.Series(pd.arrays.IntegerArray(values, np.array(self.is_blank.read()[places])))
 
 
 class TypedFiles:
@@ -154,39 +197,23 @@ def _column_in_files(
     del series
     values, codes = read_column(cells, column, problems)
     del cells
-    nullable = is_nullable(codes, column)
-    return DistinctColumn(_kept_values(values, path), _kept(codes.astype(np.int32), path), nullable)
+    kept = ArrayFile.of(codes.astype(np.int32), path.with_name(f"{path.name}.codes.npy"))
+    return DistinctColumn(_kept(values, path), kept, is_nullable(codes, column))
 
 
 def _plain(series: pd.Series[Any], path: Path) -> PlainColumn:
+    place = path.with_name(f"{path.name}.npy")
     if not isinstance(series.dtype, pd.Int64Dtype):
-        return PlainColumn(_kept(series.to_numpy(), path), None)
-    is_blank = series.isna().to_numpy()
-    values = series.fillna(0).to_numpy(dtype=np.int64)
-    return PlainColumn(_kept(values, path), _kept(is_blank, path.with_suffix(".blank")))
+        return PlainColumn(ArrayFile.of(series.to_numpy(), place), None)
+    values = ArrayFile.of(series.fillna(0).to_numpy(dtype=np.int64), place)
+    blank = ArrayFile.of(series.isna().to_numpy(), path.with_name(f"{path.name}.blank.npy"))
+    return PlainColumn(values, blank)
 
 
-def _kept(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
-    """The array, written to a file and mapped from it."""
-    name = path.with_name(path.name + ".npy")
-    with written_to(name):
-        np.save(name, array)
-    return np.load(name, mmap_mode="r")  # type: ignore[no-any-return]
-
-
-def _kept_values(values: Values, path: Path) -> Values:
-    """Distinct values; those that may be as many as rows are kept in a file, and mapped from it."""
-    path = path.with_name(path.name + ".values")
+def _kept(values: Values, path: Path) -> ArrayFile | TextFile | list[Any]:
+    """Distinct values: those that may be as many as rows in a file, levels in memory."""
     if isinstance(values, np.ndarray):
-        return _kept(values, path)
-    if isinstance(values, list):
-        return values  # levels
-    table = pa.table({"values": values})
-    with (
-        written_to(path),
-        pa.OSFile(str(path), "wb") as file,
-        pa.ipc.new_file(file, table.schema) as sink,
-    ):
-        sink.write_table(table)
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).read_all().column(0).combine_chunks()
+        return ArrayFile.of(values, path.with_name(f"{path.name}.values.npy"))
+    if isinstance(values, pa.Array):
+        return TextFile.of(values, path.with_name(f"{path.name}.values.arrow"))
+    return values

@@ -12,6 +12,8 @@ import pytest
 
 from benchmarks import scale
 
+_ROOT = Path(__file__).parents[2]
+
 
 def test_the_table_is_the_same_in_every_format_and_has_columns_of_every_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -46,3 +48,11 @@ def test_one_command_measures_time_and_memory_by_part(tmp_path: Path) -> None:
     assert table["files_bytes"] > 0
     assert "300 rows x 20" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["scale.json"]
+
+
+def test_the_page_shows_what_was_measured_last() -> None:
+    newest = max((_ROOT / "benchmarks" / "results").glob("scale-*.json"))
+    tables = json.loads(newest.read_text())["tables"]
+    assert [table["rows"] for table in tables] == list(scale.ROWS)
+    assert all(max(t["resident_bytes"].values()) < scale.LIMIT_BYTES for t in tables)
+    assert scale.page(tables) in (_ROOT / "docs" / "scale.md").read_text()
