@@ -111,7 +111,7 @@ def fitted(
 ) -> GenerativeModel:
     """A trained model of either form, its prior fitted; not calibrated."""
     model = build_model(config, column_shapes(codec), seed)
-    model.marginals.start_at(rows.codes)
+    model.marginals.start_at(rows.code_counts)
     decoder = model.decoder
     assert isinstance(decoder, RefinedDecoder)
     if form == "coupled":

@@ -11,10 +11,13 @@ once, by the biases of the marginals' heads; its numbers keep their margins.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from gcvae.generators import generator_for, uniform
+from gcvae.marginals import padded_counts
 from gcvae.model import CopulaConditional, GenerativeModel, PrincipalDirectionConditional
 from gcvae.refinement import ColumnDistribution, RefinedConditional, RefinedDecoder, Walk
 from gcvae.warps import piecewise
@@ -33,25 +36,29 @@ _LARGEST_SHIFT = 0.5
 """In standard deviations of the column's normal scores."""
 
 
-def calibrate(model: GenerativeModel, codes: Tensor, seed: int) -> None:
+def calibrate(model: GenerativeModel, code_counts: Sequence[Tensor], seed: int) -> None:
     """Brings the shares of codes and the distributions of numbers to those of a table, in place.
 
-    Shape: codes (n, D).
+    Args:
+        model: Trained.
+        code_counts: For each column how many rows of the table have each code. Shape: (K_j,) each.
+        seed: Of the model's own rows.
     """
     generator = generator_for(seed, "calibration")
-    n_rows = min(max(len(codes), _LEAST_ROWS), _MOST_ROWS, _rows_that_fit(model))
+    n_table = int(code_counts[0].sum())
+    n_rows = min(max(n_table, _LEAST_ROWS), _MOST_ROWS, _rows_that_fit(model))
     with torch.no_grad():
         z = model.prior.sample(n_rows, generator)
         if not isinstance(model.decoder, RefinedDecoder):
-            _calibrate_biases(model, z, codes)
+            _calibrate_biases(model, z, code_counts)
             return
         conditional = model.conditional(z)
         assert isinstance(conditional, RefinedConditional)
         walk = Walk(conditional)
         for j in walk.refinement.order:
-            _calibrate_codes(walk, j, codes[:, j])
+            _calibrate_codes(walk, j, code_counts[j])
             column = walk.distribution(j)
-            _calibrate_numbers(column, codes[:, j])
+            _calibrate_numbers(column, code_counts[j])
             noise = uniform((n_rows,), generator, torch.float64)
             walk.step(j, *column.draw(noise))
 
@@ -63,19 +70,18 @@ def _rows_that_fit(model: GenerativeModel) -> int:
     return max(_MOST_OUTPUTS // width, 1000)
 
 
-def _calibrate_biases(model: GenerativeModel, z: Tensor, codes: Tensor) -> None:
+def _calibrate_biases(model: GenerativeModel, z: Tensor, code_counts: Sequence[Tensor]) -> None:
     """Moves the logits' biases by the log ratios of wanted and present shares, a few times."""
     groups = model.marginals.code_groups
-    wanted = [_counts(codes[:, group.columns], group.shape[1]) for group in groups]
+    wanted = [
+        torch.stack([padded_counts(code_counts[j], group.shape[1]) for j in group.columns.tolist()])
+        for group in groups
+    ]
+    n_table = int(code_counts[0].sum())
     for _ in range(_N_ROUNDS):
         for group, count, share in zip(groups, wanted, _shares(model, z), strict=True):
-            present = share * len(codes) + _PSEUDO_ROWS
+            present = share * n_table + _PSEUDO_ROWS
             group.logits.bias.add_(((count + _PSEUDO_ROWS) / present).log().flatten())
-
-
-def _counts(codes: Tensor, n_codes: int) -> Tensor:
-    """How often each code comes up. Shape: (n, D_group) -> (D_group, K_group)."""
-    return torch.stack([torch.bincount(c, minlength=n_codes) for c in codes.T.clamp(min=0)])
 
 
 def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
@@ -89,24 +95,25 @@ def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
     return [total / len(z) for total in sums]
 
 
-def _calibrate_codes(walk: Walk, j: int, codes: Tensor) -> None:
+def _calibrate_codes(walk: Walk, j: int, counts: Tensor) -> None:
     """Moves the shift of column j by the log ratio of wanted and present shares, a few times."""
     g, at = walk.refinement.group_of(j)
     if g is None:
         return
     shift = walk.refinement.shifts[g][at]
-    wanted = torch.bincount(codes.clamp(min=0), minlength=len(shift)) + _PSEUDO_ROWS
+    n_table = int(counts.sum())
+    wanted = padded_counts(counts, len(shift)) + _PSEUDO_ROWS
     log_beta = walk.distribution(j).log_beta
     moved = torch.zeros_like(shift)
     for _ in range(_N_ROUNDS):
-        present = torch.softmax(log_beta + moved, dim=-1).mean(0) * len(codes) + _PSEUDO_ROWS
+        present = torch.softmax(log_beta + moved, dim=-1).mean(0) * n_table + _PSEUDO_ROWS
         moved += (wanted / present).log()
     shift += moved
 
 
-def _calibrate_numbers(column: ColumnDistribution, codes: Tensor) -> None:
+def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
     """Sets the column's warp: S(v) = G^-1(Phi(v)), G the model's own cdf of the numbers."""
-    if column.warp is None or int((codes == column.point_code).sum()) < _LEAST_NUMBERS:
+    if column.warp is None or int(counts[column.point_code :].sum()) < _LEAST_NUMBERS:
         return
     warps, at = column.warp
     weight = column.log_beta[:, column.point_code].exp().double()

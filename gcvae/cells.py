@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.dates import write_dates
+from gcvae.distinct_texts import distinct_texts
 from gcvae.errors import Problem, TableError
-from gcvae.notation import Spelling, write_numbers
+from gcvae.notation import Spelling, pieces, write_numbers
 from gcvae.schema import Notation
 
 # These mean "missing" in any column; words such as `unknown` are levels.
@@ -41,7 +42,24 @@ WEAK_MARKERS = frozenset(
     ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
 )
 
+Numbering = npt.NDArray[np.int64]
 Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """The cells of a column of text as Arrow holds them, no object for each.
+
+    Shape: texts (n,), null where there is no value.
+    """
+
+    name: str
+    texts: pa.ChunkedArray
+
+    @property
+    def index(self) -> pd.RangeIndex:
+        """The rows' labels: their numbers."""
+        return pd.RangeIndex(len(self.texts))
 
 
 @dataclass(frozen=True)
@@ -63,7 +81,7 @@ class Cells:
     name: str
     source: Source
     texts: pa.Array
-    codes: npt.NDArray[np.int64]
+    codes: Numbering
     lines: Any = None
     date_format: str | None = None
     labels: Any = None
@@ -77,6 +95,8 @@ class Cells:
     @cached_property
     def stripped(self) -> pa.Array:
         """The texts without surrounding spaces."""
+        if all(pc.utf8_trim_whitespace(piece).equals(piece) for piece in pieces(self.texts)):
+            return self.texts
         return pc.utf8_trim_whitespace(self.texts)
 
     def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
@@ -91,6 +111,8 @@ class Cells:
 
     def some(self, chosen: npt.NDArray[np.bool_]) -> Cells:
         """The cells of the chosen texts only; every other cell has no value."""
+        if chosen.all():
+            return self
         renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
         codes = np.append(renumbered, -1)[self.codes]
         texts = self.texts.filter(pa.array(chosen))
@@ -115,13 +137,20 @@ def shortened(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-def cells_of(series: pd.Series[Any], lines: Any = None, date_format: str | None = None) -> Cells:
+def cells_of(
+    column: pd.Series[Any] | TextColumn, lines: Any = None, date_format: str | None = None
+) -> Cells:
     """The distinct cells of a text or typed column.
 
     Raises:
         TableError: The column holds infinite numbers, or things that are no cells.
     """
-    labels, series = series.index, _plain(series)
+    if isinstance(column, TextColumn):
+        codes, texts = distinct_texts(column.name, column.texts)
+        return Cells(
+            column.name, "text", texts, codes.astype(np.int64), lines, date_format, column.index
+        )
+    labels, series = column.index, _plain(column)
     name, dtype = str(series.name), series.dtype
     if pd.api.types.is_bool_dtype(dtype):
         source, (codes, found) = "boolean", pd.factorize(series)

@@ -15,7 +15,7 @@ decoding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -37,6 +37,7 @@ from gcvae.level_bundles import BundledLevelCodec
 from gcvae.quantile_codec import QuantileCodec
 from gcvae.schema import Column, ColumnKind, Missing, TableSchema
 from gcvae.surrogates import ConstantCodec, IdentifierCodec
+from gcvae.typed_columns import TypedTable, row_blocks
 
 CODEC_VERSION = 1
 
@@ -63,6 +64,16 @@ class EncodedTable:
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.codes)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        return self.codes.device
+
+    @property
+    def code_counts(self) -> tuple[Tensor, ...]:
+        """For each column how often each code comes up, those of -1 as 0. Shape: (K_j,) each."""
+        return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:
         """The rows of these numbers, in their order."""
@@ -174,15 +185,15 @@ def _codec_of(kind: ColumnKind, numbers: str, levels: str) -> type[ColumnCodec]:
 
 
 def _fit_columns(
-    frame: pd.DataFrame, columns: list[Column], numbers: str, levels: str
+    table: TypedTable, columns: list[Column], numbers: str, levels: str
 ) -> tuple[ColumnCodec, ...]:
     """The codecs of the modelled columns."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
-    others = coarse_columns(frame, columns) if BundledLevelCodec in classes else []
+    others = coarse_columns(table, columns) if BundledLevelCodec in classes else []
     return tuple(
-        BundledLevelCodec.fit(frame[column.name], column, others)
+        BundledLevelCodec.fit(table[column.name], column, others)
         if found is BundledLevelCodec
-        else found.fit(frame[column.name], column)
+        else found.fit(table[column.name], column)
         for column, found in zip(columns, classes, strict=True)
     )
 
@@ -192,30 +203,43 @@ LEAST_ROWS_OF_COPIES = 10
 frequent one; fewer agree by chance."""
 
 
-def find_copies(frame: pd.DataFrame, columns: Sequence[Column]) -> dict[str, str]:
+def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
     """The columns that equal an earlier one in every row, with the earlier one's name.
 
     Only columns of the same limits and levels: a cell of the one must be possible in the other.
 
     Args:
-        frame: A typed table.
+        table: Typed.
         columns: Of it, to look at.
     """
     copies: dict[str, str] = {}
-    seen: dict[tuple[Column, int], list[str]] = {}
+    seen: dict[Column, list[str]] = {}
     for column in columns:
-        series = frame[column.name]
-        counts = series.value_counts(dropna=False)
-        if len(series) - int(counts.iloc[0] if len(counts) else 0) < LEAST_ROWS_OF_COPIES:
-            continue
         possible = replace(column, name="", missing=Missing(column.missing.allowed))
-        alike = seen.setdefault((possible, len(counts)), [])
-        source = next((name for name in alike if series.equals(frame[name])), None)
+        alike = seen.setdefault(possible, [])
+        source = next((name for name in alike if _are_equal(table, column.name, name)), None)
         if source is None:
             alike.append(column.name)
-        else:
+        elif _has_enough_rows(table[source]):
             copies[column.name] = source
     return copies
+
+
+def _cells_of(table: TypedTable, name: str) -> Iterator[pd.Series[Any]]:
+    """The cells of one column, a block of rows at a time."""
+    return (block[name] for block in row_blocks(table, [name]))
+
+
+def _are_equal(table: TypedTable, one: str, other: str) -> bool:
+    """Whether two columns are equal in every row; most that are not differ in the first block."""
+    blocks = zip(row_blocks(table, [one]), row_blocks(table, [other]), strict=True)
+    return all(a[one].equals(b[other]) for a, b in blocks)
+
+
+def _has_enough_rows(series: pd.Series[Any]) -> bool:
+    """Whether enough rows have another value than the most frequent one."""
+    counts = series.value_counts(dropna=False)
+    return len(series) - int(counts.max() if len(counts) else 0) >= LEAST_ROWS_OF_COPIES
 
 
 class TableCodec:
@@ -243,7 +267,7 @@ class TableCodec:
     @classmethod
     def fit(
         cls,
-        frame: pd.DataFrame,
+        table: TypedTable,
         schema: TableSchema,
         *,
         numbers: str = "standardised",
@@ -260,11 +284,11 @@ class TableCodec:
         """
         kept = [column for column in schema if not column.drop]
         candidates = [column for column in kept if column.is_modelled]
-        copies = find_copies(frame, candidates) if with_copies else {}
+        copies = find_copies(table, candidates) if with_copies else {}
         own = [column for column in candidates if column.name not in copies]
-        modelled = _fit_columns(frame, own, numbers, levels)
+        modelled = _fit_columns(table, own, numbers, levels)
         rest = tuple(
-            _UNMODELLED[column.kind].fit(frame[column.name], column)
+            _UNMODELLED[column.kind].fit(_cells_of(table, column.name), column)
             for column in kept
             if not column.is_modelled
         )

@@ -20,8 +20,9 @@ from gcvae.constraints import Constraint, UniqueCombinations, constraint_columns
 from gcvae.errors import Problem, SchemaError
 from gcvae.expressions import Term, column_values, compile_constraint
 from gcvae.schema import ColumnKind, TableSchema
+from gcvae.source_columns import SourceColumns, shown_cells
 from gcvae.surrogates import ConstantCodec
-from gcvae.tables import parse_table
+from gcvae.typed_columns import TypedTable, row_blocks, rows_at, typed_columns
 
 MOST_SINGLE_SHARE = 0.5
 """Numbers or dates whose combinations mostly stand in one row only are no levels."""
@@ -43,8 +44,9 @@ class Combinations:
     rows: frozenset[tuple[int, ...]]
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, names: Sequence[str]) -> Self:
+    def fit(cls, table: TypedTable, names: Sequence[str]) -> Self:
         """The combinations of a typed table."""
+        frame = rows_at(table, slice(None), names)
         values = {name: _distinct(frame[name])[1] for name in names}
         # Sorted, so that the order of the rows shows nowhere.
         ordered = {name: tuple(sorted(found, key=_sort_key)) for name, found in values.items()}
@@ -100,10 +102,10 @@ class ConstraintSet:
         self._terms = _compiled(schema)
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, schema: TableSchema) -> ConstraintSet:
+    def fit(cls, table: TypedTable, schema: TableSchema) -> ConstraintSet:
         """The constraints, with the combinations of a typed table that has their columns."""
         combinations = {
-            i: Combinations.fit(frame, _modelled(constraint, schema))
+            i: Combinations.fit(table, _modelled(constraint, schema))
             for i, constraint in enumerate(schema.constraints)
             if isinstance(constraint, UniqueCombinations)
         }
@@ -152,11 +154,11 @@ class ConstraintSet:
         return values
 
 
-def check_constraints(frame: pd.DataFrame, schema: TableSchema) -> None:
+def check_constraints(source: SourceColumns, schema: TableSchema) -> None:
     """Lets a table pass that satisfies the constraints of its schema.
 
     Args:
-        frame: Cells as text or typed, as `read_table` gives them.
+        source: Its columns, as text or typed.
         schema: Complete.
 
     Raises:
@@ -167,16 +169,38 @@ def check_constraints(frame: pd.DataFrame, schema: TableSchema) -> None:
     named = {name for constraint in schema.constraints for name in constraint_columns(constraint)}
     constraints = ConstraintSet(schema, {})  # no combinations: those of this table hold anyway
     part = TableSchema(tuple(column for column in schema if column.name in named))
-    typed = parse_table(frame[list(part.names)], part)
-    satisfied = constraints.satisfied(typed)
-    problems = []
-    for i, constraint in enumerate(schema.constraints):
-        if isinstance(constraint, UniqueCombinations):
-            problems += _senseless_combinations(i, constraint, typed, schema)
-        elif not satisfied[:, i].all():
-            problems.append(_broken(i, constraint, ~satisfied[:, i], frame))
+    with typed_columns(source, part) as typed:
+        broken = _broken_rows(constraints, typed)
+        problems = []
+        for i, constraint in enumerate(schema.constraints):
+            if isinstance(constraint, UniqueCombinations):
+                problems += _senseless_combinations(i, constraint, typed, schema)
+            elif broken[i].count:
+                problems.append(_broken(i, constraint, broken[i], source))
     if problems:
         raise SchemaError(*problems)
+
+
+@dataclass
+class _BrokenRows:
+    """The rows that break a constraint: how many, and the number of the first."""
+
+    count: int = 0
+    first: int = 0
+
+
+def _broken_rows(constraints: ConstraintSet, typed: TypedTable) -> list[_BrokenRows]:
+    """For each constraint the rows of a table that break it."""
+    found = [_BrokenRows() for _ in constraints.constraints]
+    n_before = 0
+    for block in row_blocks(typed):
+        broken = ~constraints.satisfied(block)
+        for rows, each in zip(found, broken.T, strict=True):
+            if not rows.count and each.any():
+                rows.first = n_before + int(np.argmax(each))
+            rows.count += int(each.sum())
+        n_before += len(block)
+    return found
 
 
 def _compiled(schema: TableSchema) -> dict[int, Term]:
@@ -217,12 +241,13 @@ def _modelled(constraint: UniqueCombinations, schema: TableSchema) -> list[str]:
 
 
 def _senseless_combinations(
-    number: int, constraint: UniqueCombinations, frame: pd.DataFrame, schema: TableSchema
+    number: int, constraint: UniqueCombinations, table: TypedTable, schema: TableSchema
 ) -> list[Problem]:
     """The problem of numbers or dates that hardly repeat: they would be the table's rows."""
     names = _modelled(constraint, schema)
     if not any(schema[name].kind.is_real for name in names):
         return []
+    frame = rows_at(table, slice(None), names)
     counts = frame.groupby(names, dropna=False, observed=True).size()
     n_single = int((counts == 1).sum())
     if n_single <= MOST_SINGLE_SHARE * len(counts):
@@ -235,17 +260,17 @@ def _senseless_combinations(
     return [Problem(message, pointer_of(number), expected=expected)]
 
 
-def _broken(number: int, constraint: Constraint, broken: Mask, frame: pd.DataFrame) -> Problem:
+def _broken(
+    number: int, constraint: Constraint, broken: _BrokenRows, source: SourceColumns
+) -> Problem:
     """The problem of the rows of a table that break a constraint."""
-    row = int(np.argmax(broken))
-    lines = frame.attrs.get("lines")
-    line = None if lines is None else int(lines[frame.index[row]])
-    cells = ", ".join(
-        f"{name} {shortened(str(frame[name].iloc[row]))}" for name in constraint_columns(constraint)
-    )
+    row = broken.first
+    line = source.line_of(row)
+    shown = shown_cells(source, row, constraint_columns(constraint))
+    cells = ", ".join(f"{name} {shortened(cell)}" for name, cell in shown.items())
     place = "" if line is not None else f" (row {row + 1})"
     message = (
-        f"{int(broken.sum())} of {len(frame)} rows break {constraint}, the first has {cells}{place}"
+        f"{broken.count} of {len(source)} rows break {constraint}, the first has {cells}{place}"
     )
     expected = "a constraint that every row of the table satisfies"
     return Problem(message, pointer_of(number), line=line, expected=expected)

@@ -15,12 +15,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.schema import Column
+from gcvae.typed_columns import TypedTable
 
 N_AXES = 8
 _N_QUANTILE_BINS = 8
 _MOST_LEVELS = 16
 _MOST_COLUMNS = 64
 _MOST_ROWS = 200_000
+_MOST_COARSE_ROWS = 2_000_000
+"""Of a larger table every so many-th row is looked at."""
 _SHRINKAGE_ROWS = 5.0
 """A level of so many rows stands half way between the origin and where its rows say."""
 
@@ -32,17 +35,23 @@ Numbers = npt.NDArray[np.float64]
 class CoarseColumn:
     """A column in few bins: quantiles of numbers, the most frequent levels and the rest, missing.
 
-    Shape: codes (n,), from 0 to n_codes - 1.
+    Shape: codes (n / step,), from 0 to n_codes - 1.
+
+    Attributes:
+        step: Every so many-th row of the table has a code.
     """
 
     name: str
-    codes: Codes
+    codes: npt.NDArray[np.int8]
     n_codes: int
+    step: int = 1
 
     @classmethod
     def of(cls, series: pd.Series[Any], column: Column) -> CoarseColumn:
         """The coarse form of typed cells; 0 is missing."""
-        codes = np.zeros(len(series), dtype=np.int64)
+        step = max(1, -(-len(series) // _MOST_COARSE_ROWS))
+        series = series.iloc[::step]
+        codes = np.zeros(len(series), dtype=np.int8)
         present = series.notna().to_numpy()
         if column.kind.is_real:
             numbers = series[present].to_numpy()
@@ -55,13 +64,13 @@ class CoarseColumn:
             by_count = np.argsort(-np.bincount(found, minlength=len(distinct)), kind="stable")
             places = np.minimum(np.argsort(by_count), _MOST_LEVELS)
             codes[present] = 1 + places[found]
-        return cls(column.name, codes, int(codes.max(initial=0)) + 1)
+        return cls(column.name, codes, int(codes.max(initial=0)) + 1, step)
 
 
-def coarse_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[CoarseColumn]:
+def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
     """The coarse form of a typed table's columns, of some of them if they are very many."""
     step = -(-len(columns) // _MOST_COLUMNS)
-    return [CoarseColumn.of(frame[column.name], column) for column in columns[::step]]
+    return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
 
 def level_coordinates(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
@@ -78,7 +87,7 @@ def level_coordinates(levels: Codes, n_levels: int, others: Sequence[CoarseColum
 
     Source: Greenacre, Correspondence Analysis in Practice (2007), chapter 8 and appendix A.
     """
-    counts = _cell_counts(levels, n_levels, others)
+    counts = _cell_counts(levels[:: others[0].step] if others else levels, n_levels, others)
     rows = counts.sum(1, keepdims=True)
     mass = counts.sum(0) / max(counts.sum(), 1.0)
     counts, mass = counts[:, mass > 0.0], mass[mass > 0.0]

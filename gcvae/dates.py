@@ -17,6 +17,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.notation import pieces
+
 _TOKEN = re.compile(r"%-?[a-zA-Z%]")
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -101,6 +103,10 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:
     """The time of each text, to the nanosecond; NaT where it is no date of the format."""
+    return np.concatenate([_read_dates(piece, date_format) for piece in pieces(texts)])
+
+
+def _read_dates(texts: pa.Array, date_format: str) -> Dates:
     series = pd.Series(texts.to_pandas(), dtype=object)
     form = date_format.replace("%-", "%")
     return np.asarray(pd.to_datetime(series, format=form, errors="coerce").to_numpy())
@@ -171,12 +177,16 @@ _SHAPES = {
 
 def _gives_back(texts: pa.Array, date_format: str) -> bool:
     """True where writing what was read gives every text to the character."""
-    times = read_dates(texts, date_format)
+    digits = second_digits(texts, date_format)
+    return all(_is_written_so(piece, date_format, digits) for piece in pieces(texts))
+
+
+def _is_written_so(texts: pa.Array, date_format: str, digits: int) -> bool:
+    times = _read_dates(texts, date_format)
     if np.isnat(times).any():
         return False
     if date_format == "%Y%m%d" and not _plausible(times):
         return False
-    digits = second_digits(texts, date_format)
     return bool(write_dates(times, date_format, digits).equals(texts))
 
 

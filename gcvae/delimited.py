@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from gcvae.delimited_rows import (
     CSV_EXPECTED,
     DelimitedRows,
+    TextCells,
     end_of_records,
     refuse_binary,
     refuse_encoding,
@@ -65,6 +66,12 @@ def delimited_blocks(file: Readable, *, window_bytes: int = WINDOW_BYTES) -> Ite
     Raises:
         TableError: It is no such table; rows that were read before are out by then.
     """
+    for cells in delimited_cells(file, window_bytes=window_bytes):
+        yield cells.frame()
+
+
+def delimited_cells(file: Readable, *, window_bytes: int = WINDOW_BYTES) -> Iterator[TextCells]:
+    """The same as Arrow tables, which hold no object for each cell."""
     window = _read(file, window_bytes).removeprefix(_BYTE_ORDER_MARK)
     _check_text(window)
     ends_in_cr = b"\n" not in window
@@ -80,10 +87,10 @@ def delimited_blocks(file: Readable, *, window_bytes: int = WINDOW_BYTES) -> Ite
         end = len(held) if is_whole else end_of_records(held, separator)
         rows = DelimitedRows(held[:end], separator, names, lines, offset)
         if end:
-            frame = rows.frame()
-            if len(frame):
+            cells = rows.cells()
+            if cells.table.num_rows:
                 has_rows = True
-                yield frame
+                yield cells
         lines, offset, held = lines + rows.data.count(b"\n"), offset + end, held[end:]
     if not has_rows:
         raise TableError(Problem("the table has a header but no rows", expected="at least one row"))

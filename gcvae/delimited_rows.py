@@ -55,6 +55,25 @@ class LineNumbers:
 
 
 @dataclass(frozen=True)
+class TextCells:
+    """Rows of cells as text.
+
+    Attributes:
+        table: An Arrow table of strings, none of them null.
+        lines: Of its rows.
+    """
+
+    table: Any
+    lines: LineNumbers
+
+    def frame(self) -> pd.DataFrame:
+        """The cells as a frame of str; `attrs["lines"]` holds their LineNumbers."""
+        frame: pd.DataFrame = self.table.to_pandas()
+        frame.attrs["lines"] = self.lines
+        return frame
+
+
+@dataclass(frozen=True)
 class DelimitedRows:
     """Whole records of a file.
 
@@ -71,8 +90,8 @@ class DelimitedRows:
     lines: int
     offset: int
 
-    def frame(self) -> pd.DataFrame:
-        """The cells as text; `attrs["lines"]` holds their LineNumbers.
+    def cells(self) -> TextCells:
+        """The cells as text.
 
         Raises:
             TableError: They are no such rows; the problems name the lines.
@@ -81,9 +100,7 @@ class DelimitedRows:
         table = self._parsed()
         if table.num_rows:
             self._check_quotes(table)
-        frame: pd.DataFrame = table.to_pandas()
-        frame.attrs["lines"] = self._line_numbers(table)
-        return frame
+        return TextCells(table, self._line_numbers(table))
 
     def _parsed(self) -> Any:
         """The rows as an Arrow table of strings."""

@@ -18,6 +18,7 @@ from gcvae.dependence import (
     map_of_copula,
     map_of_rows,
 )
+from gcvae.encoded_rows import TrainingRows
 from gcvae.errors import InputError, Problem, SettingError
 from gcvae.generators import generator_for
 from gcvae.latent_groups import draw_groups, grouped
@@ -28,6 +29,7 @@ from gcvae.rank_correlation import normal_scores
 from gcvae.refinement import RefinedDecoder
 from gcvae.rejection import ConstrainedModel
 from gcvae.total_covariance import covariance_parts
+from gcvae.typed_columns import TypedTable, rows_at
 
 _MOST_ROWS, _FEWEST_ROWS, _CELLS = 40_000, 2_000, 4e6
 """Rows of a map, and the cells that they may have together in a wide table."""
@@ -192,13 +194,13 @@ class DependencyMaps:
 
 
 def map_of_data(
-    codec: TableCodec, frame: pd.DataFrame, rows: EncodedTable, seed: int
+    codec: TableCodec, table: TypedTable, rows: TrainingRows, seed: int
 ) -> DependencyMap:
     """The training table's map, of as many rows as a map has, chosen at random."""
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]
     names = [column.name for column in codec.columns]
-    cells = ranks(frame.iloc[order.numpy()], rows.take(order), codec)
+    cells = ranks(rows_at(table, order.numpy(), names), rows.take(order), codec)
     notes = (*KIND_NOTES["data"], *codec_notes(codec), _error_note(len(order)))
     return map_of_rows(names, "data", cells, notes)
 

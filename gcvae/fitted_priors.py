@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gcvae.bounds import gaussian_kl
-from gcvae.codec import EncodedTable
+from gcvae.encoded_rows import TrainingRows
 from gcvae.generators import generator_for, normal
 from gcvae.model import GenerativeModel
 from gcvae.priors import GaussianMixturePrior, fit_best_mixture
@@ -19,7 +19,7 @@ of the others is the standard normal, and components would be spent on them in v
 
 
 def mixture_prior(
-    model: GenerativeModel, rows: EncodedTable, held_out: Tensor, seed: int
+    model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: int
 ) -> GaussianMixturePrior:
     """The prior mixture, fitted to draws of the posterior over the training rows.
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow.compute as pc
 
-from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, cells_of, shortened
+from gcvae.cells import MARKERS, WEAK_MARKERS, Cells, TextColumn, cells_of, shortened
 from gcvae.completion import Completion, complete_column
 from gcvae.constraint_set import check_constraints
 from gcvae.dates import infer_format
@@ -33,6 +33,7 @@ from gcvae.schema import (
     read_document,
     unknown_in_constraints,
 )
+from gcvae.source_columns import SourceColumns, Tell, tell_nobody
 
 FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
 IDENTIFIER_SHARE = 0.9  # distinct values per row from which on text is an identifier
@@ -53,20 +54,22 @@ Mask = npt.NDArray[np.bool_]
 
 
 def complete_schema(
-    frame: pd.DataFrame, given: Mapping[str, Any] | TableSchema | None
+    source: SourceColumns,
+    given: Mapping[str, Any] | TableSchema | None,
+    tell: Tell = tell_nobody,
 ) -> InferredSchema:
     """The schema of the table, and what its user should look at; see `infer_schema`."""
-    _check_shape(frame)
+    _check_shape(source)
     document = given.to_json() if isinstance(given, TableSchema) else given
     drafts, constraints = read_document({} if document is None else document)
-    problems = _unknown_names(drafts, frame) + unknown_in_constraints(
-        constraints, list(frame.columns)
-    )
+    problems = _unknown_names(drafts, source.names)
+    problems += unknown_in_constraints(constraints, source.names)
     places = {draft["name"]: (f"/columns/{i}", draft) for i, draft in enumerate(drafts)}
     columns, warnings = [], []
-    for name in frame.columns:
+    for i, name in enumerate(source.names):
+        tell(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
-        judged = judge_column(frame[name], draft, pointer, frame.attrs.get("lines"))
+        judged = judge_column(source[name], draft, pointer, source.lines)
         columns.append(judged.column)
         warnings += [f"column {name!r}: {warning}" for warning in judged.warnings]
         problems += judged.problems
@@ -74,7 +77,7 @@ def complete_schema(
         raise SchemaError(*problems)
     _check_modelled(columns)
     schema = TableSchema(tuple(columns), constraints)
-    check_constraints(frame, schema)
+    check_constraints(source, schema)
     return InferredSchema(schema, tuple(warnings))
 
 
@@ -87,9 +90,12 @@ class Judged:
     problems: list[Problem]
 
 
-def judge_column(series: pd.Series[Any], draft: Draft, pointer: str, lines: Any) -> Judged:
+def judge_column(
+    series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, lines: Any
+) -> Judged:
     """The column of these cells, around what the draft says."""
-    draft = _with_categories(draft, series)
+    if not isinstance(series, TextColumn):
+        draft = _with_categories(draft, series)
     cells = cells_of(series, lines, draft.get("datetime_format"))
     warnings: list[str] = []
     missing = _missing_cells(cells, draft)
@@ -111,12 +117,12 @@ def judge_column(series: pd.Series[Any], draft: Draft, pointer: str, lines: Any)
     return Judged(complete_column(work), warnings, problems)
 
 
-def _check_shape(frame: pd.DataFrame) -> None:
-    if not len(frame.columns):
+def _check_shape(source: SourceColumns) -> None:
+    names = list(source.names)
+    if not names:
         raise TableError(Problem("the table has no columns", expected="at least one column"))
-    if not len(frame):
+    if not len(source):
         raise TableError(Problem("the table has no rows", expected="at least one row"))
-    names = list(frame.columns)
     for name in names:
         if not isinstance(name, str):
             raise TableError(Problem(f"the column name {name!r} is no text", expected="text"))
@@ -147,13 +153,13 @@ def _check_modelled(columns: list[Column]) -> None:
     )
 
 
-def _unknown_names(drafts: list[Draft], frame: pd.DataFrame) -> list[Problem]:
-    expected = "one of " + ", ".join(map(str, frame.columns[:20]))
+def _unknown_names(drafts: list[Draft], names: list[str]) -> list[Problem]:
+    expected = "one of " + ", ".join(map(str, names[:20]))
     return [
         Problem("the table has no such column", f"/columns/{i}/name", column=draft["name"],
                 expected=expected)
         for i, draft in enumerate(drafts)
-        if draft["name"] not in frame
+        if draft["name"] not in names
     ]  # fmt: skip
 
 

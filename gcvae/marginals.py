@@ -278,18 +278,22 @@ class Marginals(nn.Module):
         """Of each group."""
         return [shapes for shapes in self.shapes if isinstance(shapes, AtomShapes)]
 
-    def start_at(self, codes: Tensor) -> None:
+    def start_at(self, code_counts: Sequence[Tensor]) -> None:
         """Sets the biases so that code probabilities start at the shares of a table's codes.
 
         A rare level's logit lies far from zero: an optimiser with steps of a thousandth would take
-        most of a training run to get there. Shape: codes (n, D).
+        most of a training run to get there.
+
+        Args:
+            code_counts: For each column how many rows have each code. Shape: (K_j,) each.
         """
+        n_rows = int(code_counts[0].sum())
         with torch.no_grad():
             for group in self.code_groups:
                 bias = group.logits.bias.view(group.shape)
                 for row, j in enumerate(group.columns.tolist()):
-                    counts = torch.bincount(codes[:, j].clamp(min=0), minlength=group.shape[1])
-                    bias[row] = ((counts + 0.5) / (len(codes) + 0.5)).log()
+                    counts = padded_counts(code_counts[j], group.shape[1])
+                    bias[row] = ((counts + 0.5) / (n_rows + 0.5)).log()
             mixture = self.mixture.bias.view(-1, 3 * self.n_components)
             for group, shapes in zip(self.code_groups, self.atom_shapes, strict=True):
                 bias = group.logits.bias.view(group.shape)
@@ -415,6 +419,11 @@ class Marginals(nn.Module):
         is_point = codes[..., j] == self.point_codes[j]
         values = torch.zeros_like(u).index_copy(-1, j, torch.where(is_point, numbers, 0.0))
         return codes.int(), values
+
+
+def padded_counts(counts: Tensor, n_codes: int) -> Tensor:
+    """The counts of n_codes codes, those beyond the last that comes up zero. Shape: (n_codes,)."""
+    return torch.nn.functional.pad(counts, (0, n_codes - len(counts)))
 
 
 def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:

@@ -7,7 +7,7 @@ whose cells follow one rule: shortest decimals, fixed decimals, or exponents by 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -23,6 +23,7 @@ NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 WHOLE = r"^[+-]?(0|[1-9][0-9]{0,18})$"
 LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
+_TEXTS_AT_ONCE = 1 << 17
 MOST_DECIMALS = 15  # a float64 holds no more that mean anything
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
 
@@ -47,6 +48,13 @@ class Spelling:
     exact: bool = True
 
 
+def pieces(texts: Texts) -> Iterator[Texts]:
+    """The texts, some at a time, so that what is made of them needs no memory for all; at least one
+    piece."""
+    for first in range(0, max(len(texts), 1), _TEXTS_AT_ONCE):
+        yield texts.slice(first, _TEXTS_AT_ONCE)
+
+
 def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
     """True for each text that is a finite number without leading zeros or thousands separators.
 
@@ -55,12 +63,20 @@ def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
     >>> are_numbers(pa.array(["1.50", "-3e2", "007", "1,000", "nan"])).tolist()
     [True, True, False, False, False]
     """
+    return np.concatenate([_are_numbers(piece) for piece in pieces(texts)])
+
+
+def _are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
     numbers = _where(_matches(texts, NUMBER), texts, np.isfinite)
-    return numbers & (~_matches(texts, LONG_WHOLE) | are_whole(texts))
+    return numbers & (~_matches(texts, LONG_WHOLE) | _are_whole(texts))
 
 
 def are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
     """True for each text that is a whole number within 64 bits."""
+    return np.concatenate([_are_whole(piece) for piece in pieces(texts)])
+
+
+def _are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
     return _where(_matches(texts, WHOLE), texts, lambda values: np.abs(values) <= LARGEST_WHOLE)
 
 
@@ -124,18 +140,24 @@ def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
     """
-    if (
-        whole
-        and are_whole(texts).all()
-        and write_whole(read_whole(texts), Spelling(0)).equals(texts)
-    ):
+    if whole and all(_is_plain_whole(piece) for piece in pieces(texts)):
         return Spelling(0)
     values = read_numbers(texts)
-    parts = _parts(texts)
+    parts = _Parts.joined([_parts(piece) for piece in pieces(texts)])
     for spelling in _candidates(parts, values):
-        if write_numbers(values, spelling).equals(texts):
+        if all(_is_spelled(piece, spelling) for piece in pieces(texts)):
             return spelling
     return Spelling(decimals=_limited(parts.most_decimals), exact=False)
+
+
+def _is_plain_whole(texts: Texts) -> bool:
+    is_whole = bool(_are_whole(texts).all())
+    return is_whole and bool(write_whole(read_whole(texts), Spelling(0)).equals(texts))
+
+
+def _is_spelled(texts: Texts, spelling: Spelling) -> bool:
+    """Whether writing the numbers gives every text back."""
+    return bool(write_numbers(read_numbers(texts), spelling).equals(texts))
 
 
 def count_decimals(values: FloatArray) -> int | None:
@@ -171,6 +193,18 @@ class _Parts:
     exponents: list[str]  # "E-05" of each text that has one
     most_decimals: int
     most_digits: int
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Parts]) -> _Parts:
+        """Those of all texts, from those of some after the other."""
+        return cls(
+            has_point=np.concatenate([part.has_point for part in parts]),
+            decimals=np.concatenate([part.decimals for part in parts]),
+            has_exponent=np.concatenate([part.has_exponent for part in parts]),
+            exponents=[exponent for part in parts for exponent in part.exponents],
+            most_decimals=max(part.most_decimals for part in parts),
+            most_digits=max(part.most_digits for part in parts),
+        )
 
 
 def _parts(texts: Texts) -> _Parts:

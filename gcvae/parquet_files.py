@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from gcvae.cells import TextColumn
 from gcvae.errors import Problem, TableError
 
 ROWS_PER_GROUP = 1 << 16
@@ -22,7 +24,7 @@ def read_parquet(data: bytes) -> pd.DataFrame:
     Raises:
         TableError: It is no such file, or has values that are no cells.
     """
-    file = _opened(pa.BufferReader(data))
+    file = opened_parquet(pa.BufferReader(data))
     with _reading():
         table = file.read()
     return _frame(table)
@@ -34,7 +36,7 @@ def parquet_blocks(source: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, 
     Raises:
         TableError: It is no such file, or has values that are no cells.
     """
-    file = _opened(source)
+    file = opened_parquet(source)
     batches = file.iter_batches(batch_size=rows)
     read = 0
     while True:
@@ -70,7 +72,12 @@ def _row_groups(blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         yield pd.concat(held, ignore_index=True)
 
 
-def _opened(source: Any) -> Any:
+def opened_parquet(source: Any) -> Any:
+    """The file, its columns not read yet.
+
+    Raises:
+        TableError: It is no such file, or has no rows, or a name twice.
+    """
     with _reading():
         file = parquet.ParquetFile(source)
     names = file.schema_arrow.names
@@ -95,8 +102,42 @@ def _frame(table: Any) -> pd.DataFrame:
     return pd.DataFrame({name: _series(table.column(name), name) for name in table.column_names})
 
 
+def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
+    """One column of an opened file: values, or text without an object for each cell.
+
+    Raises:
+        TableError: It is damaged, or has values that are no cells.
+    """
+    with _reading():
+        column = file.read(columns=[name]).column(name)
+    cells = _cells(column, name)
+    return TextColumn(name, cells) if pa.types.is_string(cells.type) else _series(cells, name)
+
+
 def _series(column: Any, name: str) -> pd.Series[Any]:
     """The values of a column; whole numbers and booleans keep their kind beside nulls."""
+    column = _cells(column, name)
+    kind = column.type
+    nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if nullable and column.null_count:
+        return _with_nulls(column).rename(name)
+    series: pd.Series[Any] = column.to_pandas()
+    return series.rename(name)
+
+
+def _with_nulls(column: Any) -> pd.Series[Any]:
+    """Whole numbers or booleans, some of them null."""
+    if pa.types.is_uint64(column.type):  # beyond int64 it is an error, not another number
+        return pd.Series(column.to_pylist(), dtype=object).astype("Int64")
+    is_null = np.asarray(column.is_null().to_numpy(), dtype=bool)
+    values = column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy()
+    if pa.types.is_boolean(column.type):
+        return pd.Series(pd.arrays.BooleanArray(values, is_null))
+    return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), is_null))
+
+
+def _cells(column: Any, name: str) -> Any:
+    """The column as numbers, booleans, times in nanoseconds, or text."""
     kind = column.type
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
         raise TableError(Problem(f"values of type {kind} are no cells", column=name,
@@ -107,12 +148,7 @@ def _series(column: Any, name: str) -> pd.Series[Any]:
         column = column.cast(pa.string())
     if pa.types.is_time(kind) or pa.types.is_duration(kind):
         column = column.cast(pa.string())
-    nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if nullable and column.null_count:
-        held = pd.Series(column.to_pylist(), dtype=object, name=name)
-        return held.astype("boolean") if pa.types.is_boolean(kind) else held.astype("Int64")
-    series: pd.Series[Any] = column.to_pandas()
-    return series.rename(name)
+    return column
 
 
 def _nanoseconds(column: Any, name: str) -> Any:

@@ -10,21 +10,22 @@ import pandas as pd
 
 from gcvae.dates import write_dates
 from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.typed_columns import TypedTable
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 MOST_BINS = 30
 MOST_LEVELS = 50  # the rest are counted together
 
 
-def profile_table(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
-    """A document of JSON types: the number of rows, and the profile of each column of the frame.
+def profile_table(table: TypedTable, schema: TableSchema) -> dict[str, Any]:
+    """A document of JSON types: the number of rows, and the profile of each column of the table.
 
     Args:
-        frame: Values, as `parse_table` gives them.
+        table: Values, as `parse_table` gives them; memory holds a column of those in files.
         schema: Of the table.
     """
-    columns = [profile_column(frame[c.name], c) for c in schema if c.name in frame]
-    return {"rows": len(frame), "columns": columns}
+    columns = [profile_column(table[c.name], c) for c in schema if c.name in table.columns]
+    return {"rows": len(table), "columns": columns}
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:

@@ -65,8 +65,8 @@ class RowScorer:
     ) -> Iterator[pd.DataFrame]:
         """A line for each row, in order, block by block; memory does not grow with a file's rows.
 
-        With `among` only lines of those rows of a frame that it names, the same as among all; it
-        begins at a multiple of SCORE_BLOCK_ROWS.
+        With `among` only lines of those rows that it names, the same as among all; it begins at a
+        multiple of SCORE_BLOCK_ROWS.
 
         Raises:
             TableError: the table lacks a modelled column, or a cell can not be read.
@@ -74,12 +74,10 @@ class RowScorer:
         """
         first_block = 0
         if among is not None:
-            assert isinstance(rows, pd.DataFrame), "a file is read from its beginning"
             assert among.start % SCORE_BLOCK_ROWS == 0, "a run of rows begins with a block"
             first_block = among.start // SCORE_BLOCK_ROWS
-            rows = rows.iloc[among.start : among.stop]
         numbers = count(first_block)
-        for _, typed in parsed_parts(rows, self.schema):
+        for _, typed in parsed_parts(rows, self.schema, among):
             part = self.codec.encode(typed, blanks_unknown=not options.score_missingness)
             part = measured(self.codec, part, options.measure)
             impossible = self._impossible(typed)

@@ -23,6 +23,8 @@ from gcvae.errors import Problem, SchemaError, UnknownColumnError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gcvae.table_reader import TableReader
+
 SCHEMA_VERSION = 1
 
 Level = str | int | float | bool
@@ -208,12 +210,13 @@ class InferredSchema:
 
 
 def infer_schema(
-    frame: pd.DataFrame, given: Mapping[str, Any] | TableSchema | None = None
+    rows: pd.DataFrame | TableReader, given: Mapping[str, Any] | TableSchema | None = None
 ) -> InferredSchema:
     """The schema of a table, read from all its rows; what `given` says wins.
 
     Args:
-        frame: Cells as text (of a text file) or typed.
+        rows: Cells as text (of a text file) or typed; or a file, of which memory holds a column at
+            a time.
         given: A schema, or a document that may leave anything out.
 
     Raises:
@@ -221,8 +224,10 @@ def infer_schema(
         TableError: The table has no rows, no columns, or nothing but constants.
     """
     from gcvae.inference import complete_schema  # inference builds on the classes above
+    from gcvae.source_columns import source_columns
 
-    return complete_schema(frame, given)
+    with source_columns(rows) as source:
+        return complete_schema(source, given)
 
 
 Draft = dict[str, Any]

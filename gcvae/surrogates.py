@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import Any, Self
@@ -18,6 +18,7 @@ from gcvae.schema import Column
 from gcvae.tables import placed_values
 
 MOST_SURROGATES = 10**15  # more rows than anyone draws
+_PREFIX = "synthetic"
 _LARGEST = int(LARGEST_WHOLE)  # what is read back as a whole number
 
 
@@ -35,12 +36,21 @@ class IdentifierCodec:
     prefix: str | None
 
     @classmethod
-    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec that stays clear of these originals."""
-        present = series[series.notna()]
-        if pd.api.types.is_integer_dtype(series.dtype):
-            return cls(column, _first_beyond(present.to_numpy(dtype=np.int64)), None)
-        return cls(column, 1, _unused_prefix(present.astype(str)))
+    def fit(cls, blocks: Iterable[pd.Series[Any]], column: Column) -> Self:
+        """The codec that stays clear of these originals, which come a block of rows at a time."""
+        numbers, texts = [np.array([], dtype=np.int64)], set[str]()
+        are_numbers = False
+        for block in blocks:
+            present = block.dropna()
+            are_numbers = pd.api.types.is_integer_dtype(block.dtype)
+            if are_numbers:
+                numbers.append(present.to_numpy(dtype=np.int64))
+            else:
+                folded = present.astype(str).str.casefold()
+                texts.update(folded[folded.str.startswith(_PREFIX)])
+        if are_numbers:
+            return cls(column, _first_beyond(np.concatenate(numbers)), None)
+        return cls(column, 1, _unused_prefix(texts))
 
     @property
     def name(self) -> str:
@@ -72,8 +82,8 @@ class ConstantCodec:
     column: Column
 
     @classmethod
-    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec of the schema's constant."""
+    def fit(cls, blocks: Iterable[pd.Series[Any]], column: Column) -> Self:
+        """The codec of the schema's constant, whatever the cells are."""
         return cls(column)
 
     @property
@@ -114,8 +124,11 @@ def _first_beyond(originals: npt.NDArray[np.int64]) -> int:
     return int(edges[int(np.argmax(np.array(gaps, dtype=object)))]) + 1
 
 
-def _unused_prefix(originals: pd.Series[str]) -> str:
-    """A prefix that no original begins with, in whatever case."""
-    texts = originals.str.casefold()
-    candidates = (f"synthetic{n if n > 1 else ''}-" for n in count(1))
-    return next(prefix for prefix in candidates if not texts.str.startswith(prefix).any())
+def _unused_prefix(originals: Collection[str]) -> str:
+    """A prefix that no original begins with, in whatever case.
+
+    Args:
+        originals: Those that begin with _PREFIX, in lower case.
+    """
+    candidates = (f"{_PREFIX}{n if n > 1 else ''}-" for n in count(1))
+    return next(x for x in candidates if not any(text.startswith(x) for text in originals))

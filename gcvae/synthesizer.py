@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +35,7 @@ from gcvae.latent_space import encoding_block
 from gcvae.manifold import Manifold, manifold_of
 from gcvae.model import GenerativeModel
 from gcvae.networks import ColumnShape
+from gcvae.preparation import prepared_table, table_digest
 from gcvae.presets import TrainingConfig, configure, preset_named, settle
 from gcvae.priors import GaussianMixturePrior
 from gcvae.quantile_codec import QuantileCodec
@@ -43,11 +43,12 @@ from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_
 from gcvae.row_documents import Cell, pointing_at_row, row_to_frame
 from gcvae.row_scores import RowScorer, reference_scores
 from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, block_places, make_sampler
-from gcvae.schema import TableSchema, infer_schema
+from gcvae.schema import TableSchema
 from gcvae.score_options import ScoreOptions
 from gcvae.table_reader import TableReader, parsed_parts
 from gcvae.tables import parse_table
-from gcvae.training import Progress, train
+from gcvae.training import train
+from gcvae.training_progress import Progress
 from gcvae.training_result import TrainingResult
 
 _RECORD_ROWS = 500
@@ -90,7 +91,7 @@ class Synthesizer:
     @classmethod
     def fit(
         cls,
-        frame: pd.DataFrame,
+        table: pd.DataFrame | TableReader,
         *,
         schema: TableSchema | Mapping[str, Any] | None = None,
         preset: str = "default",
@@ -103,7 +104,8 @@ class Synthesizer:
         """Trains a model on a table.
 
         Args:
-            frame: The table: cells as text, as `read_table` gives them, or typed.
+            table: Cells as text, as `read_table` gives them, or typed; or a file, which need not
+                fit into memory. The same rows give the same model either way.
             schema: What is known of the columns; inference completes it from the whole table.
             preset: Name of a preset.
             settings: Settings in the place of the preset's own (`TrainingConfig`).
@@ -118,65 +120,57 @@ class Synthesizer:
             ConstraintError: too few rows of the trained model satisfy the constraints.
             SettingError: an unknown preset, setting or device.
             DivergedError: training left the finite numbers.
+            OSError: the disk is too full for a file's columns.
         """
         config = configure(preset, settings)
         place = device_named(device)
         started_at = time.monotonic()
         if progress is not None:
             progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
-        full_schema = infer_schema(frame, schema).schema
-        typed = parse_table(frame, full_schema)
-        codec = TableCodec.fit(
-            typed,
-            full_schema,
-            numbers=config.numbers,
-            levels=config.levels,
-            with_copies=config.copies,
-        )
-        constraints = ConstraintSet.fit(typed, full_schema)
-        rows = codec.encode(typed)
-        config = settle(config, n_rows=len(typed), n_columns=len(codec.columns))
-        model = build_model(config, column_shapes(codec), seed)
-        model.marginals.start_at(rows.codes)
-        model = model.to(place)
-        result = train(
-            model,
-            rows.to(place),
-            config,
-            seed=seed,
-            log_scale=codec.log_units(rows),
-            progress=progress,
-            checkpoints=checkpoints,
-        )
-        if progress is not None:
-            progress(_finishing(result))
-        model = model.cpu()
-        if config.prior == "mixture":
-            model.prior = mixture_prior(model, rows, result.held_out, seed)
-        if config.calibration:
-            calibrate(model, rows.codes, seed)
-        acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS)
-        held_out = rows.take(result.held_out[:_RECORD_ROWS])
-        record = _training_record(config, result, seed) | {
-            "held_out_scores": reference_scores(model, codec, held_out, acceptance, seed),
-            "preset": preset_named(preset).name,
-            "device": str(place),
-            "rows": len(typed),
-            "table_sha256": table_digest(typed),
-            "seconds": round(time.monotonic() - started_at, 3),
-        }
-        if len(constraints):
-            record["constraint_acceptance"] = acceptance.to_json()
-        return cls(
-            full_schema,
-            codec,
-            model,
-            config,
-            preset=preset_named(preset).name,
-            training_record=record,
-            data_map=map_of_data(codec, typed, rows, seed),
-            constraints=constraints,
-        )
+        with prepared_table(table, schema, config, progress) as prepared:
+            codec, constraints, rows = prepared.codec, prepared.constraints, prepared.rows
+            config = settle(config, n_rows=len(rows), n_columns=len(codec.columns))
+            model = build_model(config, column_shapes(codec), seed)
+            model.marginals.start_at(rows.code_counts)
+            model = model.to(place)
+            result = train(
+                model,
+                rows.to(place),
+                config,
+                seed=seed,
+                log_scale=rows.log_units,
+                progress=progress,
+                checkpoints=checkpoints,
+            )
+            if progress is not None:
+                progress(_finishing(result))
+            model = model.cpu()
+            if config.prior == "mixture":
+                model.prior = mixture_prior(model, rows, result.held_out, seed)
+            if config.calibration:
+                calibrate(model, rows.code_counts, seed)
+            acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS)
+            held_out = rows.take(result.held_out[:_RECORD_ROWS])
+            record = _training_record(config, result, seed) | {
+                "held_out_scores": reference_scores(model, codec, held_out, acceptance, seed),
+                "preset": preset_named(preset).name,
+                "device": str(place),
+                "rows": len(rows),
+                "table_sha256": table_digest(prepared.typed),
+                "seconds": round(time.monotonic() - started_at, 3),
+            }
+            if len(constraints):
+                record["constraint_acceptance"] = acceptance.to_json()
+            return cls(
+                prepared.schema,
+                codec,
+                model,
+                config,
+                preset=preset_named(preset).name,
+                training_record=record,
+                data_map=map_of_data(codec, prepared.typed, rows, seed),
+                constraints=constraints,
+            )
 
     def sample(self, rows: int | None = None, seed: int = 0, **conditions: Any) -> pd.DataFrame:
         """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
@@ -416,13 +410,6 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:
     measured = record.get("constraint_acceptance")
     return NOT_MEASURED if measured is None else Acceptance.from_json(measured)
-
-
-def table_digest(frame: pd.DataFrame) -> str:
-    """sha256 over a typed table's cells, names and order."""
-    digest = hashlib.sha256("\x1f".join(map(str, frame.columns)).encode())
-    digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _finishing(result: TrainingResult) -> Progress:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
 
-from gcvae.delimited import delimited_blocks
-from gcvae.delimited_rows import LineNumbers
+from gcvae.delimited import WINDOW_BYTES, delimited_cells
+from gcvae.delimited_rows import LineNumbers, TextCells
 from gcvae.errors import TableError
 from gcvae.gzipped import UnzippedFile
 from gcvae.parquet_files import parquet_blocks
@@ -29,38 +30,74 @@ PART_ROWS = 4096
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
+def is_parquet(file: BinaryIO) -> bool:
+    """Whether a file at its beginning is a Parquet file."""
+    return _start_of(file) == _PARQUET
+
+
+def _start_of(file: BinaryIO) -> bytes:
+    start = file.read(len(_PARQUET))
+    file.seek(0)
+    return start
+
+
 def parsed_parts(
-    rows: pd.DataFrame | TableReader, schema: TableSchema
+    rows: pd.DataFrame | TableReader, schema: TableSchema, among: range | None = None
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """The cells of PART_ROWS rows after the other as they came, and their values.
 
     What is in memory is checked whole before the first part comes.
+
+    Args:
+        rows: A table, or a file.
+        schema: Of it.
+        among: Only these rows of all; a file is read up to the last of them, and no others parsed.
 
     Raises:
         TableError: A modelled column is absent, or a cell can not be read.
         UnknownColumnError: There is a column that the schema has not.
     """
     if isinstance(rows, TableReader):
-        for part in rows.blocks(PART_ROWS):
+        for part in _parts_among(rows, among):
             yield part, parse_table(part, schema)
         return
+    if among is not None:
+        rows = rows.iloc[among.start : among.stop]
     typed = parse_table(rows, schema)
     for first in range(0, len(rows), PART_ROWS):
         at = slice(first, first + PART_ROWS)
         yield rows.iloc[at], typed.iloc[at]
 
 
+def _parts_among(reader: TableReader, among: range | None) -> Iterator[pd.DataFrame]:
+    """Those of the file's parts, or pieces of parts, that have some of the rows."""
+    for part in reader.blocks(PART_ROWS):
+        first = reader.rows - len(part)
+        if among is None:
+            yield part
+        elif first >= among.stop:
+            return
+        elif among.start < reader.rows:
+            yield part.iloc[max(among.start - first, 0) : among.stop - first]
+
+
 class TableReader:
     """Reads a CSV, gzipped CSV or Parquet file.
 
     Attributes:
-        fraction: Of the file that has been given out in blocks, 0 to 1.
+        fraction: Of the file that has been given out, 0 to 1.
         rows: That have been given out.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Nothing is read yet."""
-        self._path = Path(path)
+    def __init__(self, source: str | Path | BinaryIO, *, window_bytes: int = WINDOW_BYTES) -> None:
+        """Nothing is read yet.
+
+        Args:
+            source: A path, or an open file, which is read from its beginning and stays open.
+            window_bytes: Of a text file, read at a time.
+        """
+        self._window_bytes = window_bytes
+        self._source = Path(source) if isinstance(source, str) else source
         self.fraction = 0.0
         self.rows = 0
 
@@ -70,23 +107,52 @@ class TableReader:
         Raises:
             TableError: It is no such file; the problems name the lines.
         """
+        with self.opened() as file:
+            yield from self._regrouped(self._frames(file, rows), rows)
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """The file, at its beginning.
+
+        Raises:
+            TableError: It can not be opened.
+        """
         self.fraction, self.rows = 0.0, 0
+        if not isinstance(self._source, Path):
+            self._source.seek(0)
+            yield self._source
+            return
         try:
-            with self._path.open("rb") as file:
-                yield from self._regrouped(self._frames(file, rows), rows)
+            file = self._source.open("rb")
         except OSError as error:
-            raise TableError(f"{self._path} can not be read: {error.strerror}") from None
+            raise TableError(f"{self._source} can not be read: {error.strerror}") from None
+        with file:
+            yield file
+
+    def cells(self, file: BinaryIO) -> Iterator[TextCells]:
+        """The rows of an opened text file, some at a time; at least one in all.
+
+        Raises:
+            TableError: It is no table; the problems name the lines.
+        """
+        start = _start_of(file)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        plain = UnzippedFile(file) if start.startswith(_GZIP) else file
+        for cells in delimited_cells(plain, window_bytes=self._window_bytes):
+            self.fraction = file.tell() / size
+            yield cells
 
     def _frames(self, file: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
         """Rows as they come, and the share of the file with which they end."""
-        start = file.read(len(_PARQUET))
-        file.seek(0)
-        if start == _PARQUET:
-            yield from parquet_blocks(file, rows)
-            return
-        size = os.fstat(file.fileno()).st_size
-        for frame in delimited_blocks(UnzippedFile(file) if start.startswith(_GZIP) else file):
-            yield frame, file.tell() / size
+        try:
+            if is_parquet(file):
+                yield from parquet_blocks(file, rows)
+                return
+            for cells in self.cells(file):
+                yield cells.frame(), self.fraction
+        except OSError as error:
+            raise TableError(f"{self._source} can not be read: {error.strerror}") from None
 
     def _regrouped(
         self, frames: Iterator[tuple[pd.DataFrame, float]], rows: int

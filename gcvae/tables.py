@@ -13,7 +13,7 @@ import gzip
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -181,17 +181,37 @@ def _check_columns(frame: pd.DataFrame, schema: TableSchema) -> None:
 def _parse_column(
     series: pd.Series[Any], column: Column, lines: Any, problems: list[Problem]
 ) -> pd.Series[Any]:
-    if _is_parsed(series, column):
-        if series.dtype.kind == "f" and np.isinf(series).any():
-            problems.append(Problem("the column holds an infinite number", column=column.name))
+    if is_parsed(series, column):
+        check_finite(series, column, problems)
         return series
-    cells = cells_of(series, lines, column.datetime_format)
+    values, codes = read_column(cells_of(series, lines, column.datetime_format), column, problems)
+    nullable = is_nullable(codes, column)
+    return placed_values(values, codes, nullable).set_axis(series.index)
+
+
+def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]) -> None:
+    """Notes that a typed column holds an infinite number, if it does."""
+    if series.dtype.kind == "f" and np.isinf(series).any():
+        problems.append(Problem("the column holds an infinite number", column=column.name))
+
+
+def read_column(
+    cells: Cells, column: Column, problems: list[Problem]
+) -> tuple[Values, npt.NDArray[np.int64]]:
+    """The distinct values of a column, and which of them stands in each row, -1 for missing.
+
+    Shape: (U,), (n,). Cells that can not be of the column's kind are added to `problems`.
+    """
     present = cells.some(~are_missing(cells, column))
-    values = _READERS.get(column.kind, _read_level_cells)(present, column, problems)
-    return _placed(values, present, column).set_axis(series.index)
+    return _READERS.get(column.kind, _read_level_cells)(present, column, problems), present.codes
 
 
-def _is_parsed(series: pd.Series[Any], column: Column) -> bool:
+def is_nullable(codes: npt.NDArray[np.int64], column: Column) -> bool:
+    """Whether the column's dtype has a place for missing cells."""
+    return column.missing.allowed or bool((codes < 0).any())
+
+
+def is_parsed(series: pd.Series[Any], column: Column) -> bool:
     """True for a column that has the dtype of its kind already."""
     if column.kind is ColumnKind.CONTINUOUS:
         return series.dtype == np.float64
@@ -214,7 +234,7 @@ def are_missing(cells: Cells, column: Column) -> npt.NDArray[np.bool_]:
     return own | (usual & ~cells.are_listed(levels))
 
 
-Values = npt.NDArray[Any] | list[Any]
+Values: TypeAlias = npt.NDArray[Any] | list[Any] | pa.Array
 
 
 def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
@@ -248,9 +268,9 @@ def _read_level_cells(cells: Cells, column: Column, problems: list[Problem]) -> 
 
 
 def _read_identifiers(cells: Cells, column: Column, problems: list[Problem]) -> Values:
-    whole = column.decimals == 0 and are_whole(cells.stripped).all()
-    values = numbers_of(cells.stripped) if whole else cells.texts.to_pylist()
-    return values if isinstance(values, list) else values.astype(np.int64)
+    if column.decimals == 0 and are_whole(cells.stripped).all():
+        return numbers_of(cells.stripped).astype(np.int64)
+    return cells.texts
 
 
 _READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
@@ -261,36 +281,36 @@ _READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
 }
 
 
-def _placed(values: Values, cells: Cells, column: Column) -> pd.Series[Any]:
-    """The value of each row, in the dtype that the column's values ask for."""
-    missing = cells.codes < 0
-    nullable = column.missing.allowed or bool(missing.any())
-    return placed_values(values, cells.codes, nullable)
-
-
-def placed_values(values: Values, codes: npt.NDArray[np.int64], nullable: bool) -> pd.Series[Any]:
+def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd.Series[Any]:
     """values[codes], -1 standing for missing.
 
     Whole numbers are int64 or, where `nullable`, Int64; booleans bool or boolean.
 
     Shape: values (U,), codes (n,) in [-1, U).
     """
-    array = _array_of(values)
     missing = codes < 0
-    if array.dtype == object:
-        return pd.Series(np.append(array, np.array([None]))[codes], dtype=object)
-    taken = np.append(array, np.zeros(1, dtype=array.dtype))[codes]
-    if array.dtype.kind == "f":
-        return pd.Series(np.where(missing, np.nan, taken))
-    if array.dtype.kind == "M":
-        return pd.Series(np.where(missing, np.datetime64("NaT"), taken)).astype("datetime64[ns]")
+    if isinstance(values, pa.Array):
+        texts = values.take(pa.array(codes, mask=missing))
+        return pd.Series(texts.to_numpy(zero_copy_only=False), dtype=object)
+    array = _array_of(values)
+    if not len(array):
+        array = np.zeros(1, dtype=array.dtype)
+    taken = array[np.where(missing, 0, codes)]
+    if array.dtype.kind in _BLANKS:
+        taken[missing] = _BLANKS[array.dtype.kind]
+        return pd.Series(taken, dtype="datetime64[ns]" if array.dtype.kind == "M" else array.dtype)
     if not nullable:
         return pd.Series(taken)
+    taken[missing] = 0
     kind = pd.arrays.BooleanArray if array.dtype == bool else pd.arrays.IntegerArray
     return pd.Series(kind(taken, missing))
 
 
-def _array_of(values: Values) -> npt.NDArray[Any]:
+_BLANKS: dict[str, Any] = {"O": None, "f": np.nan, "M": np.datetime64("NaT")}
+"""What a missing cell is in arrays that have a place for it, by their dtype's kind."""
+
+
+def _array_of(values: npt.NDArray[Any] | list[Any]) -> npt.NDArray[Any]:
     """The values in the narrowest dtype that holds them all without a change."""
     if not isinstance(values, list):
         return values

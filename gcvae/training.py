@@ -10,10 +10,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,15 +20,16 @@ from gcvae.artifact import pack_tensors, unpack_tensors
 from gcvae.bounds import draw_elbo, elbo, locality_penalty, rank_penalty
 from gcvae.checkpoints import CheckpointStore, Saver
 from gcvae.codec import EncodedTable
+from gcvae.encoded_rows import TrainingRows
 from gcvae.errors import DivergedError
 from gcvae.generators import generator_for
 from gcvae.imagined_rows import ImaginedRows
 from gcvae.model import GenerativeModel
 from gcvae.networks import Dropout
 from gcvae.presets import MOST_HELD_OUT_ROWS, TrainingConfig
+from gcvae.training_progress import Progress, Reporter
 from gcvae.training_result import Divergence, Evaluation, TrainingResult
 
-_REPORT_EVERY_SECONDS = 0.5
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_BLOCK_ROWS = 1024
 _WARM_UP_STEPS = 100
@@ -41,20 +40,8 @@ _MOST_DIVERGENCES = 3
 _HEAD_EVERY_STEPS = 4
 """A refined model's copula head is trained in every fourth step: row by row it costs half as much
 as the refinement."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a fit stands. Bounds are in nats per row; a field is None before it is known."""
-
-    phase: str
-    fraction: float
-    epoch: int
-    epochs: int
-    bound_train: float | None = None
-    bound_held_out: float | None = None
-    rows_per_second: float | None = None
-    seconds_left: float | None = None
+_MOST_ROWS_TO_IMAGINE_FROM = 100_000
+_DIGESTED_ROWS = 1 << 16
 
 
 def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -71,7 +58,7 @@ def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
 
 def train(
     model: GenerativeModel,
-    rows: EncodedTable,
+    rows: TrainingRows,
     config: TrainingConfig,
     *,
     seed: int,
@@ -81,9 +68,10 @@ def train(
 ) -> TrainingResult:
     """Maximises the regularised bound and leaves in `model` the weights with the best held-out one.
 
-    `rows` and `model` are on the same device. A checkpoint of the same run is continued; one of a
-    different configuration, seed or table is left unread. `log_scale` (n,) is each row's log
-    Jacobian to original units; the bounds that are reported are less by it, the loss is not.
+    `rows` are on the model's device, or on the CPU, from where minibatches are moved. A checkpoint
+    of the same run is continued; one of a different configuration, seed or table is left unread.
+    `log_scale` (n,), on the CPU, is each row's log Jacobian to original units; the bounds that are
+    reported are less by it, the loss is not.
 
     Raises:
         DivergedError: if the loss leaves the finite numbers, with ever smaller step sizes too.
@@ -91,7 +79,7 @@ def train(
     Source: Algorithm 1 (AEVB for GCVAE), Eq. (elbo_vae_roc_reg).
     """
     run = _Run(model, rows, config, seed, log_scale)
-    reporter = _Reporter(run, progress)
+    reporter = Reporter(run, progress)
     saver = Saver(run, checkpoints)
     saver.restore()
     reporter.start()
@@ -115,7 +103,7 @@ class _Run:
     """The state of a training run; all of it but what is derived goes into a checkpoint."""
 
     model: GenerativeModel
-    rows: EncodedTable
+    rows: TrainingRows
     config: TrainingConfig
     seed: int
     log_scale: Tensor | None = None
@@ -134,16 +122,16 @@ class _Run:
         """Splits the rows and sets the optimiser up."""
         config = self.config
         assert config.batch_size is not None, "settle() comes first"
-        self.device = self.rows.codes.device
+        self.parameters = list(self.model.parameters())
+        self.device = self.parameters[0].device
         train_index, self.held_out_index = split(len(self.rows), config.held_out_share, self.seed)
         self.train_log_scale = self._mean_log_scale(train_index)
         self.held_out_log_scale = self._mean_log_scale(self.held_out_index)
-        self.train_rows = self.rows.take(train_index)
-        self.held_out_rows = self.rows.take(self.held_out_index)
+        self.train_index = train_index.to(self.rows.device)
+        self.held_out_rows = self._taken(self.held_out_index.to(self.rows.device))
         self.imagined_rows = self._imagine() if config.imagined_rows else None
-        self.batch_size = min(config.batch_size, len(self.train_rows))
-        self.steps_per_epoch = -(-len(self.train_rows) // self.batch_size)
-        self.parameters = list(self.model.parameters())
+        self.batch_size = min(config.batch_size, len(train_index))
+        self.steps_per_epoch = -(-len(train_index) // self.batch_size)
         assert config.learning_rate is not None, "settle() comes first"
         self.first_weights = {name: t.clone() for name, t in self.model.state_dict().items()}
         self.optimiser = self._new_optimiser()
@@ -155,8 +143,14 @@ class _Run:
         self._order_of: tuple[int, Tensor] | None = None
 
     def _imagine(self) -> ImaginedRows:
-        """Of the training rows alone: held-out rows stay unseen."""
-        return ImaginedRows(self.train_rows, self.model.marginals.columns)
+        """Of training rows alone, some of them if they are many: held-out rows stay unseen."""
+        step = -(-len(self.train_index) // _MOST_ROWS_TO_IMAGINE_FROM)
+        rows = self._taken(self.train_index[::step])
+        return ImaginedRows(rows, self.model.marginals.columns)
+
+    def _taken(self, index: Tensor) -> EncodedTable:
+        """Rows of the table, where the model is."""
+        return self.rows.take(index).to(self.device)
 
     def _new_optimiser(self) -> torch.optim.Optimizer:
         assert self.config.weight_decay is not None, "settle() comes first"
@@ -253,7 +247,7 @@ class _Run:
         self.history, self.best_weights, self.averaged = [], {}, {}
 
     def _advance(self) -> None:
-        loss = self._loss(self.train_rows.take(self._batch()))
+        loss = self._loss(self._taken(self._batch()))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.gradient_limit is not None:
@@ -307,9 +301,10 @@ class _Run:
         epoch, at = divmod(self.step, self.steps_per_epoch)
         if self._order_of is None or self._order_of[0] != epoch:
             generator = generator_for(self.seed, "order", epoch)
-            order = torch.randperm(len(self.train_rows), generator=generator).to(self.device)
-            self._order_of = epoch, order
-        return self._order_of[1][at * self.batch_size : (at + 1) * self.batch_size]
+            order = torch.randperm(len(self.train_index), generator=generator)
+            self._order_of = epoch, order.to(self.rows.device)
+        order = self._order_of[1][at * self.batch_size : (at + 1) * self.batch_size]
+        return self.train_index[order]
 
     def _loss(self, batch: EncodedTable) -> Tensor:
         """Minus the regularised bound, in nats per row.
@@ -350,7 +345,7 @@ class _Run:
         if self.imagined_rows is None:
             return batch
         assert self.config.imagined_rows is not None, "settle() comes first"
-        n = round(self.config.imagined_rows * len(batch) / len(self.train_rows))
+        n = round(self.config.imagined_rows * len(batch) / len(self.train_index))
         generator = generator_for(self.seed, "imagined rows", self.step)
         return batch.followed_by(self.imagined_rows.draw(n, generator))
 
@@ -402,8 +397,10 @@ class _Run:
         """What makes two runs the same: configuration, seed and rows."""
         digest = hashlib.sha256()
         digest.update(json.dumps([dataclasses.asdict(self.config), self.seed]).encode())
-        for tensor in (self.rows.codes, self.rows.values, self.rows.observed):
-            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        for index in torch.arange(len(self.rows), device=self.rows.device).split(_DIGESTED_ROWS):
+            part = self.rows.take(index)
+            for tensor in (part.codes, part.values, part.observed):
+                digest.update(tensor.cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
 
     def to_bytes(self, fingerprint: str) -> bytes:
@@ -455,44 +452,3 @@ def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]
         i, key = name.split("/")
         state.setdefault(int(i), {})[key] = tensor.cpu() if key == "step" else tensor
     return state
-
-
-class _Reporter:
-    """Calls the progress callback at most every half second."""
-
-    def __init__(self, run: _Run, callback: Callable[[Progress], None] | None) -> None:
-        self.run, self.callback = run, callback
-
-    def start(self) -> None:
-        """The clock begins where the run does, after what a checkpoint had already done."""
-        self.started_at = self.reported_at = time.monotonic()
-        self.first_step = self.run.step
-        self._report()
-
-    def report_if_due(self) -> None:
-        """Reports if the interval has passed or the run is over."""
-        if self.run.is_over or time.monotonic() - self.reported_at >= _REPORT_EVERY_SECONDS:
-            self._report()
-
-    def _report(self) -> None:
-        if self.callback is None:
-            return
-        self.reported_at = time.monotonic()
-        self.callback(Progress(**self._state()))
-
-    def _state(self) -> dict[str, Any]:
-        run = self.run
-        seconds = self.reported_at - self.started_at
-        n_steps = run.step - self.first_step
-        last = run.history[-1] if run.history else None
-        steps_left = 0 if run.is_over else run.last_step - run.step
-        return {
-            "phase": "training",
-            "fraction": 1.0 if run.is_over else min(1.0, run.step / run.last_step),
-            "epoch": run.epoch,
-            "epochs": run.n_epochs,
-            "bound_train": None if last is None else last.bound_train,
-            "bound_held_out": None if last is None else last.bound_held_out,
-            "rows_per_second": n_steps * run.batch_size / seconds if n_steps else None,
-            "seconds_left": steps_left * seconds / n_steps if n_steps else None,
-        }

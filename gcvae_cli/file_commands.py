@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gcvae.dependence import DependencyMap
-    from gcvae.schema import TableSchema
     from gcvae.synthesizer import Synthesizer
     from gcvae.table_reader import TableReader
-    from gcvae.training import Progress
+    from gcvae.training_progress import Progress
 
 TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
 MODEL_FORMATS = {".gcvae": "gcvae"}
@@ -73,9 +72,9 @@ def schema(
     as_json: AsJson = False,
 ) -> None:
     """Infer a table's schema and print it."""
-    from gcvae import infer_schema, read_table
+    from gcvae import TableReader, infer_schema
 
-    inferred = infer_schema(read_table(table), _read_schema(schema_file))
+    inferred = infer_schema(TableReader(table), _read_schema(schema_file))
     document = inferred.schema.to_json()
     _warn(inferred.warnings)
     if not as_json or output != STANDARD_OUTPUT:
@@ -98,7 +97,8 @@ def train(
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Train a model on a table."""
+    """Train a model on a table, which need not fit into memory."""
+    from gcvae import TableReader, infer_schema
     from gcvae.presets import configure
 
     _refuse_two_answers(output, as_json)
@@ -106,14 +106,15 @@ def train(
     settings = parse_assignments(assignments or ())
     configure(preset, settings)  # a wrong setting is told before torch is loaded
     _check_device(device)
-    frame, table_schema = _read_with_schema(table, _read_schema(schema_file))
+    inferred = infer_schema(TableReader(table), _read_schema(schema_file))
+    _warn(inferred.warnings)
     _use_threads(threads)
     # A place that can not be written is told at once.
     with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
-            frame,
+            TableReader(table),
             table.name,
-            schema=table_schema,
+            schema=inferred.schema,
             preset=preset,
             settings=settings,
             seed=seed,
@@ -342,17 +343,6 @@ def _read_schema(path: Path | None) -> dict[str, Any] | None:
     return document  # type: ignore[no-any-return]
 
 
-def _read_with_schema(
-    table: Path, given: dict[str, Any] | None
-) -> tuple[pd.DataFrame, TableSchema]:
-    from gcvae import infer_schema, read_table
-
-    frame = read_table(table)
-    inferred = infer_schema(frame, given)
-    _warn(inferred.warnings)
-    return frame, inferred.schema
-
-
 def _read_option(name: str, text: str | None, form: type) -> Any:
     """The JSON of an option, an object (dict) or a list."""
     if text is None:
@@ -378,7 +368,7 @@ def _use_threads(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _fit(frame: pd.DataFrame, title: str, **choices: Any) -> Synthesizer:
+def _fit(table: TableReader, title: str, **choices: Any) -> Synthesizer:
     from gcvae import Synthesizer
 
     with progress_bar(f"training on {title}") as bar:
@@ -386,7 +376,7 @@ def _fit(frame: pd.DataFrame, title: str, **choices: Any) -> Synthesizer:
         def show(progress: Progress) -> None:
             bar.move(progress.fraction, training_note(dataclasses.asdict(progress)))
 
-        return Synthesizer.fit(frame, progress=show, **choices)
+        return Synthesizer.fit(table, progress=show, **choices)
 
 
 def _load(model: Path, threads: int) -> Synthesizer:

@@ -17,7 +17,7 @@ from service.bodies import DatasetBody, PageBody, ProfileBody, dataset_body
 from service.errors import RequestError, StateError
 from service.etags import entity_tag, tagged, tagged_json
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
-from service.ingestion import check_table, infer_within_limits, read_stored
+from service.ingestion import check_table, infer_within_limits, stored_columns
 from service.pages import Cursor, Limit, page_body
 from service.reservations import reserved, sweep
 from service.resources import Resources, Shared
@@ -153,8 +153,8 @@ def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: st
 
 def _replace_schema(resources: Resources, dataset: Dataset, schema: dict[str, Any]) -> Dataset:
     _refuse_while_training(resources, dataset)
-    frame = read_stored(resources.store, dataset, resources.settings)
-    inferred = infer_within_limits(frame, schema, resources.settings)
+    with stored_columns(resources.store, dataset, resources.settings) as source:
+        inferred = infer_within_limits(source, schema, resources.settings)
     return resources.catalog.datasets.replace_schema(
         dataset.id,
         inferred.schema.to_json(),
@@ -181,11 +181,14 @@ def _profile(resources: Resources, dataset: Dataset) -> bytes:
 
 def _make_profile(resources: Resources, dataset: Dataset) -> bytes:
     from gcvae.profile import profile_table  # pandas: not before it is needed
-    from gcvae.tables import parse_table
+    from gcvae.typed_columns import typed_columns
 
-    frame = read_stored(resources.store, dataset, resources.settings)
     schema = TableSchema.from_json(dataset.schema)
-    profile = {"dataset_id": dataset.id, **profile_table(parse_table(frame, schema), schema)}
+    with (
+        stored_columns(resources.store, dataset, resources.settings) as source,
+        typed_columns(source, schema) as table,
+    ):
+        profile = {"dataset_id": dataset.id, **profile_table(table, schema)}
     return ProfileBody.model_validate(profile).model_dump_json().encode()
 
 

@@ -1,4 +1,7 @@
-"""From bytes to a table with a schema, within the limits. Runs in the pool: pandas holds the table.
+"""From bytes to a table with a schema, within the limits. Runs in the pool.
+
+A table that is checked need not fit into memory: it is read column by column. Rows that a request
+brings to be scored or completed are read whole.
 
 pandas and pyarrow are imported where they are used: they cost a second that the port need not wait.
 """
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from catalog.records import Dataset
 from gcvae.errors import Problem, TableError
 from gcvae.row_documents import numbered, pointing
-from gcvae.schema import InferredSchema, TableSchema, infer_schema
+from gcvae.schema import InferredSchema, TableSchema
 from models_store import Store
 from service.errors import TableLimitError
 from service.settings import ServiceSettings
@@ -22,6 +25,8 @@ from service.uploads import Upload, table_format, unzip
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gcvae.source_columns import SourceColumns
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,30 @@ def check_table(
         TableLimitError: rows, columns, cells or levels are over their limits.
     """
     file_format = table_format(file)
-    frame = read_frame(file, file_format, settings)
-    inferred = infer_within_limits(frame, schema, settings)
-    return CheckedTable(file_format, len(frame), len(frame.columns), inferred)
+    with checked_columns(file, file_format, settings) as source:
+        inferred = infer_within_limits(source, schema, settings)
+        return CheckedTable(file_format, len(source), len(source.names), inferred)
+
+
+@contextmanager
+def checked_columns(
+    file: BinaryIO, file_format: str, settings: ServiceSettings
+) -> Iterator[SourceColumns]:
+    """The columns of a table, one at a time.
+
+    Raises:
+        TableError: the file is no table.
+        TableLimitError: rows, columns or cells are over their limits.
+    """
+    from gcvae.source_columns import source_columns
+    from gcvae.table_reader import TableReader
+
+    with _plain(file, file_format, settings) as plain:
+        if file_format == "parquet":
+            _check_parquet_size(plain, settings)
+        with source_columns(TableReader(plain)) as source:
+            check_size(len(source), len(source.names), settings)
+            yield source
 
 
 def read_frame(file: BinaryIO, file_format: str, settings: ServiceSettings) -> pd.DataFrame:
@@ -86,8 +112,11 @@ def read_rows(upload: Upload, schema: TableSchema, settings: ServiceSettings) ->
     return frame
 
 
-def read_stored(store: Store, dataset: Dataset, settings: ServiceSettings) -> pd.DataFrame:
-    """The cells of an uploaded table, as `read_frame` gave them when it came.
+@contextmanager
+def stored_columns(
+    store: Store, dataset: Dataset, settings: ServiceSettings
+) -> Iterator[SourceColumns]:
+    """The columns of an uploaded table, as they were when it came.
 
     Raises:
         CorruptedError: the stored bytes are not those that came.
@@ -96,11 +125,12 @@ def read_stored(store: Store, dataset: Dataset, settings: ServiceSettings) -> pd
         for chunk in store.stream(dataset.object_key, dataset.sha256):
             file.write(chunk)
         file.seek(0)
-        return read_frame(file, dataset.format, settings)
+        with checked_columns(file, dataset.format, settings) as source:
+            yield source
 
 
 def infer_within_limits(
-    frame: pd.DataFrame, schema: dict[str, Any] | None, settings: ServiceSettings
+    source: SourceColumns, schema: dict[str, Any] | None, settings: ServiceSettings
 ) -> InferredSchema:
     """The completed schema.
 
@@ -109,7 +139,9 @@ def infer_within_limits(
         SchemaError: the schema is malformed or contradicts the table.
         TableLimitError: a column has too many levels.
     """
-    inferred = infer_schema(frame, schema)
+    from gcvae.inference import complete_schema
+
+    inferred = complete_schema(source, schema)
     check_levels(inferred.schema, settings)
     return inferred
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from catalog import Produced
 from catalog.specs import ImputeSpec
 from worker.attempt import Attempt
-from worker.outputs import publish, reporting
-from worker.tables import read_table_of
+from worker.outputs import publish, reporting, share_of_file
+from worker.tables import table_of
 
 
 def impute(attempt: Attempt) -> Produced:
@@ -24,10 +24,9 @@ def impute(attempt: Attempt) -> Produced:
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
-    frame = read_table_of(attempt, spec)
-    rows = len(frame) * spec.draws
-    completed = synthesizer.impute_blocks(frame, spec.draws, spec.seed)
-    blocks = reporting(attempt, "imputing", completed, rows)
+    table = table_of(attempt, spec)
+    completed = synthesizer.impute_blocks(table, spec.draws, spec.seed)
+    blocks = reporting(attempt, "imputing", completed, share_of_file(table, spec.draws))
     file = attempt.folder / "completed"
     with file.open("wb") as target:
         target.writelines(stream_completed(blocks, synthesizer.schema, spec.format))
@@ -36,6 +35,6 @@ def impute(attempt: Attempt) -> Produced:
         f"completed.{spec.format}",
         file,
         media_type=MEDIA_TYPES[spec.format],
-        rows=rows,
+        rows=table.rows * spec.draws,
         summary={"draws": spec.draws, "seed": spec.seed},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from catalog import Produced
@@ -14,11 +14,19 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from gcvae import TableReader
+
 
 def reporting(
-    attempt: Attempt, phase: str, blocks: Iterator[pd.DataFrame], rows: int
+    attempt: Attempt,
+    phase: str,
+    blocks: Iterator[pd.DataFrame],
+    share_of: Callable[[int], float],
 ) -> Iterator[pd.DataFrame]:
-    """The blocks; with each, progress among all `rows` is told, and how fast it goes.
+    """The blocks; with each, progress is told, and how fast it goes.
+
+    Args:
+        share_of: what part of the work so many rows are.
 
     Raises:
         CancelledError: the attempt was asked to stop.
@@ -27,10 +35,20 @@ def reporting(
     for block in blocks:
         done += len(block)
         seconds = max(time.monotonic() - begun_at, 1e-9)
-        speed = done / seconds
-        more = {"rows_per_second": speed, "seconds_left": (rows - done) / speed if speed else None}
-        attempt.tell(phase, done / rows if rows else 1.0, **more)
+        share = share_of(done)
+        left = seconds * (1.0 - share) / share if share else None
+        attempt.tell(phase, share, rows_per_second=done / seconds, seconds_left=left)
         yield block
+
+
+def share_of_rows(rows: int) -> Callable[[int], float]:
+    """Of so many rows in all."""
+    return lambda done: done / rows if rows else 1.0
+
+
+def share_of_file(reader: TableReader, lines_per_row: int = 1) -> Callable[[int], float]:
+    """Of a file's rows, whose number is known at its end only; some lines are made of each."""
+    return lambda done: reader.fraction * done / (reader.rows * lines_per_row)
 
 
 def publish(

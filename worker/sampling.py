@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catalog import Produced
 from catalog.specs import SampleSpec
 from worker.attempt import Attempt
-from worker.outputs import publish, reporting
+from worker.outputs import publish, reporting, share_of_rows
 from worker.shares import Share
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def sample(attempt: Attempt) -> Produced:
@@ -37,7 +40,7 @@ def sample(attempt: Attempt) -> Produced:
             if share.is_first:
                 summary |= sampler.summary(spec.rows)
             blocks = sampler.blocks(spec.rows, among)
-        blocks = reporting(attempt, "sampling", blocks, len(among))
+        blocks = reporting(attempt, "sampling", blocks, share_of_rows(len(among)))
         target.writelines(stream_table(blocks, synthesizer.schema, spec.format, share.piece))
     return publish(
         attempt,
@@ -51,14 +54,16 @@ def sample(attempt: Attempt) -> Produced:
 
 def _conditions(spec: SampleSpec) -> dict[str, Any]:
     """The conditions that are given, by name."""
-    from gcvae.row_documents import numbered
-    from gcvae.tables import read_table
-
-    table = None if spec.given_rows is None else read_table(spec.given_rows.encode())
-    given_rows = None if table is None else numbered(table)
     conditions = {
         "given": spec.given,
         "distribution": spec.distribution,
-        "given_rows": given_rows,
+        "given_rows": None if spec.given_rows is None else _given_rows(spec.given_rows),
     }
     return {name: condition for name, condition in conditions.items() if condition is not None}
+
+
+def _given_rows(text: str) -> pd.DataFrame:
+    from gcvae.row_documents import numbered
+    from gcvae.tables import read_table
+
+    return numbered(read_table(text.encode()))

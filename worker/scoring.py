@@ -8,9 +8,9 @@ from catalog import Produced
 from catalog.specs import ScoreSpec
 from gcvae.pieces import WHOLE
 from worker.attempt import Attempt
-from worker.outputs import publish, reporting
+from worker.outputs import publish, reporting, share_of_file, share_of_rows
 from worker.shares import Share
-from worker.tables import read_table_of
+from worker.tables import table_of
 
 
 def score(attempt: Attempt) -> Produced:
@@ -29,20 +29,21 @@ def score(attempt: Attempt) -> Produced:
     attempt.tell("preparing", 0.0)
     attempt.set_up_threads()
     synthesizer = attempt.load_synthesizer()
-    frame = read_table_of(attempt, spec)
-    among = share.rows(len(frame))
+    table = table_of(attempt, spec)
+    among = None if share.shard is None else share.shard.rows
     options = ScoreOptions(
         spec.draws, spec.seed, spec.jitters, spec.measure, spec.score_missingness
     )
     scorer = synthesizer.scorer
-    blocks = scorer.blocks(frame, options, among)
+    blocks = scorer.blocks(table, options, among)
     heading = {"model_id": attempt.job.model_id} | options.heading(scorer.order())
     totals = ScoreTotals()
     # The end holds the totals of all: where there are shards it is written when they are joined.
     piece = WHOLE if share.shard is None else replace(share.piece, is_last=False)
     file = attempt.folder / "scores"
     with file.open("wb") as target:
-        told = reporting(attempt, "scoring", blocks, len(among))
+        share_of = share_of_file(table) if among is None else share_of_rows(len(among))
+        told = reporting(attempt, "scoring", blocks, share_of)
         target.writelines(stream_scores(told, spec.format, heading, totals, piece))
     return publish(
         attempt,

@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING
 from worker.attempt import Attempt
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from catalog.specs import TableSpec
+    from gcvae import TableReader
 
 
-def read_table_of(attempt: Attempt, spec: TableSpec) -> pd.DataFrame:
-    """The cells of the table that the job is about; raises as `read_stored_table`."""
-    return read_stored_table(attempt, spec.table_key, spec.table_sha256, spec.table_format)
+def table_of(attempt: Attempt, spec: TableSpec) -> TableReader:
+    """The table that the job is about; raises as `stored_table`."""
+    return stored_table(attempt, spec.table_key, spec.table_sha256)
 
 
-def read_stored_table(attempt: Attempt, key: str, sha256: str, file_format: str) -> pd.DataFrame:
-    """The cells of a table in the store.
+def stored_table(attempt: Attempt, key: str, sha256: str) -> TableReader:
+    """A table in the store, on this disk, to be read block by block: it need not fit into memory.
 
     Raises:
         MissingObjectError: it was deleted meanwhile.
         CorruptedError: the bytes are not those that were uploaded.
-        TableError: it is no table.
     """
-    from gcvae.tables import read_table
+    from gcvae.table_reader import TableReader
 
     file = attempt.folder / "table"
     attempt.store.fetch(key, sha256, file)
-    return read_table(file, format=file_format)
+    return TableReader(file)

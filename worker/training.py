@@ -11,10 +11,11 @@ from gcvae.presets import configure, settle
 from worker.attempt import Attempt
 from worker.checkpoints import JobCheckpoints
 from worker.errors import GpuMemoryError
-from worker.tables import read_stored_table
+from worker.tables import stored_table
 
 if TYPE_CHECKING:
-    from gcvae import Progress, Synthesizer
+    from gcvae import Synthesizer
+    from gcvae.training_progress import Progress
 
 _NOT_SETTINGS = ("preset", "seed", "device")
 
@@ -66,13 +67,13 @@ def _fit(attempt: Attempt, dataset: Dataset, training: Document) -> Synthesizer:
 
     from gcvae import Synthesizer
 
-    frame = read_stored_table(attempt, dataset.object_key, dataset.sha256, dataset.format)
+    table = stored_table(attempt, dataset.object_key, dataset.sha256)
     settings = _settings(training)
     if attempt.job.smaller_batch:
         settings["batch_size"] = max(1, _batch_size(dataset, training) // 2)
     try:
         return Synthesizer.fit(
-            frame,
+            table,
             schema=dataset.schema,
             preset=training["preset"],
             seed=training["seed"],

@@ -18,7 +18,7 @@ def test_calibration_gives_a_model_of_one_step_the_margins_of_the_table(preset: 
     generator = generator_for(0, "codes")
     drawn = [torch.multinomial(torch.tensor(s), 5000, True, generator=generator) for s in SHARES]
     codes = torch.stack([*drawn[:2], torch.zeros(5000, dtype=torch.long), drawn[2]], 1)
-    calibrate(model, codes.int(), seed=0)
+    calibrate(model, [torch.bincount(column) for column in codes.T], seed=0)
     with torch.no_grad():
         sampled, _ = model.sample(50_000, generator_for(1, "draws"))
     for j in (0, 1, 3):

@@ -174,7 +174,7 @@ def test_calibration_gives_the_model_the_margins_of_the_table() -> None:
         torch.tensor(s) for s in ([0.9, 0.1], [0.2, 0.3, 0.5], [0.7, 0.1, 0.1, 0.1], [0.5, 0.5])
     ]
     codes = torch.stack([torch.multinomial(s, 5000, True, generator=generator) for s in shares], 1)
-    calibrate(model, codes.int(), seed=0)
+    calibrate(model, [torch.bincount(column) for column in codes.T], seed=0)
     with torch.no_grad():
         drawn, _ = model.sample(50_000, generator_for(4, "draws"))
     for j, share in enumerate(shares):
@@ -186,7 +186,7 @@ def test_calibration_gives_numbers_their_distribution() -> None:
     """The numbers of a codec are standard normal; the model's are too, once it is calibrated."""
     model = refined([levels(2), number_or_missing()], strength=0.3).float()
     codes = torch.tensor([[0, 1], [1, 1], [1, 0]]).repeat(2000, 1)
-    calibrate(model, codes.int(), seed=0)
+    calibrate(model, [torch.bincount(column) for column in codes.T], seed=0)
     with torch.no_grad():
         drawn, values = model.sample(50_000, generator_for(4, "draws"))
     assert kstest(values[drawn[:, 1] == 1, 1].numpy(), "norm").statistic < 0.01

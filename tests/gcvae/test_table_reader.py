@@ -18,6 +18,7 @@ from gcvae import Column, ColumnKind, TableReader, TableSchema, parse_table, rea
 from gcvae.delimited import delimited_blocks
 from gcvae.delimited_rows import end_of_records
 from gcvae.errors import TableError
+from gcvae.score_options import ScoreOptions
 from tests.gcvae.conditioned_tables import fitted, table
 
 
@@ -139,6 +140,12 @@ def test_a_file_is_scored_completed_and_encoded_as_its_table(
     frame = read_table(path)
     scores = pd.concat(synthesizer.score_blocks(TableReader(path), draws=2), ignore_index=True)
     pd.testing.assert_frame_equal(scores, synthesizer.log_likelihood(frame, draws=2))
+    among = range(448, 640)  # from within one part into the next
+    some = pd.concat(
+        synthesizer.scorer.blocks(TableReader(path), ScoreOptions(draws=2), among),
+        ignore_index=True,
+    )
+    pd.testing.assert_frame_equal(some, scores.iloc[448:640].reset_index(drop=True))
     encoded = pd.concat(synthesizer.encode_blocks(TableReader(path)), ignore_index=True)
     pd.testing.assert_frame_equal(encoded, synthesizer.encode(frame))
     completed = pd.concat(synthesizer.impute_blocks(TableReader(path)), ignore_index=True)

@@ -15,7 +15,8 @@ from gcvae.errors import CancelledError, DivergedError, SettingError
 from gcvae.generators import generator_for
 from gcvae.model import GenerativeModel
 from gcvae.presets import PRESETS, TrainingConfig, configure, preset_named, settle
-from gcvae.training import Progress, split, train
+from gcvae.training import split, train
+from gcvae.training_progress import Progress
 from gcvae.training_result import TrainingResult
 from tests.gcvae.models import levels, number
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from gcvae.table_reader import TableReader
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -70,7 +72,7 @@ class Synthesizer:
     @classmethod
     def fit(
         cls,
-        frame: list[str],
+        table: TableReader,
         *,
         schema: dict[str, Any],
         preset: str,
@@ -83,7 +85,7 @@ class Synthesizer:
         """Hash `steps` times; `fault` says what goes wrong half-way."""
         steps = settings["max_steps"] if "max_steps" in settings else settings["steps"]
         step_seconds = settings.get("step_seconds", _STEP_SECONDS)
-        weights, step = f"{seed}{frame}", 0
+        weights, step = f"{seed}{table.lines}", 0
         saved = checkpoints.load()
         if saved is not None:
             step, weights = json.loads(saved)
@@ -117,10 +119,10 @@ class Scorer:
         return []
 
     def blocks(
-        self, frame: list[str], options: Any, among: range | None = None
+        self, table: TableReader, options: Any, among: range | None = None
     ) -> Iterator[list[str]]:
         """Lines of scores."""
-        return _blocks(f"{self._weights}{options.seed}", frame[1:], among)
+        return _blocks(f"{self._weights}{options.seed}", table.lines[1:], among)
 
 
 def _blocks(key: str, rows: list[str], among: range | None) -> Iterator[list[str]]:
