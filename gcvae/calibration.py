@@ -12,6 +12,7 @@ once, by the biases of the marginals' heads; its numbers keep their margins.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -56,8 +57,7 @@ def calibrate(model: GenerativeModel, code_counts: Sequence[Tensor], seed: int) 
         assert isinstance(conditional, RefinedConditional)
         walk = Walk(conditional)
         for j in walk.refinement.order:
-            _calibrate_codes(walk, j, code_counts[j])
-            column = walk.distribution(j)
+            column = _calibrated_codes(walk, j, code_counts[j])
             _calibrate_numbers(column, code_counts[j])
             noise = uniform((n_rows,), generator, torch.float64)
             walk.step(j, *column.draw(noise))
@@ -95,20 +95,21 @@ def _shares(model: GenerativeModel, z: Tensor) -> list[Tensor]:
     return [total / len(z) for total in sums]
 
 
-def _calibrate_codes(walk: Walk, j: int, counts: Tensor) -> None:
-    """Moves the shift of column j by the log ratio of wanted and present shares, a few times."""
+def _calibrated_codes(walk: Walk, j: int, counts: Tensor) -> ColumnDistribution:
+    """Column j, its shift moved by the log ratio of wanted and present shares, a few times."""
+    column = walk.distribution(j)
     g, at = walk.refinement.group_of(j)
     if g is None:
-        return
+        return column
     shift = walk.refinement.shifts[g][at]
     n_table = int(counts.sum())
     wanted = padded_counts(counts, len(shift)) + _PSEUDO_ROWS
-    log_beta = walk.distribution(j).log_beta
     moved = torch.zeros_like(shift)
     for _ in range(_N_ROUNDS):
-        present = torch.softmax(log_beta + moved, dim=-1).mean(0) * n_table + _PSEUDO_ROWS
+        present = torch.softmax(column.log_beta + moved, dim=-1).mean(0) * n_table + _PSEUDO_ROWS
         moved += (wanted / present).log()
     shift += moved
+    return replace(column, log_beta=torch.log_softmax(column.log_beta + moved, dim=-1))
 
 
 def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:

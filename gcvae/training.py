@@ -31,7 +31,7 @@ from gcvae.training_progress import Progress, Reporter
 from gcvae.training_result import Divergence, Evaluation, TrainingResult
 
 _HELD_OUT_DRAWS = 1
-_HELD_OUT_BLOCK_ROWS = 1024
+_HELD_OUT_BLOCK_ROWS = 512
 _WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
 _LOOKS_IN_ANNEALING = 6
