@@ -16,6 +16,7 @@ from gcvae.normal import LOG_SQRT_2PI, log_normal_density
 
 _N_EM_STEPS = 60
 _RIDGE = 1e-4
+_LEAST_DRAWS = 50
 _LEAST_LOG_SIGMA = -7.0
 
 
@@ -228,9 +229,9 @@ def fit_best_mixture(
 ) -> GaussianMixturePrior:
     """The mixture whose number of components gives held-out draws the highest density.
 
-    A component has twenty draws at least; the fewest components are tried in any case.
+    A component has fifty draws at least; the fewest components are tried in any case.
     """
     first, *others = sorted(choices)
-    allowed = [first, *(n for n in others if n <= len(z) // 20)]
+    allowed = [first, *(n for n in others if n * _LEAST_DRAWS <= len(z))]
     fitted = [fit_mixture(z, n, seed) for n in allowed]
     return max(fitted, key=lambda prior: float(prior.log_prob(held_out).mean()))
