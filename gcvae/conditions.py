@@ -197,12 +197,34 @@ def _intervals(
         if typed.isna().any():  # a text that means missing
             missing = missing or _has_missing([None], codec)
             typed = typed[typed.notna()].reset_index(drop=True)
+        typed = _written(typed, line.column)
         return typed, typed, missing
     ends = _ends(items[0], line.column)
     if ends is None and not missing:
         raise _NotUnderstoodError(*_empty(items[0], line.column))
     low, high = (pd.Series([end]) for end in ends) if ends else (pd.Series([], dtype=float),) * 2
     return low, high, missing
+
+
+def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """Values as near as the column's decimals allow, none of them beyond its limits."""
+    if column.kind is ColumnKind.CONTINUOUS and column.decimals is not None:
+        typed = typed.round(column.decimals)
+    read = _date if column.kind is ColumnKind.DATETIME else _number
+    is_outside = np.zeros(len(typed), dtype=bool)
+    if column.minimum is not None:
+        is_outside |= (typed < read(column.minimum, column, "min")).to_numpy(dtype=bool)
+    if column.maximum is not None:
+        is_outside |= (typed > read(column.maximum, column, "max")).to_numpy(dtype=bool)
+    if is_outside.any():
+        expected = " ".join(["a value", *_limits(column)])
+        raise _NotUnderstoodError(f"{typed[is_outside].iloc[0]} is beyond its limits", expected)
+    return typed
+
+
+def _limits(column: Column) -> list[str]:
+    low, high = column.minimum, column.maximum
+    return ([] if low is None else [f"from {low}"]) + ([] if high is None else [f"to {high}"])
 
 
 def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
@@ -229,10 +251,9 @@ def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
         read(wanted["min"], column, "min") > read(wanted["max"], column, "max")
     ):
         return f"min {wanted['min']} is above max {wanted['max']}", "a min that is no larger"
-    low, high = column.minimum, column.maximum
-    limits = [] if low is None else [f"from {low}"]
-    limits += [] if high is None else [f"to {high}"]
-    limits += [f"of {column.decimals} decimals"] if column.decimals else []
+    limits = _limits(column)
+    if column.decimals:
+        limits.append(f"of {column.decimals} decimal{'s' * (column.decimals > 1)}")
     message = f"no number of the column is in the range {shown}"
     return message, " ".join(["a range that meets its numbers", *limits])
 

@@ -247,3 +247,21 @@ def test_missing_numbers_and_dates_can_be_asked_for(preset: str) -> None:
     assert (rows["group"] == "a").all()
     rows = model.sample(50, given={"since": [None, "2020-03-01"]})
     assert set(rows["since"].dropna().astype(str)) <= {"2020-03-01"}
+
+
+def test_a_given_number_of_more_decimals_is_the_nearest_of_the_column() -> None:
+    rows = fitted("fast").sample(200, seed=1, given={"height": [170.04, "171.46"]})
+    assert set(rows["height"]) <= {170.0, 171.5}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"height": 1000}, r"column 'height': 1000.0 is beyond its limits .*from 1"),
+        ({"age": [30, 400]}, r"column 'age': 400 is beyond its limits"),
+        ({"since": "2150-01-01"}, r"column 'since': 2150-01-01.* is beyond its limits"),
+    ],
+)
+def test_a_given_number_beyond_the_limits_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConditionError, match=message):
+        fitted("fast").sample(5, given=given)
