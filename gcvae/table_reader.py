@@ -127,6 +127,9 @@ class TableReader:
         except OSError as error:
             raise TableError(f"{self._source} can not be read: {error.strerror}") from None
         with file:
+            if not file.seekable():
+                message = f"{self._source} is a pipe, which can be read only once"
+                raise TableError(f"{message} (expected: a file; write it to one first)")
             yield file
 
     def cells(self, file: BinaryIO) -> Iterator[TextCells]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -176,3 +178,13 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
     # Whole, the longer file is over a gigabyte of cells.
     assert peak(2_000_000) < peak(600_000) + 60
+
+
+def test_a_pipe_is_refused_by_its_name(tmp_path: Path) -> None:
+    pipe = tmp_path / "rows.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"a,b\n1,2\n"))
+    writer.start()
+    with pytest.raises(TableError, match=r"rows\.csv is a pipe.*write it to one first"):
+        list(TableReader(pipe).blocks(10))
+    writer.join()
