@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: what killed processes leave stays there
+    fcntl = None  # type: ignore[assignment]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_LOCK = ".in-use"
 
 
 @contextmanager
-def temporary_files() -> Iterator[Path]:
-    """An empty folder, where the system has temporary files; it is gone at the block's end."""
-    with tempfile.TemporaryDirectory(prefix="gcvae-table-") as folder:
-        yield Path(folder)
+def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
+    """A folder, where the system has temporary files; it is gone at the block's end.
+
+    Those of processes that were killed are removed first: a folder is in use as long as its
+    process, which holds a lock in it, lives.
+    """
+    _remove_abandoned(prefix)
+    # Unlike those that are looked for, until it is locked.
+    new = Path(tempfile.mkdtemp(prefix=f"new-{prefix}"))
+    with (new / _LOCK).open("w") as lock:
+        _is_free(lock)
+        folder = new.rename(new.with_name(new.name.removeprefix("new-")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_abandoned(prefix: str) -> None:
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*/{_LOCK}"):
+        with contextlib.suppress(OSError), path.open("w") as lock:  # another user's, or just gone
+            if fcntl is not None and _is_free(lock):
+                shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def _is_free(lock: IO[str]) -> bool:
+    """Takes the lock, which lasts as long as the file is open, if nobody has it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody has it, or the file system has no locks
+        return False
+    return True
 
 
 @contextmanager
