@@ -93,7 +93,8 @@ def _reading() -> Iterator[None]:
     """What Arrow raises of bytes that it can not read, as the error of their table."""
     try:
         yield
-    # NotImplemented is what Arrow says of damaged headers, which name encodings that are none.
+    # Arrow says OSError of damaged pages, and NotImplemented of damaged headers, which name
+    # encodings that are none.
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
 

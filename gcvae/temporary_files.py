@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -31,7 +30,7 @@ def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
     # Unlike those that are looked for, until it is locked.
     new = Path(tempfile.mkdtemp(prefix=f"new-{prefix}"))
     with (new / _LOCK).open("w") as lock:
-        _is_free(lock)
+        _take(lock)
         folder = new.rename(new.with_name(new.name.removeprefix("new-")))
         try:
             yield folder
@@ -41,13 +40,13 @@ def temporary_files(prefix: str = "gcvae-table-") -> Iterator[Path]:
 
 def _remove_abandoned(prefix: str) -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*/{_LOCK}"):
-        with contextlib.suppress(OSError), path.open("w") as lock:  # another user's, or just gone
-            if fcntl is not None and _is_free(lock):
+        with suppress(OSError), path.open("w") as lock:  # another user's, or just gone
+            if fcntl is not None and _take(lock):
                 shutil.rmtree(path.parent, ignore_errors=True)
 
 
-def _is_free(lock: IO[str]) -> bool:
-    """Takes the lock, which lasts as long as the file is open, if nobody has it."""
+def _take(lock: IO[str]) -> bool:
+    """Whether nobody had the lock; it is then ours as long as the file is open."""
     if fcntl is None:
         return True
     try:

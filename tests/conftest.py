@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,3 +21,22 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"there are no real tables in {folder}; set GCVAE_DATA_DIR to their folder")
     return folder
+
+
+@pytest.fixture
+def make_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Makes an empty disk of so many bytes; it is gone after the test."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a disk: the test needs one that is full")
+
+    with ExitStack() as stack:
+
+        def make(size_bytes: int) -> Path:
+            folder = tmp_path / "disk"
+            folder.mkdir()
+            size = f"size={size_bytes}"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", folder], check=True)
+            stack.callback(subprocess.run, ["umount", folder], check=True)
+            return folder
+
+        yield make

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,16 +14,9 @@ _SIZE_BYTES = 1 << 20
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def disk(make_disk: Callable[[int], Path]) -> Path:
     """A disk of one megabyte."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can make a disk: the test needs one that is full")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    size = f"size={_SIZE_BYTES}"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    return make_disk(_SIZE_BYTES)
 
 
 def test_an_upload_to_a_full_disk_is_refused_and_leaves_nothing(
