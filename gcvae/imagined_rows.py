@@ -19,22 +19,27 @@ import torch
 from torch import Tensor
 
 from gcvae.codec import EncodedTable
-from gcvae.generators import normal
+from gcvae.generators import generator_for, normal
 from gcvae.networks import ColumnShape
 from gcvae.normal import normal_cdf
 from gcvae.rank_correlation import Matrix, normal_scores
 
 _SHRINKAGE = 0.02
 """Of the correlations towards independence: columns that are tied still have a Cholesky root."""
+_MOVES = 3
+_ROWS_TO_MOVE_BY = 5_000
+_LEAST_EIGENVALUE = 1e-3
 _BELOW_ALL_NUMBERS = -1e3
 """Where codes that have no place on their column's axis lie, such as the missing level."""
 
 
 class ImaginedRows:
-    """x_j = F_j^-1(Phi(q_j)), q ~ N(0, R), R the correlation of the cells' normal scores.
+    """x_j = F_j^-1(Phi(q_j)), q ~ N(0, R).
 
     F_j is the column's own distribution: codes come as often as in the table, and a number lies
-    between two that are next to each other there.
+    between two that are next to each other there. R is such that the normal scores of drawn rows
+    are correlated as those of the table: of columns with few levels, R is the further from zero,
+    for many q have one level.
 
     Shape: root (D, D) lower triangular; codes and values (n, D), every column sorted by itself.
     """
@@ -46,8 +51,18 @@ class ImaginedRows:
         places = _places(codes, values, columns)
         order = places.argsort(dim=0, stable=True)
         self._codes, self._values = codes.gather(0, order), values.gather(0, order)
-        self._root = torch.from_numpy(np.linalg.cholesky(_correlation(places)))
         self._point_codes = torch.tensor([_point_code(column) for column in columns])
+        self._root = _root_of(self._latent_correlation(_correlation(places), columns))
+
+    def _latent_correlation(self, wanted: Matrix, columns: Sequence[ColumnShape]) -> Matrix:
+        """R, moved by as much as rows drawn with it miss the correlations that are wanted."""
+        latent = wanted
+        for move in range(_MOVES):
+            self._root = _root_of(latent)
+            drawn = self.draw(_ROWS_TO_MOVE_BY, generator_for(0, "correlation", move))
+            found = _correlation(_places(drawn.codes.cpu(), drawn.values.cpu(), columns))
+            latent = _possible(latent + wanted - found)
+        return (1.0 - _SHRINKAGE) * latent + _SHRINKAGE * np.eye(len(latent))
 
     def draw(self, n: int, generator: torch.Generator) -> EncodedTable:
         """n rows; the generator is on the CPU, the rows are where the table's are."""
@@ -85,14 +100,28 @@ def _places(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) -> Te
 
 
 def _correlation(places: Tensor) -> Matrix:
-    """R, shrunk; a column of ties alone correlates with none. Shape: (n, D) -> (D, D)."""
+    """Of normal scores; a column of ties alone correlates with none. Shape: (n, D) -> (D, D)."""
     scores = normal_scores(places)
     scores -= scores.mean(0)
     length = np.linalg.norm(scores, axis=0)
     scores /= np.where(length > 0.0, length, 1.0)
-    correlation: Matrix = (1.0 - _SHRINKAGE) * (scores.T @ scores)
+    correlation: Matrix = scores.T @ scores
     np.fill_diagonal(correlation, 1.0)
     return correlation
+
+
+def _possible(correlation: Matrix) -> Matrix:
+    """The positive definite correlations next to these, by their eigenvalues."""
+    eigenvalues, vectors = np.linalg.eigh(correlation)
+    covariance = (vectors * eigenvalues.clip(min=_LEAST_EIGENVALUE)) @ vectors.T
+    scale = np.sqrt(np.diag(covariance))
+    possible: Matrix = covariance / np.outer(scale, scale)
+    return possible
+
+
+def _root_of(correlation: Matrix) -> Tensor:
+    """Lower triangular, of the nearest correlations that are possible. Shape: (D, D) twice."""
+    return torch.from_numpy(np.linalg.cholesky(_possible(correlation)))
 
 
 def _point_code(column: ColumnShape) -> int:
