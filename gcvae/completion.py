@@ -35,7 +35,7 @@ _FIELDS_OF = {
     ColumnKind.IDENTIFIER: {"decimals"},
     ColumnKind.CONSTANT: {"levels", "decimals", "padded", "notation"},
 }
-_ANY_KIND = {"name", "kind", "missing", "drop"}
+_ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type"}
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,8 @@ def complete_schema(
         tell(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
         judged = judge_column(source[name], draft, pointer, source.lines)
-        columns.append(judged.column)
+        stored = draft.get("parquet_type") or source.parquet_type(name)
+        columns.append(replace(judged.column, parquet_type=stored))
         warnings += [f"column {name!r}: {warning}" for warning in judged.warnings]
         problems += judged.problems
     if problems:
