@@ -50,9 +50,9 @@ _KNOWN_TOKENS = {
     "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
     "%p", "%M", "%S", "%f",
 }  # fmt: skip
-# A clock without a day: a time of day, as a time of the day that strptime takes then.
-_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p",
-          "%I:%M:%S %p", "%-I:%M:%S %p")  # fmt: skip
+# A time of day: a time of the day that strptime takes where there is none. 3:04 may be a ratio.
+_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
+          "%-I:%M:%S %p")  # fmt: skip
 DAY_OF_TIMES = np.datetime64("1900-01-01", "ns")
 FIRST_YEAR, LAST_YEAR = 1900, 2099  # of eight digits that are to be a date
 
