@@ -98,7 +98,9 @@ def _of_levels(series: pd.Series[Any], column: Column, kind: Any) -> Any:
         return pa.array(series, kind, from_pandas=True)
     texts = _texts(series, column)
     if pa.types.is_time(kind):
-        return pa.array([None if text is None else time.fromisoformat(text) for text in texts], kind)
+        return pa.array(
+            [None if text is None else time.fromisoformat(text) for text in texts], kind
+        )
     if pa.types.is_duration(kind):
         return pa.array(texts, pa.string()).cast(pa.int64()).cast(kind)
     return pa.array(texts, pa.string()).cast(kind)

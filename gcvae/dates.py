@@ -54,6 +54,7 @@ _KNOWN_TOKENS = {
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
           "%-I:%M:%S %p")  # fmt: skip
 DAY_OF_TIMES = np.datetime64("1900-01-01", "ns")
+FIRST_DAY, LAST_DAY = "1677-09-22", "2262-04-10"  # that int64 counts in nanoseconds, whole
 FIRST_YEAR, LAST_YEAR = 1900, 2099  # of eight digits that are to be a date
 
 Dates = npt.NDArray[np.datetime64]
@@ -70,6 +71,11 @@ def candidate_formats(text: str) -> Iterator[str]:
                 day + clock for clock in _CLOCKS if _shape(clock).fullmatch(text, match.end())
             )
     yield from (clock for clock in _TIMES if _shape(clock).fullmatch(text))
+
+
+def has_shape(text: str, date_format: str) -> bool:
+    """Whether a text looks like one of the format, its numbers unchecked."""
+    return _shape(date_format).fullmatch(text) is not None
 
 
 def check_format(text: str) -> str:

@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from gcvae.cells import RowNumbers, TextColumn
-from gcvae.dates import DAY_OF_TIMES
+from gcvae.dates import DAY_OF_TIMES, FIRST_DAY, LAST_DAY
 from gcvae.errors import Problem, TableError
 from gcvae.parquet_types import parquet_type
 
 ROWS_PER_GROUP = 1 << 16
-_FIRST, _LAST = "1677-09-22", "2262-04-10"
 
 
 def read_parquet(data: bytes) -> pd.DataFrame:
@@ -126,7 +125,7 @@ def type_of_values(series: pd.Series[Any], read_as: str | None) -> str | None:
         series: A column in memory.
         read_as: The type that it had in a file, if it comes from one. It may have changed since.
     """
-    if read_as is not None and series.dtype.kind == _dtype_as_read(read_as).kind:
+    if read_as is not None and _group_of(series.dtype) == _group_of(_dtype_as_read(read_as)):
         return read_as
     held = pd.api.types.infer_dtype(series, skipna=True)
     if held in ("timedelta", "timedelta64"):
@@ -140,6 +139,11 @@ def _dtype_as_read(type_: str) -> Any:
     """The dtype of a column of that type."""
     cells = _cells(pa.array([], parquet_type(type_)), "")
     return _series(cells, "").dtype
+
+
+def _group_of(dtype: Any) -> str:
+    """Which dtypes a column may have that is read as the same type: whole numbers are one group."""
+    return "i" if dtype.kind == "u" else str(dtype.kind)
 
 
 def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
@@ -220,8 +224,10 @@ def _nanoseconds(column: Any, name: str, rows_before: int) -> Any:
         return column.cast(pa.timestamp("ns", zone))
     except pa.ArrowInvalid:
         texts = column.cast(pa.string()).to_pylist()
-        row = next(i for i, text in enumerate(texts) if text and not _FIRST <= text[:10] <= _LAST)
+        row = next(
+            i for i, text in enumerate(texts) if text and not FIRST_DAY <= text[:10] <= LAST_DAY
+        )
         message = f"the date {texts[row][:10]} can not be counted in nanoseconds (row "
         message += f"{rows_before + row + 1})"
-        expected = f"{_FIRST} to {_LAST}; blank where the date means that there is none"
+        expected = f"{FIRST_DAY} to {LAST_DAY}; blank where the date means that there is none"
         raise TableError(Problem(message, column=name, expected=expected)) from None

@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 from pyarrow import parquet
 
+from gcvae.arrow_tables import arrow_table
 from gcvae.delimited import write_delimited
 from gcvae.errors import TableError
-from gcvae.arrow_tables import arrow_table
 from gcvae.pieces import WHOLE, Piece
 from gcvae.schema import Column, TableSchema
 from gcvae.tables import format_table
