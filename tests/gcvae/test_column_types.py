@@ -162,7 +162,7 @@ def test_a_type_is_read_as_it_is_written(kind: Any) -> None:
 def test_a_value_that_the_type_can_not_hold_is_named() -> None:
     given = {"columns": [{"name": "x", "parquet_type": "int8", "kind": "integer"}]}
     frame = pd.DataFrame({"x": range(1000)})
-    with pytest.raises(TableError, match="column 'x': a value can not be written as int8: .* 127"):
+    with pytest.raises(TableError, match=r"column 'x': a value can not be written as int8: .* 127"):
         arrow_table(frame, infer_schema(frame, given).schema)
 
 
@@ -190,5 +190,5 @@ def test_bytes_are_no_cells(kind: Any, tmp_path: Path) -> None:
     cells = pa.array([b"x" * width], pa.binary(width) if kind == pa.uuid() else kind)
     cells = pa.ExtensionArray.from_storage(kind, cells) if kind == pa.uuid() else cells
     parquet.write_table(pa.table({"raw": cells}), tmp_path / "raw.parquet")
-    with pytest.raises(TableError, match="column 'raw': values of type .* are no cells"):
+    with pytest.raises(TableError, match=r"column 'raw': values of type .* are no cells"):
         read_table(tmp_path / "raw.parquet")
