@@ -217,9 +217,8 @@ def _plain(series: Any) -> Any:
 
 def _times_of_day(series: Any) -> Any:
     day = pd.Timestamp(DAY_OF_TIMES).date()
-    times = [None if gone else datetime.combine(day, time)
-             for time, gone in zip(series, series.isna(), strict=True)]  # fmt: skip
-    return pd.Series(pd.to_datetime(times), index=series.index, name=series.name)
+    times = series.map(lambda time: datetime.combine(day, time), na_action="ignore")
+    return pd.to_datetime(times)
 
 
 def _times(series: Any) -> Any:

@@ -95,7 +95,7 @@ def _filled(
     return cells if series.dtype == object else cells.astype(series.dtype)
 
 
-def _alike(values: pd.Series[Any], held: str, dtype: Any) -> pd.Series[Any]:
+def _alike(values: Any, held: str, dtype: Any) -> Any:
     """Values like the cells beside them, where the library's own are others.
 
     Times that know their zone, durations, and dates and times of day that are objects.
