@@ -94,6 +94,8 @@ def _texts(series: pd.Series[Any], column: Column) -> list[str | None]:
 
 
 def _of_levels(series: pd.Series[Any], column: Column, kind: Any) -> Any:
+    if pa.types.is_null(kind):
+        return pa.array(series, kind, from_pandas=True)
     if pa.types.is_boolean(kind) and pd.api.types.is_bool_dtype(series):
         return pa.array(series, kind, from_pandas=True)
     texts = _texts(series, column)
