@@ -27,21 +27,29 @@ from gcvae.tables import format_table
 _DAY_NANOSECONDS = 86_400 * 10**9
 
 
-def arrow_table(frame: pd.DataFrame, schema: TableSchema) -> Any:
-    """Values, as `parse_table` gives them, in the types of the schema; equal for all its blocks.
+def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> Any:
+    """Values, as `parse_table` gives them, in the types of the schema.
+
+    Args:
+        frame: The values.
+        schema: Of the table.
+        like: The Arrow schema of an earlier block of the same table, whose types hold for all.
 
     Raises:
         TableError: A value is none that the type of its column can hold.
     """
-    columns = {name: arrow_column(frame[name], schema[name]) for name in frame.columns}
-    return pa.table(columns)
+    if like is None:
+        types = {name: written_type(schema[name], frame[name]) for name in frame.columns}
+        like = pa.schema(list(types.items()))
+    columns = [arrow_column(frame[field.name], schema[field.name], field.type) for field in like]
+    return pa.Table.from_arrays(columns, schema=like)
 
 
 def written_type(column: Column, series: pd.Series[Any]) -> Any:
     """The type in which a column is written: the one it had, else the one of its values.
 
-    The same for every block of a table: no block's missing cells may change it. Surrogates that are
-    text, of identifiers that were none, are written as text.
+    No block's missing cells may change it. Surrogates that are text, of identifiers that were none,
+    are written as text.
     """
     if column.parquet_type is not None:
         kept = parquet_type(column.parquet_type)
@@ -57,9 +65,8 @@ def written_type(column: Column, series: pd.Series[Any]) -> Any:
     return pa.float64() if kinds and kinds <= {int, float} else pa.string()
 
 
-def arrow_column(series: pd.Series[Any], column: Column) -> Any:
-    """One column of `arrow_table`."""
-    kind = written_type(column, series)
+def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
+    """One column of `arrow_table`, in a type."""
     try:
         return _converted(series, column, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
@@ -89,6 +96,8 @@ def _is_text(kind: Any) -> bool:
 
 def _texts(series: pd.Series[Any], column: Column) -> list[str | None]:
     """The cells as the schema's table writes them; None where one is missing."""
+    if pd.api.types.infer_dtype(series, skipna=True) == "string":  # as they are, which is fast
+        return series.where(series.notna(), None).tolist()
     written = format_table(series.to_frame(column.name), TableSchema((column,)))[column.name]
     return [None if gone else text for text, gone in zip(written, series.isna(), strict=True)]
 

@@ -116,7 +116,7 @@ def _parquet(blocks: Blocks, schema: TableSchema, piece: Piece) -> Iterator[byte
     sink = _Sink()
     writer: parquet.ParquetWriter | None = None
     for block in blocks:
-        table = arrow_table(block, schema)
+        table = arrow_table(block, schema, like=writer.schema if writer else None)
         if writer is None:
             writer = parquet.ParquetWriter(sink, table.schema)
         writer.write_table(table)

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from gcvae.schema import InferredSchema, infer_schema
 from gcvae.synthesizer import Synthesizer
 from gcvae.table_reader import TableReader
-from gcvae.tables import read_table
+from gcvae.tables import format_table, read_table
 
 FIRST = 2**63
 
@@ -131,5 +131,7 @@ def test_what_is_drawn_has_the_most_frequent_marker() -> None:
     frame = read_table(text.encode())
     fitted = Synthesizer.fit(frame, preset="fast", settings={"max_steps": 5})
     assert fitted.schema["x"].missing.markers == ("", "NA")
+    drawn = format_table(fitted.sample(100), fitted.schema)["x"]
+    assert set(drawn) == {"", "a", "b", "c"}
     completed = fitted.impute(frame)
     assert completed["x"].isin(["a", "b", "c"]).all()
