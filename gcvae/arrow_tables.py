@@ -81,7 +81,7 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
         indices = values.indices.cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(indices, values.dictionary, ordered=kind.ordered)
     if _is_text(kind):
-        return pa.array(_texts(series, column), kind)
+        return _texts(series, column).cast(kind)
     is_number = pd.api.types.is_any_real_numeric_dtype(series)
     if not is_number and not pd.api.types.is_datetime64_dtype(series):
         return _of_levels(series, column, kind)
@@ -94,12 +94,12 @@ def _is_text(kind: Any) -> bool:
     return bool(is_view or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _texts(series: pd.Series[Any], column: Column) -> list[str | None]:
-    """The cells as the schema's table writes them; None where one is missing."""
-    if pd.api.types.infer_dtype(series, skipna=True) == "string":  # as they are, which is fast
-        return series.where(series.notna(), None).tolist()
+def _texts(series: pd.Series[Any], column: Column) -> Any:
+    """The cells as the schema's table writes them, null where one is missing."""
+    if pd.api.types.infer_dtype(series, skipna=True) == "string":
+        return pa.array(series, pa.string(), from_pandas=True)
     written = format_table(series.to_frame(column.name), TableSchema((column,)))[column.name]
-    return [None if gone else text for text, gone in zip(written, series.isna(), strict=True)]
+    return pa.array(written, pa.string(), mask=series.isna().to_numpy())
 
 
 def _of_levels(series: pd.Series[Any], column: Column, kind: Any) -> Any:
@@ -109,12 +109,8 @@ def _of_levels(series: pd.Series[Any], column: Column, kind: Any) -> Any:
         return pa.array(series, kind, from_pandas=True)
     texts = _texts(series, column)
     if pa.types.is_time(kind):
-        return pa.array(
-            [None if text is None else time.fromisoformat(text) for text in texts], kind
-        )
-    if pa.types.is_duration(kind):
-        return pa.array(texts, pa.string()).cast(pa.int64()).cast(kind)
-    return pa.array(texts, pa.string()).cast(kind)
+        return pa.array([text and time.fromisoformat(text) for text in texts.to_pylist()], kind)
+    return (texts.cast(pa.int64()) if pa.types.is_duration(kind) else texts).cast(kind)
 
 
 def _of_times_of_day(series: pd.Series[Any], kind: Any) -> Any:
