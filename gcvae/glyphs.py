@@ -11,7 +11,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 _PREFERRED = (
     "Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Hiragino", "PingFang", "Microsoft YaHei",
@@ -43,7 +43,7 @@ class Lettering:
     @classmethod
     def of(cls, texts: Iterable[str], *, is_svg: bool) -> Lettering:
         """The lettering of a picture with these texts; warns of what a PNG can not have."""
-        found = {c: font_with(c) for c in sorted(set("".join(texts)))}
+        found = fonts_with(frozenset("".join(texts)))
         control = {c for c in found if unicodedata.category(c) in _NO_TEXT}
         foreign = {c for c, family in found.items() if family is None} - control
         if foreign and not is_svg:
@@ -97,19 +97,22 @@ def _warning(foreign: set[str]) -> str:
     )
 
 
-@cache
-def font_with(character: str) -> str | None:
-    """The family of a font that has a character, the default's as ""; None where there is none."""
+@lru_cache(maxsize=64)
+def fonts_with(characters: frozenset[str]) -> dict[str, str | None]:
+    """For each character the family of a font that has it, the default's as ""; None for none.
+
+    Each font is opened once: a machine may have hundreds.
+    """
     from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 
-    def has(path: object) -> bool:
-        return bool(get_font(path).get_char_index(ord(character)))  # type: ignore[arg-type]
-
-    if has(findfont(FontProperties())):
-        return ""
     fonts = [font for font in fontManager.ttflist if not font.name.lower().startswith(_LAST_RESORT)]
-    upright = [font for font in fonts if font.style == "normal"]
-    for font in sorted(upright, key=lambda font: (not font.name.startswith(_PREFERRED), font.name)):
-        if has(font.fname):
-            return font.name
-    return None
+    upright = [(font.name, font.fname) for font in fonts if font.style == "normal"]
+    others = sorted(upright, key=lambda font: (not font[0].startswith(_PREFERRED), font))
+    found: dict[str, str | None] = dict.fromkeys(characters)
+    for name, path in [("", findfont(FontProperties())), *others]:
+        open_ = [c for c, family in found.items() if family is None]
+        if not open_:
+            break
+        font = get_font(path)
+        found |= {c: name for c in open_ if font.get_char_index(ord(c)) > 0}
+    return found

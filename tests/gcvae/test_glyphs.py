@@ -13,7 +13,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from matplotlib.font_manager import FontProperties, findfont, fontManager
 
-from gcvae.glyphs import GlyphWarning, Lettering, font_with, width
+from gcvae.glyphs import GlyphWarning, Lettering, fonts_with, width
 from gcvae.heat_map import draw_heat_map
 
 # In a private area of Unicode, where no font of a machine has anything.
@@ -36,10 +36,10 @@ def _font(tmp_path: Path) -> Iterator[str]:
     font.save(path)
     known = list(fontManager.ttflist)
     fontManager.addfont(path)
-    font_with.cache_clear()
+    fonts_with.cache_clear()
     yield FAMILY
     fontManager.ttflist = known
-    font_with.cache_clear()
+    fonts_with.cache_clear()
 
 
 def drawn(names: list[str], path: Path) -> bytes:
@@ -53,7 +53,7 @@ def drawn(names: list[str], path: Path) -> bytes:
 def test_a_font_of_the_machine_draws_what_the_default_has_not(
     font: str, ending: str, tmp_path: Path
 ) -> None:
-    assert font_with(OURS) == font
+    assert fonts_with(frozenset(OURS)) == {OURS: font}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         own = drawn([OURS, "b", "c"], tmp_path / f"own.{ending}")
@@ -82,7 +82,7 @@ def test_ordinary_names_are_outlines_in_an_svg(tmp_path: Path) -> None:
 
 
 def test_a_box_for_any_character_is_no_font_that_has_it() -> None:
-    assert font_with(NOWHERE) is None
+    assert fonts_with(frozenset(NOWHERE)) == {NOWHERE: None}
 
 
 @pytest.mark.parametrize(
