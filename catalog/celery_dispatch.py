@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from kombu import Connection
+from kombu.connection import Connection
 from kombu.exceptions import KombuError
 
 from catalog.errors import DispatchError

@@ -68,7 +68,7 @@ def _close_shard(session: Session, row: JobRow, outcome: Outcome) -> None:
 def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
     """Count a job that has ended: of one in shards the job, for its rows are theirs."""
     labels = {"kind": row.kind.value, "outcome": row.status.value}
-    count(session, Counted.FINISHED, **labels)
+    count(session, Counted.FINISHED, 1.0, **labels)
     if isinstance(outcome, Produced):
         count(session, Counted.ROWS, outcome.rows, kind=row.kind)
     session.flush()  # the database's clock says when it finished

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from enum import StrEnum
 
 from sqlalchemy.dialects import postgresql, sqlite
@@ -43,7 +44,7 @@ def count(session: Session, what: Counted, by: float = 1.0, **labels: str) -> No
 def observe(session: Session, what: Counted, seconds: float, **labels: str) -> None:
     """Add a duration to a histogram: to the bucket that it falls into, and to the sum."""
     bound = next((str(bound) for bound in BUCKETS_SECONDS if seconds <= bound), "+Inf")
-    count(session, what, le=bound, **labels)
+    count(session, what, 1.0, le=bound, **labels)
     count(session, what, max(seconds, 0.0), le="sum", **labels)
 
 
@@ -56,7 +57,10 @@ def write_counts(session: Session) -> None:
     unwritten: Counter[tuple[str, str]] = session.info.pop(_UNWRITTEN, Counter())
     if not unwritten:
         return
-    dialects = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+    dialects: dict[str, Callable[..., postgresql.Insert | sqlite.Insert]] = {
+        "postgresql": postgresql.insert,
+        "sqlite": sqlite.insert,
+    }
     insert = dialects[session.get_bind().dialect.name](CountRow).values(
         [
             {"name": name, "labels": labels, "value": by}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from catalog.database import Database
@@ -52,31 +52,36 @@ class Inventory:
 
 
 def _tables(session: Session) -> Iterator[Kept]:
-    for row in session.execute(select(DatasetRow.id, DatasetRow.object_key, DatasetRow.sha256)):
-        yield Kept(*row)
+    for table in session.execute(select(DatasetRow.id, DatasetRow.object_key, DatasetRow.sha256)):
+        yield Kept(*table)
     columns = select(ModelRow.id, ModelRow.artifact_key, ModelRow.artifact_sha256)
     for row in session.execute(columns.where(ModelRow.artifact_key.is_not(None))):
-        yield Kept(*row)
+        model_id, key, sha256 = row
+        assert key is not None, "the statement leaves out models without an artifact"
+        assert sha256 is not None, "an artifact has a checksum"
+        yield Kept(model_id, key, sha256)
 
 
 def _results(session: Session) -> Iterator[Kept]:
     columns = (ResultRow.id, ResultRow.object_key, ResultRow.sha256, ResultRow.manifest_sha256)
     for result_id, key, sha256, manifest_sha256 in session.execute(select(*columns)):
-        is_manifest = manifest_sha256 is not None
-        yield Kept(result_id, key, manifest_sha256 if is_manifest else sha256, is_manifest)
+        if manifest_sha256 is None:
+            yield Kept(result_id, key, sha256)
+        else:
+            yield Kept(result_id, key, manifest_sha256, is_manifest=True)
 
 
 def _bytes_of_jobs(session: Session) -> Iterator[Kept]:
     """Checkpoints and parts of what is not over, and the tables that came with jobs."""
-    columns = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
-    columns += (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
-    rows = session.execute(select(*columns)).all()
+    of_job = (JobRow.id, JobRow.status, JobRow.spec, JobRow.part, JobRow.parent_id)
+    of_checkpoint = (JobRow.checkpoint_key, JobRow.checkpoint_sha256)
+    rows = session.execute(select(*of_job, *of_checkpoint)).all()
     open_ids = {row.id for row in rows if row.status in _OPEN}
     for row in rows:
         yield from _bytes_of_job(row, open_ids)
 
 
-def _bytes_of_job(row: Row[Any], open_ids: set[str]) -> Iterator[Kept]:
+def _bytes_of_job(row: Any, open_ids: set[str]) -> Iterator[Kept]:
     if row.checkpoint_key is not None:
         yield Kept(row.id, row.checkpoint_key, row.checkpoint_sha256)
     if row.part is not None and row.parent_id in open_ids:

@@ -254,7 +254,7 @@ def _refuse_retry(row: JobRow) -> None:
         raise ConflictError(f"the dataset of job {row.id} is deleted; it can not be retried")
 
 
-def _seen(workspace: str) -> Select[tuple[JobRow]]:
+def _seen(workspace: str) -> Select[JobRow]:
     """The jobs of a workspace that its users see: shards are none."""
     return select(JobRow).where(JobRow.workspace == workspace, JobRow.parent_id.is_(None))
 

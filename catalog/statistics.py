@@ -76,7 +76,7 @@ class Statistics:
         progress = select(JobRow.kind, JobRow.progress).where(is_running)
         speeds = dict.fromkeys(JobKind, 0.0)
         with self._database.reading() as session:
-            found = {kind: figures for kind, *figures in session.execute(query)}
+            found = {kind: (n, age, m, k) for kind, n, age, m, k in session.execute(query)}
             for kind, document in session.execute(progress):
                 speeds[kind] += document.get("rows_per_second") or 0.0
         return [

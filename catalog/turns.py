@@ -32,7 +32,7 @@ def wait_for_turns(session: Session) -> None:
 
 def next_job(
     queues: Collection[Queue], claimable: ColumnElement[bool], running_limit: int | None
-) -> Select[tuple[str]]:
+) -> Select[str]:
     """The id of the job whose turn it is, among those that are claimable."""
     running = (
         select(JobRow.workspace, JobRow.queue, func.count().label("n"))

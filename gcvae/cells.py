@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gcvae.dates import write_dates
+from gcvae.dates import DAY_OF_TIMES, typed_format, write_dates
 from gcvae.distinct_texts import distinct_texts
 from gcvae.errors import Problem, TableError
 from gcvae.notation import Spelling, pieces, write_numbers
@@ -63,6 +64,17 @@ class TextColumn:
 
 
 @dataclass(frozen=True)
+class RowNumbers:
+    """Where the rows of a block stand in a file that has no lines, by their labels from 0.
+
+    Attributes:
+        first: How many rows of the file are before the block.
+    """
+
+    first: int
+
+
+@dataclass(frozen=True)
 class Cells:
     """The distinct cells of one column.
 
@@ -73,7 +85,8 @@ class Cells:
         source: What the cells were before they were written as text.
         texts: Each distinct cell once, in order of first appearance.
         codes: Which of the texts stands in each row.
-        lines: The physical line of each row by its label, where the rows come from a text file.
+        lines: The physical line of each row by its label, where the rows come from a text file; or
+            the RowNumbers of a block.
         date_format: The format in which dates that were typed are written here.
         labels: The index of the rows.
     """
@@ -126,9 +139,12 @@ class Cells:
 
     def problem_at(self, row: int, message: str, **place: Any) -> Problem:
         """A problem of one row, with its line where the rows have lines."""
-        line = None if self.lines is None else self.lines[self.labels[row]]
+        if isinstance(self.lines, RowNumbers):
+            line, number = None, self.lines.first + int(self.labels[row]) + 1
+        else:
+            line, number = None if self.lines is None else self.lines[self.labels[row]], row + 1
         if line is None:
-            message = f"{message} (row {row + 1})"
+            message = f"{message} (row {number})"
         return Problem(message, line=line, column=self.name, **place)
 
 
@@ -164,7 +180,8 @@ def cells_of(
     elif pd.api.types.is_datetime64_any_dtype(dtype):
         source, (codes, found) = "datetime", pd.factorize(series)
         times = np.asarray(found, dtype="datetime64[ns]")
-        full_format, digits = _typed_format(times)
+        has_zone = isinstance(column.dtype, pd.DatetimeTZDtype)
+        full_format, digits = typed_format(times, has_zone=has_zone)
         date_format = full_format if date_format is None else date_format
         texts = write_dates(times, date_format, digits) if len(times) else pa.array([], pa.string())
     else:
@@ -183,11 +200,25 @@ def _plain(series: Any) -> Any:
             return series.astype(_HELD_DTYPES[held])
         if held in ("date", "datetime", "datetime64"):
             series = _times(series)
+        elif held == "time":
+            series = _times_of_day(series)
+        elif held in ("timedelta", "timedelta64"):
+            series = pd.to_timedelta(series)
         elif held == "decimal":
             series = series.astype("float64")
     if isinstance(series.dtype, pd.DatetimeTZDtype):
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if pd.api.types.is_timedelta64_dtype(series.dtype):  # counts of the dtype's unit
+        blank = series.isna().to_numpy()
+        counts = pd.arrays.IntegerArray(series.to_numpy().astype(np.int64), blank)
+        return pd.Series(counts, index=series.index, name=series.name)
     return series
+
+
+def _times_of_day(series: Any) -> Any:
+    day = pd.Timestamp(DAY_OF_TIMES).date()
+    times = series.map(lambda time: datetime.combine(day, time), na_action="ignore")
+    return pd.to_datetime(times)
 
 
 def _times(series: Any) -> Any:
@@ -234,12 +265,3 @@ def _object_texts(found: Any, name: str) -> pa.Array:
         return pa.array([str(cell) for cell in found], pa.string())
     except UnicodeError:
         raise TableError(Problem("a cell can not be written as text", column=name)) from None
-
-
-def _typed_format(times: npt.NDArray[np.datetime64]) -> tuple[str, int | None]:
-    """The ISO format that writes these times in full."""
-    for step, date_format in (("D", "%Y-%m-%d"), ("s", "%Y-%m-%d %H:%M:%S")):
-        if (times.astype(f"datetime64[{step}]") == times).all():
-            return date_format, None
-    exact = (times.astype("datetime64[us]") == times).all()
-    return "%Y-%m-%d %H:%M:%S.%f", 6 if exact else 9

@@ -215,7 +215,8 @@ def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
     for column in columns:
-        possible = replace(column, name="", missing=Missing(column.missing.allowed))
+        missing = Missing(column.missing.allowed)
+        possible = replace(column, name="", missing=missing, parquet_type=None)
         alike = seen.setdefault(possible, [])
         source = next((name for name in alike if _are_equal(table, column.name, name)), None)
         if source is None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.dates import read_dates, resolution
+from gcvae.dates import is_time_of_day, read_dates, resolution
 from gcvae.notation import LARGEST_WHOLE
 from gcvae.schema import Column, ColumnKind, Level
 from gcvae.tables import placed_values
@@ -337,7 +337,7 @@ class DatetimeCodec(RealCodec):
     def _written_unit(self) -> str:
         """What of a time the format writes: to the nanosecond, or the month or the year only."""
         date_format = (self.column.datetime_format or "%d").replace("%-", "%")
-        if "%d" in date_format:
+        if "%d" in date_format or is_time_of_day(date_format):
             return "ns"
         return "M" if any(token in date_format for token in ("%m", "%b", "%B")) else "Y"
 

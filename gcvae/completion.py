@@ -22,6 +22,7 @@ from gcvae.levels import (
 )
 from gcvae.notation import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
 from gcvae.schema import Bound, Column, ColumnKind, Draft, Level
+from gcvae.text_reasons import why_respelled
 
 Mask = npt.NDArray[np.bool_]
 
@@ -35,7 +36,7 @@ _FIELDS_OF = {
     ColumnKind.IDENTIFIER: {"decimals"},
     ColumnKind.CONSTANT: {"levels", "decimals", "padded", "notation"},
 }
-_ANY_KIND = {"name", "kind", "missing", "drop"}
+_ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type"}
 
 
 @dataclass
@@ -105,7 +106,7 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
     is_whole = work.column.kind is ColumnKind.INTEGER
     spelling = infer_spelling(cells.stripped, whole=is_whole) if len(cells.texts) else Spelling(0)
     if not spelling.exact or (cells.source == "text" and not cells.stripped.equals(cells.texts)):
-        work.warnings.append("spells its numbers in several ways; values stay, spellings do not")
+        work.warnings.append(why_respelled(work.cells))
     decimals: int | None = draft.get("decimals", spelling.decimals)
     if (
         decimals is not None
@@ -234,7 +235,7 @@ def _number_spelling(work: Completion) -> Spelling | None:
         return spelling
     if work.column.kind is ColumnKind.CATEGORICAL:
         return None
-    work.warnings.append("spells its numbers in several ways; values stay, spellings do not")
+    work.warnings.append(why_respelled(work.cells))
     return spelling
 
 
@@ -336,7 +337,7 @@ def _with_one_spelling(work: Completion) -> Completion:
         return work
     if len(np.unique(numbers_of(cells.stripped))) > 1:
         return work
-    work.warnings.append("spells its numbers in several ways; values stay, spellings do not")
+    work.warnings.append(why_respelled(work.cells))
     most_frequent = np.arange(len(cells.texts)) == cells.counts.argmax()
     return replace(work, cells=cells.some(most_frequent))
 

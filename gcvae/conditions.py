@@ -90,6 +90,26 @@ def pointer_to(member: str, name: str) -> str:
     return f"/{member}/{name.replace('~', '~0').replace('/', '~1')}"
 
 
+def refuse_beyond_limits(typed: pd.DataFrame, schema: TableSchema) -> None:
+    """Lets a row pass whose numbers and dates the model could draw.
+
+    Raises:
+        TableError: One is beyond its column's limits.
+    """
+    problems = []
+    for column in schema:
+        if not (column.is_modelled and column.kind.is_real):
+            continue
+        try:
+            _written(typed[column.name].dropna(), column)
+        except _NotUnderstoodError as error:
+            message, expected = error.args
+            place = pointer_to("row", column.name)
+            problems.append(Problem(message, place, column=column.name, expected=expected))
+    if problems:
+        raise TableError(*problems)
+
+
 class _NotUnderstoodError(Exception):
     """(what is wrong, what would be right)."""
 

@@ -50,6 +50,11 @@ _KNOWN_TOKENS = {
     "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
     "%p", "%M", "%S", "%f",
 }  # fmt: skip
+# A time of day: a time of the day that strptime takes where there is none. 3:04 may be a ratio.
+_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
+          "%-I:%M:%S %p")  # fmt: skip
+DAY_OF_TIMES = np.datetime64("1900-01-01", "ns")
+FIRST_DAY, LAST_DAY = "1677-09-22", "2262-04-10"  # that int64 counts in nanoseconds, whole
 FIRST_YEAR, LAST_YEAR = 1900, 2099  # of eight digits that are to be a date
 
 Dates = npt.NDArray[np.datetime64]
@@ -65,6 +70,12 @@ def candidate_formats(text: str) -> Iterator[str]:
             yield from (
                 day + clock for clock in _CLOCKS if _shape(clock).fullmatch(text, match.end())
             )
+    yield from (clock for clock in _TIMES if _shape(clock).fullmatch(text))
+
+
+def has_shape(text: str, date_format: str) -> bool:
+    """Whether a text looks like one of the format, its numbers unchecked."""
+    return _shape(date_format).fullmatch(text) is not None
 
 
 def check_format(text: str) -> str:
@@ -74,11 +85,36 @@ def check_format(text: str) -> str:
         ValueError: A date can not be read by it; the text says what would be right.
     """
     tokens = set(_TOKEN.findall(text)) - {"%%"}
-    if not {"%Y", "%y"} & tokens:
-        raise ValueError("a format that has a year, such as %Y-%m-%d")
+    if not {"%Y", "%y"} & tokens and not is_time_of_day(text):
+        raise ValueError("a format that has a year, such as %Y-%m-%d, or is of a time, as %H:%M")
     if unknown := tokens - _KNOWN_TOKENS:
         raise ValueError(f"a format without {', '.join(sorted(unknown))}")
     return text
+
+
+def is_time_of_day(date_format: str) -> bool:
+    """Whether the format writes a time of day and no date."""
+    letters = {token[-1] for token in _TOKEN.findall(date_format)}
+    return bool(letters & set("HI")) and not letters & set("YymbBdaA")
+
+
+def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | None]:
+    """The ISO format that writes these times in full, and its digits of a second.
+
+    Args:
+        times: None of them NaT. All of 1900-01-01, and not all at midnight, they are times of day.
+        has_zone: They are of UTC.
+    """
+    days = times.astype("datetime64[D]")
+    are_whole = bool((times.astype("datetime64[s]") == times).all())
+    are_midnights = bool((days == times).all())
+    kept = [n for n, unit in ((3, "ms"), (6, "us")) if (times.astype(f"M8[{unit}]") == times).all()]
+    clock, digits = ("%H:%M:%S", None) if are_whole else ("%H:%M:%S.%f", min(kept, default=9))
+    if has_zone:
+        return f"%Y-%m-%d {clock}+00:00", digits
+    if are_midnights:
+        return "%Y-%m-%d", None
+    return (clock if (days == DAY_OF_TIMES).all() else f"%Y-%m-%d {clock}"), digits
 
 
 def infer_format(texts: pa.Array) -> tuple[str, int] | None:

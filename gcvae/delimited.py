@@ -21,6 +21,7 @@ from gcvae.delimited_rows import (
     end_of_records,
     refuse_binary,
     refuse_encoding,
+    refuse_stray_quotes,
 )
 from gcvae.errors import Problem, TableError
 
@@ -79,6 +80,7 @@ def delimited_cells(file: Readable, *, window_bytes: int = WINDOW_BYTES) -> Iter
         window = window.replace(b"\r", b"\n")
     separator = _separator(window, is_whole=len(window) < window_bytes)
     names, start, lines = _header(window, separator)
+    refuse_stray_quotes(window[:start], separator, 0)
     has_rows, is_whole, held, offset = False, False, window[start:], start
     while not is_whole:
         more = _read(file, max(window_bytes, len(held)))  # an endless cell is not read too often

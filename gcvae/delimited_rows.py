@@ -97,6 +97,7 @@ class DelimitedRows:
             TableError: They are no such rows; the problems name the lines.
         """
         refuse_binary(self.data, self.lines)
+        refuse_stray_quotes(self.data, self.separator, self.lines)
         table = self._parsed()
         if table.num_rows:
             self._check_quotes(table)
@@ -240,6 +241,54 @@ def refuse_encoding(data: bytes, lines: int, offset: int) -> NoReturn:
     raise AssertionError("the text is UTF-8")
 
 
+def refuse_stray_quotes(data: bytes, separator: str, lines: int) -> None:
+    """Lets text pass whose quoted cells end with their closing quote, spaces after it aside.
+
+    Of `"x"y` readers make `xy`, `x` or `"x"y`: nobody knows what was meant.
+
+    Args:
+        data: Begins with a record.
+        separator: Of its cells.
+        lines: Of the file, before it.
+
+    Raises:
+        TableError: Something else follows a closing quote.
+    """
+    if not _may_have_stray_quotes(data, separator):
+        return
+    after = re.compile(rb" *+[^ \r\n" + re.escape(separator.encode()) + rb"]")
+    for cell in _quoted_cells(separator).finditer(data):
+        if cell[1] and (found := after.match(data, cell.end())):
+            line = lines + data.count(b"\n", 0, found.end()) + 1
+            expected = f'{separator!r} or the line\'s end, or "" for a quote within quotes'
+            raise TableError(Problem("text follows a closing quote", line=line, expected=expected))
+
+
+def _may_have_stray_quotes(data: bytes, separator: str) -> bool:
+    """False where it can be told without reading cell by cell, which is slow.
+
+    A run of quotes before text closes a cell if it stands within one and is odd, or begins one and
+    is even.
+    """
+    text = np.frombuffer(data, dtype=np.uint8)
+    quotes = np.flatnonzero(text == ord('"'))
+    if not len(quotes):
+        return False
+    first = quotes[np.diff(quotes, prepend=-2) > 1]
+    last = quotes[np.diff(quotes, append=len(data) + 1) > 1]
+    is_between = np.isin(np.arange(256), [ord(separator), ord("\r"), ord("\n")])
+    begins = (first == 0) | is_between[text[first - 1]]
+    ends = (last == len(data) - 1) | is_between[text[(last + 1) % len(data)]]
+    is_even = (last - first) % 2 == 1
+    return bool((~ends & (is_even == begins)).any())
+
+
+def _quoted_cells(separator: str) -> re.Pattern[bytes]:
+    """Quoted cells with what is before them; group 1 is the closing quote, or the text's end."""
+    before = re.escape(separator.encode())
+    return re.compile(rb"(?:\A|[\r\n" + before + rb'])"[^"]*+(?:""[^"]*+)*+("|\Z)')
+
+
 def end_of_records(data: bytes, separator: str) -> int:
     """Where the last whole record of a text ends that may go on; 0 where none does.
 
@@ -248,10 +297,8 @@ def end_of_records(data: bytes, separator: str) -> int:
     """
     if b'"' not in data:
         return data.rfind(b"\n") + 1
-    before = re.escape(separator.encode())
-    cells = re.compile(rb"(?:\A|[\r\n" + before + rb'])"(?:[^"]|"")*+("|\Z)')
     end = outside = 0
-    for cell in cells.finditer(data):
+    for cell in _quoted_cells(separator).finditer(data):
         end = max(end, data.rfind(b"\n", outside, cell.start() + 1) + 1)
         outside = cell.end()
     # The last cell may go on: were its closing quote the last byte, the next may be another.

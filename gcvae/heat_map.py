@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from gcvae.glyphs import drawable
-from gcvae.pictures import DRAWING, new_figure, save_figure
+from gcvae.glyphs import Lettering, width
+from gcvae.pictures import drawing, new_figure, save_figure
 
 if TYPE_CHECKING:
     from gcvae.dependence import DependencyMap
@@ -58,10 +58,10 @@ def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: st
     The diagonal is grey; a pair of which nothing can be said, since a column has one value only,
     is yellow.
     """
-    with DRAWING:
+    with drawing(map_.columns, format) as lettering:
         order = clustered_order(map_.tau)
         tau = map_.tau[np.ix_(order, order)]
-        sheet = _Sheet.of([map_.columns[i] for i in order])
+        sheet = _Sheet.of([map_.columns[i] for i in order], lettering)
         figure = new_figure(sheet.width, sheet.height, layout=None)
         axes = figure.add_axes(sheet.map_box)
         limit = _limit(map_.kind, tau)
@@ -81,14 +81,6 @@ def draw_heat_map(map_: DependencyMap, target: str | Path | BinaryIO, format: st
         save_figure(figure, target, format, sheet.dots_per_inch)
 
 
-def _short(name: str) -> str:
-    """A long name without its middle: names that begin alike often end apart."""
-    if len(name) <= _LONGEST_NAME:
-        return name
-    tail = _LONGEST_NAME // 3
-    return name[: _LONGEST_NAME - tail - 1] + "…" + name[-tail:]
-
-
 @dataclass(frozen=True)
 class _Sheet:
     """Where things stand, in inches. It is computed: letting matplotlib measure a thousand names
@@ -100,13 +92,14 @@ class _Sheet:
     font: float
 
     @classmethod
-    def of(cls, columns: list[str]) -> _Sheet:
+    def of(cls, columns: list[str], lettering: Lettering) -> _Sheet:
         """Large cells for few columns, names that can still be read for many."""
         n = max(len(columns), 1)
         roomy = float(np.clip(_LARGEST_CELL * n, _SMALLEST_MAP, _LARGEST_MAP))
         side = min(max(roomy, _SMALLEST_CELL * n), _MOST_INCHES)
         font = min(0.85 * side / n * _POINTS_PER_INCH, _LARGEST_FONT)
-        return cls(tuple(drawable(_short(name)) for name in columns), side, font)
+        names = tuple(lettering.drawn(name, _LONGEST_NAME) for name in columns)
+        return cls(names, side, font)
 
     @property
     def are_named(self) -> bool:
@@ -126,7 +119,7 @@ class _Sheet:
     @property
     def left(self) -> float:
         """Room for the names beside the map."""
-        longest = max((len(name) for name in self.names), default=0) if self.are_named else 3
+        longest = max((width(name) for name in self.names), default=0) if self.are_named else 3
         return 0.25 + _LETTER * longest * self.font / _POINTS_PER_INCH
 
     @property

@@ -86,9 +86,26 @@ def _filled(
     """The cells with the blanks among them replaced, in the column's own dtype if it can be."""
     if not blank.any():
         return series
-    values = completed[blank]
-    if pd.api.types.infer_dtype(series, skipna=True) in ("string", "empty"):
+    held = pd.api.types.infer_dtype(series, skipna=True)
+    values = _alike(completed[blank], held, series.dtype)
+    if held in ("string", "empty"):
         values = format_table(completed[blank].to_frame(), TableSchema((column,)))[column.name]
     cells = series.astype(object)
     cells[blank] = values.astype(object)
     return cells if series.dtype == object else cells.astype(series.dtype)
+
+
+def _alike(values: Any, held: str, dtype: Any) -> Any:
+    """Values like the cells beside them, where the library's own are others.
+
+    Times that know their zone, durations, and dates and times of day that are objects.
+    """
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return values.dt.tz_localize("UTC").dt.tz_convert(dtype.tz)
+    if held in ("timedelta", "timedelta64"):
+        unit = dtype if dtype.kind == "m" else "timedelta64[ns]"
+        return values.astype(np.int64).astype(unit)
+    if held in ("date", "time"):
+        times = values.dt.date if held == "date" else values.dt.time
+        return times.astype(object)
+    return values

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gcvae.schema import Column, ColumnKind, TableSchema
@@ -39,8 +40,12 @@ def stream_completed(
         return _csv(blocks, schema)
     number = Column(DRAW_COLUMN, ColumnKind.INTEGER)
     has_draws = DRAW_COLUMN not in schema
-    whole = replace(schema, columns=(number, *schema.columns)) if has_draws else schema
-    return stream_table(_typed(blocks, schema), whole, format)
+    # The types of the completed table, which need not be the ones that the model learnt from.
+    first = next(rest := iter(blocks))
+    types = first.attrs.get("parquet_types", {})
+    columns = [replace(c, parquet_type=types.get(c.name, c.parquet_type)) for c in schema]
+    whole = replace(schema, columns=(*([number] if has_draws else []), *columns))
+    return stream_table(_typed(chain([first], rest), schema), whole, format)
 
 
 def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from gcvae.schema import (
     unknown_in_constraints,
 )
 from gcvae.source_columns import SourceColumns, Tell, tell_nobody
+from gcvae.text_reasons import merged_numbers, why_text
 
 FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
 IDENTIFIER_SHARE = 0.9  # distinct values per row from which on text is an identifier
@@ -44,7 +45,6 @@ MANY_LEVELS = 1000
 LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
 MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
 MOST_NAME_CHARACTERS = 500
-NEARLY = 0.95  # share of numeric cells from which on the other cells deserve a warning
 _KEY_NAME = re.compile(
     r"(^|[_\W])(id|uuid|guid|key|idx|index|serial|row|rowid|row_?number)$", re.IGNORECASE
 )
@@ -70,7 +70,8 @@ def complete_schema(
         tell(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
         judged = judge_column(source[name], draft, pointer, source.lines)
-        columns.append(judged.column)
+        stored = draft.get("parquet_type") or source.parquet_type(name)
+        columns.append(replace(judged.column, parquet_type=stored))
         warnings += [f"column {name!r}: {warning}" for warning in judged.warnings]
         problems += judged.problems
     if problems:
@@ -100,6 +101,8 @@ def judge_column(
     warnings: list[str] = []
     missing = _missing_cells(cells, draft)
     problems = _forbidden_missing(cells, missing, draft, pointer)
+    if missing.sum() > 1:
+        warnings.append(_markers_warning(cells, missing))
     present = cells.some(~missing)
     has_missing = bool(missing.any() or (cells.codes < 0).any())
     kind = draft.get("kind") or _kind_of_draft(draft, present)
@@ -204,6 +207,15 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
     )
 
 
+def _markers_warning(cells: Cells, missing: Mask) -> str:
+    texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
+    most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
+    return (
+        f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}: they are one"
+        f" to the model, and rows that it draws have the most frequent, {most_frequent!r}"
+    )
+
+
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
     """The markers by falling frequency; one that was given but does not occur comes last."""
     given = draft.get("missing", {})
@@ -278,6 +290,12 @@ def _are_days(cells: Cells) -> bool:
 def _numeric_kind(cells: Cells, has_missing: bool, warnings: list[str]) -> ColumnKind:
     values = numbers_of(cells.stripped)
     n_distinct = len(np.unique(values))
+    if n_distinct == 1 and merged_numbers(cells):
+        warnings.append(
+            "is taken as text: its numbers differ only beyond the 15 to 17 digits that a number"
+            " keeps; take their common part away to have them modelled as numbers"
+        )
+        return _text_kind(cells, are_numbers(cells.stripped), warnings)
     if n_distinct == 1 and not has_missing:
         return ColumnKind.CONSTANT
     whole = _is_whole(cells, values, has_missing)
@@ -323,8 +341,7 @@ def _text_kind(cells: Cells, numbers: Mask, warnings: list[str]) -> ColumnKind:
     if infer_format(cells.texts) is not None:
         return ColumnKind.DATETIME
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
-    _warn_of_words(cells, numbers, warnings)
-    _warn_of_signs(cells, numbers, warnings)
+    warnings += why_text(cells, numbers)
     if n_rows >= IDENTIFIER_ROWS and n_levels >= IDENTIFIER_SHARE * n_rows:
         warnings.append(_IDENTIFIER_WARNING)
         return ColumnKind.IDENTIFIER
@@ -334,37 +351,3 @@ def _text_kind(cells: Cells, numbers: Mask, warnings: list[str]) -> ColumnKind:
             " if its texts must not come out"
         )
     return ColumnKind.CATEGORICAL
-
-
-_NUMBER_WITH_SIGNS = (
-    "^[+-]?[$€£¥]? ?[0-9]{1,3}([., '][0-9]{3})+([.,][0-9]+)? ?[%$€£¥]?$"  # 1.017,22 and 1,017.22
-    "|^[+-]?[$€£¥] ?[0-9]+([.,][0-9]+)?$|^[+-]?[0-9]+([.,][0-9]+)? ?[%$€£¥]$"  # $22.78 and 51.3%
-    "|^[+-]?[0-9]+,[0-9]+$"
-)
-
-
-def _warn_of_signs(cells: Cells, numbers: Mask, warnings: list[str]) -> None:
-    """Says that a column of numbers is none because of how they are written."""
-    matches = pc.match_substring_regex(cells.stripped, _NUMBER_WITH_SIGNS)
-    signed = ~numbers & np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
-    share = cells.counts[signed | numbers].sum() / cells.counts.sum()
-    if not signed.any() or share < NEARLY:
-        return
-    first = cells.texts[int(np.argmax(signed))].as_py()
-    warnings.append(
-        f"is taken as text: its cells look like numbers, but are written as {first!r}; write them"
-        " with digits and a decimal point alone to have them modelled as numbers"
-    )
-
-
-def _warn_of_words(cells: Cells, numbers: Mask, warnings: list[str]) -> None:
-    """Says which cell keeps a column of numbers from being one."""
-    share = cells.counts[numbers].sum() / cells.counts.sum()
-    if share < NEARLY or numbers.all():
-        return
-    problem = cells.problem(~numbers, "{}")
-    place = f"line {problem.line}" if problem.line is not None else "a cell"
-    warnings.append(
-        f"is taken as text although {share:.1%} of its cells are numbers: {place} holds"
-        f" {problem.message}; name it in missing.markers if it means missing"
-    )

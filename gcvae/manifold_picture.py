@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
-from gcvae.glyphs import drawable
+from gcvae.glyphs import Lettering
 from gcvae.manifold import LevelGrid, Manifold, NumberGrid
-from gcvae.pictures import DRAWING, new_figure, save_figure
+from gcvae.pictures import drawing, new_figure, save_figure
 
 _PANELS_ACROSS = 4
 _MOST_PANELS = 40
@@ -28,8 +29,8 @@ def draw_manifold(manifold: Manifold, target: str | Path | BinaryIO, format: str
     Of a column of two levels it is the probability of the second. z_1 goes from left to right,
     z_2 from bottom to top, both by the prior's quantiles.
     """
-    with DRAWING:
-        shown = manifold.columns[:_MOST_PANELS]
+    shown = manifold.columns[:_MOST_PANELS]
+    with drawing(_texts(shown), format) as lettering:
         across = min(_PANELS_ACROSS, max(len(shown), 1))
         down = max(1, math.ceil(len(shown) / across))
         size = _PANEL_WIDTH * across, _PANEL_HEIGHT * down + 0.6
@@ -38,12 +39,14 @@ def draw_manifold(manifold: Manifold, target: str | Path | BinaryIO, format: str
         for place, column in enumerate(shown, start=1):
             axes = figure.add_subplot(down, across, place)
             axes.set_facecolor(_UNDEFINED)
-            axes.set_title(_short(column.name), fontsize=10, parse_math=False)
+            axes.set_title(
+                lettering.drawn(column.name, _LONGEST_NAME), fontsize=10, parse_math=False
+            )
             _name_axes(axes, manifold)
             if isinstance(column, NumberGrid):
                 _draw_numbers(figure, axes, column)
             else:
-                _draw_levels(figure, axes, column)
+                _draw_levels(figure, axes, column, lettering)
         save_figure(figure, target, format, _DOTS_PER_INCH)
 
 
@@ -53,8 +56,12 @@ def _title(manifold: Manifold) -> str:
     return f"The decoder on the prior's quantiles{hidden}"
 
 
-def _short(name: str) -> str:
-    return drawable(name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…")
+def _texts(columns: Sequence[NumberGrid | LevelGrid]) -> list[str]:
+    """What is written of the columns' names and levels."""
+    levels = [
+        level for column in columns if isinstance(column, LevelGrid) for level in column.levels
+    ]
+    return [*(column.name for column in columns), *levels]
 
 
 def _name_axes(axes: Any, manifold: Manifold) -> None:
@@ -75,7 +82,8 @@ def _draw_numbers(figure: Any, axes: Any, column: NumberGrid) -> None:
     bar.ax.tick_params(labelsize=7)
     bar.set_label("median", fontsize=8)
     if are_dates:
-        bar.ax.yaxis.set_major_formatter(_date)
+        spans_days = numbers.size and np.nanmax(numbers) - np.nanmin(numbers) > 1.0
+        bar.ax.yaxis.set_major_formatter(_date if spans_days else _time_of_day)
 
 
 def _number(cell: Any) -> float:
@@ -89,22 +97,27 @@ def _date(days: float, _: Any = None) -> str:
     return str(pd.Timestamp(days, unit="D").date())
 
 
-def _draw_levels(figure: Any, axes: Any, column: LevelGrid) -> None:
+def _time_of_day(days: float, _: Any = None) -> str:
+    return f"{pd.Timestamp(days, unit='D'):%H:%M}"
+
+
+def _draw_levels(figure: Any, axes: Any, column: LevelGrid, lettering: Lettering) -> None:
+    names = [lettering.drawn(level, _LONGEST_NAME) for level in column.levels]
     if len(column.levels) == 2:
         image = axes.imshow(
             column.probability[..., 1], origin="lower", cmap="viridis", vmin=0.0, vmax=1.0
         )
         bar = figure.colorbar(image, ax=axes, shrink=0.8)
         bar.ax.tick_params(labelsize=7)
-        bar.set_label(f"P({_short(column.levels[1])})", fontsize=8, parse_math=False)
+        bar.set_label(f"P({names[1]})", fontsize=8, parse_math=False)
         return
     best = column.probability.argmax(-1)
     present, counts = np.unique(best, return_counts=True)
     named = sorted(present[np.argsort(-counts, kind="stable")][:_MOST_NAMED_LEVELS].tolist())
-    _draw_best(axes, column, best, named, has_others=len(present) > len(named))
+    _draw_best(axes, names, best, named, has_others=len(present) > len(named))
 
 
-def _draw_best(axes: Any, column: LevelGrid, best: Any, named: list[int], has_others: bool) -> None:
+def _draw_best(axes: Any, names: list[str], best: Any, named: list[int], has_others: bool) -> None:
     """The most probable level of each place, in a colour of its own, the others in grey."""
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
@@ -114,7 +127,7 @@ def _draw_best(axes: Any, column: LevelGrid, best: Any, named: list[int], has_ot
     grey = to_rgb("#9aa5b1")
     pixels = np.array([[colours.get(int(code), grey) for code in row] for row in best])
     axes.imshow(pixels, origin="lower")
-    handles = [Patch(color=c, label=_short(column.levels[code])) for code, c in colours.items()]
+    handles = [Patch(color=c, label=names[code]) for code, c in colours.items()]
     handles += [Patch(color=grey, label="others")] if has_others else []
     legend = axes.legend(
         handles=handles, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False

@@ -1,4 +1,8 @@
-"""Parquet: files to typed cells, whole or block by block."""
+"""Parquet: files to typed cells, whole or block by block.
+
+A frame's `attrs["parquet_types"]` holds the columns' types, and `attrs["rows"]` of a block where it
+stands in the file.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,15 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
-from gcvae.cells import TextColumn
+from gcvae.cells import RowNumbers, TextColumn
+from gcvae.dates import DAY_OF_TIMES, FIRST_DAY, LAST_DAY
 from gcvae.errors import Problem, TableError
+from gcvae.parquet_types import parquet_type
 
 ROWS_PER_GROUP = 1 << 16
-_FIRST, _LAST = "1677-09-22", "2262-04-10"
 
 
 def read_parquet(data: bytes) -> pd.DataFrame:
@@ -46,7 +52,10 @@ def parquet_blocks(source: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, 
             return
         read += batch.num_rows
         if batch.num_rows:
-            yield _frame(pa.Table.from_batches([batch])), read / file.metadata.num_rows
+            rows_before = read - batch.num_rows
+            frame = _frame(pa.Table.from_batches([batch]), rows_before)
+            frame.attrs["rows"] = RowNumbers(rows_before)
+            yield frame, read / file.metadata.num_rows
 
 
 def write_parquet(blocks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
@@ -99,8 +108,42 @@ def _reading() -> Iterator[None]:
         raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
 
 
-def _frame(table: Any) -> pd.DataFrame:
-    return pd.DataFrame({name: _series(table.column(name), name) for name in table.column_names})
+def _frame(table: Any, rows_before: int = 0) -> pd.DataFrame:
+    columns = {
+        name: _series(_cells(table.column(name), name, rows_before), name)
+        for name in table.column_names
+    }
+    frame = pd.DataFrame(columns)
+    frame.attrs["parquet_types"] = {field.name: str(field.type) for field in table.schema}
+    return frame
+
+
+def type_of_values(series: pd.Series[Any], read_as: str | None) -> str | None:
+    """The type of a column in a Parquet file; None where its dtype and `parse_table`'s tell it.
+
+    Args:
+        series: A column in memory.
+        read_as: The type that it had in a file, if it comes from one. It may have changed since.
+    """
+    if read_as is not None and _group_of(series.dtype) == _group_of(_dtype_as_read(read_as)):
+        return read_as
+    held = pd.api.types.infer_dtype(series, skipna=True)
+    if held in ("timedelta", "timedelta64"):
+        series = pd.to_timedelta(series)
+    elif held not in ("date", "time") and not isinstance(series.dtype, pd.DatetimeTZDtype):
+        return None
+    return str(pa.array(series.dropna().iloc[:1]).type)
+
+
+def _dtype_as_read(type_: str) -> Any:
+    """The dtype of a column of that type."""
+    cells = _cells(pa.array([], parquet_type(type_)), "")
+    return _series(cells, "").dtype
+
+
+def _group_of(dtype: Any) -> str:
+    """Which dtypes a column may have that is read as the same type: whole numbers are one group."""
+    return "i" if dtype.kind == "u" else str(dtype.kind)
 
 
 def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
@@ -117,7 +160,6 @@ def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
 
 def _series(column: Any, name: str) -> pd.Series[Any]:
     """The values of a column; whole numbers and booleans keep their kind beside nulls."""
-    column = _cells(column, name)
     kind = column.type
     nullable = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if nullable and column.null_count:
@@ -128,8 +170,6 @@ def _series(column: Any, name: str) -> pd.Series[Any]:
 
 def _with_nulls(column: Any) -> pd.Series[Any]:
     """Whole numbers or booleans, some of them null."""
-    if pa.types.is_uint64(column.type):  # beyond int64 it is an error, not another number
-        return pd.Series(column.to_pylist(), dtype=object).astype("Int64")
     is_null = np.asarray(column.is_null().to_numpy(), dtype=bool)
     values = column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy()
     if pa.types.is_boolean(column.type):
@@ -137,22 +177,43 @@ def _with_nulls(column: Any) -> pd.Series[Any]:
     return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), is_null))
 
 
-def _cells(column: Any, name: str) -> Any:
-    """The column as numbers, booleans, times in nanoseconds, or text."""
+def _cells(column: Any, name: str, rows_before: int = 0) -> Any:
+    """The column as numbers, booleans, times in nanoseconds, or text; see `arrow_tables`."""
     kind = column.type
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+    if pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS):
         raise TableError(Problem(f"values of type {kind} are no cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        column = _nanoseconds(column, name)
-    if pa.types.is_decimal(kind):  # to the digit, as text: a double is not
-        column = column.cast(pa.string())
-    if pa.types.is_time(kind) or pa.types.is_duration(kind):
-        column = column.cast(pa.string())
-    return column
+        return _nanoseconds(column, name, rows_before)
+    if pa.types.is_time(kind):
+        since_midnight = column.cast(pa.time64("ns")).cast(pa.int64())
+        return pc.add(since_midnight, DAY_OF_TIMES.astype(np.int64)).cast(pa.timestamp("ns"))
+    if pa.types.is_duration(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return column.cast(pa.string()).cast(pa.float64())  # 0.1, and not 0.10000000149011612
+    if pa.types.is_uint64(kind):  # what an int64 does not hold stays what it is, as text
+        most = pc.max(column).as_py() or 0
+        return column.cast(pa.int64() if most <= np.iinfo(np.int64).max else pa.string())
+    as_text = any(is_one(kind) for is_one in _AS_TEXT)
+    return column.cast(pa.string()) if as_text else column
 
 
-def _nanoseconds(column: Any, name: str) -> Any:
+_NO_CELLS = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+    lambda kind: isinstance(kind, pa.BaseExtensionType),
+)
+_AS_TEXT = (
+    pa.types.is_decimal,  # to the digit, which a double is not
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+)
+
+
+def _nanoseconds(column: Any, name: str, rows_before: int) -> Any:
     """Times that int64 can count in nanoseconds.
 
     Raises:
@@ -163,7 +224,10 @@ def _nanoseconds(column: Any, name: str) -> Any:
         return column.cast(pa.timestamp("ns", zone))
     except pa.ArrowInvalid:
         texts = column.cast(pa.string()).to_pylist()
-        row = next(i for i, text in enumerate(texts) if text and not _FIRST <= text[:10] <= _LAST)
-        message = f"the date {texts[row][:10]} can not be counted in nanoseconds (row {row + 1})"
-        expected = f"{_FIRST} to {_LAST}; blank where the date means that there is none"
+        row = next(
+            i for i, text in enumerate(texts) if text and not FIRST_DAY <= text[:10] <= LAST_DAY
+        )
+        message = f"the date {texts[row][:10]} can not be counted in nanoseconds (row "
+        message += f"{rows_before + row + 1})"
+        expected = f"{FIRST_DAY} to {LAST_DAY}; blank where the date means that there is none"
         raise TableError(Problem(message, column=name, expected=expected)) from None

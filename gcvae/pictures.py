@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from gcvae.glyphs import Lettering
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DRAWING = threading.Lock()
+_DRAWING = threading.Lock()
 """Held while a picture is drawn: matplotlib's fonts and parameters are shared between threads."""
+
+
+@contextmanager
+def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
+    """A picture is drawn and saved in this block, alone; the lettering is for these texts of it."""
+    from matplotlib import rc_context, rcParams
+
+    with _DRAWING, warnings.catch_warnings():
+        lettering = Lettering.of(texts, is_svg=format == "svg")
+        families = [*rcParams["font.family"], *lettering.families]
+        outlines = rcParams["svg.fonttype"]
+        if lettering.has_foreign and format == "svg":
+            outlines = "none"  # text stays text
+            warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        with rc_context({"font.family": families, "svg.fonttype": outlines}):
+            yield lettering
 
 
 def format_of_picture(target: str | Path | BinaryIO) -> str:

@@ -105,6 +105,8 @@ class Column:
         levels: The outcomes, in order; of a boolean false and true, of a constant its value.
         datetime_format: As in strptime, with %-d and the like for numbers without leading zeros.
         drop: Leave the column out of the model and of what is sampled.
+        parquet_type: The type of the column in Parquet files, as Arrow writes it; None for the type
+            of its values.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Column:
     levels: tuple[Level, ...] | None = None
     datetime_format: str | None = None
     drop: bool = False
+    parquet_type: str | None = None
 
     @property
     def is_modelled(self) -> bool:
@@ -131,7 +134,7 @@ class Column:
             "allowed": self.missing.allowed,
             "markers": list(self.missing.markers),
         }
-        for key in ("minimum", "maximum", "decimals", "datetime_format"):
+        for key in ("minimum", "maximum", "decimals", "datetime_format", "parquet_type"):
             if getattr(self, key) is not None:
                 document[key] = getattr(self, key)
         document.update({key: True for key in ("padded", "drop") if getattr(self, key)})
@@ -367,6 +370,15 @@ def _read_datetime_format(value: object) -> str:
     return check_format(value)
 
 
+def _read_parquet_type(value: object) -> str:
+    from gcvae.parquet_types import parquet_type
+
+    try:
+        return str(parquet_type(str(value)))
+    except ValueError:
+        raise ValueError("a type as Arrow writes it, such as int32 or date32[day]") from None
+
+
 def _read_notation(value: object) -> Notation:
     from gcvae.notation import check_notation
 
@@ -387,6 +399,7 @@ _READERS: dict[str, Any] = {
     "levels": _read_levels,
     "datetime_format": _read_datetime_format,
     "drop": _read_flag,
+    "parquet_type": _read_parquet_type,
 }
 _FIELD_NAMES = {f.name for f in fields(Column)}
 

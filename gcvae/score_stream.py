@@ -25,23 +25,29 @@ MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
 
 
 class ScoreTotals:
-    """Sum and mean of the bounds of all rows, and the standard error of the sum."""
+    """Sum and mean of the bounds of all rows, and the standard error of the sum.
+
+    A single impossible row, of likelihood 0, makes the sum -inf: how many there are stands beside.
+    """
 
     def __init__(self) -> None:
         """Nothing is counted yet."""
         self.rows = 0
+        self.n_impossible = 0
         self._sum = ExactSum()
         self._variance = ExactSum()
 
     def add(self, block: pd.DataFrame) -> None:
         """Counts the rows of a block."""
         self.rows += len(block)
+        self.n_impossible += int((block["log_likelihood"] == -math.inf).sum())
         self._sum.add(float(block["log_likelihood"].sum(skipna=False)))
         self._variance.add(float((block["standard_error"] ** 2).sum()))
 
     def add_all(self, totals: ScoreTotals) -> None:
         """Counts the rows of other blocks."""
         self.rows += totals.rows
+        self.n_impossible += totals.n_impossible
         self._sum.add_all(totals._sum)
         self._variance.add_all(totals._variance)
 
@@ -50,6 +56,7 @@ class ScoreTotals:
         bound = self._sum.value
         totals = {
             "rows": self.rows,
+            "n_impossible": self.n_impossible,
             "log_likelihood": bound,
             "mean_log_likelihood": bound / self.rows if self.rows else math.nan,
             "standard_error": math.sqrt(self._variance.value),
@@ -60,6 +67,7 @@ class ScoreTotals:
         """What `of_state` needs: sums that others are added to without loss."""
         return {
             "rows": self.rows,
+            "n_impossible": self.n_impossible,
             "sum": self._sum.to_json(),
             "variance": self._variance.to_json(),
         }
@@ -68,7 +76,7 @@ class ScoreTotals:
     def of_state(cls, state: Mapping[str, Any]) -> Self:
         """The totals that `state` describes."""
         totals = cls()
-        totals.rows = state["rows"]
+        totals.rows, totals.n_impossible = state["rows"], state["n_impossible"]
         totals._sum = ExactSum.from_json(state["sum"])
         totals._variance = ExactSum.from_json(state["variance"])
         return totals

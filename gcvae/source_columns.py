@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gcvae.cells import TextColumn
 from gcvae.delimited_rows import LineNumbers, TextCells
-from gcvae.parquet_files import opened_parquet, parquet_column
+from gcvae.parquet_files import opened_parquet, parquet_column, type_of_values
 from gcvae.table_reader import TableReader, is_parquet
 from gcvae.temporary_files import temporary_files, written_to
 
@@ -45,6 +45,10 @@ class FrameColumns:
     def line_of(self, row: int) -> int | None:
         """The line of the row of that number."""
         return None if self.lines is None else self.lines[self.frame.index[row]]
+
+    def parquet_type(self, name: str) -> str | None:
+        """The type of the column in the Parquet file that it comes from, or in one made of it."""
+        return type_of_values(self.frame[name], self.frame.attrs.get("parquet_types", {}).get(name))
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -88,6 +92,10 @@ class TextFileColumns:
         """The line of the row of that number."""
         return self.lines[row]
 
+    def parquet_type(self, name: str) -> None:
+        """None: text has no types."""
+        return
+
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.lines)
@@ -123,6 +131,10 @@ class ParquetColumns:
     def line_of(self, row: int) -> None:
         """None: such a file has no lines."""
         return
+
+    def parquet_type(self, name: str) -> str:
+        """The type of the column."""
+        return str(self.file.schema_arrow.field(name).type)
 
     def __len__(self) -> int:
         """The number of rows."""

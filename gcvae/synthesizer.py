@@ -23,6 +23,7 @@ from gcvae.assembly import build_model
 from gcvae.calibration import calibrate
 from gcvae.checkpoints import CheckpointStore
 from gcvae.codec import EncodedTable, TableCodec
+from gcvae.conditions import refuse_beyond_limits
 from gcvae.constraint_set import ConstraintSet
 from gcvae.dependence import DependencyMap
 from gcvae.dependency_maps import DependencyMaps, check_place, map_of_data
@@ -303,15 +304,16 @@ class Synthesizer:
 
         Raises:
             SettingError: unknown kind, or `local` without, another kind with, a row or a z.
-            UnknownColumnError, TableError: the row can not be read, or is impossible.
+            UnknownColumnError, TableError: the row can not be read, or the model never draws it.
             InputError: z has another number of dimensions than the latent space.
             ConstraintError: too few of the model's rows satisfy the constraints.
         """
         check_place(kind, row is not None, z is not None)
         if row is not None:
             with pointing_at_row():
-                rows = self._encoded(row_to_frame(row, self.schema))
-            return self._maps.at_row(rows, seed)
+                typed = parse_table(row_to_frame(row, self.schema), self.schema)
+            refuse_beyond_limits(typed, self.schema)
+            return self._maps.at_row(self.codec.encode(typed, blanks_unknown=True), seed)
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
 
     def encode(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 import pandas as pd
 
+from gcvae.cells import RowNumbers
 from gcvae.delimited import WINDOW_BYTES, delimited_cells
 from gcvae.delimited_rows import LineNumbers, TextCells
 from gcvae.errors import TableError
@@ -179,7 +180,10 @@ class TableReader:
     def _given_out(self, parts: list[pd.DataFrame], fraction: float) -> pd.DataFrame:
         block = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
         block = block.reset_index(drop=True)
-        block.attrs = {}
+        kept = ("parquet_types",) if "parquet_types" in parts[0].attrs else ()
+        block.attrs = {key: parts[0].attrs[key] for key in kept}
+        if "rows" in parts[0].attrs:
+            block.attrs["rows"] = RowNumbers(self.rows)
         if "lines" in parts[0].attrs:
             starts = [part.attrs["lines"].of_rows(part.index.to_numpy()) for part in parts]
             block.attrs["lines"] = LineNumbers(0, np.concatenate(starts))

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 from pyarrow import parquet
 
+from gcvae.arrow_tables import arrow_table
 from gcvae.delimited import write_delimited
 from gcvae.errors import TableError
 from gcvae.pieces import WHOLE, Piece
-from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.schema import Column, TableSchema
 from gcvae.tables import format_table
 
 Blocks = Iterable[pd.DataFrame]
@@ -116,41 +116,14 @@ def _parquet(blocks: Blocks, schema: TableSchema, piece: Piece) -> Iterator[byte
     sink = _Sink()
     writer: parquet.ParquetWriter | None = None
     for block in blocks:
+        table = arrow_table(block, schema, like=writer.schema if writer else None)
         if writer is None:
-            fields = [(name, _arrow_type(schema[name], block[name])) for name in block.columns]
-            writer = parquet.ParquetWriter(sink, pa.schema(fields))
-        writer.write_table(_arrow_table(block, writer.schema))
+            writer = parquet.ParquetWriter(sink, table.schema)
+        writer.write_table(table)
         yield sink.take()
     if writer is not None:
         writer.close()
     yield sink.take()
-
-
-def _arrow_table(block: pd.DataFrame, schema: Any) -> Any:
-    arrays = [_arrow_array(block[field.name], field.type) for field in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _arrow_array(series: pd.Series[Any], arrow_type: Any) -> Any:
-    if pa.types.is_string(arrow_type):
-        texts = [None if cell is None else str(cell) for cell in _json_cells(series, _PLAIN)]
-        return pa.array(texts, arrow_type)
-    return pa.array(series, arrow_type, from_pandas=True)
-
-
-_PLAIN = Column("", ColumnKind.CATEGORICAL)
-
-
-def _arrow_type(column: Column, series: pd.Series[Any]) -> Any:
-    """The type of a column in every block: no block's missing cells may change it."""
-    if series.dtype != object:
-        return pa.array(series.iloc[:0], from_pandas=True).type
-    kinds = {type(level) for level in column.levels or ()}
-    if kinds == {bool}:
-        return pa.bool_()
-    if kinds == {int}:
-        return pa.int64()
-    return pa.float64() if kinds and kinds <= {int, float} else pa.string()
 
 
 class _Sink(io.RawIOBase):

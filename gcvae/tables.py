@@ -82,13 +82,19 @@ def write_table(
         with open(destination, "wb") as file:
             write_table(frame, file, schema, chosen)
     elif chosen == "parquet":
-        parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), destination)
+        _write_parquet(frame, destination, schema)
     elif chosen == "csv.gz":
         # No name and no time, so that equal tables are equal files.
         with gzip.GzipFile("", "wb", fileobj=destination, mtime=0) as packed:
             packed.writelines(write_delimited(format_table(frame, schema)))
     else:
         destination.writelines(write_delimited(format_table(frame, schema)))
+
+
+def _write_parquet(frame: pd.DataFrame, destination: BinaryIO, schema: TableSchema) -> None:
+    from gcvae.arrow_tables import arrow_table  # which writes some values as text, as below
+
+    parquet.write_table(arrow_table(frame, schema), destination)
 
 
 def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
@@ -104,7 +110,7 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """
     _check_columns(frame, schema)
     problems: list[Problem] = []
-    lines = frame.attrs.get("lines")
+    lines = frame.attrs.get("lines", frame.attrs.get("rows"))
     columns = {
         column.name: _parse_column(frame[column.name], column, lines, problems)
         for column in schema

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from gcvae.glyphs import drawable
+from gcvae.glyphs import Lettering, width
+from gcvae.pictures import drawing, new_figure, save_figure
 
 if TYPE_CHECKING:
     from gcvae.schema import Column, TableSchema
@@ -23,6 +24,8 @@ _LONGEST_NAME = 26
 _LONGEST_LEVEL = 14
 _WIDEST_GRID = 4
 _FEWEST_PLACES = 4
+_DOTS_PER_INCH = 150
+_TWO_DAYS_SECONDS = 2 * 86_400
 
 
 def draw_comparison(
@@ -37,38 +40,49 @@ def draw_comparison(
         real: The training table, typed.
         synthetic: Rows of the model, typed.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     modelled = [column for column in schema if column.is_modelled]
     shown = modelled[:_MOST_COLUMNS]
     n_across = min(_WIDEST_GRID, len(shown))
     n_down = math.ceil(len(shown) / n_across)
-    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
-    figure = Figure(figsize=(3.3 * n_across, 2.25 * n_down + 0.7), layout=layout)
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(n_down, n_across, squeeze=False).ravel()
-    for panel, column in zip(panels, shown, strict=False):
-        _draw_column(panel, column, real[column.name], synthetic[column.name])
-    for panel in panels[len(shown) :]:
-        panel.set_axis_off()
-    _write_legend(figure, len(real), len(synthetic), n_hidden=len(modelled) - len(shown))
-    figure.savefig(stream, format="png", dpi=150)
+    with drawing(_texts(shown, real, synthetic), "png") as lettering:
+        figure = new_figure(3.3 * n_across, 2.25 * n_down + 0.7, layout=None)
+        figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
+        panels = figure.subplots(n_down, n_across, squeeze=False).ravel()
+        for panel, column in zip(panels, shown, strict=False):
+            _draw_column(panel, column, real[column.name], synthetic[column.name], lettering)
+        for panel in panels[len(shown) :]:
+            panel.set_axis_off()
+        _write_legend(figure, len(real), len(synthetic), n_hidden=len(modelled) - len(shown))
+        save_figure(figure, stream, "png", _DOTS_PER_INCH)
 
 
-def _draw_column(panel: Any, column: Column, real: pd.Series, synthetic: pd.Series) -> None:
-    name = column.name
-    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+def _texts(columns: list[Column], *tables: pd.DataFrame) -> set[str]:
+    """What may be written of the columns' names and levels."""
+    levels = (
+        str(level)
+        for column in columns
+        for table in tables
+        if _is_drawn_by_level(column, table[column.name])
+        for level in table[column.name].dropna().unique()
+    )
+    return {*(column.name for column in columns), *levels}
+
+
+def _draw_column(
+    panel: Any, column: Column, real: pd.Series, synthetic: pd.Series, lettering: Lettering
+) -> None:
     bold = {"fontsize": 10, "fontweight": "bold", "color": _INK}
-    panel.set_title(drawable(short), loc="left", parse_math=False, **bold)  # a name may have a $
+    name = lettering.drawn(column.name, _LONGEST_NAME)
+    panel.set_title(name, loc="left", parse_math=False, **bold)  # a name may have a $
     for side in ("top", "right", "left"):
         panel.spines[side].set_visible(False)
     panel.spines["bottom"].set_color(_FAINT)
     panel.tick_params(labelsize=7.5, colors=_INK, length=2, color=_FAINT)
     panel.set_yticks([])
     if _is_drawn_by_level(column, real):
-        _draw_levels(panel, column, real, synthetic)
+        _draw_levels(panel, column, real, synthetic, lettering)
     else:
         _draw_histogram(panel, real, synthetic)
     _write_missing(panel, real, synthetic)
@@ -93,7 +107,8 @@ def _draw_histogram(panel: Any, real: pd.Series, synthetic: pd.Series) -> None:
     panel.xaxis.set_major_formatter(_short_number)
     if is_date:
         labels = pd.to_datetime(pd.Series(panel.get_xticks()), unit="s")
-        panel.set_xticks(panel.get_xticks(), labels.dt.strftime("%Y-%m"))
+        shown = "%H:%M" if edges[-1] - edges[0] <= _TWO_DAYS_SECONDS else "%Y-%m"
+        panel.set_xticks(panel.get_xticks(), labels.dt.strftime(shown))
         panel.set_xlim(edges[0], edges[-1])
 
 
@@ -124,7 +139,9 @@ def _are_whole(values: np.ndarray[Any, Any]) -> bool:
     return bool(np.all(values == np.floor(values)))
 
 
-def _draw_levels(panel: Any, column: Column, real: pd.Series, synthetic: pd.Series) -> None:
+def _draw_levels(
+    panel: Any, column: Column, real: pd.Series, synthetic: pd.Series, lettering: Lettering
+) -> None:
     shares = pd.DataFrame(
         {
             "real": real.dropna().value_counts(normalize=True),
@@ -135,10 +152,11 @@ def _draw_levels(panel: Any, column: Column, real: pd.Series, synthetic: pd.Seri
     places = np.arange(len(levels))
     panel.bar(places - 0.2, shares["real"].reindex(levels), width=0.4, color=REAL)
     panel.bar(places + 0.2, shares["synthetic"].reindex(levels), width=0.4, color=SYNTHETIC)
-    is_crowded = sum(len(str(level)) for level in levels) > 22
+    names = [_name(level, lettering) for level in levels]
+    is_crowded = sum(map(width, names)) > 22
     panel.set_xticks(
         places,
-        [_short(level) for level in levels],
+        names,
         rotation=35 if is_crowded else 0,
         ha="right" if is_crowded else "center",
         rotation_mode="anchor",
@@ -169,9 +187,9 @@ def _short_number(value: float, _place: int) -> str:
     return f"{value:g}".replace("-", "\N{MINUS SIGN}")
 
 
-def _short(level: object) -> str:
+def _name(level: object, lettering: Lettering) -> str:
     text = f"{level:g}" if isinstance(level, float) else str(level)
-    return drawable(text if len(text) <= _LONGEST_LEVEL else f"{text[: _LONGEST_LEVEL - 1]}…")
+    return lettering.drawn(text, _LONGEST_LEVEL)
 
 
 def _write_missing(panel: Any, real: pd.Series, synthetic: pd.Series) -> None:

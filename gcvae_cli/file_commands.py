@@ -8,12 +8,15 @@ import gzip
 import io
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from gcvae.glyphs import GlyphWarning
 from gcvae.map_notes import KINDS
 from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
@@ -319,7 +322,8 @@ def manifold(
                 document = json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False)
                 stream.write(document.encode())
             else:
-                found.draw(stream, manifold_format)
+                with _telling_warnings():
+                    found.draw(stream, manifold_format)
     if as_json:
         _answer({"output": output, "manifold": found.to_json()})
 
@@ -431,7 +435,16 @@ def _write_map(dependency_map: DependencyMap, stream: BinaryIO, map_format: str)
     elif map_format == "csv":
         stream.write(_map_as_csv(dependency_map).encode())
     else:
-        dependency_map.draw(stream, map_format)
+        with _telling_warnings():
+            dependency_map.draw(stream, map_format)
+
+
+@contextmanager
+def _telling_warnings() -> Iterator[None]:
+    """Of names that a picture can not show, a line each."""
+    with warnings.catch_warnings(record=True, action="always", category=GlyphWarning) as caught:
+        yield
+    _warn(tuple(str(warning.message) for warning in caught))
 
 
 def _map_as_csv(dependency_map: DependencyMap) -> str:
@@ -477,6 +490,6 @@ def _refuse_two_answers(output: str, as_json: bool) -> None:
         raise WrongUsageError("--json and -o - both take the standard output; give -o a file")
 
 
-def _warn(warnings: tuple[str, ...]) -> None:
-    for warning in warnings:
+def _warn(told: tuple[str, ...]) -> None:
+    for warning in told:
         print(f"gcvae: warning: {warning}", file=sys.stderr)

@@ -242,7 +242,7 @@ class Client:
             InvalidError: a condition is malformed, or the model gives it too small a probability.
         """
         n_rows = len(given_rows) if rows is None and given_rows is not None else rows
-        document = {"rows": n_rows, "seed": seed, "format": format}
+        document: Document = {"rows": n_rows, "seed": seed, "format": format}
         conditions = {"given": given, "given_rows": given_rows, "distribution": distribution}
         document |= {name: asked for name, asked in conditions.items() if asked is not None}
         return self._table(

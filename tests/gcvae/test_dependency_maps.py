@@ -131,9 +131,12 @@ def test_posterior_draws_have_the_posteriors_mean() -> None:
         (lambda s: s.dependencies("local", row={"hp": 1}), UnknownColumnError, "/row/hp"),
         (lambda s: s.dependencies("local", row={"size": "big"}), TableError, "^/row/size, "),
         (lambda s: s.dependencies("local", row={"place": "moon"}), TableError, "'place'"),
+        (lambda s: s.dependencies("local", row={"size": 1e9}), TableError,
+         r"^/row/size, column 'size': 1000000000 is beyond its limits \(expected: a value from "),
+        (lambda s: s.dependencies("local", row={"change": -50}), TableError, "^/row/change, "),
         (lambda s: s.manifold(), InputError, "8 dimensions .*d_latent 2"),
     ],
-)
+)  # fmt: skip
 def test_what_can_not_be_mapped_is_refused_with_what_would_be_right(
     fitted: Synthesizer, call: Any, error: type[Exception], message: str
 ) -> None:

@@ -88,6 +88,7 @@ def test_rows_around_known_cells_do_not_depend_on_who_draws_them() -> None:
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_scores_made_in_pieces_are_those_made_in_one(form: str) -> None:
     frame = table(400)
+    frame.loc[[3, 130, 131], "grade"] = "unheard of"
     options, scorer = ScoreOptions(draws=5), model().scorer
     heading = {"measure": "density"}
     whole_totals, totals = ScoreTotals(), ScoreTotals()
@@ -101,6 +102,7 @@ def test_scores_made_in_pieces_are_those_made_in_one(form: str) -> None:
         totals.add_all(ScoreTotals.of_state(own.state()))
     assert found + scores_end(form, totals) == whole
     assert totals.to_json() == whole_totals.to_json()
+    assert totals.to_json()["n_impossible"] == 3
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=20), st.integers(0, 20))

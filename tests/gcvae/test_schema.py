@@ -80,6 +80,10 @@ def test_the_order_of_rows_does_not_change_the_levels(cells: list[str], seed: in
         (["2024-02-29", "2023-01-31"] * 5, "datetime"),
         (["31.12.2023", "1.2.2024"] * 5, "datetime"),
         (["3:04", "5:06"] * 5, "categorical"),
+        (["13:04", "05:06"] * 5, "datetime"),
+        (["13:04:59", "05:06:00"] * 5, "datetime"),
+        (["3:04 PM", "11:06 AM"] * 5, "datetime"),
+        (["13:04:59", "24:06:00"] * 5, "categorical"),
         (["2024-02-29", "2024-02-30"] * 5, "categorical"),
         ([f"2024{month:02d}{day:02d}" for month in (1, 2) for day in range(1, 21)], "datetime"),
         (["01234", "04711"] * 5, "categorical"),
@@ -195,7 +199,8 @@ def test_typed_columns_are_of_the_kind_of_their_dtype() -> None:
     ]  # fmt: skip
     assert schema["category"].levels == ("b", "a", "c")
     assert schema["ordered"].levels == (3, 2, 1)
-    assert schema["time"].datetime_format == "%Y-%m-%d %H:%M:%S"
+    assert schema["time"].datetime_format == "%Y-%m-%d %H:%M:%S+00:00"
+    assert schema["time"].parquet_type == "timestamp[ns, tz=Europe/Berlin]"
     assert schema["string"].missing.allowed
 
 
@@ -304,7 +309,7 @@ TEXT = 'age,sex\n39,M\n17,F\n"abc",M\n'
             {"name": "sex", "levles": ["M"]},
             "/columns/0/levles, column 'sex': unknown key 'levles' (expected: one of"
             " datetime_format, decimals, drop, kind, levels, maximum, minimum, missing, name,"
-            " notation, padded)",
+            " notation, padded, parquet_type)",
         ),
         ({"kind": "integer"}, "/columns/0/name: a column has no name (expected: text)"),
         (
@@ -313,9 +318,10 @@ TEXT = 'age,sex\n39,M\n17,F\n"abc",M\n'
             " (expected: a whole number from 0 to 30)",
         ),
         (
-            {"name": "age", "datetime_format": "%H:%M"},
-            "/columns/0/datetime_format, column 'age': datetime_format can not be '%H:%M'"
-            " (expected: a format that has a year, such as %Y-%m-%d)",
+            {"name": "age", "datetime_format": "%d %b"},
+            "/columns/0/datetime_format, column 'age': datetime_format can not be '%d %b'"
+            " (expected: a format that has a year, such as %Y-%m-%d, or is of a time, as"
+            " %H:%M)",
         ),
     ],
 )

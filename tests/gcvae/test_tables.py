@@ -157,6 +157,11 @@ def test_the_separator_is_the_one_under_which_rows_agree() -> None:
     assert cells(b"name;price\nx, y;1,5\nz;2,5\n")[1] == ["x, y", "1,5"]
 
 
+def test_quotes_within_a_cell_and_spaces_behind_one_are_its_own() -> None:
+    data = b'a,b\n5" pipe,"x" \n"say ""yes"" ""","y"\n'
+    assert cells(data) == [["a", "b"], ['5" pipe', "x "], ['say "yes" "', "y"]]
+
+
 def test_an_empty_cell_of_a_single_column_is_a_row() -> None:
     frame, schema = parsed('a\n""\nx\ny\n')
     assert written(frame, schema) == b'a\n""\nx\ny\n'
@@ -175,6 +180,11 @@ def test_rows_keep_their_physical_lines() -> None:
         (b'a,b\n"x\ny",2\n1,2,3\n', "line 4: 3 cells, where the header has 2 cells"),
         (b"a,b\n1\n2\n", "and 1 more"),
         (b'a,b\n1,2\n2,"x\n3,4\n', "line 3: a quote opened in this row is never closed"),
+        (b'a,b\n1,2\n"x"y,2\n3,4\n', "line 3: text follows a closing quote"),
+        (b'a,b\n"1\n2",2\n3,"x""y" z\n', "line 4: text follows a closing quote"),
+        (b'a,b\n1,2\n""y,2\n', "line 3: text follows a closing quote"),
+        (b'a|b\n1|2\n2|"a,b"c\n', "line 3: text follows a closing quote"),
+        (b'"a"z,b\n1,2\n', "line 1: text follows a closing quote"),
         (b"a,a\n1,2\n", "line 1: the name 'a' is used for columns 1 and 2"),
         (b"a,\n1,2\n", "line 1: the name of column 2 is empty"),
         (b"a,b\n", "the table has a header but no rows"),

@@ -72,9 +72,10 @@ def test_contributions_add_up_and_the_answer_says_what_they_are(
 def test_an_unseen_level_scores_minus_infinity_and_is_no_error(
     service: Running, model: dict[str, Any]
 ) -> None:
-    row = ROWS[0] | {"fuel": "steam"}
-    answer = service.http.post(f"/v1/models/{model['id']}/scores", json={"rows": [row]}).json()
+    rows = [ROWS[0] | {"fuel": "steam"}, ROWS[1]]
+    answer = service.http.post(f"/v1/models/{model['id']}/scores", json={"rows": rows}).json()
     assert answer["scores"][0]["log_likelihood"] == "-Infinity"
+    assert (answer["totals"]["rows"], answer["totals"]["n_impossible"]) == (2, 1)
     assert float(answer["totals"]["log_likelihood"]) == float("-inf")
 
 
