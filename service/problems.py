@@ -89,6 +89,7 @@ KINDS: dict[type[Exception], Kind] = {
     PoolTimeoutError: _DATABASE_UNAVAILABLE,
     errors.ProcessDiedError: Kind("process-died", 503, "The process at work on this died"),
     errors.NotReadyError: Kind("not-ready", 503, "The service is not ready"),
+    errors.StoppingError: Kind("stopping", 503, "The service stops"),
     DataError: Kind("invalid-request", 422, "The request is not valid"),
     ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
 }

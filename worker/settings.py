@@ -34,6 +34,8 @@ class JobSettings(Settings):
         queues: that a worker serves, with a comma between.
         slots_per_gpu: training jobs that share a GPU.
         cpu_slots: jobs at once on the CPU; beside GPUs these are the jobs of `compute`.
+        shutdown_seconds: from the signal to the end; a job that is not handed back by then goes to
+            the next worker when its lease is over.
         metrics_port: where the worker's own figures are served; None serves none.
         metrics_host: the address of that port.
     """
@@ -49,6 +51,7 @@ class JobSettings(Settings):
     queues: Annotated[tuple[Queue, ...], NoDecode] = Field((Queue.TRAIN, Queue.COMPUTE))
     slots_per_gpu: int = Field(1, ge=1)
     cpu_slots: int = Field(1, ge=1)
+    shutdown_seconds: int = Field(10, gt=0)
     metrics_port: int | None = Field(default=None, ge=1, le=65535)
     metrics_host: str = "127.0.0.1"
 
