@@ -256,7 +256,7 @@ def _place(found: Mapping[str, Any]) -> dict[str, Any]:
         return {"message": f"the body is no JSON: {found['ctx']['error']}", "expected": "JSON"}
     place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":
-        place["pointer"] = "".join(f"/{_escaped(step)}" for step in path)
+        place["pointer"] = "".join(f"/{escaped(step)}" for step in path)
     elif part == "query":
         place["pointer"] = f"?{'.'.join(str(step) for step in path)}"
     else:
@@ -265,5 +265,6 @@ def _place(found: Mapping[str, Any]) -> dict[str, Any]:
     return place | ({"expected": str(expected)} if expected is not None else {})
 
 
-def _escaped(step: object) -> str:
+def escaped(step: object) -> str:
+    """A step of a JSON pointer (RFC 6901)."""
     return str(step).replace("~", "~0").replace("/", "~1")
