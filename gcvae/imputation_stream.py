@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gcvae.pieces import WHOLE, Piece
 from gcvae.schema import Column, ColumnKind, TableSchema
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ DRAW_COLUMN = "draw"
 
 
 def stream_completed(
-    blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str
+    blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str, piece: Piece = WHOLE
 ) -> Iterator[bytes]:
     """The bytes of one file, piece by piece.
 
@@ -29,6 +30,7 @@ def stream_completed(
         blocks: As `Synthesizer.impute_blocks` gives them; at least one.
         schema: Of the model's table.
         format: As in `gcvae.table_stream`.
+        piece: Of the file that the blocks are, as there.
 
     Raises:
         TableError: There is no such format.
@@ -36,14 +38,14 @@ def stream_completed(
     from gcvae.table_stream import stream_table
 
     if format == "csv":
-        return _csv(blocks, schema)
+        return _csv(blocks, schema, piece)
     number = Column(DRAW_COLUMN, ColumnKind.INTEGER)
     has_draws = DRAW_COLUMN not in schema
     whole = replace(schema, columns=(number, *schema.columns)) if has_draws else schema
-    return stream_table(_typed(blocks, schema), whole, format)
+    return stream_table(_typed(blocks, schema), whole, format, piece)
 
 
-def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[bytes]:
+def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, piece: Piece) -> Iterator[bytes]:
     from pandas.api.types import infer_dtype
 
     from gcvae.delimited import write_delimited
@@ -57,7 +59,8 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[bytes]
                 written[name] = block[name].astype(str)
             elif not is_text:
                 written[name] = format_table(block[[name]], schema)[name]
-        yield from write_delimited(written.fillna(""), header=number == 0)
+        header = piece.is_first and number == 0
+        yield from write_delimited(written.fillna(""), header=header)
 
 
 def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:

@@ -206,10 +206,14 @@ class Synthesizer:
         return pd.concat(self.impute_blocks(frame, draws, seed), ignore_index=True)
 
     def impute_blocks(
-        self, rows: pd.DataFrame | TableReader, draws: int = 1, seed: int = 0
+        self,
+        rows: pd.DataFrame | TableReader,
+        draws: int = 1,
+        seed: int = 0,
+        among: range | None = None,
     ) -> Iterator[pd.DataFrame]:
         """The rows of `impute` in blocks, in order. See `gcvae.imputation`."""
-        return impute_blocks(self._constrained, rows, draws, seed)
+        return impute_blocks(self._constrained, rows, draws, seed, among)
 
     def sample_blocks(
         self, rows: int, seed: int = 0, *, among: range | None = None, **conditions: Any
