@@ -328,9 +328,14 @@ class Synthesizer:
         """
         return encoding_block(self.model, self._encoded(frame))
 
-    def encode_blocks(self, rows: pd.DataFrame | TableReader) -> Iterator[pd.DataFrame]:
-        """The lines of `encode` in blocks, in order; memory does not grow with a file's rows."""
-        for _, typed in parsed_parts(rows, self.schema):
+    def encode_blocks(
+        self, rows: pd.DataFrame | TableReader, among: range | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """The lines of `encode` in blocks, in order; memory does not grow with a file's rows.
+
+        With `among` only those of some rows, which begin at a multiple of PART_ROWS.
+        """
+        for _, typed in parsed_parts(rows, self.schema, among):
             yield encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
 
     def manifold(self, n_steps: int = 15) -> Manifold:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from pydantic_core import from_json
+from pydantic import TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from gcvae.errors import Problem
@@ -24,7 +24,8 @@ JSON_TYPE = "application/json"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PLACED = re.compile(r"(?s)(.*) at line (\d+) column (\d+)")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
-_DEPTH = 200  # of `from_json`
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+_DEPTH = 200  # of pydantic's reader
 
 
 class JsonRoute(APIRoute):
@@ -95,12 +96,12 @@ def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
     """
     text = _decoded(content.removeprefix(_BYTE_ORDER_MARK), what, pointer)
     try:
-        from_json(text)  # for its limit of depth, and the places that it names
+        _ANY.validate_json(text)  # for its limit of depth, and the places that it names
         return json.loads(text, object_pairs_hook=_object)
     except _RepeatedError:
         _refuse_repeated(text, pointer)
-    except ValueError as error:
-        _refuse(str(error), what, pointer)
+    except ValidationError as error:
+        _refuse(error.errors()[0]["ctx"]["error"], what, pointer)
 
 
 def _decoded(content: bytes, what: str, pointer: str) -> str:

@@ -111,7 +111,8 @@ class WorkerGroup:
         seconds = self._settings.jobs.keep_results_seconds
         if seconds is None:
             return
-        for results in (self._catalog.samples, self._catalog.scores, self._catalog.imputations):
+        catalog = self._catalog
+        for results in (catalog.samples, catalog.scores, catalog.imputations, catalog.encodings):
             if n_deleted := results.delete_older_than(seconds):
                 _log.info("old results are deleted", results=n_deleted)
 

@@ -26,8 +26,8 @@ class JobSettings(Settings):
         cancel_grace_seconds: what a job gets to stop by itself before it is killed.
         first_checkpoint_seconds: from the start of training to its first checkpoint.
         checkpoint_seconds: between the checkpoints after it.
-        keep_results_seconds: samples, scores and imputations older than this are deleted; None
-            keeps them until somebody deletes them.
+        keep_results_seconds: samples, scores, imputations and encodings older than this are
+            deleted; None keeps them until somebody deletes them.
         reconcile_seconds: between two looks of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
