@@ -50,6 +50,7 @@ class Catalog:
         self.samples = Results(self.database, JobKind.SAMPLE)
         self.scores = Results(self.database, JobKind.SCORE)
         self.imputations = Results(self.database, JobKind.IMPUTE)
+        self.encodings = Results(self.database, JobKind.ENCODE)
         self.leftovers = Leftovers(self.database)
         self.inventory = Inventory(self.database)
         self.statistics = Statistics(self.database)

@@ -34,7 +34,12 @@ from catalog.records import (
 from catalog.shards import add_shards, reset_shards, shard_rows, stop_shards
 from catalog.tables import JobRow, ModelRow
 
-_RESULT_PREFIXES = {JobKind.SAMPLE: "smp", JobKind.SCORE: "scr", JobKind.IMPUTE: "imp"}
+_RESULT_PREFIXES = {
+    JobKind.SAMPLE: "smp",
+    JobKind.SCORE: "scr",
+    JobKind.IMPUTE: "imp",
+    JobKind.ENCODE: "enc",
+}
 
 
 class Jobs:
@@ -87,7 +92,7 @@ class Jobs:
         estimate: Document | None = None,
         workspace: str = DEFAULT_WORKSPACE,
     ) -> Job:
-        """A queued sample or score job; the caller then dispatches it.
+        """A queued job on a ready model; the caller then dispatches it.
 
         Args:
             job_id: given where the job's input table is already in the store under

@@ -29,6 +29,7 @@ class JobKind(StrEnum):
     SAMPLE = "sample"
     SCORE = "score"
     IMPUTE = "impute"
+    ENCODE = "encode"
 
 
 class Queue(StrEnum):

@@ -1,4 +1,4 @@
-"""What sample, score and imputation jobs are asked: the service writes it, the worker reads it."""
+"""What jobs on a model are asked: the service writes it, the worker reads it."""
 
 from __future__ import annotations
 
@@ -103,4 +103,15 @@ class ImputeSpec(TableSpec):
 
     draws: int
     seed: int
+    format: str
+
+
+@dataclass(frozen=True)
+class EncodeSpec(TableSpec):
+    """A stored table to be encoded.
+
+    Attributes:
+        format: of the encodings: csv or json.
+    """
+
     format: str

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gcvae.errors import SettingError
+from gcvae.pieces import WHOLE, Piece
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
 
 
 def stream_encodings(
-    blocks: Iterable[pd.DataFrame], format: str, heading: Mapping[str, Any]
+    blocks: Iterable[pd.DataFrame], format: str, heading: Mapping[str, Any], piece: Piece = WHOLE
 ) -> Iterator[bytes]:
     """The bytes of one file, piece by piece.
 
@@ -34,24 +35,28 @@ def stream_encodings(
         format: `csv`, or `json`: an object with the heading, `meaning` and `encodings`, of each
             row its `mean` and `standard_deviation`.
         heading: What stands first in the JSON object.
+        piece: Of the file that the blocks are.
 
     Raises:
         SettingError: There is no such format.
     """
     if format not in MEDIA_TYPES:
         raise SettingError(f"there is no form of encodings {format!r}, but {[*MEDIA_TYPES]}")
-    return _csv(blocks) if format == "csv" else _json(blocks, heading)
+    return _csv(blocks, piece) if format == "csv" else _json(blocks, heading, piece)
 
 
-def _csv(blocks: Iterable[pd.DataFrame]) -> Iterator[bytes]:
+def _csv(blocks: Iterable[pd.DataFrame], piece: Piece) -> Iterator[bytes]:
     for number, block in enumerate(blocks):
-        yield block.to_csv(index=False, header=number == 0).encode()
+        yield block.to_csv(index=False, header=piece.is_first and number == 0).encode()
 
 
-def _json(blocks: Iterable[pd.DataFrame], heading: Mapping[str, Any]) -> Iterator[bytes]:
+def _json(
+    blocks: Iterable[pd.DataFrame], heading: Mapping[str, Any], piece: Piece
+) -> Iterator[bytes]:
     head = json.dumps({**heading, "meaning": MEANING}, ensure_ascii=False)
-    yield f'{head[:-1]}, "encodings": ['.encode()
-    comma = ""
+    if piece.is_first:
+        yield f'{head[:-1]}, "encodings": ['.encode()
+    comma = "" if piece.is_first else ","
     for block in blocks:
         lines = []
         for row in block.to_numpy().tolist():
@@ -60,4 +65,5 @@ def _json(blocks: Iterable[pd.DataFrame], heading: Mapping[str, Any]) -> Iterato
             lines.append(f"{comma}\n{line}")
             comma = ","
         yield "".join(lines).encode()
-    yield b"\n]}\n"
+    if piece.is_last:
+        yield b"\n]}\n"

@@ -30,7 +30,11 @@ assert PART_ROWS % BLOCK_ROWS == 0, "a part ends with a block"
 
 
 def impute_blocks(
-    constrained: ConstrainedModel, rows: pd.DataFrame | TableReader, draws: int, seed: int
+    constrained: ConstrainedModel,
+    rows: pd.DataFrame | TableReader,
+    draws: int,
+    seed: int,
+    among: range | None = None,
 ) -> Iterator[pd.DataFrame]:
     """The completed rows in blocks, in order, a row's draws one after the other.
 
@@ -39,6 +43,7 @@ def impute_blocks(
         rows: Cells as text or typed, with all modelled columns.
         draws: Completions of each row; more than one are numbered from 1 in a first column `draw`.
         seed: Of all draws.
+        among: Only these rows, completed as among all; they begin at a multiple of BLOCK_ROWS.
 
     Raises:
         SettingError: draws is under 1.
@@ -51,8 +56,10 @@ def impute_blocks(
     if draws > 1 and DRAW_COLUMN in schema:
         message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
         raise TableError(Problem(message, column=DRAW_COLUMN, expected="one draw, or another name"))
-    numbers = count()
-    for cells, typed in parsed_parts(rows, schema):
+    first_row = 0 if among is None else among.start
+    assert first_row % BLOCK_ROWS == 0, "a run of rows begins with a block"
+    numbers = count(first_row // BLOCK_ROWS)
+    for cells, typed in parsed_parts(rows, schema, among):
         known = KnownRows.with_blanks(typed, constrained)
         for number in range(known.n_blocks):
             generator = generator_for(seed, "impute", next(numbers))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from gcvae.pieces import WHOLE, Piece
 from gcvae.schema import Column, ColumnKind, TableSchema
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ DRAW_COLUMN = "draw"
 
 
 def stream_completed(
-    blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str
+    blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str, piece: Piece = WHOLE
 ) -> Iterator[bytes]:
     """The bytes of one file, piece by piece.
 
@@ -30,6 +31,7 @@ def stream_completed(
         blocks: As `Synthesizer.impute_blocks` gives them; at least one.
         schema: Of the model's table.
         format: As in `gcvae.table_stream`.
+        piece: Of the file that the blocks are, as there.
 
     Raises:
         TableError: There is no such format.
@@ -37,7 +39,7 @@ def stream_completed(
     from gcvae.table_stream import stream_table
 
     if format == "csv":
-        return _csv(blocks, schema)
+        return _csv(blocks, schema, piece)
     number = Column(DRAW_COLUMN, ColumnKind.INTEGER)
     has_draws = DRAW_COLUMN not in schema
     # The types of the completed table, which need not be the ones that the model learnt from.
@@ -45,10 +47,10 @@ def stream_completed(
     types = first.attrs.get("parquet_types", {})
     columns = [replace(c, parquet_type=types.get(c.name, c.parquet_type)) for c in schema]
     whole = replace(schema, columns=(*([number] if has_draws else []), *columns))
-    return stream_table(_typed(chain([first], rest), schema), whole, format)
+    return stream_table(_typed(chain([first], rest), schema), whole, format, piece)
 
 
-def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[bytes]:
+def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, piece: Piece) -> Iterator[bytes]:
     from pandas.api.types import infer_dtype
 
     from gcvae.delimited import write_delimited
@@ -62,7 +64,8 @@ def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[bytes]
                 written[name] = block[name].astype(str)
             elif not is_text:
                 written[name] = format_table(block[[name]], schema)[name]
-        yield from write_delimited(written.fillna(""), header=number == 0)
+        header = piece.is_first and number == 0
+        yield from write_delimited(written.fillna(""), header=header)
 
 
 def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:

@@ -36,26 +36,43 @@ def read_parquet(data: bytes) -> pd.DataFrame:
     return _frame(table)
 
 
-def parquet_blocks(source: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+def parquet_blocks(
+    source: BinaryIO, rows: int, first_row: int = 0
+) -> Iterator[tuple[pd.DataFrame, float]]:
     """At most `rows` rows at a time, and the share of all rows with which they end.
+
+    Args:
+        first_row: Those before it are left out, their row groups not read.
 
     Raises:
         TableError: It is no such file, or has values that are no cells.
     """
     file = opened_parquet(source)
-    batches = file.iter_batches(batch_size=rows)
-    read = 0
+    groups, read = _groups_from(file.metadata, first_row)
+    batches = file.iter_batches(batch_size=rows, row_groups=groups)
     while True:
         with _reading():
             batch = next(batches, None)
         if batch is None:
             return
+        wanted = batch.slice(max(first_row - read, 0))
         read += batch.num_rows
-        if batch.num_rows:
-            rows_before = read - batch.num_rows
-            frame = _frame(pa.Table.from_batches([batch]), rows_before)
+        if wanted.num_rows:
+            rows_before = read - wanted.num_rows
+            frame = _frame(pa.Table.from_batches([wanted]), rows_before)
             frame.attrs["rows"] = RowNumbers(rows_before)
             yield frame, read / file.metadata.num_rows
+
+
+def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
+    """The row groups that have this row and those behind it, and the rows before them."""
+    before = 0
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group).num_rows
+        if before + rows > first_row:
+            return range(group, metadata.num_row_groups), before
+        before += rows
+    return range(0), before
 
 
 def write_parquet(blocks: Iterable[pd.DataFrame], target: BinaryIO) -> None:

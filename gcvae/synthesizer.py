@@ -207,10 +207,14 @@ class Synthesizer:
         return pd.concat(self.impute_blocks(frame, draws, seed), ignore_index=True)
 
     def impute_blocks(
-        self, rows: pd.DataFrame | TableReader, draws: int = 1, seed: int = 0
+        self,
+        rows: pd.DataFrame | TableReader,
+        draws: int = 1,
+        seed: int = 0,
+        among: range | None = None,
     ) -> Iterator[pd.DataFrame]:
         """The rows of `impute` in blocks, in order. See `gcvae.imputation`."""
-        return impute_blocks(self._constrained, rows, draws, seed)
+        return impute_blocks(self._constrained, rows, draws, seed, among)
 
     def sample_blocks(
         self, rows: int, seed: int = 0, *, among: range | None = None, **conditions: Any
@@ -326,9 +330,14 @@ class Synthesizer:
         """
         return encoding_block(self.model, self._encoded(frame))
 
-    def encode_blocks(self, rows: pd.DataFrame | TableReader) -> Iterator[pd.DataFrame]:
-        """The lines of `encode` in blocks, in order; memory does not grow with a file's rows."""
-        for _, typed in parsed_parts(rows, self.schema):
+    def encode_blocks(
+        self, rows: pd.DataFrame | TableReader, among: range | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """The lines of `encode` in blocks, in order; memory does not grow with a file's rows.
+
+        With `among` only those of some rows, which begin at a multiple of PART_ROWS.
+        """
+        for _, typed in parsed_parts(rows, self.schema, among):
             yield encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
 
     def manifold(self, n_steps: int = 15) -> Manifold:

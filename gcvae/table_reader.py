@@ -52,7 +52,8 @@ def parsed_parts(
     Args:
         rows: A table, or a file.
         schema: Of it.
-        among: Only these rows of all; a file is read up to the last of them, and no others parsed.
+        among: Only these rows of all. No others are parsed; of a text file those before them are
+            read, of Parquet those of their row group.
 
     Raises:
         TableError: A modelled column is absent, or a cell can not be read.
@@ -71,15 +72,15 @@ def parsed_parts(
 
 
 def _parts_among(reader: TableReader, among: range | None) -> Iterator[pd.DataFrame]:
-    """Those of the file's parts, or pieces of parts, that have some of the rows."""
-    for part in reader.blocks(PART_ROWS):
+    """The file's parts, or those of some of its rows."""
+    if among is None:
+        yield from reader.blocks(PART_ROWS)
+        return
+    for part in reader.blocks(PART_ROWS, among.start):
         first = reader.rows - len(part)
-        if among is None:
-            yield part
-        elif first >= among.stop:
+        yield part.iloc[: among.stop - first]
+        if reader.rows >= among.stop:
             return
-        elif among.start < reader.rows:
-            yield part.iloc[max(among.start - first, 0) : among.stop - first]
 
 
 class TableReader:
@@ -87,7 +88,7 @@ class TableReader:
 
     Attributes:
         fraction: Of the file that has been given out, 0 to 1.
-        rows: That have been given out.
+        rows: That have been given out, or were left out before them.
     """
 
     def __init__(self, source: str | Path | BinaryIO, *, window_bytes: int = WINDOW_BYTES) -> None:
@@ -102,14 +103,18 @@ class TableReader:
         self.fraction = 0.0
         self.rows = 0
 
-    def blocks(self, rows: int) -> Iterator[pd.DataFrame]:
+    def blocks(self, rows: int, first_row: int = 0) -> Iterator[pd.DataFrame]:
         """Blocks of `rows` rows, and the rest in the last; at least one row in all.
+
+        Args:
+            first_row: Those before it are left out; the file has more.
 
         Raises:
             TableError: It is no such file; the problems name the lines.
         """
         with self.opened() as file:
-            yield from self._regrouped(self._frames(file, rows), rows)
+            self.rows = first_row
+            yield from self._regrouped(self._frames(file, rows, first_row), rows)
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -147,14 +152,20 @@ class TableReader:
             self.fraction = file.tell() / size
             yield cells
 
-    def _frames(self, file: BinaryIO, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+    def _frames(
+        self, file: BinaryIO, rows: int, first_row: int
+    ) -> Iterator[tuple[pd.DataFrame, float]]:
         """Rows as they come, and the share of the file with which they end."""
         try:
             if is_parquet(file):
-                yield from parquet_blocks(file, rows)
+                yield from parquet_blocks(file, rows, first_row)
                 return
+            left_out = 0
             for cells in self.cells(file):
-                yield cells.frame(), self.fraction
+                leave_out = min(first_row - left_out, cells.table.num_rows)
+                left_out += leave_out
+                if leave_out < cells.table.num_rows:
+                    yield cells.frame().iloc[leave_out:], self.fraction
         except OSError as error:
             raise TableError(f"{self._source} can not be read: {error.strerror}") from None
 

@@ -54,7 +54,12 @@ def serve(
     def greet() -> None:
         print(f"gcvae is ready at {url} (API page: {url}/docs); Ctrl-C ends it", flush=True)
 
-    supervise(_embedded_servers(settings, *address), ready_url=f"{url}/readyz", on_ready=greet)
+    supervise(
+        _embedded_servers(settings, *address),
+        ready_url=f"{url}/readyz",
+        on_ready=greet,
+        grace_seconds=settings.shutdown_seconds,
+    )
 
 
 def api(

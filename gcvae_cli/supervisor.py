@@ -17,7 +17,6 @@ from gcvae_cli.errors import ServerError
 
 _POLLING_SECONDS = 0.1
 _READY_SECONDS = 60.0
-_GRACE_SECONDS = 30.0  # the worker hands its job back first
 _RESTARTS_WINDOW_SECONDS = 60.0
 _MOST_RESTARTS = 5
 
@@ -94,12 +93,22 @@ class Server:
         try:
             self._process.wait(max(grace_seconds, 0.0))
         except subprocess.TimeoutExpired:
+            print(f"gcvae: the {self.name} did not end in time and is killed", file=sys.stderr)
             self._process.kill()
             self._process.wait()
 
 
-def supervise(servers: Sequence[Server], *, ready_url: str, on_ready: Callable[[], None]) -> None:
+def supervise(
+    servers: Sequence[Server],
+    *,
+    ready_url: str,
+    on_ready: Callable[[], None],
+    grace_seconds: float,
+) -> None:
     """Run the servers until this process is asked to end (SIGINT, SIGTERM), then end them all.
+
+    Args:
+        grace_seconds: What all of them together get to end by themselves.
 
     Raises:
         ServerError: a server does not start, or ends again and again.
@@ -115,7 +124,7 @@ def supervise(servers: Sequence[Server], *, ready_url: str, on_ready: Callable[[
                     server.keep_running()
                 time.sleep(_POLLING_SECONDS)
         finally:
-            _end(servers)
+            _end(servers, grace_seconds)
 
 
 def _wait_until_ready(
@@ -141,8 +150,8 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _end(servers: Sequence[Server]) -> None:
-    deadline = time.monotonic() + _GRACE_SECONDS
+def _end(servers: Sequence[Server], grace_seconds: float) -> None:
+    deadline = time.monotonic() + grace_seconds
     for server in servers:
         server.ask_to_end()
     for server in servers:

@@ -35,6 +35,7 @@ _PLACES = {
     "smp": "samples",
     "scr": "scores",
     "imp": "imputations",
+    "enc": "encodings",
 }
 _CHUNK_BYTES = 1 << 20
 _PAGE_ITEMS = 200
@@ -333,12 +334,14 @@ class Client:
         *,
         format: str = "json",
         to: str | os.PathLike[str] | None = None,
+        on_progress: Callable[[Document], None] | None = None,
     ) -> bytes | Path:
-        """Posterior mean and standard deviation of z of rows, as bytes or in a file."""
+        """Posterior mean and standard deviation of z of rows, as bytes or in a file.
+
+        Where the rows are too many for one answer, this waits for the job that encodes them.
+        """
         path = f"/v1/models/{model_id}/encodings"
-        call = Call("POST", path, body=_rows_body(rows), params={"format": format})
-        with self._connection.stream(call) as response:
-            return _taken(response, to)
+        return self._table(path, _rows_body(rows), {"format": format}, to, on_progress)
 
     def manifold(
         self,
@@ -355,7 +358,7 @@ class Client:
         )
 
     def delete(self, resource: str | Document) -> None:
-        """Delete a dataset, a model, a sample or scores, by id or by document."""
+        """Delete a dataset, a model, or what a job made, by id or by document."""
         resource_id = resource if isinstance(resource, str) else str(resource["id"])
         prefix = resource_id.split("_")[0]
         if prefix not in _PLACES:

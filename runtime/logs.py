@@ -11,7 +11,7 @@ import structlog
 from runtime.settings import RuntimeSettings
 
 _QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib", "httpx", "urllib3", "asyncio")
-_TOLD = ("request", "job", "attempt", "method", "path", "status", "seconds")
+_TOLD = ("request", "job", "attempt", "method", "path", "status", "seconds", "cut")
 """What the standard library's lines may say beside their text."""
 
 

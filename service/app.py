@@ -108,7 +108,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     for task in background:
         task.cancel()
-    resources.close()
+    # In a thread: requests that were cut off have their last words to say meanwhile.
+    await asyncio.to_thread(resources.close)
 
 
 async def _warm(resources: Resources) -> None:

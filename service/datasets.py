@@ -18,6 +18,7 @@ from service.errors import RequestError, StateError
 from service.etags import entity_tag, tagged, tagged_json
 from service.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.ingestion import check_table, infer_within_limits, stored_columns
+from service.json_bodies import JsonRoute
 from service.pages import Cursor, Limit, page_body
 from service.reservations import reserved, sweep
 from service.resources import Resources, Shared
@@ -25,7 +26,7 @@ from service.uploads import Upload, received
 
 _MAX_NAME = 200
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 _UPLOAD = {

@@ -16,13 +16,14 @@ from service.bodies import NewMapBody
 from service.errors import RequestError
 from service.etags import tagged
 from service.inline_work import draw_local_map, draw_map
+from service.json_bodies import JsonRoute
 from service.negotiation import choose_form
 from service.resources import Shared
 from service.synthesizers import require_ready
 
 MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
 
-router = APIRouter(tags=["dependencies"])
+router = APIRouter(tags=["dependencies"], route_class=JsonRoute)
 
 _MATRIX = {"type": "array", "items": {"type": "array", "items": {"type": ["number", "null"]}}}
 _MAP: dict[str, Any] = {

@@ -12,9 +12,13 @@ ServiceError
 │   └── PoolFullError       inline work that waits
 ├── StateError              the resource is not in the state that this call needs
 ├── ProcessDiedError        a process of inline work ended in the midst of it
+├── SlowReaderError         an answer was read so slowly that it lost its place
+├── StoppingError           the service stops and answers no more
 ├── NotReadyError           a server that the service stands on does not answer
 ├── ForeignSiteError        a keyless service is called from another site's page
 └── StartError              the service can not start as it is set up
+
+CutOffError (no Exception)  an answer was cut off after it had begun, and that is logged
 """
 
 from __future__ import annotations
@@ -113,6 +117,22 @@ class ProcessDiedError(ServiceError):
         )
 
 
+class SlowReaderError(ServiceError):
+    """The reader of a streamed answer took so long that the rest of it is not sent."""
+
+    def __init__(self, limit_seconds: float) -> None:
+        super().__init__(
+            f"the reader took longer than {limit_seconds:g} s ({variable('inline_seconds')})"
+        )
+
+
+class StoppingError(ServiceError):
+    """The service was asked to stop and has no time left for this request."""
+
+    def __init__(self) -> None:
+        super().__init__("the service stops; send the request again")
+
+
 class NotReadyError(ServiceError):
     """A server that this service stands on does not answer; `checks` tells which, and why."""
 
@@ -128,3 +148,10 @@ class ForeignSiteError(ServiceError):
 
 class StartError(ServiceError):
     """The service can not start as it is set up."""
+
+
+class CutOffError(BaseException):
+    """An answer was cut off after it had begun: the connection is to be closed, nothing else.
+
+    It passes every `except Exception`: there is nobody to tell any more, and the log has its line.
+    """

@@ -27,6 +27,7 @@ from service.negotiation import choose_form
 from service.resources import Resources, Shared
 from service.results import result_routes
 from service.row_requests import PriorityQuery, documented, enqueue_rows, received_rows, told
+from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
 from service.uploads import Upload
 
@@ -89,9 +90,11 @@ async def impute_rows(
             return await answer_inline(resources, imputing, frame)
 
         spec = partial(ImputeSpec, format=form, **options)
+        shard_rows = max(1, resources.settings.score_shard_rows // imputing.draws)
         enqueue = partial(
             enqueue_rows,
             *(resources, JobKind.IMPUTE, model, upload, spec),
+            shards=cut_rows(len(frame), shard_rows),
             priority=priority,
             estimate=None,
         )

@@ -13,6 +13,7 @@ import logging
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import threading
 import uuid
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from structlog.contextvars import get_contextvars
 
-from service.errors import PoolFullError, ProcessDiedError
+from service.errors import PoolFullError, ProcessDiedError, SlowReaderError
 from service.inline_process import (
     Answer,
     Bench,
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 _IMPORTED_ONCE = ["service.fork_server"]
+
+_STARTED_SECONDS = 0.1
+"""A process that was being started may be there by then; torch's import takes seconds."""
 
 log = logging.getLogger("service")
 
@@ -102,7 +106,7 @@ class InlinePool:
         """The blocks, each drawn when it is asked for; the first is there on return.
 
         One place is held until the last block is read. A reader so slow that `inline_seconds`
-        pass loses the place and the rest of the answer.
+        pass loses the place and the rest of the answer: its blocks end with SlowReaderError.
 
         Raises:
             PoolFullError, ProcessDiedError: as `run`.
@@ -252,6 +256,9 @@ class InlineProcess:
                 )
                 self.pid = executor.submit(os.getpid).result()
                 self._executor = executor
+                if self._is_closed:  # meanwhile; whoever closed it did not wait
+                    self._end()
+                    raise RuntimeError("the pool of inline work is closed")
             return self._executor
 
     async def answer(self, work: Work) -> Answer:
@@ -273,18 +280,25 @@ class InlineProcess:
             raise ProcessDiedError from error
 
     def close(self) -> None:
-        """End the process: at once where it is at work, for nobody waits for it any more."""
-        with self._starting:
-            self._is_closed = True
-            if self._executor is None:
-                return
-            if self.is_busy:
-                self._kill()
+        """End the process at once, for nobody waits for it any more.
+
+        One that is just starting is ended by whoever starts it.
+        """
+        self._is_closed = True
+        if self._starting.acquire(timeout=_STARTED_SECONDS):
+            try:
+                self._end()
+            finally:
+                self._starting.release()
+
+    def _end(self) -> None:
+        if self._executor is not None:
+            self._kill()
             self._executor.shutdown(cancel_futures=True)
             self._clear()
 
     def _bury(self, executor: ProcessPoolExecutor) -> None:
-        if self._executor is executor:
+        if self._executor is executor and not self._is_closed:
             log.error("process %s of inline work died; the next work gets a fresh one", self.pid)
             executor.shutdown(wait=False)
             self._on_death()
@@ -314,9 +328,13 @@ def _processes_context() -> BaseContext:
 def end_fork_server() -> None:
     """End the server that processes are forked from, where there is one, and wait for it.
 
-    It ends by itself soon after this process; whoever ends the service may look before that.
+    It ends by itself soon after this process; whoever ends the service may look before that. It is
+    killed: it holds nothing, and it would first end its import of torch.
     """
-    forkserver._forkserver._stop()  # type: ignore[attr-defined]  # nothing public does it
+    server = forkserver._forkserver  # type: ignore[attr-defined]  # nothing public does it
+    if server._forkserver_pid is not None:
+        os.kill(server._forkserver_pid, signal.SIGKILL)
+    server._stop()
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,6 +368,7 @@ class _Stream:
         self._id = uuid.uuid4().hex
         self._process: InlineProcess | None = None
         self._is_read = False
+        self._limit_seconds = limit_seconds
         self._timer = asyncio.get_running_loop().call_later(limit_seconds, self.end)
 
     async def begin(self, work: Callable[[Bench], Streamed]) -> tuple[dict[str, Any], bytes | None]:
@@ -367,7 +386,7 @@ class _Stream:
             while block is not None:
                 yield block
                 if self._place.is_released:
-                    raise TimeoutError("the reader took too long; the answer is cut off")
+                    raise SlowReaderError(self._limit_seconds)
                 block = await self._pool.ask(self._process, following)
             self._is_read = True
         finally:

@@ -96,7 +96,8 @@ def complete_rows(
 
 def encode_rows(bench: Bench, model: Model, frame: pd.DataFrame, form: str) -> Streamed:
     """The encodings as JSON or CSV."""
-    blocks = bench.synthesizers.get(model).encode_blocks(frame)
+    encoded = bench.synthesizers.get(model).encode_blocks(frame)
+    blocks = bench.tally.counted(JobKind.ENCODE, encoded)
     return Streamed(stream_encodings(blocks, form, {"model_id": model.id}))
 
 

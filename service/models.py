@@ -21,6 +21,7 @@ from service.estimates import estimate_training
 from service.etags import tagged_json
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.jobs import require_room
+from service.json_bodies import JsonRoute
 from service.pages import Cursor, Limit, page_body
 from service.reservations import sweep
 from service.resources import Resources, Shared
@@ -28,7 +29,7 @@ from service.synthesizers import require_ready
 
 ARTIFACT_TYPE = "application/vnd.gcvae.model"
 
-router = APIRouter(prefix="/v1/models", tags=["models"])
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
 
 
 @router.post("", status_code=202, response_model=ModelBody)

@@ -89,6 +89,7 @@ KINDS: dict[type[Exception], Kind] = {
     PoolTimeoutError: _DATABASE_UNAVAILABLE,
     errors.ProcessDiedError: Kind("process-died", 503, "The process at work on this died"),
     errors.NotReadyError: Kind("not-ready", 503, "The service is not ready"),
+    errors.StoppingError: Kind("stopping", 503, "The service stops"),
     DataError: Kind("invalid-request", 422, "The request is not valid"),
     ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
 }
@@ -255,7 +256,7 @@ def _place(found: Mapping[str, Any]) -> dict[str, Any]:
         return {"message": f"the body is no JSON: {found['ctx']['error']}", "expected": "JSON"}
     place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
     if part == "body":
-        place["pointer"] = "".join(f"/{_escaped(step)}" for step in path)
+        place["pointer"] = "".join(f"/{escaped(step)}" for step in path)
     elif part == "query":
         place["pointer"] = f"?{'.'.join(str(step) for step in path)}"
     else:
@@ -264,5 +265,6 @@ def _place(found: Mapping[str, Any]) -> dict[str, Any]:
     return place | ({"expected": str(expected)} if expected is not None else {})
 
 
-def _escaped(step: object) -> str:
+def escaped(step: object) -> str:
+    """A step of a JSON pointer (RFC 6901)."""
     return str(step).replace("~", "~0").replace("/", "~1")

@@ -40,10 +40,10 @@ class Resources:
     """Set when the server stops: endless streams end."""
 
     def close(self) -> None:
-        """Let tables be read to their end, end inline work, then close the connections."""
+        """End inline work, let tables be read to their end, then close the connections."""
         self.closing.set()
-        self.tables.close()
         self.inline.close()
+        self.tables.close()
         self.catalog.close()
         self.traces.close()
 

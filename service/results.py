@@ -1,4 +1,4 @@
-"""Results: the tables that sample, score and imputation jobs made. One set of routes for all."""
+"""Results: the tables that jobs on a model made. One set of routes for all."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _PLACES = {
     JobKind.SAMPLE: "samples",
     JobKind.SCORE: "scores",
     JobKind.IMPUTE: "imputations",
+    JobKind.ENCODE: "encodings",
 }
 _ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()}
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
@@ -99,5 +100,6 @@ def _gateway(resources: Resources, kind: JobKind) -> Results:
         JobKind.SAMPLE: catalog.samples,
         JobKind.SCORE: catalog.scores,
         JobKind.IMPUTE: catalog.imputations,
+        JobKind.ENCODE: catalog.encodings,
     }
     return gateways[kind]

@@ -21,11 +21,12 @@ from gcvae.row_documents import rows_to_csv
 from service.bodies import PRIORITY, ResultBody, RowsBody, result_body
 from service.errors import RequestError
 from service.jobs import require_room
+from service.json_bodies import JSON_TYPE, is_json, read_json
 from service.reservations import reserved
 from service.resources import Resources
 from service.results import content_path
 from service.synthesizers import schema_of
-from service.uploads import Upload, received, table_format
+from service.uploads import UPLOAD_TYPES, Upload, received, table_format
 
 PriorityQuery = Annotated[
     int, Query(ge=-100, le=100, description=f"{PRIORITY}; of no effect without a job")
@@ -64,17 +65,16 @@ async def received_rows(
 
     Raises:
         RequestValidationError: the JSON body is none, with the place of each fault.
-        RequestError: a schema is sent along.
+        RequestError: the body is no JSON; or a schema is sent along.
         MediaTypeError, TooLargeError: as `service.uploads.received`.
     """
-    essence = request.headers.get("Content-Type", "").split(";")[0].strip().lower()
-    if essence == "application/json":
-        body = _read_body(await request.body(), body_type)
+    if is_json(request.headers.get("Content-Type")):
+        body = await run_in_threadpool(_read_body, await request.body(), body_type)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema_of(model))
         options = body.model_dump(exclude={"rows"})
         yield Upload(io.BytesIO(content), None, None, is_json=True), options
         return
-    async with received(request, resources.settings) as upload:
+    async with received(request, resources.settings, (JSON_TYPE, *UPLOAD_TYPES)) as upload:
         if upload.schema is not None:
             message = "rows are read under the model's schema"
             raise RequestError(Problem(message, "/schema", expected="no schema"))
@@ -83,7 +83,7 @@ async def received_rows(
 
 def _read_body(content: bytes, body_type: type[RowsBody]) -> RowsBody:
     try:
-        return body_type.model_validate_json(content)
+        return body_type.model_validate(read_json(content))
     except ValidationError as error:
         found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
         raise RequestValidationError(found) from error

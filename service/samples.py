@@ -20,13 +20,14 @@ from service.estimates import estimate_sample
 from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.inline_work import check_conditions, conditions_of, draw_sample, given_table
 from service.jobs import require_room
+from service.json_bodies import JsonRoute
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
 from service.results import content_path, result_routes
 from service.shards import cut_rows
 from service.synthesizers import require_ready
 
-router = APIRouter(tags=["samples"])
+router = APIRouter(tags=["samples"], route_class=JsonRoute)
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 _ROWS_ANSWER = {"content": dict.fromkeys(MEDIA_TYPES.values(), _TABLE)}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
 from catalog.errors import CatalogError
 from catalog.migrate import check
+from runtime.deadline import end_within
 from runtime.errors import RuntimeSetupError
 from runtime.logs import set_up_logs
 from service.access import refuse_open_address
 from service.app import create_app
-from service.errors import StartError
+from service.errors import CutOffError, StartError
 from service.inline import end_fork_server
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
@@ -22,6 +26,10 @@ from service.settings import ServiceSettings, variable
 _SWITCH_SECONDS = 0.0005
 """How long a thread that reads a table may keep Python to itself while the event loop wants it;
 Python's own 5 ms would be spent at every turn between the two."""
+
+_CLOSING_SECONDS = 2.0
+"""Of the time that there is for the end: what is left for it when the last requests are cut off."""
+_LAST_WORDS_SECONDS = 0.5
 
 
 def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None) -> None:
@@ -51,12 +59,17 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
         log_config=None,  # what uvicorn says goes where our own lines go
         access_log=False,  # `service/observations.py` has a line for each request
         server_header=False,
-        timeout_graceful_shutdown=settings.shutdown_seconds,
+        timeout_graceful_shutdown=request_seconds(settings),  # type: ignore[arg-type]  # a float does
     )
     try:
-        Server(config, app.state.resources, on_ready).run(sockets=[listening])
+        ProcessServer(config, app.state.resources, on_ready).run(sockets=[listening])
     finally:
         end_fork_server()
+
+
+def request_seconds(settings: ServiceSettings) -> float:
+    """How long open requests may take once the service is asked to end."""
+    return max(settings.shutdown_seconds - _CLOSING_SECONDS, settings.shutdown_seconds / 2)
 
 
 def bind(settings: ServiceSettings) -> socket.socket:
@@ -89,6 +102,7 @@ class Server(uvicorn.Server):
         on_ready: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(config)
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         self._resources = resources
         self._on_ready = on_ready
 
@@ -100,9 +114,26 @@ class Server(uvicorn.Server):
             self._on_ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let every request end."""
+        """Let every request end, or cut it off when its time is up."""
         self._resources.closing.set()
         await super().shutdown(sockets)
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=_LAST_WORDS_SECONDS)
+
+
+class ProcessServer(Server):
+    """The server that its process ends with: all of it within `shutdown_seconds`."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin the end, which has its limit from now on."""
+        if not self.should_exit:
+            end_within(self._resources.settings.shutdown_seconds)
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let every request end, and nothing begin any more."""
+        await super().shutdown(sockets)
+        end_fork_server()  # a process of inline work may just be starting
 
 
 def _resolve(settings: ServiceSettings) -> tuple:  # type: ignore[type-arg]
@@ -113,3 +144,8 @@ def _resolve(settings: ServiceSettings) -> tuple:  # type: ignore[type-arg]
         message = f"{settings.host} is no address ({error.strerror}); {advice}"
         raise StartError(message) from error
     return found[0]
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False of an answer that was cut off: it has its line already, with the request's id."""
+    return not (record.exc_info and isinstance(record.exc_info[1], CutOffError))

@@ -102,7 +102,11 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     event_interval_seconds: float = Field(default=0.5, gt=0)
     event_ping_seconds: float = Field(default=15.0, gt=0)
-    shutdown_seconds: int = Field(default=10, gt=0)
+    shutdown_seconds: int = Field(
+        default=10,
+        gt=0,
+        description="to the end; open requests get two seconds less",
+    )
 
     @field_validator("allowed_hosts", mode="before")
     @classmethod

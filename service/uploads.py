@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -19,12 +18,16 @@ from gcvae.errors import Problem
 from gcvae.gzipped import unzipped
 from service.body_limits import TABLE_TYPES
 from service.errors import MediaTypeError, RequestError, TooLargeError
+from service.json_bodies import read_json
 from service.settings import ServiceSettings
 
 CHUNK_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _FIELDS = ("file", "name", "schema")
+
+UPLOAD_TYPES = ("multipart/form-data", *TABLE_TYPES)
+"""Kinds of body that bring a table."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,13 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(request: Request, settings: ServiceSettings) -> AsyncIterator[Upload]:
+async def received(
+    request: Request, settings: ServiceSettings, readable: tuple[str, ...] = UPLOAD_TYPES
+) -> AsyncIterator[Upload]:
     """The table that the request brings, as a form or as its bare body.
+
+    Args:
+        readable: every kind of body that the call reads, for the refusal of another.
 
     Raises:
         MediaTypeError: the body is neither a form nor a table.
@@ -75,7 +83,7 @@ async def received(request: Request, settings: ServiceSettings) -> AsyncIterator
             query = request.query_params
             yield Upload(file, query.get("name"), _read_schema(query.get("schema"), "?"), "?")
     else:
-        raise MediaTypeError(content_type, ("multipart/form-data", *TABLE_TYPES))
+        raise MediaTypeError(content_type, readable)
 
 
 async def _receive_body(request: Request, file: BinaryIO) -> None:
@@ -130,12 +138,7 @@ def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
     if text is None:
         return None
     pointer = f"{place}schema"
-    try:
-        schema = json.loads(text)
-    except ValueError as error:
-        raise RequestError(
-            Problem(f"the schema is no JSON: {error}", pointer, expected="a schema document")
-        ) from error
+    schema = read_json(text.encode("utf-8", "surrogatepass"), "the schema", pointer)
     if not isinstance(schema, dict):
         raise RequestError(
             Problem("the schema is no object", pointer, expected='{"columns": [...]}')

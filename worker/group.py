@@ -25,6 +25,7 @@ from catalog.migrate import check
 from catalog.reconciler import Reconciler
 from models_store import Store, open_store_of
 from models_store.errors import StoreError
+from runtime.deadline import end_within
 from runtime.logs import set_up_logs
 from runtime.traces import make_traces
 from worker.app import open_catalog
@@ -37,13 +38,13 @@ _log = structlog.get_logger(__name__)
 
 _RESTART_SECONDS = 2.0
 _FORGET_SECONDS = 3600.0
-_STOP_SECONDS = 20.0
 
 
 def run_worker(settings: WorkerSettings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code.
 
-    On a signal the running job is handed back at once, to be resumed by the next worker.
+    On a signal the running job is handed back at once, to be resumed by the next worker. What has
+    not ended after `shutdown_seconds` is cut short.
 
     Raises:
         SchemaVersionError: the database's tables are of another version.
@@ -54,7 +55,7 @@ def run_worker(settings: WorkerSettings) -> int:
     make_traces(settings.runtime, "worker")  # says now what each job would stumble over
     check(settings.catalog.database_url)
     stop = threading.Event()
-    _stop_on_signals(stop)
+    _stop_on_signals(stop, settings.jobs.shutdown_seconds)
     group = WorkerGroup(settings)
     try:
         group.run(stop)
@@ -110,7 +111,8 @@ class WorkerGroup:
         seconds = self._settings.jobs.keep_results_seconds
         if seconds is None:
             return
-        for results in (self._catalog.samples, self._catalog.scores, self._catalog.imputations):
+        catalog = self._catalog
+        for results in (catalog.samples, catalog.scores, catalog.imputations, catalog.encodings):
             if n_deleted := results.delete_older_than(seconds):
                 _log.info("old results are deleted", results=n_deleted)
 
@@ -151,7 +153,7 @@ class SlotProcess:
             self._celery.terminate()
 
     def stop(self) -> None:
-        """Wait for the end of the process, and kill what does not end."""
+        """Wait for the end of the process."""
         if self._celery is not None:
             _end_session(self._celery)
 
@@ -172,17 +174,16 @@ def _end_session(celery: subprocess.Popen[bytes]) -> None:
 
     A job's process is in a session of its own by then, and ends with its parent.
     """
-    try:
-        celery.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        _log.warning("the Celery process did not stop and is killed")
+    celery.wait()
     with suppress(ProcessLookupError):
         os.killpg(celery.pid, signal.SIGKILL)
     celery.wait()
 
 
-def _stop_on_signals(stop: threading.Event) -> None:
+def _stop_on_signals(stop: threading.Event, limit_seconds: float) -> None:
     def handle(_number: int, _frame: FrameType | None) -> None:
+        if not stop.is_set():
+            end_within(limit_seconds)
         stop.set()
 
     signal.signal(signal.SIGTERM, handle)

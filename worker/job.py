@@ -23,6 +23,7 @@ from models_store.errors import CorruptedError, MissingObjectError, UnavailableE
 from runtime.logs import set_up_logs, telling
 from runtime.priority import step_back
 from worker.attempt import Attempt
+from worker.encoding import encode
 from worker.errors import GpuMemoryError
 from worker.imputing import impute
 from worker.joining import join
@@ -41,6 +42,7 @@ _WORK: dict[JobKind, Callable[[Attempt], Outcome]] = {
     JobKind.SAMPLE: sample,
     JobKind.SCORE: score,
     JobKind.IMPUTE: impute,
+    JobKind.ENCODE: encode,
 }
 
 _AWAY = (UnavailableError, SQLAlchemyError)

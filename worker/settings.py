@@ -26,14 +26,16 @@ class JobSettings(Settings):
         cancel_grace_seconds: what a job gets to stop by itself before it is killed.
         first_checkpoint_seconds: from the start of training to its first checkpoint.
         checkpoint_seconds: between the checkpoints after it.
-        keep_results_seconds: samples, scores and imputations older than this are deleted; None
-            keeps them until somebody deletes them.
+        keep_results_seconds: samples, scores, imputations and encodings older than this are
+            deleted; None keeps them until somebody deletes them.
         reconcile_seconds: between two looks of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
         queues: that a worker serves, with a comma between.
         slots_per_gpu: training jobs that share a GPU.
         cpu_slots: jobs at once on the CPU; beside GPUs these are the jobs of `compute`.
+        shutdown_seconds: from the signal to the end; a job that is not handed back by then goes to
+            the next worker when its lease is over.
         metrics_port: where the worker's own figures are served; None serves none.
         metrics_host: the address of that port.
     """
@@ -49,6 +51,7 @@ class JobSettings(Settings):
     queues: Annotated[tuple[Queue, ...], NoDecode] = Field((Queue.TRAIN, Queue.COMPUTE))
     slots_per_gpu: int = Field(1, ge=1)
     cpu_slots: int = Field(1, ge=1)
+    shutdown_seconds: int = Field(10, gt=0)
     metrics_port: int | None = Field(default=None, ge=1, le=65535)
     metrics_host: str = "127.0.0.1"
 

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcvae import Synthesizer
+from gcvae import Synthesizer, TableReader
 from gcvae.exact_sum import ExactSum
+from gcvae.imputation_stream import stream_completed
+from gcvae.known_rows import BLOCK_ROWS
 from gcvae.pieces import SHARD_UNIT_ROWS, Piece
 from gcvae.row_scores import SCORE_BLOCK_ROWS
 from gcvae.sampling import SAMPLE_BLOCK_ROWS
@@ -43,6 +45,7 @@ def pieces(cuts: tuple[int, ...]) -> list[tuple[range, Piece]]:
 def test_blocks_of_every_kind_begin_where_a_run_of_rows_may() -> None:
     assert SHARD_UNIT_ROWS % SAMPLE_BLOCK_ROWS == 0
     assert SHARD_UNIT_ROWS % SCORE_BLOCK_ROWS == 0
+    assert SHARD_UNIT_ROWS % BLOCK_ROWS == 0
 
 
 @pytest.mark.parametrize("form", MEDIA_TYPES)
@@ -103,6 +106,36 @@ def test_scores_made_in_pieces_are_those_made_in_one(form: str) -> None:
     assert found + scores_end(form, totals) == whole
     assert totals.to_json() == whole_totals.to_json()
     assert totals.to_json()["n_impossible"] == 3
+
+
+@pytest.mark.parametrize(("source", "draws"), [("csv", 1), ("parquet", 2)])
+def test_tables_completed_in_pieces_are_those_completed_in_one(
+    source: str, draws: int, tmp_path: Path
+) -> None:
+    path, schema = tmp_path / f"table.{source}", model().schema
+    blanked(path, BLOCK_ROWS + 140)
+    whole = list(model().impute_blocks(TableReader(path), draws, 5))
+    made = [
+        (list(model().impute_blocks(TableReader(path), draws, 5, run)), piece)
+        for run, piece in pieces((0, BLOCK_ROWS, BLOCK_ROWS + 140))
+    ]
+    for form in MEDIA_TYPES:
+        files = [tmp_path / str(number) for number in range(len(made))]
+        for file, (blocks, piece) in zip(files, made, strict=True):
+            file.write_bytes(b"".join(stream_completed(blocks, schema, form, piece)))
+        found = join_parquet(files) if form == "parquet" else map(Path.read_bytes, files)
+        assert b"".join(found) == b"".join(stream_completed(whole, schema, form))
+
+
+def blanked(path: Path, n_rows: int) -> None:
+    """A file of rows with blanks, here many and there none; of Parquet in many row groups."""
+    frame = table(n_rows)
+    frame["grade"] = frame["grade"].where(frame.index % 3 > 0)
+    frame["age"] = frame["age"].astype("Int64").mask(frame.index > BLOCK_ROWS)
+    if path.suffix == ".parquet":
+        frame.to_parquet(path, row_group_size=200)
+    else:
+        frame.to_csv(path, index=False)
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=20), st.integers(0, 20))

@@ -154,6 +154,44 @@ def test_a_file_is_scored_completed_and_encoded_as_its_table(
     pd.testing.assert_frame_equal(completed, synthesizer.impute(frame))
 
 
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("first_row", [0, 1, 299, 300, 512, 699])
+def test_rows_are_left_out_at_the_beginning(tmp_path: Path, form: str, first_row: int) -> None:
+    path = rows_in(tmp_path, form)
+    whole = pd.concat(blocks(path, 128), ignore_index=True)
+    reader = TableReader(path, window_bytes=4096)
+    found = list(reader.blocks(128, first_row))
+    expected = whole.iloc[first_row:].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), expected)
+    assert [len(part) for part in found[:-1]] == [128] * (len(found) - 1)
+    assert (reader.rows, reader.fraction) == (700, 1.0)
+    if form != "parquet":
+        lines = [line for part in found for line in lines_of(part)]
+        assert lines == list(range(first_row + 2, 702))
+
+
+def rows_in(folder: Path, form: str) -> Path:
+    """700 rows with blanks in a file, a Parquet file of row groups of 300."""
+    path, schema = folder / f"table.{form}", fitted("paper-gcvae").schema
+    typed = parse_table(table(700), schema)
+    if form == "parquet":
+        typed.to_parquet(path, row_group_size=300)
+    else:
+        write_table(typed, path, schema)
+    return path
+
+
+def test_of_parquet_only_the_row_groups_with_the_rows_are_read(tmp_path: Path) -> None:
+    path = rows_in(tmp_path, "parquet")
+    data = bytearray(path.read_bytes())
+    data[4:2000] = bytes(1996)  # of the first row group
+    path.write_bytes(data)
+    [rest] = TableReader(path).blocks(512, 300)
+    assert len(rest) == 400
+    with pytest.raises(TableError, match="damaged"):
+        blocks(path, 512)
+
+
 _PEAK = """
 import resource, sys
 from gcvae import TableReader

@@ -118,13 +118,15 @@ def test_samples_come_as_bytes_or_in_a_file(
     assert Path(str(path)).read_bytes() == content
 
 
-def test_a_long_sample_and_many_scores_are_waited_for(
+def test_what_is_too_much_for_one_answer_is_waited_for(
     client: Client, service: Running, model: dict[str, Any], table: bytes, tmp_path: Path
 ) -> None:
     rows = table + table.split(b"\n", 1)[1]
     with working(service):
         sample = client.sample(model["id"], 101, to=tmp_path / "rows.csv")
         scores = client.score(model["id"], rows, draws=5)
+        encodings = client.encode(model["id"], rows, format="csv")
+    assert len(bytes(encodings).splitlines()) == 121
     assert len(Path(str(sample)).read_text().splitlines()) == 102
     assert isinstance(scores, bytes)
     assert len(json.loads(scores)["scores"]) == 120

@@ -31,6 +31,8 @@ CALLS = {
     ("DELETE", "/v1/imputations/{result_id}"), ("GET", "/v1/models/{model_id}/dependencies"),
     ("POST", "/v1/models/{model_id}/dependencies"), ("GET", "/v1/jobs"),
     ("POST", "/v1/models/{model_id}/encodings"), ("GET", "/v1/models/{model_id}/manifold"),
+    ("GET", "/v1/encodings/{result_id}"), ("GET", "/v1/encodings/{result_id}/content"),
+    ("DELETE", "/v1/encodings/{result_id}"),
     ("GET", "/v1/jobs/{job_id}"), ("GET", "/v1/jobs/{job_id}/events"),
     ("POST", "/v1/jobs/{job_id}/cancel"), ("POST", "/v1/jobs/{job_id}/retry"),
     ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"),

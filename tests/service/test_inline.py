@@ -15,7 +15,7 @@ import pytest
 from catalog import Catalog
 from gcvae.errors import ConditionError
 from models_store.errors import CorruptedError
-from service.errors import PoolFullError, ProcessDiedError
+from service.errors import PoolFullError, ProcessDiedError, SlowReaderError
 from service.inline import InlinePool
 from service.inline_process import OtherProcessError
 from service.metrics import Metrics
@@ -160,7 +160,7 @@ def test_a_reader_who_sleeps_loses_its_place(run: Callable[..., None]) -> None:
         slow = [await pool.open(work) for _ in range(2)]
         await until(lambda: pool.n_free == 2)
         assert await pool.run(works.n_streams) == 0
-        with pytest.raises(TimeoutError):
+        with pytest.raises(SlowReaderError, match="INLINE_SECONDS"):
             assert [block async for block in slow[0].blocks]
 
     run(sleep, inline_seconds=0.2)

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from gcvae import Synthesizer, read_table
-from tests.running_service import Running, assert_problem, train
+from gcvae.encoding_stream import stream_encodings
+from tests.running_service import Running, assert_problem, library, train, work
 
 ROWS = [
     {"mpg": 20.1, "cylinders": 4, "fuel": "petrol", "sold": True},
@@ -53,6 +54,47 @@ def test_rows_are_encoded_alike_in_every_form_and_by_the_library(
     as_csv = service.http.post(path, json={"rows": ROWS}, headers={"Accept": "text/csv"})
     assert as_csv.text.splitlines()[0] == "mean_1,mean_2,standard_deviation_1,standard_deviation_2"
     np.testing.assert_allclose(pd.read_csv(io.StringIO(as_csv.text)).to_numpy(), known)
+
+
+@pytest.mark.parametrize(("source", "form"), [("csv", "json"), ("parquet", "csv")])
+def test_many_rows_are_encoded_by_a_job_in_shards_as_they_are_in_one(
+    start: Any, service: Running, model: dict[str, Any], cars: bytes, source: str, form: str
+) -> None:
+    header, *lines = cars.splitlines(keepends=True)
+    table = header + b"".join(lines[n % len(lines)] for n in range(4200))
+    if source == "parquet":
+        file = io.BytesIO()
+        pd.read_csv(io.BytesIO(table)).replace("?", None).to_parquet(file, row_group_size=1000)
+        table = file.getvalue()
+    kind = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}[source]
+    other = start(score_shard_rows=4096, home_dir=service.settings.home_dir)
+    path = f"/v1/models/{model['id']}/encodings?format={form}"
+    result = other.http.post(path, content=table, headers={"Content-Type": kind}).json()
+    job = other.http.get(f"/v1/jobs/{result['job_id']}").json()
+    assert (job["kind"], len(other.catalog.jobs.shards(job["id"]))) == ("encode", 2)
+    work(other, job["id"])
+    done = other.http.get(f"/v1/encodings/{result['id']}").json()
+    assert done["rows"] == 4200, other.http.get(f"/v1/jobs/{job['id']}").json()
+    blocks = library(service, model).encode_blocks(read_table(table))
+    heading = {"model_id": model["id"]}
+    expected = b"".join(stream_encodings(blocks, form, heading))
+    assert other.http.get(done["content"]).content == expected
+    assert other.http.delete(f"/v1/encodings/{result['id']}").status_code == 204
+    assert not list(other.store.list(f"results/{result['id']}"))
+
+
+@pytest.mark.parametrize("rows", [100, 101])
+def test_more_rows_than_the_inline_limit_become_a_job(
+    service: Running, model: dict[str, Any], cars: bytes, rows: int
+) -> None:
+    table = cars + cars.splitlines(keepends=True)[1] * (rows - 100)
+    headers = {"Content-Type": "text/csv", "Idempotency-Key": f"encode {rows}"}
+    path = f"/v1/models/{model['id']}/encodings"
+    answers = [service.http.post(path, content=table, headers=headers) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200 if rows == 100 else 202] * 2
+    assert answers[0].json() == answers[1].json()
+    if rows > 100:
+        service.http.post(f"/v1/jobs/{answers[0].json()['job_id']}/cancel").raise_for_status()
 
 
 @pytest.mark.parametrize(

@@ -207,3 +207,22 @@ def test_scores_in_shards_are_those_of_one_worker(
         contents.append(other.http.get(done["content"]).content)
         assert other.http.get(f"/v1/jobs/{result['job_id']}").json()["estimate"]["seconds"] > 0
     assert contents[0] == contents[1]
+
+
+def test_a_table_is_completed_in_shards_of_rows_times_draws(
+    start: Any, service: Running, model: dict[str, Any], cars: bytes
+) -> None:
+    header, *lines = cars.splitlines(keepends=True)
+    table = header + b"".join(lines[n % len(lines)] for n in range(4200))
+    other = start(score_shard_rows=8192, home_dir=service.settings.home_dir)
+    csv = {"Content-Type": "text/csv"}
+    path = f"/v1/models/{model['id']}/imputations"
+    results = [
+        other.http.post(path, content=table, headers=csv, params={"draws": draws}).json()
+        for draws in (1, 2)
+    ]
+    shards = [other.catalog.jobs.shards(result["job_id"]) for result in results]
+    spans = [(shard.spec["first_row"], shard.spec["end_row"]) for shard in shards[1]]
+    assert (len(shards[0]), spans) == (0, [(0, 4096), (4096, 4200)])
+    for result in results:
+        other.http.post(f"/v1/jobs/{result['job_id']}/cancel").raise_for_status()

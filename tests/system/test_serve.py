@@ -107,6 +107,26 @@ def test_it_ends_every_process_when_it_is_asked_to(tmp_path: Path, ending: signa
         assert are_gone(family)
 
 
+def test_a_frozen_worker_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCVAE_SHUTDOWN_SECONDS", "2")
+    with serving(tmp_path) as (process, _):
+        assert eventually(lambda: whole_family(process))
+        family = descendants(process)
+        [worker] = named(family, "worker --die-with-parent")
+        worker.suspend()
+        process.terminate()
+        assert process.wait(40) == 0
+        assert eventually(lambda: are_gone(family), seconds=5.0)
+        assert "the worker did not end in time and is killed" in read(tmp_path)
+
+
+def read(folder: Path) -> str:
+    """What the processes have said."""
+    return (folder / "output.log").read_text()
+
+
 def test_every_process_ends_when_it_is_killed(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, _):
         assert eventually(lambda: whole_family(process))

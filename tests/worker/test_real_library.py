@@ -7,17 +7,21 @@ import io
 import json
 import math
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
 from catalog import Job, JobKind, JobStatus
 from catalog.places import input_prefix
-from catalog.specs import SampleSpec, ScoreSpec
+from catalog.specs import ImputeSpec, SampleSpec, ScoreSpec, TableSpec
 from gcvae.schema import infer_schema
 from gcvae.tables import read_table
+from models_store.manifests import Manifest
 
 _ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]
 TABLE = ("height,smoker,weight\n" + "\n".join(_ROWS) + "\n").encode()
@@ -114,6 +118,42 @@ def test_a_score_job_scores_every_row(real_system: Any, trained: Any, form: str)
     assert real_system.orphans() == []
 
 
+def test_a_table_is_completed_in_shards_as_it_is_in_one(real_system: Any, trained: Any) -> None:
+    """The worker makes the last rows by themselves, from row groups of their own."""
+    from gcvae import Synthesizer
+    from gcvae.imputation_stream import stream_completed
+
+    cells = [row.split(",") for row in (_ROWS * 2)[:536]]
+    frame = pd.DataFrame(cells, columns=["height", "smoker", "weight"])
+    file = io.BytesIO()
+    blank = frame.index.to_numpy()[:, None] % [3, 4, 5] == 0
+    frame.mask(blank).to_parquet(file, row_group_size=100)
+    shards = [range(512), range(512, 536)]
+    table, spec = file.getvalue(), partial(ImputeSpec, draws=2, seed=4, format="json")
+    jobs = [
+        real_system.finished(_enqueue(real_system, trained, JobKind.IMPUTE, table, spec, cut))
+        for cut in ([], shards)
+    ]
+    assert [job.status for job in jobs] == [JobStatus.SUCCEEDED] * 2, jobs[-1].error
+    whole, joined = (_content(real_system, job) for job in jobs)
+    assert joined == whole
+    synthesizer = Synthesizer.from_bytes(real_system.artifact(trained))
+    blocks = synthesizer.impute_blocks(read_table(table), 2, 4)
+    assert whole == b"".join(stream_completed(blocks, synthesizer.schema, "json"))
+    result = real_system.catalog.imputations.get(jobs[1].result_id)
+    assert (result.rows, result.summary) == (1072, {"draws": 2, "seed": 4})
+    parts = [shard.part["rows"] for shard in real_system.catalog.jobs.shards(jobs[1].id)]
+    assert parts == [1024, 48]
+
+
+def _content(system: Any, job: Job) -> bytes:
+    result = system.catalog.imputations.get(job.result_id)
+    if result.manifest_sha256 is None:
+        return bytes(system.store.read(result.object_key, result.sha256))
+    manifest = Manifest.read(system.store, result.object_key, result.manifest_sha256)
+    return b"".join(manifest.stream(system.store))
+
+
 def test_a_table_that_does_not_fit_the_model_is_refused_by_name(
     real_system: Any, trained: Any
 ) -> None:
@@ -145,12 +185,24 @@ def _has_checkpoint_of(job: Job, attempt: int) -> bool:
 
 
 def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:
+    spec = partial(ScoreSpec, draws=5, seed=0, format=form)
+    return _enqueue(system, trained, JobKind.SCORE, table, spec)
+
+
+def _enqueue(
+    system: Any,
+    trained: Any,
+    kind: JobKind,
+    table: bytes,
+    make_spec: Callable[..., TableSpec],
+    shards: Sequence[range] = (),
+) -> Any:
     job_id = system.catalog.jobs.new_id()
     system.catalog.leftovers.reserve(input_prefix(job_id), 60)
     published = system.store.publish(f"{input_prefix(job_id)}table", table)
-    spec = ScoreSpec(published.key, published.sha256, "csv", draws=5, seed=0, format=form)
+    spec = make_spec(published.key, published.sha256, "csv")
     job = system.catalog.jobs.enqueue(
-        JobKind.SCORE, model_id=trained.model_id, spec=spec.to_json(), job_id=job_id
+        kind, model_id=trained.model_id, spec=spec.to_json(), job_id=job_id, shards=shards
     )
     system.dispatcher.send(job)
     return job
