@@ -107,6 +107,9 @@ class TrainingConfig:
     patience_steps: int | None = 2_000
     """Updates without a better held-out bound after which training stops. Rule: a pass and a
     half over the rows, at least 150."""
+    patience_from: int | None = 0
+    """The update from which the patience counts: while z comes into use, the held-out bound falls
+    for a while although rows are described better. Rule: two fifths of `max_steps`' rule."""
     evaluate_every_steps: int | None = 100
     """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
     20 and at most 200."""
@@ -145,6 +148,7 @@ _REFINED = TrainingConfig(
     gradient_limit=5.0,
     max_steps=None,
     patience_steps=None,
+    patience_from=None,
     evaluate_every_steps=None,
 )
 
@@ -236,12 +240,14 @@ _MINIMA: dict[str, float] = {
     "max_steps": 1,
     "max_passes": 0.1,
     "patience_steps": 1,
+    "patience_from": 0,
     "evaluate_every_steps": 1,
 }
 
 # Far beyond what a table can use, and within what a machine can hold; rates under 1.
 _MAXIMA: dict[str, float] = {
     "kl_warm_up": 1,
+    "patience_from": 100_000_000,
     "column_dropout": 0.99,
     "hidden_dropout": 0.99,
     "averaging": 0.99999,
@@ -367,6 +373,7 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
     n_held_out = min(config.held_out_share * n_rows, MOST_HELD_OUT_ROWS)
     steps_per_pass = math.ceil((n_rows - n_held_out) / (config.batch_size or batch_size))
     n_passes = config.max_passes * math.sqrt(min(1.0, 30_000 / max(n_rows, 1)))
+    max_steps = max(400, round(n_passes * steps_per_pass))
     evaluate_every_steps = min(max(20, steps_per_pass // 2), 200)
     rules: dict[str, Any] = {
         "d_latent": d_latent,
@@ -374,7 +381,7 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
         "d_sum": 32 if is_tiny else 64 if is_small else 128,
         "d_column": 16 if is_tiny else 32 if is_small else 64,
         "batch_size": batch_size,
-        "max_steps": max(400, round(n_passes * steps_per_pass)),
+        "max_steps": max_steps,
         "learning_rate": 0.002 if is_small else 0.006,
         "column_dropout": 0.1 if is_small else 0.0,
         "hidden_dropout": 0.3 if is_small else 0.2,
@@ -382,6 +389,7 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> TrainingCo
         "imagined_rows": 75.0 if is_tiny else 0.0,
         "evaluate_every_steps": evaluate_every_steps,
         "patience_steps": max(150, 3 * steps_per_pass // 2),
+        "patience_from": round(0.4 * max_steps),
     }
     open_settings = {name: rule for name, rule in rules.items() if getattr(config, name) is None}
     return dataclasses.replace(config, **open_settings)

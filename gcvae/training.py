@@ -138,7 +138,9 @@ class _Run:
         assert config.max_steps is not None, "settle() comes first"
         assert config.patience_steps is not None, "settle() comes first"
         assert config.evaluate_every_steps is not None, "settle() comes first"
+        assert config.patience_from is not None, "settle() comes first"
         self.max_steps, self.patience_steps = config.max_steps, config.patience_steps
+        self.patience_from = config.patience_from
         self.evaluate_every_steps = config.evaluate_every_steps
         self._order_of: tuple[int, Tensor] | None = None
 
@@ -199,7 +201,7 @@ class _Run:
     @property
     def is_at_its_best(self) -> bool:
         """Whether the held-out bound has stopped rising, or the steps are used up."""
-        since = max(self.best.step, self.warm_up_steps)
+        since = max(self.best.step, self.warm_up_steps, self.patience_from)
         out_of_patience = self.step - since >= self.patience_steps
         return self.step >= self.max_steps or out_of_patience
 
