@@ -134,7 +134,7 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
     if "%b" in date_format.lower() or date_format.startswith("%Y"):
         return None
     other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
-    return other if _gives_back(texts, other) else None
+    return other if other != date_format and _gives_back(texts, other) else None
 
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:

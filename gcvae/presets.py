@@ -100,8 +100,9 @@ class TrainingConfig:
     """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256; 512 from
     100,000 rows on."""
     max_steps: int | None = 10_000
-    """Parameter updates at most (the paper's limit on UCI Auto). Rule: `max_passes` over the rows,
-    at least 400 updates; from 30,000 rows on the passes fall with the square root of the rows."""
+    """Parameter updates at most before annealing (the paper's limit on UCI Auto). Rule:
+    `max_passes` over the rows, at least 400 updates; from 30,000 rows on the passes fall with the
+    square root of the rows."""
     max_passes: float = 11.0
     """Passes over the rows at most before annealing, where `max_steps` is left to its rule."""
     patience_steps: int | None = 2_000

@@ -74,7 +74,7 @@ def _words_among_numbers(cells: Cells, numbers: Mask) -> str | None:
     if share < NEARLY or numbers.all():
         return None
     return (
-        f"is taken as text although {share:.1%} of its cells are numbers:"
+        f"is taken as text although {_percent(share)} of its cells are numbers:"
         f" {_first(cells, ~numbers)}; name it in missing.markers if it means missing"
     )
 
@@ -107,6 +107,11 @@ def _long_numbers(cells: Cells, numbers: Mask) -> str | None:
     )
 
 
+def _percent(share: float) -> str:
+    """In per cent, 100 only where it is all of them."""
+    return f"{share if share == 1.0 else min(share, 0.999):.1%}"
+
+
 def _no_dates_among_dates(cells: Cells) -> str | None:
     """Dates beyond what int64 counts in nanoseconds, or cells that are no dates, among dates."""
     readable, date_format = _nearest_format(cells)
@@ -120,7 +125,7 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
         odd = f"its cells are dates of the format {date_format}, but {_first(cells, far)}"
         reason = f"is taken as text: {odd}, and dates are counted from {FIRST_DAY} to {LAST_DAY}"
     elif share >= NEARLY:
-        odd = f"{share:.1%} of its cells are dates of the format {date_format}"
+        odd = f"{_percent(share)} of its cells are dates of the format {date_format}"
         reason = f"is taken as text although {odd}: {_first(cells, ~readable)}"
     else:
         return None

@@ -61,12 +61,21 @@ def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
     try:
         if text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        document = json.loads(text, parse_constant=_refused, object_pairs_hook=_members)
+        document = strict_json(text)
     except (OSError, ValueError) as error:
         raise WrongUsageError(f"{option}: no JSON ({error})") from None
     if not isinstance(document, dict):
         raise WrongUsageError(f"{option}: {text[:40]} is no JSON object")
     return document
+
+
+def strict_json(text: str) -> Any:
+    """The value of a JSON text without Python's constants, each key of an object once.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return json.loads(text, parse_constant=_refused, object_pairs_hook=_members)
 
 
 def _refused(constant: str) -> Any:

@@ -20,7 +20,7 @@ from gcvae.glyphs import GlyphWarning
 from gcvae.map_notes import KINDS
 from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
-from gcvae_cli.conditions import number_of_rows, read_conditions, tell_condition
+from gcvae_cli.conditions import number_of_rows, read_conditions, strict_json, tell_condition
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
@@ -341,7 +341,7 @@ def _read_schema(path: Path | None) -> dict[str, Any] | None:
     if path is None:
         return None
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = strict_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise WrongUsageError(f"{path}: no JSON ({error}); write one with `gcvae schema`") from None
     return document  # type: ignore[no-any-return]
@@ -352,7 +352,7 @@ def _read_option(name: str, text: str | None, form: type) -> Any:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        found = strict_json(text)
     except ValueError as error:
         raise WrongUsageError(f"{name} is no JSON ({error})") from None
     if not isinstance(found, form):

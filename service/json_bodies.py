@@ -23,6 +23,7 @@ from service.problems import escaped
 JSON_TYPE = "application/json"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PLACED = re.compile(r"(?s)(.*) at line (\d+) column (\d+)")
+_CONSTANTS = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<constant>-?Infinity|NaN)')
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 _DEPTH = 200  # of pydantic's reader
@@ -92,12 +93,15 @@ def read_json(content: bytes, what: str = "the body", pointer: str = "") -> Any:
         pointer: of the text in the request.
 
     Raises:
-        RequestError: it is no JSON, nests too deeply, or repeats a name; with line and character.
+        RequestError: it is no JSON, nests too deeply, has a number that is none, or repeats a
+            name; with line and character.
     """
     text = _decoded(content.removeprefix(_BYTE_ORDER_MARK), what, pointer)
     try:
         _ANY.validate_json(text)  # for its limit of depth, and the places that it names
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except _ConstantError:
+        _refuse_constant(text, what, pointer)
     except _RepeatedError:
         _refuse_repeated(text, pointer)
     except ValidationError as error:
@@ -123,6 +127,21 @@ def _refuse(found: str, what: str, pointer: str) -> NoReturn:
         message, expected = f"{what} nests too deeply{where}", f"at most {_DEPTH} levels"
     number = None if line is None else int(line)
     raise RequestError(Problem(message, pointer or None, number, expected=expected))
+
+
+class _ConstantError(Exception):
+    """NaN or an infinity, which are no JSON though Python reads and writes them."""
+
+
+def _constant(_name: str) -> NoReturn:
+    raise _ConstantError
+
+
+def _refuse_constant(text: str, what: str, pointer: str) -> NoReturn:
+    found = next(token for token in _CONSTANTS.finditer(text) if token["constant"])
+    line, character = _place(text[: found.start()])
+    message = f"{what} is no JSON: {found[0]} at character {character}"
+    raise RequestError(Problem(message, pointer or None, line, expected="a number, or null"))
 
 
 class _RepeatedError(Exception):

@@ -44,6 +44,10 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
             " line 101 holds '2024-02-30'",
         ),
         (
+            ["2024-02-29"] * 4999 + ["2024-02-30"],
+            "is taken as text although 99.9% of its cells are dates of the format %Y-%m-%d:",
+        ),
+        (
             [f"2024-01-01T10:0{n}:00+0{n}:00" for n in range(3)],
             "its cells are times with an offset, such as '2024-01-01T10:00:00+00:00'; write them"
             " in UTC",
@@ -83,6 +87,7 @@ def test_the_reason_is_told_with_the_column(cells: list[object], reason: str) ->
         ["0.1234567890123456789", "0.2234567890123456789"],
         ["NA", "1", "2"],
         ["call +4930", "call +4989"],
+        ["13:04:05", "09:10:11"],
     ],
 )
 def test_nothing_is_told_of_columns_that_are_what_they_look_like(cells: list[str]) -> None:

@@ -137,6 +137,8 @@ def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) 
     [
         (["--row", "{"], "--row is no JSON"),
         (["--row", "[1]"], "--row is [1]; write an object"),
+        (["--row", '{"size": 1, "size": 2}'], "the key 'size' stands twice"),
+        (["--row", '{"size": NaN}'], "NaN is no value"),
         (["--z", "3"], "--z is 3; write a list"),
         (["--kind", "local"], "either a row or a z"),
         (["--kind", "total", "--row", "{}"], "no row and no z"),

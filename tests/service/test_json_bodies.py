@@ -32,6 +32,8 @@ BROKEN = [
     (b"", "line 1: the body is no JSON: EOF while parsing a value at character 0", 1),
     ('{"a": 1}'.encode("utf-16-le"), "line 1: the body is no JSON", 1),
     (b'{"a": "\\ud800"}', "line 1: the body is no JSON: unexpected end of hex escape", 1),
+    (b'{"NaN": 1,\n "a": [NaN]}', "line 2: the body is no JSON: NaN at character 8", 2),
+    (b'{"a": -Infinity}', "line 1: the body is no JSON: -Infinity at character 7", 1),
     (b"1" * 5000, "line 1: the body is no JSON: number out of range", 1),
 ]  # fmt: skip
 
