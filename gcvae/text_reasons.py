@@ -155,15 +155,18 @@ def _is_date(text: str, date_format: str) -> bool:
 
 
 _OFFSET = "[+-][0-9]{2}:?[0-9]{2}$"
+_OFFSET_OR_UTC = "([+-][0-9]{2}:?[0-9]{2}|Z)$"
 
 
 def _offsets_of_times(cells: Cells) -> str | None:
-    if not _matches(cells.texts, _OFFSET).all():
+    with_offset = _matches(cells.texts, _OFFSET)
+    if not with_offset.any() or not _matches(cells.texts, _OFFSET_OR_UTC).all():
         return None
     if infer_format(pc.replace_substring_regex(cells.texts, _OFFSET, "Z")) is None:
         return None
+    first = cells.texts[int(with_offset.argmax())].as_py()
     return (
-        f"is taken as text: its cells are times with an offset, such as {cells.texts[0].as_py()!r};"
+        f"is taken as text: its cells are times with an offset, such as {first!r};"
         " write them in UTC, with Z or +00:00, to have them modelled as times"
     )
 

@@ -53,6 +53,10 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
             " in UTC",
         ),
         (
+            ["2024-01-01T10:00:00Z", "2024-01-01T11:00:00+01:00", "2024-01-01T12:00:00+02:00"],
+            "its cells are times with an offset, such as '2024-01-01T11:00:00+01:00'",
+        ),
+        (
             [FIRST + n for n in range(3)],
             f"is taken as text: line 2 holds '{FIRST}', a whole number beyond {FIRST - 1}",
         ),
