@@ -230,13 +230,24 @@ _AS_TEXT = (
 )
 
 
+def _is_known(zone: str) -> bool:
+    try:
+        pa.array([], pa.timestamp("ns", zone)).to_pandas()
+    except (LookupError, ValueError):  # of names, of offsets
+        return False
+    return True
+
+
 def _nanoseconds(column: Any, name: str, rows_before: int) -> Any:
-    """Times that int64 can count in nanoseconds.
+    """Times that int64 can count in nanoseconds; of a zone that is not known, in UTC.
 
     Raises:
         TableError: One is before 1677-09-22 or after 2262-04-10.
     """
     zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    if zone is not None and not _is_known(zone):  # the times themselves are of UTC
+        zone = "UTC"
+        column = column.cast(pa.timestamp(column.type.unit, zone))
     try:
         return column.cast(pa.timestamp("ns", zone))
     except pa.ArrowInvalid:
