@@ -104,6 +104,50 @@ def test_a_completed_file_has_its_own_types_and_its_known_cells(
         assert completed.column(name).null_count == (N if "null" in name else 0)
 
 
+def test_identifiers_that_are_passed_on_keep_their_types(tmp_path: Path) -> None:
+    numbers = [None, *range(2**63, 2**63 + N - 1)]
+    table = pa.table(
+        {
+            "level": ["u", "v", None] * (N // 3),
+            "number": pa.array(numbers, pa.uint64()),
+            "digits": pa.array([n and Decimal(n * 10**15) for n in numbers], pa.decimal128(38, 0)),
+            "time": pa.array(range(N), pa.int64()).cast(pa.timestamp("us", "Europe/Berlin")),
+        }
+    )
+    path = tmp_path / "keys.parquet"
+    parquet.write_table(table, path)
+    names = table.column_names[1:]
+    given = {"columns": [{"name": name, "kind": "identifier"} for name in names]}
+    fitted = Synthesizer.fit(
+        TableReader(path), schema=given, preset="fast", settings={"max_steps": 3}
+    )
+    blocks = fitted.impute_blocks(TableReader(path))
+    completed = read(stream_completed(blocks, fitted.schema, "parquet"))
+    assert completed.select(names).equals(table.select(names))
+    assert completed.column("level").null_count == 0
+    drawn = read(stream_table(fitted.sample_blocks(5), fitted.schema, "parquet"))
+    assert drawn.schema.field("digits").type == pa.string()
+
+
+def test_times_of_an_unknown_zone_are_read_in_utc(tmp_path: Path) -> None:
+    days = pa.array([DAY, None, 2 * DAY], pa.int64())
+    parquet.write_table(
+        pa.table({"t": days.cast(pa.timestamp("ms", "Mars/Phobos"))}), tmp_path / "mars.parquet"
+    )
+    column = infer_schema(TableReader(tmp_path / "mars.parquet")).schema["t"]
+    assert column.parquet_type == "timestamp[ms, tz=Mars/Phobos]"
+    frame = read_table(tmp_path / "mars.parquet")
+    assert frame["t"].astype(str).tolist() == [
+        "1970-01-02 00:00:00+00:00",
+        "NaT",
+        "1970-01-03 00:00:00+00:00",
+    ]
+    schema = infer_schema(frame).schema
+    written = arrow_table(parse_table(frame, schema), schema)
+    assert written.schema.types == [pa.timestamp("ms", "Mars/Phobos")]
+    assert written.column("t").cast(pa.int64()).equals(pa.chunked_array([days]))
+
+
 def test_the_completed_tables_types_count_and_not_the_training_tables(
     fitted: Synthesizer, path: Path, tmp_path: Path
 ) -> None:
