@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from gcvae.cells import RowNumbers, TextColumn
-from gcvae.dates import DAY_OF_TIMES, FIRST_DAY, LAST_DAY
+from gcvae.dates import DAY_OF_TIMES
 from gcvae.errors import Problem, TableError
+from gcvae.far_dates import far_texts, far_unit, in_nanoseconds
 from gcvae.parquet_types import parquet_type
 
 ROWS_PER_GROUP = 1 << 16
@@ -33,7 +34,7 @@ def read_parquet(data: bytes) -> pd.DataFrame:
     file = opened_parquet(pa.BufferReader(data))
     with _reading():
         table = file.read()
-    return _frame(table)
+    return _frame(table, _far_units(file))
 
 
 def parquet_blocks(
@@ -48,6 +49,7 @@ def parquet_blocks(
         TableError: It is no such file, or has values that are no cells.
     """
     file = opened_parquet(source)
+    far_units = _far_units(file)
     groups, read = _groups_from(file.metadata, first_row)
     batches = file.iter_batches(batch_size=rows, row_groups=groups)
     while True:
@@ -59,7 +61,7 @@ def parquet_blocks(
         read += batch.num_rows
         if wanted.num_rows:
             rows_before = read - wanted.num_rows
-            frame = _frame(pa.Table.from_batches([wanted]), rows_before)
+            frame = _frame(pa.Table.from_batches([wanted]), far_units)
             frame.attrs["rows"] = RowNumbers(rows_before)
             yield frame, read / file.metadata.num_rows
 
@@ -125,9 +127,26 @@ def _reading() -> Iterator[None]:
         raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
 
 
-def _frame(table: Any, rows_before: int = 0) -> pd.DataFrame:
+def _far_units(file: Any) -> dict[str, str]:
+    """The units of the columns that have times too far for nanoseconds; see `far_dates`.
+
+    The whole file says it, so that each block of it has the same cells.
+    """
+    found = {}
+    for field in file.schema_arrow:
+        if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
+            with _reading():
+                unit = far_unit(
+                    batch.column(0) for batch in file.iter_batches(columns=[field.name])
+                )
+            if unit is not None:
+                found[field.name] = unit
+    return found
+
+
+def _frame(table: Any, far_units: dict[str, str]) -> pd.DataFrame:
     columns = {
-        name: _series(_cells(table.column(name), name, rows_before), name)
+        name: _series(_cells(table.column(name), name, far_units.get(name)), name)
         for name in table.column_names
     }
     frame = pd.DataFrame(columns)
@@ -171,7 +190,8 @@ def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
     """
     with _reading():
         column = file.read(columns=[name]).column(name)
-    cells = _cells(column, name)
+    is_time = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+    cells = _cells(column, name, far_unit(column.chunks) if is_time else None)
     return TextColumn(name, cells) if pa.types.is_string(cells.type) else _series(cells, name)
 
 
@@ -194,14 +214,20 @@ def _with_nulls(column: Any) -> pd.Series[Any]:
     return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), is_null))
 
 
-def _cells(column: Any, name: str, rows_before: int = 0) -> Any:
-    """The column as numbers, booleans, times in nanoseconds, or text; see `arrow_tables`."""
+def _cells(column: Any, name: str, far_unit: str | None = None) -> Any:
+    """The column as numbers, booleans, times in nanoseconds, or text; see `arrow_tables`.
+
+    Args:
+        column: Of a file.
+        name: Of the column.
+        far_unit: Of times that become text; see `far_dates`.
+    """
     kind = column.type
     if pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS):
         raise TableError(Problem(f"values of type {kind} are no cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _nanoseconds(column, name, rows_before)
+        return in_nanoseconds(column) if far_unit is None else far_texts(column, far_unit, name)
     if pa.types.is_time(kind):
         since_midnight = column.cast(pa.time64("ns")).cast(pa.int64())
         return pc.add(since_midnight, DAY_OF_TIMES.astype(np.int64)).cast(pa.timestamp("ns"))
@@ -228,34 +254,3 @@ _AS_TEXT = (
     pa.types.is_large_string,
     pa.types.is_string_view,
 )
-
-
-def _is_known(zone: str) -> bool:
-    try:
-        pa.array([], pa.timestamp("ns", zone)).to_pandas()
-    except (LookupError, ValueError):  # of names, of offsets
-        return False
-    return True
-
-
-def _nanoseconds(column: Any, name: str, rows_before: int) -> Any:
-    """Times that int64 can count in nanoseconds; of a zone that is not known, in UTC.
-
-    Raises:
-        TableError: One is before 1677-09-22 or after 2262-04-10.
-    """
-    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
-    if zone is not None and not _is_known(zone):  # the times themselves are of UTC
-        zone = "UTC"
-        column = column.cast(pa.timestamp(column.type.unit, zone))
-    try:
-        return column.cast(pa.timestamp("ns", zone))
-    except pa.ArrowInvalid:
-        texts = column.cast(pa.string()).to_pylist()
-        row = next(
-            i for i, text in enumerate(texts) if text and not FIRST_DAY <= text[:10] <= LAST_DAY
-        )
-        message = f"the date {texts[row][:10]} can not be counted in nanoseconds (row "
-        message += f"{rows_before + row + 1})"
-        expected = f"{FIRST_DAY} to {LAST_DAY}; blank where the date means that there is none"
-        raise TableError(Problem(message, column=name, expected=expected)) from None

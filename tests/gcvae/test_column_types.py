@@ -223,11 +223,55 @@ def test_a_cell_of_a_file_is_named_by_its_row_in_the_file(tmp_path: Path) -> Non
         parse_table(next(blocks), schema)
 
 
-def test_a_date_that_can_not_be_counted_is_named_by_its_row_in_the_file(tmp_path: Path) -> None:
-    days = [datetime.date(2024, 1, 1)] * 5000 + [datetime.date(9999, 12, 31)]
-    parquet.write_table(pa.table({"day": days}), tmp_path / "far.parquet")
-    with pytest.raises(TableError, match=r"9999-12-31 can not .* \(row 5001\)"):
-        list(TableReader(tmp_path / "far.parquet").blocks(4096))
+FAR = (pa.date32(), pa.date64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Berlin"))
+
+
+def far_table(kind: Any, path: Path) -> pa.Table:
+    """5,000 days, then one that nanoseconds do not count; a row group of each."""
+    days = pa.array([*([19_000, 19_001, None] * 1_666), 19_002, 19_003, 2_932_896], pa.int32())
+    cells = days.cast(pa.date32()).cast(pa.timestamp("ms"))
+    zoned = cells.cast(pa.int64()).cast(pa.timestamp("ms", getattr(kind, "tz", None)))
+    table = pa.table({"level": ["u", "v"] * 2500 + ["u"], "day": zoned.cast(kind)})
+    parquet.write_table(table, path, row_group_size=5000)
+    return parquet.read_table(path)
+
+
+@pytest.mark.parametrize("kind", FAR, ids=str)
+def test_far_dates_are_text_as_in_csv(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "far.parquet"
+    table = far_table(kind, path)
+    inferred = infer_schema(TableReader(path))
+    assert "'9999-12-31" in inferred.warnings[0]
+    text = "9999-12-31" + (" 00:00:00+00:00" if getattr(kind, "tz", None) else "")
+    blocks = [block["day"] for block in TableReader(path).blocks(4096)]
+    assert [block.dtype for block in blocks] == [object, object]
+    assert blocks[1].iloc[-1] == text
+    schema = inferred.schema
+    written = arrow_table(parse_table(read_table(path), schema), schema)
+    assert written.column("day").equals(table.column("day"))
+
+
+@pytest.mark.parametrize("kind", FAR, ids=str)
+def test_a_far_date_can_mean_missing(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "far.parquet"
+    table = far_table(kind, path)
+    zone = " 00:00:00+00:00" if getattr(kind, "tz", None) else ""
+    day = {"name": "day", "missing": {"markers": ["9999-12-31" + zone]}}
+    schema = infer_schema(TableReader(path), {"columns": [day]}).schema
+    assert schema["day"].datetime_format == "%Y-%m-%d" + zone.replace("00:00:00", "%H:%M:%S")
+    written = arrow_table(parse_table(read_table(path), schema), schema)
+    assert written.column("day")[:-1].equals(table.column("day")[:-1])
+    assert not written.column("day")[-1].is_valid
+
+
+def test_a_far_date_among_dates_is_named_by_its_row_in_the_file(tmp_path: Path) -> None:
+    far_table(pa.timestamp("ms"), tmp_path / "far.parquet")
+    days = {"day": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"] * 20)}
+    schema = infer_schema(pd.DataFrame({"level": ["u", "v"] * 30} | days)).schema
+    blocks = TableReader(tmp_path / "far.parquet").blocks(4096)
+    assert parse_table(next(blocks), schema)["day"].dtype == "datetime64[ns]"
+    with pytest.raises(TableError, match=r"the cell is '9999-12-31' \(row 5001\)"):
+        parse_table(next(blocks), schema)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(4), pa.uuid()], ids=str)
