@@ -6,7 +6,7 @@ stands in the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -38,12 +38,13 @@ def read_parquet(data: bytes) -> pd.DataFrame:
 
 
 def parquet_blocks(
-    source: BinaryIO, rows: int, first_row: int = 0
+    source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
 ) -> Iterator[tuple[pd.DataFrame, float]]:
     """At most `rows` rows at a time, and the share of all rows with which they end.
 
     Args:
         first_row: Those before it are left out, their row groups not read.
+        dropped: Columns that may hold what are no cells; they are left out if they do.
 
     Raises:
         TableError: It is no such file, or has values that are no cells.
@@ -51,7 +52,10 @@ def parquet_blocks(
     file = opened_parquet(source)
     far_units = _far_units(file)
     groups, read = _groups_from(file.metadata, first_row)
-    batches = file.iter_batches(batch_size=rows, row_groups=groups)
+    left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
+    names = [name for name in file.schema_arrow.names if name not in left_out]
+    wanted_names = names if left_out else None
+    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted_names)
     while True:
         with _reading():
             batch = next(batches, None)
@@ -223,7 +227,7 @@ def _cells(column: Any, name: str, far_unit: str | None = None) -> Any:
         far_unit: Of times that become text; see `far_dates`.
     """
     kind = column.type
-    if pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS):
+    if not is_cell(kind):
         raise TableError(Problem(f"values of type {kind} are no cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -240,6 +244,11 @@ def _cells(column: Any, name: str, far_unit: str | None = None) -> Any:
         return column.cast(pa.int64() if most <= np.iinfo(np.int64).max else pa.string())
     as_text = any(is_one(kind) for is_one in _AS_TEXT)
     return column.cast(pa.string()) if as_text else column
+
+
+def is_cell(kind: Any) -> bool:
+    """Whether values of an Arrow type are cells of a table."""
+    return not (pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS))
 
 
 _NO_CELLS = (

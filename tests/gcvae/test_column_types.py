@@ -282,3 +282,21 @@ def test_bytes_are_no_cells(kind: Any, tmp_path: Path) -> None:
     parquet.write_table(pa.table({"raw": cells}), tmp_path / "raw.parquet")
     with pytest.raises(TableError, match=r"column 'raw': values of type .* are no cells"):
         read_table(tmp_path / "raw.parquet")
+
+
+def test_columns_without_cells_can_be_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "nested.parquet"
+    plain = pa.table({"level": ["u", "v", None] * 40, "x": np.arange(N) / 7})
+    table = plain.append_column("list", pa.array([[1, 2]] * N))
+    parquet.write_table(table.append_column("raw", pa.array([b"r"] * N)), path)
+    dropped = [{"name": name, "drop": True} for name in ("list", "raw")]
+    schema = infer_schema(TableReader(path), {"columns": dropped}).schema
+    assert infer_schema(TableReader(path), schema.to_json()).schema == schema
+    fitted = Synthesizer.fit(TableReader(path), schema=schema, preset="fast",
+                             settings={"max_steps": 3})  # fmt: skip
+    assert fitted.sample(3).columns.tolist() == plain.column_names
+    blocks = fitted.impute_blocks(TableReader(path))
+    completed = read(stream_completed(blocks, fitted.schema, "parquet"))
+    assert completed.column_names == plain.column_names
+    with pytest.raises(TableError, match="column 'raw': values of type binary are no cells"):
+        infer_schema(TableReader(path), {"columns": dropped[:1]})
