@@ -23,6 +23,7 @@ from gcvae.far_dates import far_texts, far_unit, in_nanoseconds
 from gcvae.parquet_types import parquet_type
 
 ROWS_PER_GROUP = 1 << 16
+NEAR_YEARS = (1678, 2261)  # whole ones that nanoseconds count
 
 
 def read_parquet(data: bytes) -> pd.DataFrame:
@@ -138,7 +139,7 @@ def _far_units(file: Any) -> dict[str, str]:
     """
     found = {}
     for field in file.schema_arrow:
-        if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type):
+        if _is_time(field.type) and not _are_near(file.metadata, field.name):
             with _reading():
                 unit = far_unit(
                     batch.column(0) for batch in file.iter_batches(columns=[field.name])
@@ -146,6 +147,29 @@ def _far_units(file: Any) -> dict[str, str]:
             if unit is not None:
                 found[field.name] = unit
     return found
+
+
+def _is_time(kind: Any) -> bool:
+    """Whether the type is one of dates or times that may be far."""
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit != "ns")
+    return bool(pa.types.is_date(kind))
+
+
+def _are_near(metadata: Any, name: str) -> bool:
+    """Whether the file's statistics show that a column has no far time, so none is to be read."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        column = next(c for c in map(group.column, range(group.num_columns))
+                      if c.path_in_schema == name)  # fmt: skip
+        if not column.is_stats_set or not column.statistics.has_min_max:
+            return False
+        try:
+            years = column.statistics.min.year, column.statistics.max.year
+        except (OverflowError, ValueError):  # beyond what Python counts
+            return False
+        if not NEAR_YEARS[0] <= years[0] <= years[1] <= NEAR_YEARS[1]:
+            return False
+    return True
 
 
 def _frame(table: Any, far_units: dict[str, str]) -> pd.DataFrame:
@@ -194,8 +218,7 @@ def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
     """
     with _reading():
         column = file.read(columns=[name]).column(name)
-    is_time = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
-    cells = _cells(column, name, far_unit(column.chunks) if is_time else None)
+    cells = _cells(column, name, far_unit(column.chunks) if _is_time(column.type) else None)
     return TextColumn(name, cells) if pa.types.is_string(cells.type) else _series(cells, name)
 
 
