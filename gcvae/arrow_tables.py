@@ -31,7 +31,8 @@ def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> A
     """Values, as `parse_table` gives them, in the types of the schema.
 
     Args:
-        frame: The values.
+        frame: The values. Of columns whose cells are all a file's own, `attrs["parquet_types"]` may
+            hold the types there.
         schema: Of the table.
         like: The Arrow schema of an earlier block of the same table, whose types hold for all.
 
@@ -39,7 +40,13 @@ def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> A
         TableError: A value is none that the type of its column can hold.
     """
     if like is None:
-        types = {name: written_type(schema[name], frame[name]) for name in frame.columns}
+        own = frame.attrs.get("parquet_types", {})
+        types = {
+            name: parquet_type(own[name])
+            if name in own
+            else written_type(schema[name], frame[name])
+            for name in frame.columns
+        }
         like = pa.schema(list(types.items()))
     columns = [arrow_column(frame[field.name], schema[field.name], field.type) for field in like]
     return pa.Table.from_arrays(columns, schema=like)

@@ -74,6 +74,9 @@ def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.D
     for block in blocks:
         names = [name for name in block.columns if name in schema]
         typed = parse_table(block[names], schema)
+        types = block.attrs.get("parquet_types", {})
+        passed_on = (c.name for c in schema if c.kind is ColumnKind.IDENTIFIER)
+        typed.attrs["parquet_types"] = {name: types[name] for name in passed_on if name in types}
         if DRAW_COLUMN not in schema and DRAW_COLUMN in block:
             typed.insert(0, DRAW_COLUMN, block[DRAW_COLUMN])
         yield typed

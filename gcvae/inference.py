@@ -69,6 +69,9 @@ def complete_schema(
     for i, name in enumerate(source.names):
         tell(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
+        if draft.get("drop") and not source.has_cells(name):  # of Parquet: lists, bytes
+            columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
+            continue
         judged = judge_column(source[name], draft, pointer, source.lines)
         stored = draft.get("parquet_type") or source.parquet_type(name)
         columns.append(replace(judged.column, parquet_type=stored))

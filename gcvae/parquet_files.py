@@ -6,7 +6,7 @@ stands in the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from gcvae.cells import RowNumbers, TextColumn
-from gcvae.dates import DAY_OF_TIMES, FIRST_DAY, LAST_DAY
+from gcvae.dates import DAY_OF_TIMES
 from gcvae.errors import Problem, TableError
+from gcvae.far_dates import far_texts, far_unit, in_nanoseconds
 from gcvae.parquet_types import parquet_type
 
 ROWS_PER_GROUP = 1 << 16
+NEAR_YEARS = (1678, 2261)  # whole ones that nanoseconds count
 
 
 def read_parquet(data: bytes) -> pd.DataFrame:
@@ -33,23 +35,28 @@ def read_parquet(data: bytes) -> pd.DataFrame:
     file = opened_parquet(pa.BufferReader(data))
     with _reading():
         table = file.read()
-    return _frame(table)
+    return _frame(table, _far_units(file))
 
 
 def parquet_blocks(
-    source: BinaryIO, rows: int, first_row: int = 0
+    source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
 ) -> Iterator[tuple[pd.DataFrame, float]]:
     """At most `rows` rows at a time, and the share of all rows with which they end.
 
     Args:
         first_row: Those before it are left out, their row groups not read.
+        dropped: Columns that may hold what are no cells; they are left out if they do.
 
     Raises:
         TableError: It is no such file, or has values that are no cells.
     """
     file = opened_parquet(source)
+    far_units = _far_units(file)
     groups, read = _groups_from(file.metadata, first_row)
-    batches = file.iter_batches(batch_size=rows, row_groups=groups)
+    left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
+    names = [name for name in file.schema_arrow.names if name not in left_out]
+    wanted_names = names if left_out else None
+    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted_names)
     while True:
         with _reading():
             batch = next(batches, None)
@@ -59,7 +66,7 @@ def parquet_blocks(
         read += batch.num_rows
         if wanted.num_rows:
             rows_before = read - wanted.num_rows
-            frame = _frame(pa.Table.from_batches([wanted]), rows_before)
+            frame = _frame(pa.Table.from_batches([wanted]), far_units)
             frame.attrs["rows"] = RowNumbers(rows_before)
             yield frame, read / file.metadata.num_rows
 
@@ -125,9 +132,49 @@ def _reading() -> Iterator[None]:
         raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
 
 
-def _frame(table: Any, rows_before: int = 0) -> pd.DataFrame:
+def _far_units(file: Any) -> dict[str, str]:
+    """The units of the columns that have times too far for nanoseconds; see `far_dates`.
+
+    The whole file says it, so that each block of it has the same cells.
+    """
+    found = {}
+    for field in file.schema_arrow:
+        if _is_time(field.type) and not _are_near(file.metadata, field.name):
+            with _reading():
+                unit = far_unit(
+                    batch.column(0) for batch in file.iter_batches(columns=[field.name])
+                )
+            if unit is not None:
+                found[field.name] = unit
+    return found
+
+
+def _is_time(kind: Any) -> bool:
+    """Whether the type is one of dates or times that may be far."""
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit != "ns")
+    return bool(pa.types.is_date(kind))
+
+
+def _are_near(metadata: Any, name: str) -> bool:
+    """Whether the file's statistics show that a column has no far time, so none is to be read."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        column = next(c for c in map(group.column, range(group.num_columns))
+                      if c.path_in_schema == name)  # fmt: skip
+        if not column.is_stats_set or not column.statistics.has_min_max:
+            return False
+        try:
+            years = column.statistics.min.year, column.statistics.max.year
+        except (OverflowError, ValueError):  # beyond what Python counts
+            return False
+        if not NEAR_YEARS[0] <= years[0] <= years[1] <= NEAR_YEARS[1]:
+            return False
+    return True
+
+
+def _frame(table: Any, far_units: dict[str, str]) -> pd.DataFrame:
     columns = {
-        name: _series(_cells(table.column(name), name, rows_before), name)
+        name: _series(_cells(table.column(name), name, far_units.get(name)), name)
         for name in table.column_names
     }
     frame = pd.DataFrame(columns)
@@ -171,7 +218,7 @@ def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
     """
     with _reading():
         column = file.read(columns=[name]).column(name)
-    cells = _cells(column, name)
+    cells = _cells(column, name, far_unit(column.chunks) if _is_time(column.type) else None)
     return TextColumn(name, cells) if pa.types.is_string(cells.type) else _series(cells, name)
 
 
@@ -194,14 +241,20 @@ def _with_nulls(column: Any) -> pd.Series[Any]:
     return pd.Series(pd.arrays.IntegerArray(values.astype(np.int64), is_null))
 
 
-def _cells(column: Any, name: str, rows_before: int = 0) -> Any:
-    """The column as numbers, booleans, times in nanoseconds, or text; see `arrow_tables`."""
+def _cells(column: Any, name: str, far_unit: str | None = None) -> Any:
+    """The column as numbers, booleans, times in nanoseconds, or text; see `arrow_tables`.
+
+    Args:
+        column: Of a file.
+        name: Of the column.
+        far_unit: Of times that become text; see `far_dates`.
+    """
     kind = column.type
-    if pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS):
+    if not is_cell(kind):
         raise TableError(Problem(f"values of type {kind} are no cells", column=name,
                                  expected="text, numbers, booleans or dates"))  # fmt: skip
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _nanoseconds(column, name, rows_before)
+        return in_nanoseconds(column) if far_unit is None else far_texts(column, far_unit, name)
     if pa.types.is_time(kind):
         since_midnight = column.cast(pa.time64("ns")).cast(pa.int64())
         return pc.add(since_midnight, DAY_OF_TIMES.astype(np.int64)).cast(pa.timestamp("ns"))
@@ -216,6 +269,11 @@ def _cells(column: Any, name: str, rows_before: int = 0) -> Any:
     return column.cast(pa.string()) if as_text else column
 
 
+def is_cell(kind: Any) -> bool:
+    """Whether values of an Arrow type are cells of a table."""
+    return not (pa.types.is_nested(kind) or any(is_one(kind) for is_one in _NO_CELLS))
+
+
 _NO_CELLS = (
     pa.types.is_binary,
     pa.types.is_large_binary,
@@ -228,23 +286,3 @@ _AS_TEXT = (
     pa.types.is_large_string,
     pa.types.is_string_view,
 )
-
-
-def _nanoseconds(column: Any, name: str, rows_before: int) -> Any:
-    """Times that int64 can count in nanoseconds.
-
-    Raises:
-        TableError: One is before 1677-09-22 or after 2262-04-10.
-    """
-    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
-    try:
-        return column.cast(pa.timestamp("ns", zone))
-    except pa.ArrowInvalid:
-        texts = column.cast(pa.string()).to_pylist()
-        row = next(
-            i for i, text in enumerate(texts) if text and not FIRST_DAY <= text[:10] <= LAST_DAY
-        )
-        message = f"the date {texts[row][:10]} can not be counted in nanoseconds (row "
-        message += f"{rows_before + row + 1})"
-        expected = f"{FIRST_DAY} to {LAST_DAY}; blank where the date means that there is none"
-        raise TableError(Problem(message, column=name, expected=expected)) from None

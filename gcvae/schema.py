@@ -315,7 +315,8 @@ def _read_kind(value: object) -> ColumnKind:
     try:
         return ColumnKind(value)  # type: ignore[arg-type]
     except ValueError:
-        raise ValueError("one of " + ", ".join(ColumnKind)) from None
+        hint = '; "drop": true leaves a column out' if value == "drop" else ""
+        raise ValueError("one of " + ", ".join(ColumnKind) + hint) from None
 
 
 def _read_missing(value: object) -> Mapping[str, Any]:

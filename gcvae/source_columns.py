@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gcvae.cells import TextColumn
 from gcvae.delimited_rows import LineNumbers, TextCells
-from gcvae.parquet_files import opened_parquet, parquet_column, type_of_values
+from gcvae.parquet_files import is_cell, opened_parquet, parquet_column, type_of_values
 from gcvae.table_reader import TableReader, is_parquet
 from gcvae.temporary_files import temporary_files, written_to
 
@@ -49,6 +49,10 @@ class FrameColumns:
     def parquet_type(self, name: str) -> str | None:
         """The type of the column in the Parquet file that it comes from, or in one made of it."""
         return type_of_values(self.frame[name], self.frame.attrs.get("parquet_types", {}).get(name))
+
+    def has_cells(self, name: str) -> bool:
+        """Whether the column's type is one of cells."""
+        return True
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -96,6 +100,10 @@ class TextFileColumns:
         """None: text has no types."""
         return
 
+    def has_cells(self, name: str) -> bool:
+        """Whether the column's type is one of cells."""
+        return True
+
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.lines)
@@ -135,6 +143,10 @@ class ParquetColumns:
     def parquet_type(self, name: str) -> str:
         """The type of the column."""
         return str(self.file.schema_arrow.field(name).type)
+
+    def has_cells(self, name: str) -> bool:
+        """Whether the column's type is one of cells."""
+        return is_cell(self.file.schema_arrow.field(name).type)
 
     def __len__(self) -> int:
         """The number of rows."""

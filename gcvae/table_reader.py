@@ -9,7 +9,7 @@ and problems name the file's own lines.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -60,7 +60,7 @@ def parsed_parts(
         UnknownColumnError: There is a column that the schema has not.
     """
     if isinstance(rows, TableReader):
-        for part in _parts_among(rows, among):
+        for part in _parts_among(rows, schema, among):
             yield part, parse_table(part, schema)
         return
     if among is not None:
@@ -71,12 +71,15 @@ def parsed_parts(
         yield rows.iloc[at], typed.iloc[at]
 
 
-def _parts_among(reader: TableReader, among: range | None) -> Iterator[pd.DataFrame]:
+def _parts_among(
+    reader: TableReader, schema: TableSchema, among: range | None
+) -> Iterator[pd.DataFrame]:
     """The file's parts, or those of some of its rows."""
+    dropped = {column.name for column in schema if column.drop}
     if among is None:
-        yield from reader.blocks(PART_ROWS)
+        yield from reader.blocks(PART_ROWS, dropped=dropped)
         return
-    for part in reader.blocks(PART_ROWS, among.start):
+    for part in reader.blocks(PART_ROWS, among.start, dropped):
         first = reader.rows - len(part)
         yield part.iloc[: among.stop - first]
         if reader.rows >= among.stop:
@@ -103,18 +106,21 @@ class TableReader:
         self.fraction = 0.0
         self.rows = 0
 
-    def blocks(self, rows: int, first_row: int = 0) -> Iterator[pd.DataFrame]:
+    def blocks(
+        self, rows: int, first_row: int = 0, dropped: Collection[str] = ()
+    ) -> Iterator[pd.DataFrame]:
         """Blocks of `rows` rows, and the rest in the last; at least one row in all.
 
         Args:
             first_row: Those before it are left out; the file has more.
+            dropped: Columns that are left out where a Parquet file has no cells there.
 
         Raises:
             TableError: It is no such file; the problems name the lines.
         """
         with self.opened() as file:
             self.rows = first_row
-            yield from self._regrouped(self._frames(file, rows, first_row), rows)
+            yield from self._regrouped(self._frames(file, rows, first_row, dropped), rows)
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -153,12 +159,12 @@ class TableReader:
             yield cells
 
     def _frames(
-        self, file: BinaryIO, rows: int, first_row: int
+        self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
     ) -> Iterator[tuple[pd.DataFrame, float]]:
         """Rows as they come, and the share of the file with which they end."""
         try:
             if is_parquet(file):
-                yield from parquet_blocks(file, rows, first_row)
+                yield from parquet_blocks(file, rows, first_row, dropped)
                 return
             left_out = 0
             for cells in self.cells(file):

@@ -179,6 +179,8 @@ def typed_columns(
         columns, problems = {}, list[Problem]()
         for i, column in enumerate(schema):
             tell(i / len(schema))
+            if column.drop and not source.has_cells(column.name):
+                continue
             columns[column.name] = _column_in_files(source, column, folder / str(i), problems)
         if problems:
             raise TableError(*problems)

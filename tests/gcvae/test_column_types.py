@@ -104,6 +104,50 @@ def test_a_completed_file_has_its_own_types_and_its_known_cells(
         assert completed.column(name).null_count == (N if "null" in name else 0)
 
 
+def test_identifiers_that_are_passed_on_keep_their_types(tmp_path: Path) -> None:
+    numbers = [None, *range(2**63, 2**63 + N - 1)]
+    table = pa.table(
+        {
+            "level": ["u", "v", None] * (N // 3),
+            "number": pa.array(numbers, pa.uint64()),
+            "digits": pa.array([n and Decimal(n * 10**15) for n in numbers], pa.decimal128(38, 0)),
+            "time": pa.array(range(N), pa.int64()).cast(pa.timestamp("us", "Europe/Berlin")),
+        }
+    )
+    path = tmp_path / "keys.parquet"
+    parquet.write_table(table, path)
+    names = table.column_names[1:]
+    given = {"columns": [{"name": name, "kind": "identifier"} for name in names]}
+    fitted = Synthesizer.fit(
+        TableReader(path), schema=given, preset="fast", settings={"max_steps": 3}
+    )
+    blocks = fitted.impute_blocks(TableReader(path))
+    completed = read(stream_completed(blocks, fitted.schema, "parquet"))
+    assert completed.select(names).equals(table.select(names))
+    assert completed.column("level").null_count == 0
+    drawn = read(stream_table(fitted.sample_blocks(5), fitted.schema, "parquet"))
+    assert drawn.schema.field("digits").type == pa.string()
+
+
+def test_times_of_an_unknown_zone_are_read_in_utc(tmp_path: Path) -> None:
+    days = pa.array([DAY, None, 2 * DAY], pa.int64())
+    parquet.write_table(
+        pa.table({"t": days.cast(pa.timestamp("ms", "Mars/Phobos"))}), tmp_path / "mars.parquet"
+    )
+    column = infer_schema(TableReader(tmp_path / "mars.parquet")).schema["t"]
+    assert column.parquet_type == "timestamp[ms, tz=Mars/Phobos]"
+    frame = read_table(tmp_path / "mars.parquet")
+    assert frame["t"].astype(str).tolist() == [
+        "1970-01-02 00:00:00+00:00",
+        "NaT",
+        "1970-01-03 00:00:00+00:00",
+    ]
+    schema = infer_schema(frame).schema
+    written = arrow_table(parse_table(frame, schema), schema)
+    assert written.schema.types == [pa.timestamp("ms", "Mars/Phobos")]
+    assert written.column("t").cast(pa.int64()).equals(pa.chunked_array([days]))
+
+
 def test_the_completed_tables_types_count_and_not_the_training_tables(
     fitted: Synthesizer, path: Path, tmp_path: Path
 ) -> None:
@@ -179,11 +223,55 @@ def test_a_cell_of_a_file_is_named_by_its_row_in_the_file(tmp_path: Path) -> Non
         parse_table(next(blocks), schema)
 
 
-def test_a_date_that_can_not_be_counted_is_named_by_its_row_in_the_file(tmp_path: Path) -> None:
-    days = [datetime.date(2024, 1, 1)] * 5000 + [datetime.date(9999, 12, 31)]
-    parquet.write_table(pa.table({"day": days}), tmp_path / "far.parquet")
-    with pytest.raises(TableError, match=r"9999-12-31 can not .* \(row 5001\)"):
-        list(TableReader(tmp_path / "far.parquet").blocks(4096))
+FAR = (pa.date32(), pa.date64(), pa.timestamp("ms"), pa.timestamp("us", "Europe/Berlin"))
+
+
+def far_table(kind: Any, path: Path) -> pa.Table:
+    """5,000 days, then one that nanoseconds do not count; a row group of each."""
+    days = pa.array([*([19_000, 19_001, None] * 1_666), 19_002, 19_003, 2_932_896], pa.int32())
+    cells = days.cast(pa.date32()).cast(pa.timestamp("ms"))
+    zoned = cells.cast(pa.int64()).cast(pa.timestamp("ms", getattr(kind, "tz", None)))
+    table = pa.table({"level": ["u", "v"] * 2500 + ["u"], "day": zoned.cast(kind)})
+    parquet.write_table(table, path, row_group_size=5000)
+    return parquet.read_table(path)
+
+
+@pytest.mark.parametrize("kind", FAR, ids=str)
+def test_far_dates_are_text_as_in_csv(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "far.parquet"
+    table = far_table(kind, path)
+    inferred = infer_schema(TableReader(path))
+    assert "'9999-12-31" in inferred.warnings[0]
+    text = "9999-12-31" + (" 00:00:00+00:00" if getattr(kind, "tz", None) else "")
+    blocks = [block["day"] for block in TableReader(path).blocks(4096)]
+    assert [block.dtype for block in blocks] == [object, object]
+    assert blocks[1].iloc[-1] == text
+    schema = inferred.schema
+    written = arrow_table(parse_table(read_table(path), schema), schema)
+    assert written.column("day").equals(table.column("day"))
+
+
+@pytest.mark.parametrize("kind", FAR, ids=str)
+def test_a_far_date_can_mean_missing(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "far.parquet"
+    table = far_table(kind, path)
+    zone = " 00:00:00+00:00" if getattr(kind, "tz", None) else ""
+    day = {"name": "day", "missing": {"markers": ["9999-12-31" + zone]}}
+    schema = infer_schema(TableReader(path), {"columns": [day]}).schema
+    assert schema["day"].datetime_format == "%Y-%m-%d" + zone.replace("00:00:00", "%H:%M:%S")
+    written = arrow_table(parse_table(read_table(path), schema), schema)
+    assert written.column("day")[:-1].equals(table.column("day")[:-1])
+    assert not written.column("day")[-1].is_valid
+
+
+def test_a_far_date_among_dates_is_named_by_its_row_in_the_file(tmp_path: Path) -> None:
+    far_table(pa.timestamp("ms"), tmp_path / "far.parquet")
+    days = {"day": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"] * 20)}
+    schema = infer_schema(pd.DataFrame({"level": ["u", "v"] * 30} | days)).schema
+    blocks = TableReader(tmp_path / "far.parquet").blocks(4096)
+    assert parse_table(next(blocks), schema)["day"].dtype == "datetime64[ns]"
+    with pytest.raises(TableError, match=r"the cell is '9999-12-31' \(row 5001\)"):
+        parse_table(next(blocks), schema)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(4), pa.uuid()], ids=str)
@@ -194,3 +282,21 @@ def test_bytes_are_no_cells(kind: Any, tmp_path: Path) -> None:
     parquet.write_table(pa.table({"raw": cells}), tmp_path / "raw.parquet")
     with pytest.raises(TableError, match=r"column 'raw': values of type .* are no cells"):
         read_table(tmp_path / "raw.parquet")
+
+
+def test_columns_without_cells_can_be_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "nested.parquet"
+    plain = pa.table({"level": ["u", "v", None] * 40, "x": np.arange(N) / 7})
+    table = plain.append_column("list", pa.array([[1, 2]] * N))
+    parquet.write_table(table.append_column("raw", pa.array([b"r"] * N)), path)
+    dropped = [{"name": name, "drop": True} for name in ("list", "raw")]
+    schema = infer_schema(TableReader(path), {"columns": dropped}).schema
+    assert infer_schema(TableReader(path), schema.to_json()).schema == schema
+    fitted = Synthesizer.fit(TableReader(path), schema=schema, preset="fast",
+                             settings={"max_steps": 3})  # fmt: skip
+    assert fitted.sample(3).columns.tolist() == plain.column_names
+    blocks = fitted.impute_blocks(TableReader(path))
+    completed = read(stream_completed(blocks, fitted.schema, "parquet"))
+    assert completed.column_names == plain.column_names
+    with pytest.raises(TableError, match="column 'raw': values of type binary are no cells"):
+        infer_schema(TableReader(path), {"columns": dropped[:1]})

@@ -306,6 +306,12 @@ TEXT = 'age,sex\n39,M\n17,F\n"abc",M\n'
             " integer, ordinal, categorical, boolean, datetime, identifier, constant)",
         ),
         (
+            {"name": "sex", "kind": "drop"},
+            "/columns/0/kind, column 'sex': kind can not be 'drop' (expected: one of continuous,"
+            " integer, ordinal, categorical, boolean, datetime, identifier, constant;"
+            ' "drop": true leaves a column out)',
+        ),
+        (
             {"name": "sex", "levles": ["M"]},
             "/columns/0/levles, column 'sex': unknown key 'levles' (expected: one of"
             " datetime_format, decimals, drop, kind, levels, maximum, minimum, missing, name,"
