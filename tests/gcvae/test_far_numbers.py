@@ -15,7 +15,6 @@ import pytest
 from pyarrow import parquet
 
 from gcvae import Synthesizer, infer_schema, parse_table, read_table, write_table
-from gcvae.errors import TableError
 from gcvae.schema import ColumnKind
 
 BRIEFLY = {"max_steps": 40}
