@@ -1,9 +1,9 @@
 """Inline work in processes of its own: it shares neither Python's lock nor a crash with the API.
 
-Each process is a `ProcessPoolExecutor` of one worker: an answer that is streamed goes on in the
-process that began it, and one that is killed takes no other's work with it. Where Python can, they
-are forked from a server that has imported torch, so that a fresh one is there in milliseconds and
-shares that memory with the others.
+Each has a pipe of its own: an answer that is streamed goes on in the process that began it, and one
+that is killed takes no other's work with it. Where Python can, they are forked from a server that
+has imported torch, so that a fresh one is there in milliseconds and shares that memory with the
+others.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ import sys
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import forkserver
-from multiprocessing.context import BaseContext
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,13 +34,13 @@ from service.inline_process import (
     Bench,
     Streamed,
     Work,
-    answer,
-    begin,
     close_stream,
     forget_model,
     next_block,
     open_stream,
+    serve,
 )
+from service.piped_process import Context, PipedProcess
 from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -225,41 +223,51 @@ class InlineProcess:
 
     Attributes:
         is_busy: set by the pool from when it deals out the process until that has answered.
-        pid: of the process; None before it is started.
     """
 
     def __init__(self, settings: ServiceSettings, on_death: Callable[[], None]) -> None:
         self.is_busy = False
-        self.pid: int | None = None
         self._settings = settings
         self._on_death = on_death
         self._is_closed = False
         self._starting = threading.Lock()
-        self._executor: ProcessPoolExecutor | None = None
+        self._asking = ThreadPoolExecutor(1, "inline")
+        self._process: PipedProcess | None = None
         self._scratch: Path | None = None
 
     @property
     def is_started(self) -> bool:
         """Whether there is a process, as far as is known."""
-        return self._executor is not None
+        return self._process is not None
 
-    def start(self) -> ProcessPoolExecutor:
-        """Start the process, unless it is. It waits for it: call it in a thread."""
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None before it is started."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> PipedProcess:
+        """Start the process, unless it is. It waits for it: call it in a thread.
+
+        Raises:
+            ProcessDiedError: it died at its start.
+        """
         with self._starting:
             if self._is_closed:
                 raise RuntimeError("the pool of inline work is closed")
-            if self._executor is None:
+            if self._process is None:
                 self._scratch = Path(gettempdir()) / f"gcvae-inline-{uuid.uuid4().hex}"
-                arguments = (self._settings, self._scratch)
-                executor = ProcessPoolExecutor(
-                    1, mp_context=_processes_context(), initializer=begin, initargs=arguments
-                )
-                self.pid = executor.submit(os.getpid).result()
-                self._executor = executor
+                process = PipedProcess(_processes_context(), serve, self._settings, self._scratch)
+                try:
+                    process.ask(None)
+                except EOFError as error:
+                    process.close()
+                    shutil.rmtree(self._scratch, ignore_errors=True)
+                    raise ProcessDiedError from error
+                self._process = process
                 if self._is_closed:  # meanwhile; whoever closed it did not wait
                     self._end()
                     raise RuntimeError("the pool of inline work is closed")
-            return self._executor
+            return self._process
 
     async def answer(self, work: Work) -> Answer:
         """The process's answer.
@@ -267,17 +275,17 @@ class InlineProcess:
         Raises:
             ProcessDiedError: the process died at it.
         """
-        executor = self._executor or await asyncio.to_thread(self.start)
+        if self._process is not None and not self._process.is_alive:
+            self._bury(self._process)  # it was killed while it was idle: nobody loses anything
+        process = self._process or await asyncio.to_thread(self.start)
+        question = (work, get_contextvars())
+        loop = asyncio.get_running_loop()
         try:
-            asked = executor.submit(answer, work, get_contextvars())
-        except BrokenProcessPool:  # it was killed while it was idle: nothing was asked of it yet
-            self._bury(executor)
-            return await self.answer(work)
-        try:
-            return await asyncio.wrap_future(asked)
-        except BrokenProcessPool as error:
-            self._bury(executor)
+            answer: Answer = await loop.run_in_executor(self._asking, process.ask, question)
+        except EOFError as error:
+            self._bury(process)
             raise ProcessDiedError from error
+        return answer
 
     def close(self) -> None:
         """End the process at once, for nobody waits for it any more.
@@ -291,32 +299,25 @@ class InlineProcess:
             finally:
                 self._starting.release()
 
-    def _end(self) -> None:
-        if self._executor is not None:
-            self._kill()
-            self._executor.shutdown(cancel_futures=True)
-            self._clear()
-
-    def _bury(self, executor: ProcessPoolExecutor) -> None:
-        if self._executor is executor and not self._is_closed:
-            log.error("process %s of inline work died; the next work gets a fresh one", self.pid)
-            executor.shutdown(wait=False)
+    def _bury(self, process: PipedProcess) -> None:
+        if self._process is process and not self._is_closed:
+            log.error("process %s of inline work died; the next work gets a fresh one", process.pid)
             self._on_death()
-            self._clear()
+            self._end()
 
-    def _clear(self) -> None:
-        assert self._scratch is not None, "named with the process"
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self._executor = self._scratch = self.pid = None
-
-    def _kill(self) -> None:
-        for child in multiprocessing.active_children():
-            if child.pid == self.pid:
-                child.kill()
+    def _end(self) -> None:
+        if self._process is not None:
+            assert self._scratch is not None, "named with the process"
+            self._process.kill()
+            if self._is_closed:
+                self._asking.shutdown()  # whoever asks is told that it ended
+            self._process.close()
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._process = self._scratch = None
 
 
 @cache
-def _processes_context() -> BaseContext:
+def _processes_context() -> Context:
     """How processes are started: never by forking this one, which has threads."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import parent_process
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from models_store import open_store
 from runtime.logs import set_up_logs, telling
 from runtime.priority import step_back
 from service.errors import ProcessDiedError
+from service.piped_process import answer_all
 from service.recent import Recent
 from service.settings import ServiceSettings
 from service.synthesizers import Synthesizers
@@ -137,16 +138,24 @@ class Answer:
     tally: Tally
 
 
-_bench: Bench | None = None  # of this process, once it has begun
+def serve(pipe: Connection, settings: ServiceSettings, scratch: Path) -> None:
+    """The life of the process: answer a piece of work and its request's ids, again and again.
 
-
-def begin(settings: ServiceSettings, scratch: Path) -> None:
-    """Set the process up; called once in it, before anything is asked.
+    Of None nothing is to be done: it asks whether the process has begun.
 
     Args:
         scratch: folder to be made for files, which are gone when the process is.
     """
-    global _bench
+    bench = _begin(settings, scratch)
+
+    def answer(question: tuple[Work, dict[str, Any]] | None) -> Answer | None:
+        return None if question is None else _answer(bench, *question)
+
+    answer_all(pipe, answer)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _begin(settings: ServiceSettings, scratch: Path) -> Bench:
     for number in (signal.SIGINT, signal.SIGTERM):  # the service ends its processes by itself
         signal.signal(number, signal.SIG_IGN)
     watch = threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True)
@@ -156,20 +165,17 @@ def begin(settings: ServiceSettings, scratch: Path) -> None:
     set_up_logs(settings)
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
-    _bench = Bench(
-        Synthesizers(store, settings.loaded_models, settings.inline_torch_threads, tally, scratch),
-        tally,
-    )
+    n_threads = settings.inline_torch_threads
+    return Bench(Synthesizers(store, settings.loaded_models, n_threads, tally, scratch), tally)
 
 
-def answer(work: Work, ids: dict[str, Any]) -> Answer:
+def _answer(bench: Bench, work: Work, ids: dict[str, Any]) -> Answer:
     """Do the work; lines that are logged meanwhile say the request's ids."""
-    assert _bench is not None, "the process has begun"
     with telling(**ids):
         try:
-            return Answer(work(_bench), None, _bench.tally.take())
+            return Answer(work(bench), None, bench.tally.take())
         except Exception as error:
-            return Answer(None, Raised.of(error), _bench.tally.take())
+            return Answer(None, Raised.of(error), bench.tally.take())
 
 
 def _end_with_parent(scratch: Path) -> None:
