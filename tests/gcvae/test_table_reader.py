@@ -8,7 +8,6 @@ import io
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pandas as pd
@@ -221,8 +220,5 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_a_pipe_is_refused_by_its_name(tmp_path: Path) -> None:
     pipe = tmp_path / "rows.csv"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.write_bytes(b"a,b\n1,2\n"))
-    writer.start()
     with pytest.raises(TableError, match=r"rows\.csv is a pipe.*write it to one first"):
         list(TableReader(pipe).blocks(10))
-    writer.join()
