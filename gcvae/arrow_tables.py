@@ -76,7 +76,9 @@ def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     """One column of `arrow_table`, in a type."""
     try:
         return _converted(series, column, kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
+    # What Arrow and fromisoformat raise of values that a type can not hold; ArrowInvalid is a
+    # ValueError.
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
         message = f"a value can not be written as {kind}: {error}"
         expected = "values within its limits, or another parquet_type in the schema"
         raise TableError(Problem(message, column=column.name, expected=expected)) from None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.json_texts import read_json
 
 
 def read_conditions(
@@ -61,32 +61,9 @@ def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
     try:
         if text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        document = strict_json(text)
+        document = read_json(text)
     except (OSError, ValueError) as error:
         raise WrongUsageError(f"{option}: no JSON ({error})") from None
     if not isinstance(document, dict):
         raise WrongUsageError(f"{option}: {text[:40]} is no JSON object")
     return document
-
-
-def strict_json(text: str) -> Any:
-    """The value of a JSON text without Python's constants, each key of an object once.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return json.loads(text, parse_constant=_refused, object_pairs_hook=_members)
-
-
-def _refused(constant: str) -> Any:
-    """NaN and the infinities are Python's, not JSON's."""
-    raise ValueError(f"{constant} is no value")
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys stand once each; of two the first would be lost without a word."""
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the key {name!r} stands twice")
-    return dict(pairs)

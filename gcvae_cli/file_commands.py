@@ -20,8 +20,9 @@ from gcvae.glyphs import GlyphWarning
 from gcvae.map_notes import KINDS
 from gcvae.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
-from gcvae_cli.conditions import number_of_rows, read_conditions, strict_json, tell_condition
+from gcvae_cli.conditions import number_of_rows, read_conditions, tell_condition
 from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.json_texts import read_json
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
     format_of,
@@ -341,7 +342,7 @@ def _read_schema(path: Path | None) -> dict[str, Any] | None:
     if path is None:
         return None
     try:
-        document = strict_json(path.read_text(encoding="utf-8"))
+        document = read_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise WrongUsageError(f"{path}: no JSON ({error}); write one with `gcvae schema`") from None
     return document  # type: ignore[no-any-return]
@@ -352,7 +353,7 @@ def _read_option(name: str, text: str | None, form: type) -> Any:
     if text is None:
         return None
     try:
-        found = strict_json(text)
+        found = read_json(text)
     except ValueError as error:
         raise WrongUsageError(f"{name} is no JSON ({error})") from None
     if not isinstance(found, form):

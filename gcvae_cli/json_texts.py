@@ -1,0 +1,29 @@
+"""JSON texts that users give: read strictly, for Python reads more than JSON has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text without Python's constants, each key of an object once.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return json.loads(text, parse_constant=_refused, object_pairs_hook=_members)
+
+
+def _refused(constant: str) -> Any:
+    """NaN and the infinities are Python's, not JSON's."""
+    raise ValueError(f"{constant} is no value")
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand once each; of two the first would be lost without a word."""
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the key {name!r} stands twice")
+    return dict(pairs)
