@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from obstore.store import S3Store
@@ -11,6 +12,9 @@ from obstore.store import S3Store
 from models_store.errors import StoreUrlError
 from models_store.settings import StoreSettings
 from models_store.store import Store, folder_store
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config
 
 _TIMEOUT = timedelta(seconds=60)
 _RETRY_TIMEOUT = timedelta(seconds=30)
@@ -45,11 +49,13 @@ def open_store_of(settings: StoreSettings) -> Store:
 
 
 def _s3(bucket: str, prefix: str, access_key: str | None, secret_key: str | None) -> S3Store:
-    given = {"access_key_id": access_key, "secret_access_key": secret_key}
+    config: S3Config = {}
+    if access_key is not None and secret_key is not None:
+        config = {"access_key_id": access_key, "secret_access_key": secret_key}
     return S3Store(
         bucket,
         prefix=prefix or None,
-        config={name: key for name, key in given.items() if key is not None},
+        config=config,
         # Plain http is what self-hosted stores on a private network speak.
         client_options={"allow_http": True, "timeout": _TIMEOUT},
         retry_config={"max_retries": 5, "retry_timeout": _RETRY_TIMEOUT},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from runtime.errors import MissingExtraError
@@ -42,17 +42,11 @@ class Span(Protocol):
 class Traces(Protocol):
     """Makes spans."""
 
-    def span(self, name: str, parent: str | None = None) -> _SpanContext:
+    def span(self, name: str, parent: str | None = None) -> AbstractContextManager[Span]:
         """A span around the block; `parent` is the `traceparent` of another process's span."""
 
     def close(self) -> None:
         """Send what is not sent yet."""
-
-
-class _SpanContext(Protocol):
-    def __enter__(self) -> Span: ...
-
-    def __exit__(self, *_: object) -> bool | None: ...
 
 
 class NoTraces:

@@ -98,8 +98,8 @@ async def impute_rows(
             priority=priority,
             estimate=None,
         )
-        asked = (await run_in_threadpool(upload.sha256), options["draws"], options["seed"], form)
-        asked = (*asked, priority)
+        sha256 = await run_in_threadpool(upload.sha256)
+        asked = (sha256, options["draws"], options["seed"], form, priority)
         return await enqueued_once(resources, workspace, key, fingerprint(request, *asked), enqueue)
 
 

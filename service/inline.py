@@ -275,9 +275,12 @@ class InlineProcess:
         Raises:
             ProcessDiedError: the process died at it.
         """
-        if self._process is not None and not self._process.is_alive:
-            self._bury(self._process)  # it was killed while it was idle: nobody loses anything
-        process = self._process or await asyncio.to_thread(self.start)
+        process = self._process
+        if process is not None and not process.is_alive:
+            self._bury(process)  # it was killed while it was idle: nobody loses anything
+            process = None
+        if process is None:
+            process = await asyncio.to_thread(self.start)
         question = (work, get_contextvars())
         loop = asyncio.get_running_loop()
         try:
@@ -332,7 +335,7 @@ def end_fork_server() -> None:
     It ends by itself soon after this process; whoever ends the service may look before that. It is
     killed: it holds nothing, and it would first end its import of torch.
     """
-    server = forkserver._forkserver  # type: ignore[attr-defined]  # nothing public does it
+    server: Any = forkserver._forkserver  # nothing public does it
     if server._forkserver_pid is not None:
         os.kill(server._forkserver_pid, signal.SIGKILL)
     server._stop()

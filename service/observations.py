@@ -147,5 +147,5 @@ def route_of(scope: Scope) -> str:
 def _known(error: Exception) -> Exception | None:
     """The error itself where it is raised on purpose; the framework wraps those it would answer."""
     causes = (error, error.__cause__ if isinstance(error, RuntimeError) else None)
-    named = (ServiceError, *problems.KINDS)
+    named: tuple[type[Exception], ...] = (ServiceError, *problems.KINDS)
     return next((cause for cause in causes if isinstance(cause, named)), None)

@@ -150,8 +150,14 @@ async def answer_inline(resources: Resources, scoring: Scoring, frame: pd.DataFr
         PoolFullError: too much inline work waits.
         ProcessDiedError: the process was killed at it.
     """
-    asked = {"model": scoring.model, "options": scoring.options, "form": scoring.form}
-    opened = await resources.inline.open(partial(inline_work.score_rows, frame=frame, **asked))
+    work = partial(
+        inline_work.score_rows,
+        model=scoring.model,
+        frame=frame,
+        options=scoring.options,
+        form=scoring.form,
+    )
+    opened = await resources.inline.open(work)
     headers = {"Vary": "Accept"}
     if scoring.form == "csv":
         headers["Content-Disposition"] = attachment(f"{scoring.model.name}-scores.csv")

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -136,7 +137,7 @@ class ProcessServer(Server):
         end_fork_server()  # a process of inline work may just be starting
 
 
-def _resolve(settings: ServiceSettings) -> tuple:  # type: ignore[type-arg]
+def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:
     try:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
@@ -116,11 +117,11 @@ class WorkerGroup:
             if n_deleted := results.delete_older_than(seconds):
                 _log.info("old results are deleted", results=n_deleted)
 
-    def _try(self, action: object) -> None:
+    def _try(self, action: Callable[[], object]) -> None:
         """Servers may be away for a while; the next look may find them back."""
         failed = False
         try:
-            action()  # type: ignore[operator]
+            action()
         except (SQLAlchemyError, StoreError, OSError) as error:
             failed = True
             _log.warning("could not reconcile, will try again", error=str(error))

@@ -109,8 +109,8 @@ def read_settings() -> WorkerSettings:
         pydantic.ValidationError: one is missing or out of its range; it is named.
     """
     return WorkerSettings(
-        CatalogSettings(),  # type: ignore[call-arg]
-        StoreSettings(),  # type: ignore[call-arg]
+        CatalogSettings(),
+        StoreSettings(),
         JobSettings(),
         RuntimeSettings(),
     )
