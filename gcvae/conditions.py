@@ -228,8 +228,10 @@ def _intervals(
 
 def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """Values as near as the column's decimals allow, none of them beyond its limits."""
+    given = typed
     if column.kind is ColumnKind.CONTINUOUS and column.decimals is not None:
-        typed = typed.round(column.decimals)
+        with np.errstate(over="ignore"):  # of a number that no column reaches
+            typed = given.round(column.decimals)
     read = _date if column.kind is ColumnKind.DATETIME else _number
     is_outside = np.zeros(len(typed), dtype=bool)
     if column.minimum is not None:
@@ -238,7 +240,7 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
         is_outside |= (typed > read(column.maximum, column, "max")).to_numpy(dtype=bool)
     if is_outside.any():
         expected = " ".join(["a value", *_limits(column)])
-        raise _NotUnderstoodError(f"{typed[is_outside].iloc[0]} is beyond its limits", expected)
+        raise _NotUnderstoodError(f"{given[is_outside].iloc[0]} is beyond its limits", expected)
     return typed
 
 

@@ -258,6 +258,7 @@ def test_a_given_number_of_more_decimals_is_the_nearest_of_the_column() -> None:
     ("given", "message"),
     [
         ({"height": 1000}, r"column 'height': 1000.0 is beyond its limits .*from 1"),
+        ({"height": 1e308}, r"column 'height': 1e\+308 is beyond its limits .*from 1"),
         ({"age": [30, 400]}, r"column 'age': 400 is beyond its limits"),
         ({"since": "2150-01-01"}, r"column 'since': 2150-01-01.* is beyond its limits"),
     ],
