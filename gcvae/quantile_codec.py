@@ -9,7 +9,7 @@ of rounding cells: no number of the table is kept but its smallest and largest a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -40,6 +40,8 @@ MOST_KNOTS = 513
 """Knots of F: 512 quantile intervals."""
 _LEAST_STEP = 1e-250
 """Between two positions; a smaller one would make the slope of F infinite."""
+_WIDE = 1e150
+"""A deviation that numbers such as -1.8e308 make, which stand for none and dwarf all others."""
 _FARTHEST = 1e150
 """Distance beyond the knots from which numbers are told apart no more: its square is a double."""
 
@@ -73,7 +75,7 @@ class QuantileCodec:
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
         """The codec of these typed cells."""
-        line = _LINES[column.kind].fit(series, column)
+        line = _told_apart(_LINES[column.kind].fit(series, column), series)
         codes, positions = line.encode(series)
         found, counts = np.unique(positions[codes == line.n_codes - 1], return_counts=True)
         is_atom = _are_atoms(counts)
@@ -231,6 +233,16 @@ class QuantileCodec:
         arrays = (np.asarray(document[name], dtype=float) for name in ("atoms", "knots", "heights"))
         atoms, knots, heights = arrays
         return cls(line, atoms, knots, heights, tuple(document["scores"]), document["is_discrete"])
+
+
+def _told_apart(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
+    """The line in smaller units where its deviation is so wide that numbers would be one."""
+    if line.scale < _WIDE:
+        return line
+    distances = np.unique(replace(line, scale=1.0).encode(series)[1])
+    least = float(np.diff(distances / 2.0, prepend=-np.inf).min())
+    smallest = float(np.abs(distances).max()) / _WIDE**2  # in which the largest is finite
+    return replace(line, scale=min(line.scale, max(least * _WIDE, smallest)))
 
 
 def _are_atoms(counts: Codes) -> npt.NDArray[np.bool_]:

@@ -127,3 +127,21 @@ def test_positions_without_room_between_them_have_a_finite_density() -> None:
     assert torch.isfinite(codec.log_units(encoded)).all()
     back = codec.decode(encoded)["x"]
     assert np.abs(back / 1e300 - typed["x"] / 1e300).max() < 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 300])
+def test_numbers_beside_the_largest_that_there_is_stay_apart(n: int) -> None:
+    """Some programs write -1.8e308 where there is no number."""
+    frame = skewed()
+    usual = frame["size"].iloc[:-n].copy()
+    frame.loc[frame.index[-n:], "size"] = -np.finfo(np.float64).max
+    typed, codec = fitted(frame)
+    back = codec.decode(codec.encode(typed))["size"]
+    # The smallest may share their knots with the single one.
+    rows = typed["size"] > usual.quantile(0.01)
+    pd.testing.assert_series_equal(back[rows], typed["size"][rows], check_exact=False, rtol=1e-6)
+    size = codec.columns[0]
+    drawn = size.decode(np.full(9, size.n_codes - 1), np.linspace(-2, 2, 9))
+    assert drawn.is_monotonic_increasing
+    assert drawn.nunique() == 9
+    assert drawn.between(usual.min(), usual.max()).all()
