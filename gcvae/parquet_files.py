@@ -26,15 +26,18 @@ ROWS_PER_GROUP = 1 << 16
 NEAR_YEARS = (1678, 2261)  # whole ones that nanoseconds count
 
 
-def read_parquet(data: bytes) -> pd.DataFrame:
+def read_parquet(data: bytes, dropped: Collection[str] = ()) -> pd.DataFrame:
     """The values of a file.
+
+    Args:
+        dropped: As of `parquet_blocks`.
 
     Raises:
         TableError: It is no such file, or has values that are no cells.
     """
     file = opened_parquet(pa.BufferReader(data))
     with _reading():
-        table = file.read()
+        table = file.read(columns=_read_columns(file, dropped))
     return _frame(table, _far_units(file))
 
 
@@ -53,10 +56,8 @@ def parquet_blocks(
     file = opened_parquet(source)
     far_units = _far_units(file)
     groups, read = _groups_from(file.metadata, first_row)
-    left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
-    names = [name for name in file.schema_arrow.names if name not in left_out]
-    wanted_names = names if left_out else None
-    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=wanted_names)
+    names = _read_columns(file, dropped)
+    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=names)
     while True:
         with _reading():
             batch = next(batches, None)
@@ -69,6 +70,13 @@ def parquet_blocks(
             frame = _frame(pa.Table.from_batches([wanted]), far_units)
             frame.attrs["rows"] = RowNumbers(rows_before)
             yield frame, read / file.metadata.num_rows
+
+
+def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
+    """All columns but dropped ones without cells; None where that leaves out none."""
+    left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
+    names = [name for name in file.schema_arrow.names if name not in left_out]
+    return names if left_out else None
 
 
 def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -46,12 +46,15 @@ Source = str | Path | bytes | BinaryIO
 Destination = str | Path | BinaryIO
 
 
-def read_table(source: Source, *, format: str | None = None) -> pd.DataFrame:
+def read_table(
+    source: Source, *, format: str | None = None, dropped: Collection[str] = ()
+) -> pd.DataFrame:
     """The table of a file: cells of a text file as written, values of a Parquet file.
 
     Args:
         source: A path, the bytes, or an open binary file.
         format: One of "csv", "csv.gz", "parquet"; told from the first bytes where not given.
+        dropped: Columns that are left out where a Parquet file has no cells there, but lists.
 
     Raises:
         TableError: It is no such file; the problems name the lines.
@@ -60,7 +63,7 @@ def read_table(source: Source, *, format: str | None = None) -> pd.DataFrame:
     if format not in (None, *FORMATS):
         raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
     if data.startswith(_PARQUET) or format == "parquet":
-        return read_parquet(data)
+        return read_parquet(data, dropped)
     return read_delimited(_unzipped(data) if data.startswith(_GZIP) else data)
 
 

@@ -9,7 +9,7 @@ pandas and pyarrow are imported where they are used: they cost a second that the
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -76,8 +76,13 @@ def checked_columns(
             yield source
 
 
-def read_frame(file: BinaryIO, file_format: str, settings: ServiceSettings) -> pd.DataFrame:
+def read_frame(
+    file: BinaryIO, file_format: str, settings: ServiceSettings, dropped: Collection[str] = ()
+) -> pd.DataFrame:
     """The table's cells, as text (CSV) or typed (Parquet).
+
+    Args:
+        dropped: Columns of Parquet that may hold lists; they are left out if they do.
 
     Raises:
         TableError: the file is no table.
@@ -88,7 +93,8 @@ def read_frame(file: BinaryIO, file_format: str, settings: ServiceSettings) -> p
     with _plain(file, file_format, settings) as plain:
         if file_format == "parquet":
             _check_parquet_size(plain, settings)
-        frame = read_table(plain, format="parquet" if file_format == "parquet" else "csv")
+        name = "parquet" if file_format == "parquet" else "csv"
+        frame = read_table(plain, format=name, dropped=dropped)
     check_size(len(frame), len(frame.columns), settings)
     return frame
 
@@ -103,7 +109,8 @@ def read_rows(upload: Upload, schema: TableSchema, settings: ServiceSettings) ->
     """
     from gcvae.tables import parse_table
 
-    frame = read_frame(upload.file, table_format(upload.file), settings)
+    dropped = {column.name for column in schema if column.drop}
+    frame = read_frame(upload.file, table_format(upload.file), settings, dropped)
     if upload.is_json:
         with pointing("/rows"):
             parse_table(numbered(frame), schema)

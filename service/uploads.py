@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ async def received(
     essence = (content_type or "").split(";")[0].strip().lower()
     if essence == "multipart/form-data":
         async with request.form(max_files=1, max_part_size=settings.max_json_bytes) as form:
-            yield _from_form(dict(form.multi_items()))
+            yield _from_form(form.multi_items())
     elif essence in TABLE_TYPES:
         with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
             await _receive_body(request, file)
@@ -98,11 +99,20 @@ async def _receive_body(request: Request, file: BinaryIO) -> None:
     await run_in_threadpool(file.writelines, held)
 
 
-def _from_form(fields: dict[str, UploadFile | str]) -> Upload:
-    unknown = [name for name in fields if name not in _FIELDS]
-    if unknown:
-        expected = f"one of {', '.join(_FIELDS)}"
-        problems = [Problem("unknown field", f"/{name}", expected=expected) for name in unknown]
+def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
+    fields = dict(items)
+    expected = f"one of {', '.join(_FIELDS)}"
+    problems = [
+        Problem("unknown field", f"/{name}", expected=expected)
+        for name in fields
+        if name not in _FIELDS
+    ]
+    problems += [
+        Problem(f"the field stands {n} times", f"/{name}", expected="one value")
+        for name, n in Counter(name for name, _ in items).items()
+        if n > 1
+    ]
+    if problems:
         raise RequestError(*problems)
     file = fields.get("file")
     if not isinstance(file, UploadFile):

@@ -298,5 +298,7 @@ def test_columns_without_cells_can_be_dropped(tmp_path: Path) -> None:
     blocks = fitted.impute_blocks(TableReader(path))
     completed = read(stream_completed(blocks, fitted.schema, "parquet"))
     assert completed.column_names == plain.column_names
+    whole = read_table(path, dropped={column.name for column in schema if column.drop})
+    assert whole.columns.tolist() == plain.column_names
     with pytest.raises(TableError, match="column 'raw': values of type binary are no cells"):
         infer_schema(TableReader(path), {"columns": dropped[:1]})

@@ -114,6 +114,13 @@ def test_an_unknown_query_parameter_is_refused_and_the_known_ones_are_listed(
     assert known in problem["errors"][0]["expected"]
 
 
+def test_a_query_parameter_stands_once(service: Running) -> None:
+    response = service.http.get("/v1/jobs?limit=1&limit=2&limit=3")
+    problem = assert_problem(response, 422, "invalid-request")
+    assert problem["errors"][0]["pointer"] == "?limit"
+    assert "3 times" in problem["errors"][0]["message"]
+
+
 def test_ready_names_each_server_and_what_is_wrong(start: Callable[..., Running]) -> None:
     service = start()
     ready = service.http.get("/readyz")

@@ -152,6 +152,8 @@ def test_a_schema_that_does_not_fit_is_refused_by_its_pointer(
         ({"files": {"table": ("t.csv", b"a\n1\n")}}, 422, "invalid-request"),
         ({"files": {"name": ("t.csv", b"a\n1\n"), "file": ("t", b"")}}, 400, "bad-request"),
         ({"data": {"file": "a,b"}, "files": {"schema": ("s", b"{}")}}, 422, "invalid-request"),
+        ({"data": {"name": ["a", "b"]}, "files": {"file": ("t.csv", b"a\n1\n")}}, 422,
+         "invalid-request"),
         ({"content": b"no parts", "headers": {"Content-Type": "multipart/form-data; boundary=x"}},
          400, "bad-request"),
         ({"content": b"x", "headers": {"Content-Type": "multipart/form-data"}}, 400,
