@@ -6,6 +6,7 @@ stands in the file.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -120,13 +121,25 @@ def opened_parquet(source: Any) -> Any:
         TableError: It is no such file, or has no rows, or a name twice.
     """
     with _reading():
-        file = parquet.ParquetFile(source)
+        file = parquet.ParquetFile(_by_arrow(source))
     names = file.schema_arrow.names
     if len(set(names)) < len(names):
         raise TableError("the Parquet file uses a column name twice")
     if not file.metadata.num_rows:
         raise TableError("the table has columns but no rows")
     return file
+
+
+def _by_arrow(source: Any) -> Any:
+    """A file as Arrow opens it by itself, which it keeps open.
+
+    Bytes that come through a file of Python's are objects of Python's, which Arrow frees in threads
+    of its own; one that does so when Python is just ending aborts the process.
+    """
+    if not isinstance(source, io.BufferedReader | io.BufferedRandom):
+        return source
+    source.flush()
+    return pa.OSFile(f"/dev/fd/{source.fileno()}")
 
 
 @contextmanager

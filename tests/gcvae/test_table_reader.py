@@ -8,6 +8,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pandas as pd
@@ -222,3 +223,15 @@ def test_a_pipe_is_refused_by_its_name(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(TableError, match=r"rows\.csv is a pipe.*write it to one first"):
         list(TableReader(pipe).blocks(10))
+
+
+def test_a_file_without_a_name_is_read_as_it_was_just_written(tmp_path: Path) -> None:
+    """Arrow opens it anew, by itself."""
+    frame = pd.DataFrame({"a": range(300), "b": ["x", "y", "z"] * 100})
+    path = tmp_path / "table.parquet"
+    frame.to_parquet(path)
+    with tempfile.TemporaryFile() as file:
+        file.write(path.read_bytes())
+        for _ in range(2):
+            [block] = TableReader(file).blocks(1_000)
+            assert block.to_dict("list") == frame.to_dict("list")
