@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from catalog.clock import database_clock
 from catalog.database import Database
 from catalog.errors import ConflictError, NotFoundError
+from catalog.idempotency import note_made
 from catalog.ids import new_id
 from catalog.leftovers import drop_reservation, leave_behind
 from catalog.pages import Page, copy_row, read_page
@@ -51,6 +52,7 @@ class Datasets:
 
         Raises:
             ReservationLostError: the reservation ran out.
+            IdempotencyBusyError: the request's key is another's by now.
         """
         row = DatasetRow(
             id=dataset_id,
@@ -70,6 +72,7 @@ class Datasets:
             drop_reservation(session, dataset_prefix(dataset_id))
             session.add(row)
             session.flush()
+            note_made(session, dataset_id)
             return _copy(session, row)
 
     def get(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Dataset:

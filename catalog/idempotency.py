@@ -1,6 +1,15 @@
-"""Idempotency keys: a request that is sent twice is done once and answered twice."""
+"""Idempotency keys: a request that is sent twice is done once and answered twice.
+
+What a request makes is noted with its key in the transaction that makes it. So it is made once,
+wherever the process that answers dies, or sleeps until its key is another's.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from sqlalchemy import delete, update
 from sqlalchemy.exc import IntegrityError
@@ -16,6 +25,47 @@ KEEP_SECONDS = 10.0
 """How often whoever answers a request says that it still does."""
 
 _ANSWERING_SECONDS = 3 * KEEP_SECONDS
+_MADE = "made"
+"""The only member of a response that is not written down yet: the id of what was made."""
+
+_answering: ContextVar[tuple[str, str] | None] = ContextVar("answering", default=None)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a request made, whose answer is not written down (yet).
+
+    Attributes:
+        id: of the dataset, or of the job.
+    """
+
+    id: str
+
+
+@contextmanager
+def answering(key: str, *, workspace: str = DEFAULT_WORKSPACE) -> Iterator[None]:
+    """What is made within is made for the request with this key, which `begin` called new."""
+    token = _answering.set((workspace, key))
+    try:
+        yield
+    finally:
+        _answering.reset(token)
+
+
+def note_made(session: Session, made_id: str) -> None:
+    """Note what the transaction makes, where the request that is being answered has a key.
+
+    Raises:
+        IdempotencyBusyError: the key is not this request's any more; the transaction must fail.
+    """
+    held = _answering.get()
+    if held is None:
+        return
+    workspace, key = held
+    row = IdempotencyRow
+    note = update(row).where(row.workspace == workspace, row.key == key, row.response.is_(None))
+    if session.scalar(note.values(response={_MADE: made_id}).returning(row.key)) is None:
+        raise IdempotencyBusyError(key)
 
 
 class Idempotency:
@@ -26,8 +76,9 @@ class Idempotency:
 
     def begin(
         self, key: str, request_sha256: str, *, workspace: str = DEFAULT_WORKSPACE
-    ) -> Document | None:
-        """None where the request is new and shall be done; else the answer it got before.
+    ) -> Document | Made | None:
+        """None where the request is new and shall be done; else the answer it got before, or what
+        it made before it could be answered.
 
         Raises:
             IdempotencyMismatchError: the key stands for another request.
@@ -38,7 +89,7 @@ class Idempotency:
         except IntegrityError as error:  # on PostgreSQL another request began between two lines
             raise IdempotencyBusyError(key) from error
 
-    def _begin(self, key: str, request_sha256: str, workspace: str) -> Document | None:
+    def _begin(self, key: str, request_sha256: str, workspace: str) -> Document | Made | None:
         with self._database.writing() as session:
             self._drop_abandoned(session)
             row = session.get(IdempotencyRow, (workspace, key), with_for_update=True)
@@ -49,7 +100,7 @@ class Idempotency:
                 raise IdempotencyMismatchError(key)
             if row.response is None:
                 raise IdempotencyBusyError(key)
-            return row.response
+            return Made(row.response[_MADE]) if _MADE in row.response else row.response
 
     def keep(self, key: str, *, workspace: str = DEFAULT_WORKSPACE) -> None:
         """The request is still being answered; to be said every `KEEP_SECONDS`."""
@@ -72,7 +123,7 @@ class Idempotency:
                 row.response = response
 
     def abandon(self, key: str, *, workspace: str = DEFAULT_WORKSPACE) -> None:
-        """The request failed: the key may be used again."""
+        """The request failed: the key may be used again, unless something was made."""
         with self._database.writing() as session:
             session.execute(
                 delete(IdempotencyRow).where(

@@ -13,6 +13,7 @@ from catalog.counts import Counted, count
 from catalog.database import Database
 from catalog.datasets import find_dataset
 from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
+from catalog.idempotency import note_made
 from catalog.ids import new_id
 from catalog.job_rows import queued_row
 from catalog.leftovers import drop_reservation
@@ -67,6 +68,7 @@ class Jobs:
 
         Raises:
             NotFoundError: no such dataset in this workspace.
+            IdempotencyBusyError: the request's key is another's by now.
         """
         with self._database.writing() as session:
             find_dataset(session, dataset_id, workspace, lock=True)
@@ -77,6 +79,7 @@ class Jobs:
             session.add(model)
             session.flush()
             count(session, Counted.CREATED, kind=job.kind)
+            note_made(session, job.id)
             return _added(session, model, Model), _added(session, job, Job)
 
     def enqueue(
@@ -103,6 +106,7 @@ class Jobs:
             NotFoundError: no such model or dataset in this workspace.
             ModelNotReadyError: the model is not ready.
             ReservationLostError: the input's reservation ran out.
+            IdempotencyBusyError: the request's key is another's by now.
         """
         with self._database.writing() as session:
             model = find_model(session, model_id, workspace, lock=True)
@@ -118,6 +122,7 @@ class Jobs:
             row.result_id = new_id(_RESULT_PREFIXES[kind])
             add_shards(session, row, shards)
             count(session, Counted.CREATED, kind=kind)
+            note_made(session, row.id)
             return _added(session, row, Job)
 
     def get(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:

@@ -66,12 +66,17 @@ async def upload(
         sha256 = await run_in_threadpool(table.sha256)
         request_sha256 = fingerprint(request, sha256, table.name, table.schema)
 
+        def answer(dataset: Dataset) -> Answer:
+            return created(201, dataset_body(dataset), f"/v1/datasets/{dataset.id}")
+
         async def make() -> Answer:
             keep = partial(add_dataset, resources, workspace, table, sha256)
-            body = dataset_body(await resources.tables.run(keep))
-            return created(201, body, f"/v1/datasets/{body.id}")
+            return answer(await resources.tables.run(keep))
 
-        return await once(resources, workspace, key, request_sha256, make)
+        def find(dataset_id: str) -> Answer:
+            return answer(resources.catalog.datasets.get(dataset_id, workspace=workspace))
+
+        return await once(resources, workspace, key, request_sha256, make, find)
 
 
 @router.get("")

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from catalog.idempotency import KEEP_SECONDS, Idempotency
+from catalog.idempotency import KEEP_SECONDS, Idempotency, Made, answering
 from service.bodies import ModelBody, ResultBody
 from service.resources import Resources
 
@@ -60,8 +60,12 @@ async def once(
     key: str | None,
     fingerprint: str,
     make: Callable[[], Awaitable[Answer]],
+    find: Callable[[str], Answer],
 ) -> Response:
     """The answer of `make`, or the one that this key got before. A failure frees the key.
+
+    Args:
+        find: the answer to a request that made what has this id, if nobody could write it down.
 
     Raises:
         IdempotencyMismatchError: the key stands for another request.
@@ -71,10 +75,13 @@ async def once(
         return _response(await make())
     keys = resources.catalog.idempotency
     before = await run_in_threadpool(keys.begin, key, fingerprint, workspace=workspace)
+    if isinstance(before, Made):
+        return _response(await run_in_threadpool(find, before.id), replayed=True)
     if before is not None:
         return _response(Answer(**before), replayed=True)
     async with _held(keys, key, workspace):
-        answer = await make()
+        with answering(key, workspace=workspace):
+            answer = await make()
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
     # What was made is made, whether or not the database can write the answer down just now.
     await _insist(partial(keys.complete, response=document), key, workspace)
@@ -87,14 +94,23 @@ async def enqueued_once(
     key: str | None,
     fingerprint: str,
     enqueue: Callable[[], ModelBody | ResultBody],
+    find: Callable[[str], ModelBody | ResultBody],
 ) -> Response:
-    """202 and what `enqueue` made; its `Location` is the job. Raises as `once`."""
+    """202 and what `enqueue` made; its `Location` is the job. Raises as `once`.
 
-    async def make() -> Answer:
-        made = await run_in_threadpool(enqueue)
+    Args:
+        find: what is made by the job of this id.
+    """
+
+    def answer(made: ModelBody | ResultBody) -> Answer:
         return created(202, made, f"/v1/jobs/{made.job_id}")
 
-    return await once(resources, workspace, key, fingerprint, make)
+    async def make() -> Answer:
+        return answer(await run_in_threadpool(enqueue))
+
+    return await once(
+        resources, workspace, key, fingerprint, make, lambda job_id: answer(find(job_id))
+    )
 
 
 @asynccontextmanager

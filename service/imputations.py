@@ -25,7 +25,7 @@ from service.inline_work import complete_rows
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
-from service.results import result_routes
+from service.results import find_queued, result_routes
 from service.row_requests import PriorityQuery, documented, enqueue_rows, received_rows, told
 from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
@@ -100,7 +100,9 @@ async def impute_rows(
         )
         sha256 = await run_in_threadpool(upload.sha256)
         asked = (sha256, options["draws"], options["seed"], form, priority)
-        return await enqueued_once(resources, workspace, key, fingerprint(request, *asked), enqueue)
+        find = partial(find_queued, resources, workspace)
+        request_sha256 = fingerprint(request, *asked)
+        return await enqueued_once(resources, workspace, key, request_sha256, enqueue, find)
 
 
 result_routes(router, JobKind.IMPUTE)

@@ -21,7 +21,7 @@ from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.ingestion import read_rows
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
-from service.results import result_routes
+from service.results import find_queued, result_routes
 from service.row_requests import PriorityQuery, documented, enqueue_rows, received_rows
 from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
@@ -76,7 +76,8 @@ async def encode_rows(
             estimate=None,
         )
         asked = fingerprint(request, await run_in_threadpool(upload.sha256), form, priority)
-        return await enqueued_once(resources, workspace, key, asked, enqueue)
+        find = partial(find_queued, resources, workspace)
+        return await enqueued_once(resources, workspace, key, asked, enqueue, find)
 
 
 result_routes(router, JobKind.ENCODE)

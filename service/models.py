@@ -43,7 +43,8 @@ async def train_model(
     """Train a model on a dataset: the answer's `Location` is the job."""
     asked = fingerprint(request, body.model_dump(mode="json"))
     enqueue = partial(enqueue_model, resources, workspace, body)
-    return await enqueued_once(resources, workspace, key, asked, enqueue)
+    find = partial(find_trained, resources, workspace)
+    return await enqueued_once(resources, workspace, key, asked, enqueue, find)
 
 
 @router.get("")
@@ -128,6 +129,13 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
     )
     send_soon(resources.dispatcher, job)
     return model_body(replace(model, schema=dataset.schema))
+
+
+def find_trained(resources: Resources, workspace: str, job_id: str) -> ModelBody:
+    """The model that the job trains."""
+    job = resources.catalog.jobs.get(job_id, workspace=workspace)
+    model = resources.catalog.models.get(str(job.model_id), workspace=workspace)
+    return model_body(with_schema(resources, model))
 
 
 def checked_training(training: TrainingBody) -> Document:

@@ -27,6 +27,12 @@ _ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 
+def find_queued(resources: Resources, workspace: str, job_id: str) -> ResultBody:
+    """What the job makes, as the answer to the request that queued it says."""
+    job = resources.catalog.jobs.get(job_id, workspace=workspace)
+    return result_body(job, None, content_path(job))
+
+
 def result_routes(router: APIRouter, kind: JobKind) -> None:
     """Add the routes of one kind of result."""
     place = f"/v1/{_PLACES[kind]}"

@@ -23,7 +23,7 @@ from service.jobs import require_room
 from service.json_bodies import JsonRoute
 from service.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.resources import Resources, Shared
-from service.results import content_path, result_routes
+from service.results import content_path, find_queued, result_routes
 from service.shards import cut_rows
 from service.synthesizers import require_ready
 
@@ -59,7 +59,8 @@ async def sample_model(
 
     enqueue = partial(enqueue_sample, resources, model, body)
     asked = fingerprint(request, body.model_dump(mode="json"))
-    return await enqueued_once(resources, workspace, key, asked, enqueue)
+    find = partial(find_queued, resources, workspace)
+    return await enqueued_once(resources, workspace, key, asked, enqueue, find)
 
 
 result_routes(router, JobKind.SAMPLE)

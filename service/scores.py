@@ -26,7 +26,7 @@ from service.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.ingestion import read_rows
 from service.negotiation import choose_form
 from service.resources import Resources, Shared
-from service.results import result_routes
+from service.results import find_queued, result_routes
 from service.row_requests import PriorityQuery, documented, enqueue_rows, received_rows, told
 from service.shards import cut_rows
 from service.synthesizers import require_ready, schema_of
@@ -118,7 +118,9 @@ async def score_rows(
         )
         asked = (await run_in_threadpool(upload.sha256), *options.to_json().values(), form)
         asked = (*asked, priority)
-        return await enqueued_once(resources, workspace, key, fingerprint(request, *asked), enqueue)
+        find = partial(find_queued, resources, workspace)
+        request_sha256 = fingerprint(request, *asked)
+        return await enqueued_once(resources, workspace, key, request_sha256, enqueue, find)
 
 
 result_routes(router, JobKind.SCORE)

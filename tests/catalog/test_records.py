@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from sqlalchemy import update
 
@@ -15,6 +17,7 @@ from catalog.errors import (
     NotFoundError,
     ReservationLostError,
 )
+from catalog.idempotency import Made, answering
 from catalog.ids import is_id, new_id
 from catalog.tables import IdempotencyRow
 
@@ -217,6 +220,47 @@ class TestIdempotency:
         with pytest.raises(IdempotencyBusyError):
             catalog.idempotency.begin("kept", "hash")
         assert catalog.idempotency.begin("silent", "hash") is None
+
+    def test_what_a_request_made_is_known_though_nobody_wrote_its_answer(
+        self, catalog: Catalog, ready_model: Model
+    ) -> None:
+        model = ready_model
+        jobs, keys = catalog.jobs, catalog.idempotency
+        makers: list[Callable[[], str]] = [
+            lambda: _add_dataset(catalog, "table").id,
+            lambda: jobs.enqueue(JobKind.SCORE, model_id=model.id, spec={}).id,
+            lambda: (
+                jobs.enqueue_training(dataset_id=str(model.dataset_id), name="cars", training={})[
+                    1
+                ].id
+            ),
+        ]
+        for number, make in enumerate(makers):
+            key = f"key{number}"
+            assert keys.begin(key, "hash") is None
+            with answering(key):
+                made_id = make()
+            keys.abandon(key)
+            with catalog.database.writing() as session:
+                session.execute(update(IdempotencyRow).values(created_at=database_clock(-60)))
+            assert keys.begin(key, "hash") == Made(made_id)
+            keys.complete(key, {"status": 201})
+            assert keys.begin(key, "hash") == {"status": 201}
+
+    def test_who_slept_until_the_key_was_anothers_makes_nothing(self, catalog: Catalog) -> None:
+        keys = catalog.idempotency
+        keys.begin("key", "hash")
+        with answering("key"):
+            with catalog.database.writing() as session:
+                session.execute(update(IdempotencyRow).values(created_at=database_clock(-60)))
+            assert keys.begin("key", "hash") is None, "of another"
+            made_id = _add_dataset(catalog, "table").id
+            with pytest.raises(IdempotencyBusyError):
+                _add_dataset(catalog, "table")
+            keys.forget_older_than(-1)
+            with pytest.raises(IdempotencyBusyError):
+                _add_dataset(catalog, "table")
+        assert [dataset.id for dataset in catalog.datasets.list().items] == [made_id]
 
     def test_old_keys_are_forgotten(self, catalog: Catalog) -> None:
         catalog.idempotency.begin("key", "hash")

@@ -88,6 +88,47 @@ def test_a_long_sample_asked_twice_is_one_job(
     service.http.post(f"/v1/jobs/{first.json()['job_id']}/cancel")
 
 
+@pytest.fixture
+def unanswered(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after an API that died when something was made: nobody writes answers down."""
+
+    def lose(*_: Any, **__: Any) -> None:
+        raise OperationalError("", {}, Exception("the server closed the connection"))
+
+    monkeypatch.setattr(service.catalog.idempotency, "complete", lose)
+
+
+@pytest.mark.parametrize("what", ["datasets", "models", "samples", "scores", "encodings"])
+@pytest.mark.usefixtures("unanswered")
+def test_what_was_made_is_the_answer_where_none_was_written_down(
+    service: Running,
+    dataset_id: str,
+    model: dict[str, Any],
+    cars: bytes,
+    key: dict[str, str],
+    what: str,
+) -> None:
+    rows = cars.partition(b"\n")[2]
+    table = {"content": cars + rows, "headers": {"Content-Type": "text/csv", **key}}
+    path, request = {
+        "datasets": ("", {"content": cars, "headers": {"Content-Type": "text/csv", **key}}),
+        "models": ("", {"json": {"dataset_id": dataset_id}, "headers": key}),
+        "samples": (f"/models/{model['id']}", {"json": {"rows": 6000}, "headers": key}),
+        "scores": (f"/models/{model['id']}", table),
+        "encodings": (f"/models/{model['id']}", table),
+    }[what]
+    first = service.http.post(f"/v1{path}/{what}", **request)
+    assert first.status_code == (201 if what == "datasets" else 202), first.text
+    before = service.traces()
+    again = service.http.post(f"/v1{path}/{what}", **request)
+    assert (again.status_code, again.json()) == (first.status_code, first.json())
+    assert again.headers["Location"] == first.headers["Location"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert service.traces() == before
+    if what != "datasets":
+        service.http.post(f"/v1/jobs/{first.json()['job_id']}/cancel")
+
+
 @pytest.mark.parametrize("bad", ["", "x" * 256, "tab\there"])
 def test_a_key_that_can_not_be_is_refused(service: Running, dataset_id: str, bad: str) -> None:
     before = service.traces()
