@@ -7,6 +7,7 @@ torch's compiler on its import (`torchinductor_…`), Celery's pool when it is k
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ def scratch_folder(claim: Claim) -> Iterator[Path]:
     """An empty folder for the attempt; what killed attempts before it left goes first."""
     for attempt in range(1, claim.attempt):
         _remove(claim.job_id, attempt)
-    with tempfile.TemporaryDirectory(prefix=_prefix(claim.job_id, claim.attempt)) as folder:
+    prefix = _prefix(claim.job_id, claim.attempt)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=_temporary_folder()) as folder:
         before, tempfile.tempdir = tempfile.tempdir, folder  # what libraries leave goes with it
         try:
             yield Path(folder)
@@ -45,8 +47,15 @@ def remove_scratch(claim: Claim) -> None:
 
 
 def _remove(job_id: str, attempt: int) -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix(job_id, attempt)}*"):
+    for folder in _temporary_folder().glob(f"{_prefix(job_id, attempt)}*"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _temporary_folder() -> Path:
+    """The system's, also while it is full: `tempfile` takes another then, without a word, in which
+    nobody looks for what a killed attempt left.
+    """
+    return Path(os.environ.get("TMPDIR") or "/tmp")  # what POSIX says
 
 
 def _prefix(job_id: str, attempt: int) -> str:
