@@ -7,7 +7,6 @@ torch's compiler on its import (`torchinductor_…`), Celery's pool when it is k
 from __future__ import annotations
 
 import multiprocessing
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import Claim
+from worker.settings import temporary_folder
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def scratch_folder(claim: Claim) -> Iterator[Path]:
     for attempt in range(1, claim.attempt):
         _remove(claim.job_id, attempt)
     prefix = _prefix(claim.job_id, claim.attempt)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=_temporary_folder()) as folder:
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary_folder()) as folder:
         before, tempfile.tempdir = tempfile.tempdir, folder  # what libraries leave goes with it
         try:
             yield Path(folder)
@@ -47,15 +47,8 @@ def remove_scratch(claim: Claim) -> None:
 
 
 def _remove(job_id: str, attempt: int) -> None:
-    for folder in _temporary_folder().glob(f"{_prefix(job_id, attempt)}*"):
+    for folder in temporary_folder().glob(f"{_prefix(job_id, attempt)}*"):
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _temporary_folder() -> Path:
-    """The system's, also while it is full: `tempfile` takes another then, without a word, in which
-    nobody looks for what a killed attempt left.
-    """
-    return Path(os.environ.get("TMPDIR") or "/tmp")  # what POSIX says
 
 
 def _prefix(job_id: str, attempt: int) -> str:
