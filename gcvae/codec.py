@@ -341,7 +341,7 @@ class TableCodec:
         codes, values = np.zeros(shape, dtype=np.int32), np.zeros(shape)
         observed = np.ones(shape, dtype=bool)
         for j, codec in enumerate(self.columns):
-            series = self._filled(frame, codec.name) if blanks_unknown else frame[codec.name]
+            series = self.known_cells(frame, codec.name) if blanks_unknown else frame[codec.name]
             codes[:, j], values[:, j] = codec.encode(series)
             if blanks_unknown:
                 observed[:, j] = series.notna()
@@ -350,8 +350,8 @@ class TableCodec:
             torch.from_numpy(codes), torch.from_numpy(values), torch.from_numpy(observed)
         )
 
-    def _filled(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
-        """The column, its blanks as a copy of it has them."""
+    def known_cells(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+        """The column of typed rows, its blanks as a copy of it has them."""
         series = frame[name]
         for copy, source in self.copies.items():
             series = series.where(series.notna(), frame[copy]) if source == name else series

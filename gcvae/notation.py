@@ -101,7 +101,8 @@ def read_numbers(texts: Texts) -> FloatArray:
 
 def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
     """The integer of each text."""
-    return np.asarray(texts.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    digits = pc.utf8_ltrim(texts, characters="+")  # Arrow reads it before a float only
+    return np.asarray(digits.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
 def numbers_of(texts: Texts) -> npt.NDArray[Any]:

@@ -112,7 +112,7 @@ def known_regions(
         blanks_missing: A cell that is not known may turn out to be missing.
     """
     return [
-        _known_region(column, frame[column.name], rows, j, blanks_missing)
+        _known_region(column, codec.known_cells(frame, column.name), rows, j, blanks_missing)
         for j, column in enumerate(codec.columns)
     ]
 

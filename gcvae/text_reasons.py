@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from gcvae.cells import Cells
 from gcvae.dates import FIRST_DAY, LAST_DAY, candidate_formats, has_shape, infer_format, read_dates
-from gcvae.notation import LONG_WHOLE, numbers_of
+from gcvae.notation import LARGEST_WHOLE, LONG_WHOLE, numbers_of
 
 NEARLY = 0.95  # share of cells that are numbers or dates from which on the others deserve a warning
 
@@ -102,8 +102,8 @@ def _long_numbers(cells: Cells, numbers: Mask) -> str | None:
     if not long.any() or _share(cells, long | numbers) < NEARLY:
         return None
     return (
-        f"is taken as text: {_first(cells, long)}, a whole number beyond {2**63 - 1}; divide the"
-        " numbers, or take their common part away, to have them modelled as numbers"
+        f"is taken as text: {_first(cells, long)}, a whole number beyond {int(LARGEST_WHOLE)};"
+        " divide the numbers, or take their common part away, to have them modelled as numbers"
     )
 
 

@@ -72,7 +72,10 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
 
     @router.delete(f"{place}/{{result_id}}", status_code=204, name=f"delete_{word}")
     def delete_result(result_id: str, resources: Shared, workspace: Workspace) -> None:
-        """Delete the table."""
+        """Delete the table. While there is none it is the job that can be cancelled."""
+        job, result = find_result(resources, kind, result_id, workspace)
+        if result is None:
+            raise StateError(f"job {job.id} is {job.status}; it has made no table to be deleted")
         sweep(resources, _gateway(resources, kind).delete(result_id, workspace=workspace))
 
 

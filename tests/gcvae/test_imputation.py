@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gcvae import read_table
+from gcvae import Synthesizer, read_table
 from gcvae.errors import SettingError, TableError
 from gcvae.imputation_stream import stream_completed
 from tests.gcvae.conditioned_tables import excess_variation, fitted, table
@@ -85,6 +85,18 @@ def test_a_file_keeps_its_known_cells_to_the_byte() -> None:
     assert lines[:4] == text.split(b"\n")[:4]
     assert lines[4].startswith(b"41,")
     assert lines[4].endswith(b",Rome,yes,2020-01-05,171.50,0")
+
+
+@pytest.mark.parametrize("preset", ["fast", "default"])
+def test_a_cell_is_known_by_its_copy(preset: str) -> None:
+    numbers = np.random.default_rng(0).normal(50.0, 10.0, 300).round(2)
+    frame = pd.DataFrame({"a": numbers, "a_again": numbers, "b": (numbers > 50.0).astype(str)})
+    synthesizer = Synthesizer.fit(frame, preset=preset, settings={"max_steps": 200})
+    assert synthesizer.codec.copies == {"a_again": "a"}
+    rows = pd.DataFrame({"a": [None, 70.0] * 20, "a_again": [70.0, None] * 20, "b": None})
+    filled = synthesizer.impute(rows)
+    assert (filled[["a", "a_again"]] == 70.0).all(axis=None)
+    assert (filled["b"] == "True").mean() > 0.8
 
 
 @pytest.mark.parametrize("format", ["parquet", "json", "jsonl"])

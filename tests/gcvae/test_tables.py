@@ -251,6 +251,15 @@ def test_numbers_are_written_as_they_were_spelled(numbers: list[str]) -> None:
     assert written(frame, schema) == text.encode()
 
 
+@pytest.mark.parametrize(
+    "numbers", [["+1", "-2", "3", "+0"], ["+1.5", "-2"], ["+43664123456", "7"]]
+)
+def test_a_number_may_have_a_plus(numbers: list[str]) -> None:
+    text = "a,b\n" + "".join(f"{number},x\n" for number in numbers)
+    values = parse_table(read_table(text.encode()), schema_of(text))["a"]
+    assert values.tolist() == [float(number) for number in numbers]
+
+
 def test_an_unlisted_level_stays_what_it_is() -> None:
     schema = schema_of("n,s,b\n1,x,yes\n2,y,no\n")
     frame = parse_table(read_table(b"n,s,b\n3,z,maybe\nten,x,yes\n"), schema)

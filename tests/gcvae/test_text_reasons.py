@@ -58,7 +58,7 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
         ),
         (
             [FIRST + n for n in range(3)],
-            f"is taken as text: line 2 holds '{FIRST}', a whole number beyond {FIRST - 1}",
+            f"is taken as text: line 2 holds '{FIRST}', a whole number beyond {FIRST - 1024}",
         ),
         (
             [f"1.00000000000000000{n}" for n in range(3)],

@@ -78,6 +78,7 @@ def test_a_long_sample_is_a_job_whose_table_is_what_the_inline_answer_would_be(
     where = f"/v1/samples/{result['id']}"
     assert service.http.get(where).json() == result
     assert_problem(service.http.get(f"{where}/content"), 409, "conflict")
+    assert_problem(service.http.delete(where), 409, "conflict")
     assert_problem(service.http.get(f"/v1/scores/{result['id']}"), 404, "not-found")
     work(service, result["job_id"])
     done = service.http.get(where).json()
