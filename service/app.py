@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -34,6 +33,7 @@ from service import (
 from service.access import get_workspace
 from service.body_limits import BodyLimits
 from service.calls import refuse_unknown_parameters
+from service.errors import ProcessDiedError
 from service.lag import watch_lag
 from service.observations import Observations
 from service.request_ids import RequestIds
@@ -117,7 +117,7 @@ async def _warm(resources: Resources) -> None:
     await asyncio.sleep(_PRELOAD_AFTER_SECONDS)
     try:
         await resources.inline.warm()
-    except BrokenProcessPool:
+    except ProcessDiedError:
         log.exception("no process of inline work starts; requests that need one will fail")
 
 

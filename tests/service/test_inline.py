@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -207,6 +208,22 @@ def test_a_killed_process_is_told_and_replaced(run: Callable[..., None]) -> None
         assert pool.n_free == 2
 
     run(kill)
+
+
+def test_a_process_that_can_not_start_is_told_and_tried_again(
+    run: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start(pool: InlinePool) -> None:
+        with monkeypatch.context() as without_folder:
+            without_folder.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+            with pytest.raises(ProcessDiedError):
+                await pool.warm()
+            with pytest.raises(ProcessDiedError):
+                await pool.run(works.own_pid)
+        assert (pool.n_free, pool.pids()) == (2, [])
+        assert [await pool.run(works.own_pid)] == pool.pids()
+
+    run(start)
 
 
 def test_a_process_killed_while_it_is_idle_costs_nobody_anything(
