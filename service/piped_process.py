@@ -33,8 +33,11 @@ class PipedProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.is_alive()
+        """Whether the process, of which nothing is asked just now, has not ended.
+
+        Its end of the pipe tells it first: there is nothing to be read but that it is closed.
+        """
+        return not self._pipe.poll()
 
     def ask(self, question: Any) -> Any:
         """The process's answer. It waits for it, and one thread may ask at a time.

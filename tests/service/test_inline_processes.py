@@ -48,6 +48,7 @@ def test_a_killed_process_is_a_problem_and_the_next_request_finds_a_fresh_one(
         for each in (pid, *others):
             os.kill(each, signal.SIGKILL)
         problem = assert_problem(asked.result(), 503, "process-died")
+    psutil.wait_procs([psutil.Process(each) for each in others if psutil.pid_exists(each)], 10)
     assert "ask for less at once" in problem["detail"]
     assert asked.result().headers["Retry-After"] == "1"
     after = ask(service, model)
