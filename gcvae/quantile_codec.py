@@ -240,6 +240,7 @@ def _told_apart(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
     if line.scale < _WIDE:
         return line
     distances = np.unique(replace(line, scale=1.0).encode(series)[1])
+    # By halves: the two largest may be farther apart than a double can say.
     least = float(np.diff(distances / 2.0, prepend=-np.inf).min())
     smallest = float(np.abs(distances).max()) / _WIDE**2  # in which the largest is finite
     return replace(line, scale=min(line.scale, max(least * _WIDE, smallest)))

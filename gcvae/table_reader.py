@@ -134,11 +134,11 @@ class TableReader:
             self._source.seek(0)
             yield self._source
             return
-        # Before it is opened: that would wait for whoever writes into a pipe.
-        if self._source.is_fifo() or self._source.is_char_device():
-            message = f"{self._source} is a pipe or a device, which can be read only once"
-            raise TableError(f"{message} (expected: a file; write it to one first)")
         try:
+            # Before it is opened: that would wait for whoever writes into a pipe.
+            if self._source.is_fifo() or self._source.is_char_device():
+                message = f"{self._source} is a pipe or a device, which can be read only once"
+                raise TableError(f"{message} (expected: a file; write it to one first)")
             file = self._source.open("rb")
         except OSError as error:
             raise TableError(f"{self._source} can not be read: {error.strerror}") from None

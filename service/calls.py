@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.routing import compile_path
 
-from gcvae.errors import Problem
-from service.errors import RequestError
+from service.names import refuse_names
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Let queries pass whose parameters the call knows, each once: another would do nothing.
-
-    Raises:
-        RequestError: a parameter is not known, and the known ones are listed; or it stands twice.
-    """
+    """Let queries pass whose parameters the call knows, each once; raises as `refuse_names`."""
     if not request.query_params:
         return
     known = query_parameters(request.app, request.scope["path"], request.method)
-    expected = f"one of {', '.join(known)}" if known else "no parameters"
-    given = Counter(name for name, _ in request.query_params.multi_items())
-    problems = [
-        Problem("there is no such query parameter", f"?{name}", expected=expected)
-        for name in given
-        if name not in known
-    ]
-    problems += [
-        Problem(f"the query parameter stands {n} times", f"?{name}", expected="one value")
-        for name, n in given.items()
-        if n > 1
-    ]
-    if problems:
-        raise RequestError(*problems)
+    given = [name for name, _ in request.query_params.multi_items()]
+    refuse_names(given, known, "parameter", "?")
 
 
 def query_parameters(app: FastAPI, path: str, method: str) -> list[str]:

@@ -132,9 +132,15 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
 
 
 def find_trained(resources: Resources, workspace: str, job_id: str) -> ModelBody:
-    """The model that the job trains."""
+    """The model that the job trains.
+
+    Raises:
+        NotFoundError: it is deleted.
+    """
     job = resources.catalog.jobs.get(job_id, workspace=workspace)
-    model = resources.catalog.models.get(str(job.model_id), workspace=workspace)
+    if job.model_id is None:
+        raise NotFoundError("model of job", job_id)  # deleted since
+    model = resources.catalog.models.get(job.model_id, workspace=workspace)
     return model_body(with_schema(resources, model))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from gcvae.gzipped import unzipped
 from service.body_limits import TABLE_TYPES
 from service.errors import MediaTypeError, RequestError, TooLargeError
 from service.json_bodies import read_json
+from service.names import refuse_names
 from service.settings import ServiceSettings
 
 CHUNK_BYTES = 1 << 20
@@ -101,19 +101,7 @@ async def _receive_body(request: Request, file: BinaryIO) -> None:
 
 def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
     fields = dict(items)
-    expected = f"one of {', '.join(_FIELDS)}"
-    problems = [
-        Problem("unknown field", f"/{name}", expected=expected)
-        for name in fields
-        if name not in _FIELDS
-    ]
-    problems += [
-        Problem(f"the field stands {n} times", f"/{name}", expected="one value")
-        for name, n in Counter(name for name, _ in items).items()
-        if n > 1
-    ]
-    if problems:
-        raise RequestError(*problems)
+    refuse_names((name for name, _ in items), _FIELDS, "field", "/")
     file = fields.get("file")
     if not isinstance(file, UploadFile):
         raise RequestError(

@@ -61,10 +61,9 @@ def test_the_grid_is_of_quantiles_and_its_parameters_are_probabilities(
     json.dumps(found.to_json(), allow_nan=False)
 
 
+@pytest.mark.parametrize("fitted", ["paper-gcvae", "paper-vae-roc", "gcvae"], indirect=True)
 def test_a_pure_models_marginals_are_those_of_the_rows_that_it_draws(fitted: Synthesizer) -> None:
     """64 quantiles of each marginal against 4,000 rows at the same z."""
-    if fitted.preset == "fast":
-        pytest.skip("its rows come from the refinement, as its notes say")
     found = fitted.manifold(3)
     z = torch.tensor([[found.z_1[2], found.z_2[0]]], dtype=torch.float32).expand(4_000, 2)
     with torch.no_grad():

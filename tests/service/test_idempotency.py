@@ -129,6 +129,18 @@ def test_what_was_made_is_the_answer_where_none_was_written_down(
         service.http.post(f"/v1/jobs/{first.json()['job_id']}/cancel")
 
 
+@pytest.mark.usefixtures("unanswered")
+def test_what_was_made_and_is_deleted_is_not_made_again(
+    service: Running, dataset_id: str, key: dict[str, str]
+) -> None:
+    body = {"dataset_id": dataset_id}
+    model = service.http.post("/v1/models", json=body, headers=key).json()
+    service.http.post(f"/v1/jobs/{model['job_id']}/cancel")
+    assert service.http.delete(f"/v1/models/{model['id']}").status_code == 204
+    again = service.http.post("/v1/models", json=body, headers=key)
+    assert model["job_id"] in assert_problem(again, 404, "not-found")["detail"]
+
+
 @pytest.mark.parametrize("bad", ["", "x" * 256, "tab\there"])
 def test_a_key_that_can_not_be_is_refused(service: Running, dataset_id: str, bad: str) -> None:
     before = service.traces()
