@@ -16,6 +16,7 @@ FROM base AS build
 ARG TORCH_INDEX=""
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md ./
+COPY server ./server
 RUN python -m venv /opt/gcvae \
     && grep '^torch==' constraints.txt > torch.txt \
     && pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} -r torch.txt
@@ -27,7 +28,8 @@ COPY service ./service
 COPY worker ./worker
 COPY gcvae_cli ./gcvae_cli
 COPY gcvae_client ./gcvae_client
-RUN pip install --no-cache-dir -c constraints.txt '.[postgres,redis,traces]'
+RUN pip install --no-cache-dir -c constraints.txt \
+    . './server[postgres,redis,traces]' ./gcvae_client
 
 FROM base AS service
 COPY --from=build /opt/gcvae /opt/gcvae

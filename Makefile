@@ -2,8 +2,9 @@
 #   PYTHON=python3.12      the interpreter to build .venv from (3.11 or newer)
 #   TORCH_INDEX=<url>      another package index for torch alone: a CPU-only or a CUDA build
 #   PIP_ARGS="..."         further arguments for every pip install
-#   TABLE=file.csv         the table for `make demo`
-#   TIMES=40               how many times the suite's generated tables `make test-properties` tries
+#   TABLE=file.csv         the table for `make demo`, whose results go to demo-out/file/
+#   ENCODING=cp1252        the encoding of that table, if it is not UTF-8
+#   TIMES=80               how many times the suite's generated tables `make test-properties` tries
 #   FAULTS=300 JOBS=60     how many faults `make test-faults` injects, over how many jobs at least
 #   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
@@ -15,9 +16,11 @@ PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
 TORCH_INDEX ?=
 PIP_ARGS ?=
 TABLE ?=
+ENCODING ?=
+export TABLE ENCODING  # the shell takes it from the environment: a name may have quotes and spaces
 BENCH_ARGS ?=
 LOAD_ARGS ?=
-TIMES ?= 40
+TIMES ?= 80
 FAULTS ?= 300
 JOBS ?= 60
 FAULT_ARGS ?=
@@ -27,30 +30,34 @@ SECRETS_DIR ?= secrets
 
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
-# By its path, not by an import hook: a script in the folder above a clone that is called gcvae would
-# else find the clone itself, as an empty namespace package, before the hook is asked.
-EDITABLE := --config-settings editable_mode=compat -e
+# The server needs the library of this clone, and no index has it: they are always named together.
+LIBRARY := -e .
+SERVER := -e ./server
+CLIENT := -e ./gcvae_client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve secrets test test-properties test-faults lint bench load known-truth clean
+.PHONY: help setup demo serve secrets test test-properties test-faults lint bench bench-rules progress load known-truth clean
 
 help:
-	@echo "make setup   make $(VENV) with gcvae on it"
-	@echo "make demo    the whole way on a real table, into demo-out/ (TABLE=file.csv: on yours)"
+	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
+	@echo "make demo    the whole way on a real table, into demo-out/"
+	@echo "             (TABLE=x/file.csv: on yours, into demo-out/file/; ENCODING=cp1252)"
 	@echo "make serve   the service on $(HOST):$(PORT)"
 	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
 	@echo "make test    the test suite"
-	@echo "make test-properties   the laws of every table, on TIMES=40 times as many generated tables"
+	@echo "make test-properties   the laws of every table, on TIMES=80 times as many generated tables"
 	@echo "make test-faults   FAULTS=300 faults over JOBS=60 jobs, on real servers: half an hour"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
+	@echo "make bench-rules   how many drawn rows keep the rules of flights and of generated orders"
+	@echo "make progress   how right the progress of whole fits is, from 20 % of their way on"
 	@echo "make load    210 clients for 5 minutes while a job trains, into benchmarks/results/"
 
 setup: $(VENV)/.installed
 
 demo: $(VENV)/.installed
-	$(VENV)/bin/gcvae demo $(if $(TABLE),--table "$(TABLE)")
+	$(VENV)/bin/gcvae demo $(if $(TABLE),--table "$$TABLE") $(if $(ENCODING),--encoding "$$ENCODING")
 
 serve: $(VENV)/.installed
 	$(VENV)/bin/gcvae serve --host $(HOST) --port $(PORT)
@@ -63,15 +70,17 @@ secrets:
 	    od -An -N24 -tx1 /dev/urandom | tr -d ' \n' > $(SECRETS_DIR)/$$name; }; done
 	@echo "$(SECRETS_DIR)/ holds: $$(ls $(SECRETS_DIR) | tr '\n' ' ')"
 
+# worksteal: neighbours stay together, so that what a file's tests share is made once.
 test: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 test-properties: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 GCVAE_TIMES_EXAMPLES=$(TIMES) $(VENV)/bin/python -m pytest -n 2 \
-	  tests/gcvae/test_generated_tables.py $(PYTEST_ARGS)
+	  tests/gcvae/test_generated_tables.py tests/gcvae/test_saved_and_loaded.py \
+	  -o faulthandler_timeout=7200 $(PYTEST_ARGS)
 
 test-faults: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m faults --faults $(FAULTS) --jobs $(JOBS) $(FAULT_ARGS)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.faults --faults $(FAULTS) --jobs $(JOBS) $(FAULT_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
@@ -83,12 +92,18 @@ lint: $(VENV)/.installed-dev
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks.quality --merge benchmarks/results/peers-*.json $(BENCH_ARGS)
 
+bench-rules: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.rules $(BENCH_ARGS)
+
+progress: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.progress $(BENCH_ARGS)
+
 load: $(VENV)/.installed
-	$(PIP) $(EDITABLE) '.[load]'
+	$(PIP) $(LIBRARY)'[load]'
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.load $(LOAD_ARGS)
 
 known-truth: $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m experiments.known_truth
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.known_truth.scores
 
 clean:
 	rm -rf $(VENV) demo-out build dist *.egg-info
@@ -99,11 +114,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch comes first, alone, so that TORCH_INDEX decides its build and nothing else.
-$(VENV)/.installed: pyproject.toml constraints.txt Makefile | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml server/pyproject.toml gcvae_client/pyproject.toml \
+  constraints.txt Makefile | $(VENV)/bin/python
 	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
-	$(PIP) $(EDITABLE) .
+	$(PIP) $(LIBRARY) $(SERVER) $(CLIENT)
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) $(EDITABLE) '.[dev]'
+	$(PIP) $(LIBRARY)'[dev]' $(SERVER)'[postgres,redis,traces]' $(CLIENT)
 	touch $@

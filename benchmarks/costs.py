@@ -1,4 +1,4 @@
-"""What jobs take, measured: the coefficients of `gcvae/costs.py`.
+"""What jobs take, measured: the coefficients of `gcvae/training/costs.py`.
 
     python -m benchmarks.costs [--data FOLDER] [-o benchmarks/results/costs-DATE.json]
 
@@ -27,13 +27,13 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from benchmarks.quality.tables import NoTableError, data_folder, load_table
-from gcvae.costs import (
+from gcvae.training.costs import (
     sampling_features,
     scoring_features,
     training_cost,
     training_features,
 )
-from gcvae.presets import configure, settle
+from gcvae.training.settings import configure, settle
 
 _PRESETS = ("default", "fast", "gcvae", "paper-gcvae")
 _TABLES = ((2_000, 14), (16_000, 14), (16_000, 5))
@@ -63,7 +63,7 @@ import sys
 from pathlib import Path
 from tempfile import gettempdir
 from gcvae import Synthesizer
-from gcvae.table_stream import stream_table
+from gcvae.files.table_stream import stream_table
 model = Synthesizer.from_bytes(Path(sys.argv[1]).read_bytes())
 with open(sys.argv[3], "wb") as file:
     file.writelines(stream_table(model.sample_blocks(int(sys.argv[2])), model.schema, "csv"))

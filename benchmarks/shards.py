@@ -28,10 +28,10 @@ import psutil
 
 from benchmarks.quality.tables import NoTableError, data_folder
 from catalog import Catalog, Job, JobKind, JobStatus, Trained, upgrade
-from catalog.celery_dispatch import CeleryDispatcher, make_celery
-from catalog.dispatch import send_soon
+from catalog.dispatch.celery import CeleryDispatcher, make_celery
+from catalog.dispatch.port import send_soon
+from catalog.job_kinds import SampleSpec
 from catalog.models import model_prefix
-from catalog.specs import SampleSpec
 from gcvae import Synthesizer, read_table
 from models_store import Store, open_store
 from models_store.manifests import Manifest
@@ -134,7 +134,7 @@ def place_in(folder: Path, lease_seconds: float = _LEASE_SECONDS) -> Iterator[Pl
 def add_model(place: Place, synthesizer: Synthesizer) -> str:
     """The id of a ready model."""
     model_id = place.catalog.models.new_id()
-    place.catalog.leftovers.reserve(model_prefix(model_id), 600)
+    place.catalog.orphans.reserve(model_prefix(model_id), 600)
     published = place.store.publish(f"{model_prefix(model_id)}m.gcvae", synthesizer.to_bytes())
     trained = Trained(
         published.key, published.sha256, published.size_bytes, synthesizer.schema.to_json(), {}
@@ -185,7 +185,7 @@ def draw(
 
 def read_result(place: Place, result_id: str) -> bytes:
     """The bytes of a result, as a download gives them; their checksum is the record's."""
-    result = place.catalog.samples.get(result_id)
+    result = place.catalog.results.get(result_id)
     if result.manifest_sha256 is None:
         return place.store.read(result.object_key, result.sha256)
     manifest = Manifest.read(place.store, result.object_key, result.manifest_sha256)
@@ -198,11 +198,11 @@ def read_result(place: Place, result_id: str) -> bytes:
 def orphans(place: Place) -> list[str]:
     """Keys in the store that no record names."""
     named = {model.artifact_key for model in place.catalog.models.list().items}
-    for result in place.catalog.samples.list().items:
+    for result in place.catalog.results.list().items:
         named.add(result.object_key)
         if result.manifest_sha256 is not None:
             manifest = Manifest.read(place.store, result.object_key, result.manifest_sha256)
-            named |= {part.key for part in manifest.parts}
+            named |= {part.key for part in manifest.shards}
     return [entry.key for entry in place.store.list() if entry.key not in named]
 
 

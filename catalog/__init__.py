@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from catalog.catalog import Catalog
-from catalog.dispatch import Dispatcher
-from catalog.migrate import upgrade
+from catalog.database.migrate import upgrade
+from catalog.dispatch.port import Dispatcher
+from catalog.job_kinds import JobKind, Queue
 from catalog.pages import Page
 from catalog.records import (
     DEFAULT_WORKSPACE,
@@ -14,13 +15,11 @@ from catalog.records import (
     Document,
     Failed,
     Job,
-    JobKind,
     JobStatus,
     Model,
     ModelStatus,
     Outcome,
     Produced,
-    Queue,
     Result,
     Trained,
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from catalog.database import ANSWER_SECONDS, Database
+from catalog.database.engine import ANSWER_SECONDS, Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency
 from catalog.inventory import Inventory
-from catalog.jobs import Jobs
-from catalog.leases import Leases
-from catalog.leftovers import Leftovers
+from catalog.jobs.jobs import Jobs
+from catalog.jobs.leases import Leases
 from catalog.models import Models
-from catalog.records import JobKind
+from catalog.orphans import Orphans
 from catalog.results import Results
 from catalog.statistics import Statistics
 
@@ -19,7 +18,7 @@ class Catalog:
     """The records of one database, by gateway.
 
     Every gateway method is one transaction and hands out frozen copies. The tables are made by
-    `catalog.migrate.upgrade`.
+    `catalog.database.migrate.upgrade`.
 
     Args:
         database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
@@ -47,11 +46,8 @@ class Catalog:
         self.leases = Leases(
             self.database, attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit
         )
-        self.samples = Results(self.database, JobKind.SAMPLE)
-        self.scores = Results(self.database, JobKind.SCORE)
-        self.imputations = Results(self.database, JobKind.IMPUTE)
-        self.encodings = Results(self.database, JobKind.ENCODE)
-        self.leftovers = Leftovers(self.database)
+        self.results = Results(self.database)
+        self.orphans = Orphans(self.database)
         self.inventory = Inventory(self.database)
         self.statistics = Statistics(self.database)
         self.idempotency = Idempotency(self.database)

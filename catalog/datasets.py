@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.clock import database_clock
-from catalog.database import Database
-from catalog.errors import ConflictError, NotFoundError
-from catalog.idempotency import note_made
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import DatasetRow, ModelRow
+from catalog.errors import ConflictError, NotFoundError, SchemaChangedError
+from catalog.idempotency import forget_answer, note_made
 from catalog.ids import new_id
-from catalog.leftovers import drop_reservation, leave_behind
+from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import Page, copy_row, read_page
 from catalog.records import DEFAULT_WORKSPACE, Dataset, Document, ModelStatus
-from catalog.tables import DatasetRow, ModelRow
 
 
 def dataset_prefix(dataset_id: str) -> str:
@@ -46,9 +46,14 @@ class Datasets:
         size_bytes: int,
         object_key: str,
         warnings: Sequence[str],
+        encoding: str | None = None,
+        given_schema: Document | None = None,
         workspace: str = DEFAULT_WORKSPACE,
     ) -> Dataset:
-        """Record a dataset whose prefix was reserved (`catalog.leftovers.reserve`).
+        """Record a dataset whose prefix was reserved (`catalog.orphans.Orphans.reserve`).
+
+        Args:
+            given_schema: what was said of the columns; None for nothing.
 
         Raises:
             ReservationLostError: the reservation ran out.
@@ -62,10 +67,12 @@ class Datasets:
             rows=rows,
             columns=columns,
             schema=schema,
+            given_schema=given_schema or {},
             sha256=sha256,
             size_bytes=size_bytes,
             object_key=object_key,
             warnings=[*warnings],
+            encoding=encoding,
             created_at=database_clock(),
         )
         with self._database.writing() as session:
@@ -93,22 +100,30 @@ class Datasets:
             return read_page(session, query, DatasetRow, Dataset, limit, cursor)
 
     def replace_schema(
-        self,
-        dataset_id: str,
-        schema: Document,
-        warnings: Sequence[str],
-        *,
-        workspace: str = DEFAULT_WORKSPACE,
+        self, before: Dataset, schema: Document, given_schema: Document, warnings: Sequence[str]
     ) -> Dataset:
-        """Put another schema (checked against the table by the caller) in place."""
+        """Put another schema (checked against the table by the caller) in place.
+
+        Args:
+            before: the dataset with the schema that is to be replaced.
+
+        Raises:
+            NotFoundError: the dataset is gone.
+            SchemaChangedError: it has another schema by now.
+            ConflictError: a model is being trained on it.
+        """
         with self._database.writing() as session:
-            row = find_dataset(session, dataset_id, workspace, lock=True)
-            row.schema, row.warnings = schema, [*warnings]
+            row = find_dataset(session, before.id, before.workspace, lock=True)
+            if (row.schema, row.given_schema) != (before.schema, before.given_schema):
+                raise SchemaChangedError(before.id)
+            _refuse_while_training(session, before.id)
+            row.schema, row.given_schema, row.warnings = schema, given_schema, [*warnings]
+            forget_answer(session, before.id, before.workspace)
             session.flush()
             return _copy(session, row)
 
     def delete(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
-        """Delete the record; returns the store prefixes to sweep (they stand in `leftovers` too).
+        """Delete the record; returns the store prefixes to collect, which are among the orphans.
 
         Raises:
             NotFoundError: no such dataset in this workspace.
@@ -119,7 +134,7 @@ class Datasets:
             _refuse_while_training(session, dataset_id)
             session.delete(row)
             prefixes = (dataset_prefix(dataset_id),)
-            leave_behind(session, prefixes)
+            add_orphans(session, prefixes)
             return prefixes
 
 

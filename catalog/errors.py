@@ -5,11 +5,12 @@ CatalogError
 ├── SchemaVersionError       the database's tables are older or newer than this version's
 ├── NotFoundError            no such record in this workspace
 ├── ConflictError            the record's state forbids what was asked
-│   └── ModelNotReadyError   a job asked of a model that is not ready
+│   ├── ModelNotReadyError   a job asked of a model that is not ready
+│   └── SchemaChangedError   a dataset's schema was replaced by another request meanwhile
 ├── CursorError              a page cursor that this catalog did not give out
 ├── IdempotencyMismatchError the key was used before, for another request
 ├── IdempotencyBusyError     the first request with this key is still being answered
-├── ReservationLostError     the bytes behind a new record were swept away meanwhile
+├── ReservationLostError     the bytes behind a new record were collected meanwhile
 ├── LeaseLostError           another attempt owns the job, or it is over
 └── DispatchError            the broker did not take a message
 """
@@ -40,6 +41,13 @@ class NotFoundError(CatalogError):
 
 class ConflictError(CatalogError):
     """The record's state forbids what was asked."""
+
+
+class SchemaChangedError(ConflictError):
+    """A dataset's schema is not the one that the caller began with."""
+
+    def __init__(self, dataset_id: str) -> None:
+        super().__init__(f"the schema of dataset {dataset_id} was changed meanwhile")
 
 
 class ModelNotReadyError(ConflictError):
@@ -76,7 +84,7 @@ class IdempotencyBusyError(CatalogError):
 
 
 class ReservationLostError(CatalogError):
-    """The bytes behind a new record were swept away before the record was made."""
+    """The bytes behind a new record were collected before the record was made."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(f"the bytes under {prefix!r} came too late and were swept away; try again")

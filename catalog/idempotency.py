@@ -15,11 +15,11 @@ from sqlalchemy import delete, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from catalog.clock import database_clock
-from catalog.database import Database
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import IdempotencyRow
 from catalog.errors import IdempotencyBusyError, IdempotencyMismatchError
 from catalog.records import DEFAULT_WORKSPACE, Document
-from catalog.tables import IdempotencyRow
 
 KEEP_SECONDS = 10.0
 """How often whoever answers a request says that it still does."""
@@ -36,7 +36,7 @@ class Made:
     """What a request made, whose answer is not written down (yet).
 
     Attributes:
-        id: of the dataset, or of the job.
+        id: of the dataset, of the imported model, or of the job.
     """
 
     id: str
@@ -66,6 +66,17 @@ def note_made(session: Session, made_id: str) -> None:
     note = update(row).where(row.workspace == workspace, row.key == key, row.response.is_(None))
     if session.scalar(note.values(response={_MADE: made_id}).returning(row.key)) is None:
         raise IdempotencyBusyError(key)
+
+
+def forget_answer(session: Session, made_id: str, workspace: str) -> None:
+    """Forget the answer to the request that made this: what it says may have been taken back.
+
+    The request is not done twice: its answer is made of the record from now on.
+    """
+    row = IdempotencyRow
+    answered = row.response["body"]["id"].as_string() == made_id
+    forgetting = update(row).where(row.workspace == workspace, answered)
+    session.execute(forgetting.values(response={_MADE: made_id}))
 
 
 class Idempotency:

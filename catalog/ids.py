@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import threading
 import time
@@ -10,7 +9,6 @@ import time
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 _RANDOM_BITS = 80
 _LENGTH = 26  # 48 bits of milliseconds and 80 random bits, 5 bits a letter
-_PATTERN = re.compile(rf"[a-z]+_[{_ALPHABET}]{{{_LENGTH}}}")
 
 _lock = threading.Lock()
 _last = 0
@@ -19,11 +17,6 @@ _last = 0
 def new_id(prefix: str) -> str:
     """A new id that sorts after all those this process made before."""
     return f"{prefix}_{_letters(_next_number())}"
-
-
-def is_id(text: str, prefix: str) -> bool:
-    """True where `text` has the form of an id with this prefix."""
-    return text.startswith(f"{prefix}_") and _PATTERN.fullmatch(text) is not None
 
 
 def _next_number() -> int:

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.database import Database
-from catalog.places import checkpoint_prefix, input_prefix, output_prefix
+from catalog.database.engine import Database
+from catalog.database.tables import DatasetRow, JobRow, ModelRow, OrphanRow, ResultRow
+from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix
 from catalog.records import JobStatus
-from catalog.tables import DatasetRow, JobRow, LeftoverRow, ModelRow, ResultRow
 
 _OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 
@@ -41,7 +41,7 @@ class Inventory:
     def prefixes_in_work(self) -> list[str]:
         """Where bytes may lie that no record names yet, or any more: reserved, being made, due."""
         with self._database.reading() as session:
-            prefixes = [*session.scalars(select(LeftoverRow.prefix))]
+            prefixes = [*session.scalars(select(OrphanRow.prefix))]
             running = select(JobRow).where(JobRow.status == JobStatus.RUNNING)
             for row in session.scalars(running):
                 prefixes += [

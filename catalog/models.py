@@ -5,11 +5,13 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.clock import database_clock
-from catalog.database import Database
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.errors import ConflictError, NotFoundError
+from catalog.idempotency import note_made
 from catalog.ids import new_id
-from catalog.leftovers import drop_reservation, leave_behind
+from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import Page, copy_row, read_page
 from catalog.records import (
     DEFAULT_WORKSPACE,
@@ -19,7 +21,6 @@ from catalog.records import (
     ModelStatus,
     Trained,
 )
-from catalog.tables import JobRow, ModelRow, ResultRow
 
 _ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
 
@@ -52,6 +53,7 @@ class Models:
 
         Raises:
             ReservationLostError: the reservation ran out.
+            IdempotencyBusyError: the request's key is another's by now.
         """
         row = new_model_row(model_id, workspace, name, None, training)
         with self._database.writing() as session:
@@ -59,6 +61,7 @@ class Models:
             make_ready(row, trained)
             session.add(row)
             session.flush()
+            note_made(session, model_id)
             session.refresh(row)
             return copy_row(Model, row)
 
@@ -90,9 +93,9 @@ class Models:
             return read_page(session, query, ModelRow, Model, limit, cursor)
 
     def delete(self, model_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
-        """Delete the model and its results; returns the store prefixes to sweep.
+        """Delete the model and its results; returns the store prefixes to collect.
 
-        The prefixes stand in `leftovers` too, so a caller that dies loses none.
+        The prefixes are among the orphans too, so a caller that dies loses none.
 
         Raises:
             NotFoundError: no such model in this workspace.
@@ -103,7 +106,7 @@ class Models:
             _refuse_while_busy(session, model_id)
             prefixes = _prefixes_of(session, model_id)
             session.delete(row)
-            leave_behind(session, prefixes)
+            add_orphans(session, prefixes)
             return prefixes
 
 

@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from catalog.job_kinds import JobKind, Queue
+
 Document = dict[str, Any]
 """A JSON object."""
 
@@ -20,28 +22,6 @@ class ModelStatus(StrEnum):
     READY = "ready"
     FAILED = "failed"
     CANCELLED = "cancelled"
-
-
-class JobKind(StrEnum):
-    """What a job does."""
-
-    TRAIN = "train"
-    SAMPLE = "sample"
-    SCORE = "score"
-    IMPUTE = "impute"
-    ENCODE = "encode"
-
-
-class Queue(StrEnum):
-    """What a job needs: `train` a GPU where there is one, `compute` none."""
-
-    TRAIN = "train"
-    COMPUTE = "compute"
-
-    @classmethod
-    def of(cls, kind: JobKind) -> Queue:
-        """The queue that jobs of a kind wait in."""
-        return cls.TRAIN if kind is JobKind.TRAIN else cls.COMPUTE
 
 
 class JobStatus(StrEnum):
@@ -61,7 +41,13 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Dataset:
-    """An uploaded table; its bytes lie in the store under `object_key`."""
+    """An uploaded table; its bytes lie in the store under `object_key`.
+
+    Attributes:
+        encoding: of a text file, Python's name of it; None for UTF-8, and for Parquet.
+        schema: complete.
+        given_schema: what users said; the rest of the schema is inferred.
+    """
 
     id: str
     workspace: str
@@ -70,10 +56,12 @@ class Dataset:
     rows: int
     columns: int
     schema: Document
+    given_schema: Document
     sha256: str
     size_bytes: int
     object_key: str
     warnings: list[str]
+    encoding: str | None
     created_at: datetime
 
 
@@ -103,8 +91,9 @@ class Job:
     Attributes:
         queue: that it waits in.
         priority: among the waiting jobs of its workspace and queue; higher is sooner.
-        estimate: what it is likely to take, as `gcvae.costs.Cost`; None where nobody can say.
-        parent_id: of a shard: the job that it is a part of (`catalog.shards`).
+        estimate: what it is likely to take, as `gcvae.training.costs.Cost`; None where nobody can
+            say.
+        parent_id: of a shard: the job that it is a part of (`catalog.jobs.shards`).
         n_shards: that the job was cut into; 0 where one attempt does it all.
         open_shards: those that are not done; the job itself waits for them.
         part: of a shard that is done: what it made, as `Produced`.

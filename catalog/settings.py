@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from runtime.settings import ServerSettings
+from runtime.settings import USUAL, ServerSettings
 
 
 class CatalogSettings(ServerSettings):
@@ -15,9 +17,9 @@ class CatalogSettings(ServerSettings):
             many as there are workers.
     """
 
-    database_url: str = Field(repr=False)
-    broker_url: str = Field(repr=False)
+    database_url: Annotated[str, USUAL] = Field(repr=False)
+    broker_url: Annotated[str, USUAL] = Field(repr=False)
     attempts_limit: int = Field(10, ge=1)
     resend_seconds: float = Field(2.0, gt=0)
     resend_limit_seconds: float = Field(60.0, gt=0)
-    running_jobs_limit: int | None = Field(None, ge=1)
+    running_jobs_limit: Annotated[int | None, USUAL] = Field(None, ge=1)

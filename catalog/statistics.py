@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from sqlalchemy import case, func, select
 
-from catalog.clock import database_clock
-from catalog.database import Database
-from catalog.records import JobKind, JobStatus
-from catalog.tables import CountRow, JobRow, LeftoverRow
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import CountRow, JobRow, OrphanRow
+from catalog.job_kinds import JobKind
+from catalog.records import JobStatus
 
 
 @dataclass(frozen=True)
 class Count:
-    """One count and its labels, as `catalog.counts` wrote it."""
+    """One count and its labels, as `catalog.database.counts` wrote it."""
 
     name: str
     labels: dict[str, str]
@@ -25,7 +26,7 @@ class Count:
 @dataclass(frozen=True)
 class KindState:
     """The work of one kind that is not over, by what a worker takes up: jobs, and of a job in
-    shards its shards until they are put together.
+    shards its shards until they are joined.
 
     Attributes:
         oldest_seconds: since the oldest job of which nothing was begun was queued; 0 where none is.
@@ -60,7 +61,7 @@ class Statistics:
         is_running = (JobRow.status == JobStatus.RUNNING) & is_taken_whole
         is_unbegun = (JobRow.status == JobStatus.QUEUED) & JobRow.parent_id.is_(None)
         age = case((is_unbegun, database_clock() - JobRow.queued_at))
-        # Parts that wait to be put together have a lease that nobody owned.
+        # Jobs whose shards wait to be joined have a lease that nobody owned.
         expired = JobRow.lease_owner.is_not(None) & (JobRow.lease_expires_at < database_clock())
         query = (
             select(
@@ -84,9 +85,9 @@ class Statistics:
             for kind in JobKind
         ]
 
-    def leftovers(self) -> int:
-        """How many prefixes in the store are due to be swept."""
-        due = select(func.count()).where(LeftoverRow.sweep_at <= database_clock())
+    def n_orphans(self) -> int:
+        """How many prefixes in the store are due to be collected."""
+        due = select(func.count()).where(OrphanRow.sweep_at <= database_clock())
         with self._database.reading() as session:
             return int(session.scalar(due) or 0)
 

@@ -9,28 +9,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gcvae.codec import EncodedTable, TableCodec
+    from gcvae.cells.values import format_table, parse_table
+    from gcvae.codec.encoded_table import EncodedTable
+    from gcvae.codec.table_codec import TableCodec
     from gcvae.errors import GcvaeError, InputError
-    from gcvae.schema import Column, ColumnKind, TableSchema, infer_schema
+    from gcvae.files.table_reader import TableReader
+    from gcvae.files.tables import read_table, write_table
+    from gcvae.profiling.infer_schema import infer_schema
+    from gcvae.schema.columns import Column, TableSchema
+    from gcvae.schema.kinds import ColumnKind
     from gcvae.synthesizer import Synthesizer
-    from gcvae.table_reader import TableReader
-    from gcvae.tables import format_table, parse_table, read_table, write_table
 
 _HOMES = {
-    "Column": "schema",
-    "ColumnKind": "schema",
-    "EncodedTable": "codec",
+    "Column": "schema.columns",
+    "ColumnKind": "schema.kinds",
+    "EncodedTable": "codec.encoded_table",
     "GcvaeError": "errors",
     "InputError": "errors",
     "Synthesizer": "synthesizer",
-    "TableCodec": "codec",
-    "TableReader": "table_reader",
-    "TableSchema": "schema",
-    "format_table": "tables",
-    "infer_schema": "schema",
-    "parse_table": "tables",
-    "read_table": "tables",
-    "write_table": "tables",
+    "TableCodec": "codec.table_codec",
+    "TableReader": "files.table_reader",
+    "TableSchema": "schema.columns",
+    "format_table": "cells.values",
+    "infer_schema": "profiling.infer_schema",
+    "parse_table": "cells.values",
+    "read_table": "files.tables",
+    "write_table": "files.tables",
 }
 
 __all__ = [

@@ -11,6 +11,7 @@ GcvaeError
 ├── ArtifactError           a model file that can not be read
 ├── TrainingError           training can not go on
 │   └── DivergedError       the loss left the finite numbers
+├── MissingPackageError     a package of an extra is asked for, and not installed
 └── CancelledError          the progress callback asked to stop
 """
 
@@ -29,6 +30,7 @@ class Problem:
         line: Physical line of a text file, counted from 1.
         column: Name of the table column.
         expected: What would be right.
+        suggestion: The name that was probably meant; in the line it stands for what is expected.
     """
 
     message: str
@@ -36,17 +38,29 @@ class Problem:
     line: int | None = None
     column: str | None = None
     expected: str | None = None
+    suggestion: str | None = None
 
     def __str__(self) -> str:
         """The problem in one line, the place first."""
         place = ", ".join(self._places())
         text = f"{place}: {self.message}" if place else self.message
+        if self.suggestion is not None:
+            return f"{text}; did you mean {self.suggestion!r}?"
         return f"{text} (expected: {self.expected})" if self.expected else text
 
     def _places(self) -> list[str]:
         places = [self.pointer] if self.pointer else []
         places += [f"line {self.line}"] if self.line is not None else []
         return places + ([f"column {self.column!r}"] if self.column is not None else [])
+
+
+def json_pointer(*steps: object) -> str:
+    """The JSON pointer (RFC 6901) of the place that these steps lead to.
+
+    >>> json_pointer("given", "price/m²")
+    '/given/price~1m²'
+    """
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 class GcvaeError(Exception):
@@ -107,6 +121,23 @@ class TrainingError(GcvaeError):
 
 class DivergedError(TrainingError):
     """The training loss is no longer a finite number."""
+
+
+class MissingPackageError(GcvaeError):
+    """A package of an extra is asked for, and not installed.
+
+    Attributes:
+        package: What is missing.
+        extra: The extra of gcvae that brings it.
+    """
+
+    def __init__(self, purpose: str, package: str, extra: str) -> None:
+        """Names what installs the package; `purpose` is what needs it, in the plural."""
+        super().__init__(
+            f"{purpose} need {package}, which is not installed: pip install 'gcvae[{extra}]'"
+        )
+        self.package = package
+        self.extra = extra
 
 
 class CancelledError(GcvaeError):

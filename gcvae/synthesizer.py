@@ -4,56 +4,52 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from torch import Tensor
 
-from gcvae.artifact import (
-    FORMAT,
-    VERSION,
-    check_version,
-    pack_tensors,
-    read_artifact,
-    unpack_tensors,
-    write_artifact,
-)
-from gcvae.assembly import build_model
-from gcvae.calibration import calibrate
-from gcvae.checkpoints import CheckpointStore
-from gcvae.codec import EncodedTable, TableCodec
-from gcvae.conditions import refuse_beyond_limits
-from gcvae.constraint_set import ConstraintSet
-from gcvae.dependence import DependencyMap
-from gcvae.dependency_maps import DependencyMaps, check_place, map_of_data
-from gcvae.devices import device_named
-from gcvae.errors import SettingError
-from gcvae.fitted_priors import mixture_prior
-from gcvae.generators import generator_for
-from gcvae.imputation import impute_blocks
-from gcvae.latent_space import encoding_block
-from gcvae.manifold import Manifold, manifold_of
-from gcvae.model import GenerativeModel
-from gcvae.networks import ColumnShape
-from gcvae.preparation import prepared_table, table_digest
-from gcvae.presets import TrainingConfig, configure, preset_named, settle
-from gcvae.priors import GaussianMixturePrior
-from gcvae.quantile_codec import QuantileCodec
-from gcvae.rejection import NOT_MEASURED, Acceptance, ConstrainedModel, measure_acceptance
-from gcvae.row_documents import Cell, pointing_at_row, row_to_frame
-from gcvae.row_scores import RowScorer, reference_scores
-from gcvae.sampling import SAMPLE_BLOCK_ROWS, Sampler, block_places, make_sampler
-from gcvae.schema import TableSchema
-from gcvae.score_options import ScoreOptions
-from gcvae.table_reader import TableReader, parsed_parts
-from gcvae.tables import parse_table
-from gcvae.training import train
-from gcvae.training_progress import Progress
-from gcvae.training_result import TrainingResult
-
-_RECORD_ROWS = 500
-"""Held-out rows that are scored after training, for the percentiles of later scores."""
+from gcvae.artifact.checks import Allocation, artifact_errors, check_record, load_weights
+from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
+from gcvae.artifact.versions import FORMAT, VERSION, current_manifest
+from gcvae.cells.values import parse_table
+from gcvae.codec.synthetic_keys import WiderIdentifiersWarning
+from gcvae.codec.table_codec import TableCodec
+from gcvae.constraints.constraint_set import ConstraintSet
+from gcvae.dependence.map_kinds import DependencyMaps, check_place, map_of_data
+from gcvae.dependence.maps import DependencyMap
+from gcvae.errors import ArtifactError, SettingError
+from gcvae.files.frame_dtypes import with_dtypes
+from gcvae.files.row_documents import Cell, pointing_at_row, row_to_frame
+from gcvae.files.table_reader import Rows, given_frame, parsed_chunks
+from gcvae.latent.encodings import encoding_block
+from gcvae.latent.manifold import Manifold, manifold_of
+from gcvae.model.decoders import GenerativeModel
+from gcvae.model.level_functions import LevelFunction
+from gcvae.model.priors import GaussianMixturePrior
+from gcvae.numerics.devices import device_named
+from gcvae.numerics.seeds import fresh_seed
+from gcvae.sampling.conditions import refuse_beyond_limits
+from gcvae.sampling.constrained import NOT_MEASURED, Acceptance, ConstrainedModel
+from gcvae.sampling.imputation import impute_blocks
+from gcvae.sampling.samplers import Sampler, free_blocks, make_sampler
+from gcvae.schema.columns import TableSchema
+from gcvae.scoring.blank_references import BlankReferences
+from gcvae.scoring.row_scores import RowScorer
+from gcvae.scoring.score_options import ScoreOptions
+from gcvae.training.assembly import build_model, column_shapes
+from gcvae.training.checkpoints import CheckpointStore
+from gcvae.training.finishing import adjust, kept_rules, measure
+from gcvae.training.fit_costs import TableSize
+from gcvae.training.fit_progress import FitProgress
+from gcvae.training.functions import level_functions
+from gcvae.training.loop import train
+from gcvae.training.preparation import prepared_table, table_digest
+from gcvae.training.settings import SettledConfig, configure, preset_named, settle
+from gcvae.training.training_progress import Progress
 
 
 class Synthesizer:
@@ -63,6 +59,8 @@ class Synthesizer:
         schema: The table's schema, completed by inference.
         preset: Name of the preset that was trained.
         training_record: What training saw and did: settings, history of bounds, seconds, device.
+        table_notes: What a careful colleague would say of the table: the `warnings` of its
+            inference (docs/tables.md). They name cells, so no file has them: none after `load`.
     """
 
     def __init__(
@@ -70,12 +68,13 @@ class Synthesizer:
         schema: TableSchema,
         codec: TableCodec,
         model: GenerativeModel,
-        config: TrainingConfig,
+        config: SettledConfig,
         *,
         preset: str,
         training_record: Mapping[str, Any],
         data_map: DependencyMap,
         constraints: ConstraintSet,
+        table_notes: tuple[str, ...] = (),
     ) -> None:
         """Joins the parts; `fit` and `load` are the ways to get one."""
         self.schema = schema
@@ -84,15 +83,29 @@ class Synthesizer:
         self.config = config
         self.preset = preset
         self.training_record = dict(training_record)
+        self.table_notes = table_notes
         self._constrained = ConstrainedModel(
             self.model, codec, constraints, _acceptance_of(self.training_record)
         )
-        self._maps = DependencyMaps(self._constrained, data_map, self.sample)
+        self._of_blanks = BlankReferences(self._constrained)
+        self._maps = DependencyMaps(self._constrained, data_map, self._values)
+
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        n_modelled = sum(column.is_modelled for column in self.schema)
+        bound = self.training_record["bound_held_out"]
+        n_notes = len(self.table_notes)
+        noted = f"; notes on the table: {n_notes} (table_notes)" if n_notes else ""
+        return (
+            f"<Synthesizer: preset {self.preset}, {len(self.schema)} columns ({n_modelled}"
+            f" modelled), trained on {self.training_record['rows']:,} rows, held-out bound"
+            f" {bound:.2f} nats per row{noted}>"
+        )
 
     @classmethod
     def fit(
         cls,
-        table: pd.DataFrame | TableReader,
+        table: Rows,
         *,
         schema: TableSchema | Mapping[str, Any] | None = None,
         preset: str = "default",
@@ -105,19 +118,22 @@ class Synthesizer:
         """Trains a model on a table.
 
         Args:
-            table: Cells as text, as `read_table` gives them, or typed; or a file, which need not
-                fit into memory. The same rows give the same model either way.
+            table: Cells as text, as `read_table` gives them, or typed (a data frame of pandas,
+                polars or Arrow); or a file, a path or a TableReader, which need not fit into
+                memory. The same rows give the same model either way.
             schema: What is known of the columns; inference completes it from the whole table.
             preset: Name of a preset.
             settings: Settings in the place of the preset's own (`TrainingConfig`).
             seed: The same seed gives the same model on the CPU.
             device: `auto` (CUDA if there is one), `cpu` or `cuda`.
-            progress: Called about twice a second; raise CancelledError in it to stop.
+            progress: Called about twice a second, with a fraction that only grows and is 1 at the
+                end; raise CancelledError in it to stop.
             checkpoints: Where to keep a checkpoint, and to continue from.
 
         Raises:
             TableError: nothing in the table can be modelled.
-            SchemaError: the schema contradicts the table, or rows of it break a constraint.
+            SchemaError: the schema contradicts the table, rows of it break a constraint, or a rule
+                is demanded that the model can not keep.
             ConstraintError: too few rows of the trained model satisfy the constraints.
             SettingError: an unknown preset, setting or device.
             DivergedError: training left the finite numbers.
@@ -126,34 +142,33 @@ class Synthesizer:
         config = configure(preset, settings)
         place = device_named(device)
         started_at = time.monotonic()
-        if progress is not None:
-            progress(Progress(phase="preparing", fraction=0.0, epoch=0, epochs=0))
-        with prepared_table(table, schema, config, progress) as prepared:
+        line = FitProgress(progress, preset, on_cpu=place.type == "cpu")
+        with prepared_table(table, schema, config, line) as prepared:
             codec, constraints, rows = prepared.codec, prepared.constraints, prepared.rows
-            config = settle(config, n_rows=len(rows), n_columns=len(codec.columns))
-            model = build_model(config, column_shapes(codec), seed)
+            size = TableSize(len(rows), len(codec.columns), codec.n_numbers)
+            settled = settle(config, n_rows=size.rows, n_columns=size.columns)
+            line.plan(config, size, has_constraints=len(constraints) > 0)
+            functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
+            model = build_model(settled, column_shapes(codec), seed, functions)
             model.marginals.start_at(rows.code_counts)
             model = model.to(place)
             result = train(
                 model,
                 rows.to(place),
-                config,
+                settled,
                 seed=seed,
                 log_scale=rows.log_units,
-                progress=progress,
+                progress=line.training,
                 checkpoints=checkpoints,
             )
-            if progress is not None:
-                progress(_finishing(result))
+            line.trained(result)
             model = model.cpu()
-            if config.prior == "mixture":
-                model.prior = mixture_prior(model, rows, result.held_out, seed)
-            if config.calibration:
-                calibrate(model, rows.code_counts, seed)
-            acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS)
-            held_out = rows.take(result.held_out[:_RECORD_ROWS])
-            record = _training_record(config, result, seed) | {
-                "held_out_scores": reference_scores(model, codec, held_out, acceptance, seed),
+            adjust(model, settled, rows, result, seed, line)
+            acceptance, scores = measure(model, prepared, result, seed, line)
+            with line.finishing("map"):
+                data_map = map_of_data(codec, prepared.typed, rows, seed)
+            record = result.record(settled, seed) | {
+                "held_out_scores": scores,
                 "preset": preset_named(preset).name,
                 "device": str(place),
                 "rows": len(rows),
@@ -161,35 +176,58 @@ class Synthesizer:
                 "seconds": round(time.monotonic() - started_at, 3),
             }
             if len(constraints):
-                record["constraint_acceptance"] = acceptance.to_json()
-            return cls(
+                record["constraint_acceptance"] = acceptance.to_json(constraints.pointers)
+            fitted = cls(
                 prepared.schema,
                 codec,
                 model,
-                config,
+                settled,
                 preset=preset_named(preset).name,
                 training_record=record,
-                data_map=map_of_data(codec, prepared.typed, rows, seed),
+                data_map=data_map,
                 constraints=constraints,
+                table_notes=prepared.notes,
             )
+            fitted.training_record["rules"] = kept_rules(fitted._constrained, seed)
+            line.end()
+            return fitted
 
-    def sample(self, rows: int | None = None, seed: int = 0, **conditions: Any) -> pd.DataFrame:
+    def sample(
+        self, rows: int | None = None, seed: int | None = None, **conditions: Any
+    ) -> pd.DataFrame:
         """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
 
-        Every row satisfies the schema's constraints, and what `sampler` says of `conditions`.
-        `rows` may be left out where `given_rows` is their table.
+        Columns have the dtypes of the data frame that the model was trained on; the library's own,
+        where it was a file or text. Without a seed they are others at each call; `attrs["seed"]` of
+        the frame gives them again. Every row satisfies the schema's constraints, and what `sampler`
+        says of `conditions`; what is known of these (`Sampler.summary`) stands in `attrs`, too.
+        `rows` may be left out where `given_rows` is their table. Warns of identifiers that get
+        wider than the table's.
         """
-        if rows is None and (known := conditions.get("given_rows")) is not None:
-            rows = len(known)
+        if conditions.get("given_rows") is not None:
+            conditions["given_rows"] = given_frame(conditions["given_rows"])
+            rows = len(conditions["given_rows"]) if rows is None else rows
         if rows is None:
             raise SettingError("rows is not given; only given_rows stands in for it")
-        return pd.concat(self.sample_blocks(rows, seed, **conditions), ignore_index=True)
+        for note in self.notes(rows):
+            warnings.warn(note, WiderIdentifiersWarning, stacklevel=2)
+        seed = fresh_seed() if seed is None else seed
+        sampler = self._sampler_of(conditions, seed)
+        drawn = pd.concat(self._blocks(rows, seed, sampler, None), ignore_index=True)
+        drawn.attrs |= {} if sampler is None else sampler.summary(rows)
+        return drawn
 
-    def sampler(self, seed: int = 0, **conditions: Any) -> Sampler:
+    def notes(self, rows: int) -> list[str]:
+        """What one should know of a sample of so many rows: which identifiers get wider than the
+        table's, since more are drawn than there are fresh ones of its width."""
+        return self.codec.notes(rows)
+
+    def sampler(self, seed: int | None = None, **conditions: Any) -> Sampler:
         """What draws rows under conditions, and knows their probability before it does.
 
         Args:
-            seed: Of all draws, the pilot's included.
+            seed: Of all draws, the pilot's included; without one a fresh one, which the sampler
+                has as its `seed`.
             conditions: `given` (column: a value, a list of values, {"min": ..., "max": ...} or
                 None for missing), with or without `distribution` ({column: {level: share}}); or
                 `given_rows`, a table of known cells, one row drawn around each.
@@ -197,50 +235,88 @@ class Synthesizer:
         Raises:
             ConditionError: malformed, unknown, or too improbable under the model.
         """
-        return make_sampler(self._constrained, seed, **conditions)
+        if conditions.get("given_rows") is not None:
+            conditions["given_rows"] = given_frame(conditions["given_rows"])
+        return make_sampler(self._constrained, fresh_seed() if seed is None else seed, **conditions)
 
-    def impute(self, frame: pd.DataFrame, draws: int = 1, seed: int = 0) -> pd.DataFrame:
+    def impute(
+        self,
+        frame: Rows,
+        draws: int = 1,
+        seed: int = 0,
+        *,
+        columns: Sequence[str] | None = None,
+        keep_blanks: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
         """The table with its blanks filled from p(missing | known); known cells stay as they are.
 
         With more than one draw each row comes so many times, numbered in a first column `draw`.
+        Columns keep the frame's own dtypes.
+
+        Args:
+            frame: Rows, with columns of the table; of one that they lack each cell is blank.
+            draws: Completions of each row.
+            seed: The same seed fills the same cells alike, whatever `columns` says.
+            columns: Only these are filled; blanks of all others stay, and are integrated out.
+            keep_blanks: Columns whose blanks are values of their own: they stay, and the others are
+                filled given that they are blank. Where not given, those of which the schema says so
+                (`missing.is_value`) and which `columns` does not name.
         """
-        return pd.concat(self.impute_blocks(frame, draws, seed), ignore_index=True)
+        blocks = self.impute_blocks(frame, draws, seed, columns=columns, keep_blanks=keep_blanks)
+        return pd.concat(blocks, ignore_index=True)
 
     def impute_blocks(
         self,
-        rows: pd.DataFrame | TableReader,
+        rows: Rows,
         draws: int = 1,
         seed: int = 0,
         among: range | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        keep_blanks: Sequence[str] | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """The rows of `impute` in blocks, in order. See `gcvae.imputation`."""
-        return impute_blocks(self._constrained, rows, draws, seed, among)
+        """The rows of `impute` in blocks, in order. See `gcvae.sampling.imputation`."""
+        return impute_blocks(self._constrained, rows, draws, seed, among, columns, keep_blanks)
 
     def sample_blocks(
-        self, rows: int, seed: int = 0, *, among: range | None = None, **conditions: Any
+        self, rows: int, seed: int | None = None, *, among: range | None = None, **conditions: Any
     ) -> Iterator[pd.DataFrame]:
         """The rows of `sample` in blocks, in constant memory; joined they are the same rows.
 
-        A block is drawn as if it were whole and then cut: its numbers do not depend on `rows`. With
-        `among` only those of the rows that it names come; it begins at a multiple of
-        `SAMPLE_BLOCK_ROWS`. So several processes can draw one table between them.
+        Each block's `attrs["seed"]` is the seed of all. A block is drawn as if it were whole and
+        then cut: its numbers do not depend on `rows`. With `among` only those of the rows that it
+        names come; it begins at a multiple of `SAMPLE_BLOCK_ROWS`. So several processes can draw
+        one table between them, where they are given its seed.
 
         Raises:
             ConstraintError: too few of the model's rows satisfy the constraints.
             ConditionError: as `sampler`.
         """
+        seed = fresh_seed() if seed is None else seed
+        yield from self._blocks(rows, seed, self._sampler_of(conditions, seed), among)
+
+    def _sampler_of(self, conditions: Mapping[str, Any], seed: int) -> Sampler | None:
+        """What draws rows under these conditions; None where there are none."""
+        is_free = all(condition is None for condition in conditions.values())
+        return None if is_free else self.sampler(seed, **conditions)
+
+    def _blocks(
+        self, rows: int, seed: int, sampler: Sampler | None, among: range | None
+    ) -> Iterator[pd.DataFrame]:
+        """See `sample_blocks`."""
         if rows < 0:
             raise SettingError(f"rows is {rows}; it must be zero or more")
-        if any(condition is not None for condition in conditions.values()):
-            yield from self.sampler(seed, **conditions).blocks(rows, among)
-            return
-        for first_row, n in block_places(rows, among):
-            generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
-            block = self._constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
-            yield self.codec.decode(block, first_row=first_row)
+        free = free_blocks(self._constrained, rows, seed, among)
+        for block in free if sampler is None else sampler.blocks(rows, among):
+            block.attrs["seed"] = seed
+            yield with_dtypes(block, self.schema)
+
+    def _values(self, rows: int, seed: int) -> pd.DataFrame:
+        """Rows of `sample` in the library's own dtypes."""
+        return pd.concat(free_blocks(self._constrained, rows, seed, None), ignore_index=True)
 
     def log_likelihood(
-        self, frame: pd.DataFrame, draws: int = 100, seed: int = 0, **options: Any
+        self, frame: Rows, draws: int = 100, seed: int = 0, **options: Any
     ) -> pd.DataFrame:
         """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
 
@@ -253,18 +329,18 @@ class Synthesizer:
         every other gets -log(acceptance). A blank breaks none, and there this is approximate.
 
         Args:
-            frame: Rows, with the columns of the table.
+            frame: Rows, with columns of the table; of one that they lack each cell is blank.
             draws: Of z for each row.
             seed: The same seed gives the same scores.
             **options: `measure`, `score_missingness` and `jitters` of `ScoreOptions`.
 
         Returns:
             `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among
-            the held-out rows of training, and `contributions.<column>`, which add up to the score;
-            one line per row, in order.
+            the held-out rows of training (with blanks: among rows of the model with the same cells
+            blanked), and `contributions.<column>`, which add up to the score; one line per row.
 
         Raises:
-            TableError: if the frame lacks a modelled column or a cell can not be read.
+            TableError: if the frame has no modelled column or a cell can not be read.
             SettingError: an option is out of range.
         """
         blocks = list(self.score_blocks(frame, draws, seed, **options))
@@ -272,7 +348,7 @@ class Synthesizer:
 
     def score_blocks(
         self,
-        rows: pd.DataFrame | TableReader,
+        rows: Rows,
         draws: int = 100,
         seed: int = 0,
         **options: Any,
@@ -286,7 +362,8 @@ class Synthesizer:
     @property
     def scorer(self) -> RowScorer:
         """What scores rows."""
-        return RowScorer(self.schema, self._constrained, self.training_record["held_out_scores"])
+        known = self.training_record["held_out_scores"], self._of_blanks
+        return RowScorer(self.schema, self._constrained, *known)
 
     def dependencies(
         self,
@@ -320,24 +397,23 @@ class Synthesizer:
             return self._maps.at_row(self.codec.encode(typed, blanks_unknown=True), seed)
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
 
-    def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def encode(self, frame: Rows) -> pd.DataFrame:
         """The posterior q(z|x) of rows: `mean_1` .. `mean_K`, `standard_deviation_1` .. `_K`.
 
-        A blank cell is one that is not known. One line per row, in order.
+        A blank cell is one that is not known, and so are all of a column that the rows lack. One
+        line per row, in order.
 
         Raises:
-            TableError: if the frame lacks a modelled column or a cell can not be read.
+            TableError: if the frame has no modelled column or a cell can not be read.
         """
-        return encoding_block(self.model, self._encoded(frame))
+        return pd.concat(self.encode_blocks(frame), ignore_index=True)
 
-    def encode_blocks(
-        self, rows: pd.DataFrame | TableReader, among: range | None = None
-    ) -> Iterator[pd.DataFrame]:
+    def encode_blocks(self, rows: Rows, among: range | None = None) -> Iterator[pd.DataFrame]:
         """The lines of `encode` in blocks, in order; memory does not grow with a file's rows.
 
-        With `among` only those of some rows, which begin at a multiple of PART_ROWS.
+        With `among` only those of some rows, which begin at a multiple of CHUNK_ROWS.
         """
-        for _, typed in parsed_parts(rows, self.schema, among):
+        for _, typed in parsed_chunks(rows, self.schema, among):
             yield encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
 
     def manifold(self, n_steps: int = 15) -> Manifold:
@@ -348,15 +424,13 @@ class Synthesizer:
         """
         return manifold_of(self.model, self.codec, n_steps)
 
-    def _encoded(self, frame: pd.DataFrame) -> EncodedTable:
-        return self.codec.encode(parse_table(frame, self.schema), blanks_unknown=True)
-
     def save(self, path: str | Path) -> None:
         """Writes the model file, whole or not at all."""
         write_artifact(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """The model file's content. Equal synthesizers have equal bytes."""
+        names = [column.name for column in self.codec.columns]
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -367,6 +441,7 @@ class Synthesizer:
             "training_record": self.training_record,
             "data_map": self._maps.data.to_json(),
             "constraints": self._constrained.constraints.to_json(),
+            "functions": [function.to_json(names) for function in self.model.decoder.functions],
         }
         return pack_tensors(self.model.state_dict(), manifest)
 
@@ -375,23 +450,39 @@ class Synthesizer:
         """Reads a model file; it needs no GPU, whatever the model was trained on.
 
         Raises:
-            ArtifactError: the file is missing, truncated, altered or of another version.
+            ArtifactError: the file is missing, truncated, altered, of a later version, or its
+                parts do not fit together.
         """
         return cls.from_bytes(read_artifact(path))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Synthesizer:
-        """The synthesizer of a model file's content. Raises: ArtifactError."""
+        """The synthesizer of a model file's content. Raises as `load`."""
         tensors, manifest = unpack_tensors(data)
-        check_version(manifest)
+        with artifact_errors("the file's manifest is none that this library writes"):
+            return cls._of_parts(tensors, current_manifest(manifest))
+
+    @classmethod
+    def _of_parts(cls, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> Synthesizer:
+        """The synthesizer of a manifest of this version, and of its weights."""
         schema = TableSchema.from_json(manifest["schema"])
         codec = TableCodec.from_json(manifest["codec"])
-        config = TrainingConfig(**manifest["config"])
-        model = build_model(config, column_shapes(codec), seed=0)
-        if config.prior == "mixture":
-            n_components = len(tensors["prior.log_weight"])
-            model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)
-        model.load_state_dict(tensors)
+        if codec.schema != schema:
+            raise ArtifactError("the file's codec is of another schema than the file's")
+        configure("default", manifest["config"])
+        config = SettledConfig(**manifest["config"])
+        data_map = DependencyMap.from_json(manifest["data_map"])
+        if data_map.columns != tuple(column.name for column in codec.modelled):
+            raise ArtifactError("the file's map is of other columns than its codec")
+        check_record(manifest["training_record"])
+        shapes = column_shapes(codec)
+        functions = [LevelFunction.from_json(found, shapes) for found in manifest["functions"]]
+        with Allocation(tensors):
+            model = build_model(config, shapes, 0, functions)
+            if config.prior == "mixture":
+                n_components = len(tensors["prior.log_weight"])
+                model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)
+        load_weights(model, tensors)
         return cls(
             schema,
             codec,
@@ -399,51 +490,11 @@ class Synthesizer:
             config,
             preset=manifest["preset"],
             training_record=manifest["training_record"],
-            data_map=DependencyMap.from_json(manifest["data_map"]),
+            data_map=data_map,
             constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
         )
-
-
-def column_shapes(codec: TableCodec) -> list[ColumnShape]:
-    """What the networks must know of the codec's columns, in its order."""
-    return [
-        ColumnShape(
-            column.name,
-            column.n_codes,
-            point_code=column.n_codes - 1 if column.is_real else None,
-            code_scores=column.scores if isinstance(column, QuantileCodec) else None,
-            shaped_codes=column.shaped_codes if isinstance(column, QuantileCodec) else range(0),
-        )
-        for column in codec.columns
-    ]
 
 
 def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:
     measured = record.get("constraint_acceptance")
     return NOT_MEASURED if measured is None else Acceptance.from_json(measured)
-
-
-def _finishing(result: TrainingResult) -> Progress:
-    return Progress(
-        phase="finishing",
-        fraction=1.0,
-        epoch=result.n_epochs,
-        epochs=result.n_epochs,
-        bound_train=result.best.bound_train,
-        bound_held_out=result.best.bound_held_out,
-    )
-
-
-def _training_record(config: TrainingConfig, result: TrainingResult, seed: int) -> dict[str, Any]:
-    """What the manifest keeps of the training."""
-    return {
-        "seed": seed,
-        "settings": dataclasses.asdict(config),
-        "steps": result.n_steps,
-        "best_step": result.best.step,
-        "bound_train": result.best.bound_train,
-        "bound_held_out": result.best.bound_held_out,
-        "held_out_rows": len(result.held_out),
-        "divergences": [dataclasses.asdict(divergence) for divergence in result.divergences],
-        "history": [dataclasses.asdict(evaluation) for evaluation in result.history],
-    }

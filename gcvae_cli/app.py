@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from gcvae_cli import file_commands, server_commands, store_commands
+from gcvae_cli.client import commands as client_commands
+from gcvae_cli.distributions import ClientCommand, DemoCommand, ServerCommand, ServerGroup
+from gcvae_cli.files import commands as file_commands
+from gcvae_cli.files import map_commands
+from gcvae_cli.server import commands as server_commands
+from gcvae_cli.server import store_commands
 
 app = typer.Typer(
     help="Gaussian copula VAEs for tables: train, sample, score, map dependencies.",
@@ -15,6 +20,7 @@ app = typer.Typer(
 )
 
 _FILES = "On files, without a server"
+_SERVICE = "Of a service"
 _SERVERS = "Servers"
 
 app.command(rich_help_panel=_FILES)(file_commands.schema)
@@ -22,16 +28,17 @@ app.command(rich_help_panel=_FILES)(file_commands.train)
 app.command(rich_help_panel=_FILES)(file_commands.sample)
 app.command(rich_help_panel=_FILES)(file_commands.score)
 app.command(rich_help_panel=_FILES)(file_commands.impute)
-app.command(rich_help_panel=_FILES)(file_commands.dependencies)
+app.command(rich_help_panel=_FILES)(map_commands.dependencies)
 app.command(rich_help_panel=_FILES)(file_commands.encode)
-app.command(rich_help_panel=_FILES)(file_commands.manifold)
+app.command(rich_help_panel=_FILES)(map_commands.manifold)
 app.command(rich_help_panel=_FILES)(file_commands.settings)
-app.command(rich_help_panel=_SERVERS)(server_commands.serve)
-app.command(rich_help_panel=_SERVERS)(server_commands.api)
-app.command(rich_help_panel=_SERVERS)(server_commands.worker)
-app.command(rich_help_panel=_SERVERS)(server_commands.demo)
-app.add_typer(server_commands.database, name="db", rich_help_panel=_SERVERS)
-app.add_typer(store_commands.store, name="store", rich_help_panel=_SERVERS)
+app.command("import", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.import_)
+app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.serve)
+app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.api)
+app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.worker)
+app.command(cls=DemoCommand, rich_help_panel=_SERVERS)(client_commands.demo)
+app.add_typer(server_commands.database, name="db", cls=ServerGroup, rich_help_panel=_SERVERS)
+app.add_typer(store_commands.store, name="store", cls=ServerGroup, rich_help_panel=_SERVERS)
 
 
 @app.callback(invoke_without_command=True)

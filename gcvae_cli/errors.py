@@ -2,6 +2,7 @@
 
 CommandError              the command failed: exit code 1
 ├── OutputError           the result can not be written where it was asked for
+├── NotInstalledError     the command needs a distribution that is not there
 ├── UnfinishedJobError    the service's job failed or was cancelled
 ├── ServerError           a server process did not start, or ended
 └── WrongUsageError       the command was called wrongly: exit code 2
@@ -18,6 +19,10 @@ class CommandError(Exception):
 
 class OutputError(CommandError):
     """The result can not be written where it was asked for."""
+
+
+class NotInstalledError(CommandError):
+    """The command needs a distribution that is not installed."""
 
 
 class UnfinishedJobError(CommandError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gcvae_cli.errors import OutputError, WrongUsageError
 
@@ -107,3 +108,18 @@ def _write_errors(destination: str, written: Path) -> Iterator[None]:
         if error.filename not in (None, str(written)):
             raise
         raise OutputError(f"can not write {destination}: {error.strerror or error}") from error
+
+
+def answer(document: dict[str, Any]) -> None:
+    """Prints what a script reads: one JSON object on a line."""
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def refuse_two_answers(output: str, as_json: bool) -> None:
+    if as_json and output == STANDARD_OUTPUT:
+        raise WrongUsageError("--json and -o - both take the standard output; give -o a file")
+
+
+def warn(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        print(f"gcvae: warning: {warning}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Progress on the terminal: to the standard error, and none where nobody looks."""
+"""Progress on the terminal: to the standard error, and none where that is no terminal."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The Python client of the service: httpx and nothing else.
+"""The Python client of the service: it needs httpx and nothing else.
 
 with Client("http://127.0.0.1:8000") as client:
     dataset = client.upload("table.csv")
-    model = client.train(dataset["id"])
+    model = client.train(dataset)
     client.wait(model, on_progress=lambda job: print(job["progress"]["fraction"]))
-    client.sample(model["id"], rows=1000, to="synthetic.csv")
+    client.sample(model, rows=1000, to="synthetic.csv")
+    frame = client.sample(model, rows=1000)  # with pandas, a DataFrame
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from gcvae_client.errors import (
     JobCancelledError,
     JobError,
     JobFailedError,
+    MissingPackageError,
+    ModelNotReadyError,
     NotFoundError,
     ProblemError,
     ServiceFailedError,
@@ -36,6 +39,8 @@ __all__ = [
     "JobCancelledError",
     "JobError",
     "JobFailedError",
+    "MissingPackageError",
+    "ModelNotReadyError",
     "NotFoundError",
     "ProblemError",
     "ServiceFailedError",

@@ -2,47 +2,58 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 import httpx
 
-from gcvae_client.connection import Body, Call, Connection, save
-from gcvae_client.errors import (
-    Document,
-    JobCancelledError,
-    JobFailedError,
-    ProblemError,
-    UnreachableError,
-    WaitTimeoutError,
+from gcvae_client.bodies import (
+    Rows,
+    Table,
+    bare_body,
+    form_body,
+    listed,
+    name_of,
+    of_table,
+    rows_body,
 )
-from gcvae_client.events import read_events
+from gcvae_client.connection import Body, Call, save
+from gcvae_client.errors import Document
+from gcvae_client.frames import (
+    Frame,
+    date_formats,
+    is_frame,
+    plain,
+    read_frame,
+    require_frames,
+    row_documents,
+    table_format,
+)
+from gcvae_client.resources import (
+    Resource,
+    any_id_of,
+    dataset_id_of,
+    model_id_of,
+    place_of,
+)
+from gcvae_client.service import Place, Service, document_of
 
-Table = str | os.PathLike[str] | bytes
-Rows = Table | Sequence[Mapping[str, Any]]
-
-_FINAL = ("succeeded", "failed", "cancelled")
-_PLACES = {
-    "ds": "datasets",
-    "mdl": "models",
-    "smp": "samples",
-    "scr": "scores",
-    "imp": "imputations",
-    "enc": "encodings",
-}
-_CHUNK_BYTES = 1 << 20
-_PAGE_ITEMS = 200
+_TABLES = (".csv", ".parquet", ".json", ".jsonl")
+_MAPS = (".json", ".png", ".svg")
 
 
-class Client:
+class Client(Service):
     """A connection to one service. Every answer is a plain document (dict) of the REST API.
+
+    Datasets, models, jobs and results are named by their ids or by their documents; a model by that
+    of its job or of one of its results too. Tables are given as a path, as bytes, or as a data
+    frame of pandas, polars or Arrow. A table that is asked for comes as a frame of pandas, or of
+    the kind that was given; as bytes where `format` names one; as a file where `to` does.
 
     Args:
         base_url: where the service is.
@@ -51,80 +62,88 @@ class Client:
         retries: how often a request is sent again when the service does not answer or is busy.
     """
 
-    def __init__(
-        self,
-        base_url: str = "http://127.0.0.1:8000",
-        *,
-        api_key: str | None = None,
-        timeout_seconds: float = 300.0,
-        retries: int = 3,
-    ) -> None:
-        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-        http = httpx.Client(
-            base_url=base_url,
-            headers=headers,
-            timeout=httpx.Timeout(timeout_seconds, connect=10.0),
-            transport=httpx.HTTPTransport(retries=retries),
-        )
-        self._connection = Connection(http, retries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._connection.http.close()
-
     # Datasets
 
     def upload(
-        self, table: Table, *, name: str | None = None, schema: Document | None = None
+        self,
+        table: Table,
+        *,
+        name: str | None = None,
+        schema: Document | None = None,
+        encoding: str | None = None,
     ) -> Document:
-        """Upload a table (a path, or the bytes of CSV, gzipped CSV or Parquet); the dataset.
+        """Upload a table (a path, the bytes of CSV, gzipped CSV or Parquet, a frame); the dataset.
+
+        Args:
+            encoding: of a text file, such as cp1252, latin-1 or utf-16; UTF-8 where not given.
 
         Raises:
             InvalidError: it is no table, or the schema does not fit; `errors` name the places.
         """
         fields = {
-            "name": _name_of(table) if name is None else name,
+            "name": name_of(table) if name is None else name,
             "schema": None if schema is None else json.dumps(schema),
+            "encoding": encoding,
         }
         given = {key: value for key, value in fields.items() if value is not None}
         if schema is not None:  # too long for an address
-            return self._json("POST", "/v1/datasets", body=_form(table, given), creates=True)
-        body = _bare(table)
+            return self._json("POST", "/v1/datasets", body=form_body(table, given), creates=True)
+        body = bare_body(table)
         return self._json("POST", "/v1/datasets", body=body, params=given, creates=True)
 
     def datasets(self) -> Iterator[Document]:
         """Every dataset, newest first."""
         return self._items("/v1/datasets")
 
-    def dataset(self, dataset_id: str) -> Document:
+    def dataset(self, dataset: Resource) -> Document:
         """A dataset."""
-        return self._json("GET", f"/v1/datasets/{dataset_id}")
+        return self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}")
 
-    def replace_schema(self, dataset_id: str, schema: Document) -> Document:
-        """Replace a dataset's schema; the dataset."""
-        path = f"/v1/datasets/{dataset_id}/schema"
+    def replace_schema(self, dataset: Resource, schema: Document) -> Document:
+        """Replace a dataset's schema: what it does not say is inferred, whatever was said before.
+
+        Returns:
+            The dataset; `changes` says what is different now.
+        """
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
         return self._json("PUT", path, body=lambda _: {"json": schema})
 
-    def profile(self, dataset_id: str) -> Document:
+    def patch_schema(self, dataset: Resource, patch: Document) -> Document:
+        """Change what a dataset's schema says of single columns; all else stays as it was said.
+
+        Args:
+            patch: A JSON merge patch: `{"columns": {"note": {"drop": True}}}`. None takes back what
+                was said, and the table is asked again.
+
+        Returns:
+            The dataset; `changes` says what is different now.
+
+        Raises:
+            InvalidError: the patch does not fit the table, or what was said before.
+        """
+        headers = {"Content-Type": "application/merge-patch+json"}
+        body = {"content": json.dumps(patch), "headers": headers}
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
+        return self._json("PATCH", path, body=lambda _: dict(body))
+
+    def profile(self, dataset: Resource) -> Document:
         """What a dataset's columns hold."""
-        return self._json("GET", f"/v1/datasets/{dataset_id}/profile")
+        return self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}/profile")
+
+    def rules(self, dataset: Resource) -> list[Document]:
+        """What holds between a dataset's columns in most rows, and where it does not.
+
+        Each has its `formula` in words, how many `rows` have all its columns, how many of these
+        `kept` it, the first `exceptions`, and the `rule` as the schema has it.
+        """
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
+        return list(self._json("GET", path)["rules"])
 
     # Models
 
     def train(
         self,
-        dataset_id: str,
+        dataset: Resource,
         *,
         name: str | None = None,
         preset: str = "default",
@@ -141,118 +160,89 @@ class Client:
             InvalidError: a preset or a setting is not known.
         """
         training = {"preset": preset, "seed": seed, "device": device, **settings}
-        document = {"dataset_id": dataset_id, "training": training}
+        document = {"dataset_id": dataset_id_of(dataset), "training": training}
         if name is not None:
             document["name"] = name
         return self._json("POST", "/v1/models", body=lambda _: {"json": document}, creates=True)
 
-    def models(self, dataset_id: str | None = None) -> Iterator[Document]:
-        """Every model, newest first; of one dataset, where it is given."""
-        return self._items("/v1/models", {} if dataset_id is None else {"dataset_id": dataset_id})
-
-    def model(self, model_id: str) -> Document:
-        """A model."""
-        return self._json("GET", f"/v1/models/{model_id}")
-
-    def download_model(self, model_id: str, path: str | os.PathLike[str]) -> Path:
-        """Save a trained model as a file, which `gcvae.Synthesizer.load` reads."""
-        return self._download(f"/v1/models/{model_id}/artifact", path)
-
-    # Jobs
-
-    def jobs(self, **filters: str) -> Iterator[Document]:
-        """Every job, newest first; `status`, `kind` and `model_id` filter."""
-        return self._items("/v1/jobs", filters)
-
-    def job(self, job_id: str) -> Document:
-        """A job."""
-        return self._json("GET", f"/v1/jobs/{job_id}")
-
-    def wait(
-        self,
-        job: str | Document,
-        on_progress: Callable[[Document], None] | None = None,
-        *,
-        timeout_seconds: float | None = None,
+    def import_model(
+        self, model: str | os.PathLike[str] | bytes, *, name: str | None = None
     ) -> Document:
-        """The job, once it succeeded.
-
-        Args:
-            job: its id, or a document that names it: a model, a sample, scores, or the job.
-            on_progress: called with the job each time it has changed.
+        """Bring in a model (a file of `download_model` or of `gcvae train`, or its bytes); ready.
 
         Raises:
-            JobFailedError: it failed.
-            JobCancelledError: it was cancelled.
-            WaitTimeoutError: it was not over in time; it goes on.
+            InvalidError: it is no model, or one that can not be used.
         """
-        ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        tag, latest = "", {}
-        while True:
-            path, headers = f"/v1/jobs/{_job_id(job)}", {"If-None-Match": tag}
-            response = self._connection.request(Call("GET", path, headers=headers))
-            if response.status_code != httpx.codes.NOT_MODIFIED:
-                tag, latest = response.headers["ETag"], response.json()
-                if on_progress is not None:
-                    on_progress(latest)
-            if latest["status"] in _FINAL:
-                return _require_success(latest)
-            if ends_at is not None and time.monotonic() >= ends_at:
-                raise WaitTimeoutError(f"job {latest['id']} is still {latest['status']}", latest)
-            time.sleep(float(response.headers.get("Retry-After", 1)))
+        known_as = name_of(model) if name is None else name
+        params = {} if known_as is None else {"name": known_as}
+        body = bare_body(model)
+        return self._json("POST", "/v1/models/import", body=body, params=params, creates=True)
 
-    def events(self, job: str | Document) -> Iterator[Document]:
-        """The job each time it has changed, as it happens, until it is over."""
-        return read_events(self._connection, _job_id(job))
+    def models(self, dataset: Resource | None = None) -> Iterator[Document]:
+        """Every model, newest first; of one dataset, where it is given."""
+        filters = {} if dataset is None else {"dataset_id": dataset_id_of(dataset)}
+        return self._items("/v1/models", filters)
 
-    def cancel(self, job: str | Document) -> Document:
-        """Cancel a job; the job."""
-        return self._json("POST", f"/v1/jobs/{_job_id(job)}/cancel")
+    def model(self, model: Resource) -> Document:
+        """A model, as it is now."""
+        return self._json("GET", f"/v1/models/{model_id_of(model)}")
 
-    def retry(self, job: str | Document) -> Document:
-        """Queue a failed or cancelled job again; the job."""
-        return self._json("POST", f"/v1/jobs/{_job_id(job)}/retry")
+    def download_model(self, model: Resource, path: Place) -> Path:
+        """Save a trained model as a file, which `gcvae.Synthesizer.load` reads."""
+        return self._download(f"/v1/models/{model_id_of(model)}/artifact", path)
 
-    # What models do
+        # What models do
 
     def sample(
         self,
-        model_id: str,
+        model: Resource,
         rows: int | None = None,
         *,
-        seed: int = 0,
+        seed: int | None = None,
         given: Mapping[str, Any] | None = None,
-        given_rows: Sequence[Mapping[str, Any]] | None = None,
+        given_rows: Sequence[Mapping[str, Any]] | Frame | None = None,
         distribution: Mapping[str, Mapping[str, float]] | None = None,
-        format: str = "csv",
-        to: str | os.PathLike[str] | None = None,
+        format: str | None = None,
+        to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
-    ) -> bytes | Path:
-        """Synthetic rows, as bytes, or in a file where `to` names one.
+    ) -> Frame | bytes | Path:
+        """Synthetic rows: a frame, bytes where `format` names one, a file where `to` does.
 
-        Where they are too many for one answer, this waits for the job that draws them.
+        Where they are too many for one answer, this waits for the job that draws them. A frame of
+        pandas names the seed in `attrs["seed"]`.
 
         Args:
             rows: How many; may be left out with `given_rows`, one row for each of which is drawn.
+            seed: The same seed gives the same rows; without one they are others at each call. To
+                have them again, give a seed of your own.
             given: By column what every row is to be: a value, a list of values,
                 {"min": ..., "max": ...}, or None for a missing cell.
-            given_rows: Known cells, None where a cell is not known.
+            given_rows: Known cells, None where a cell is not known; documents or a frame.
             distribution: Target shares of one column's levels.
+            format: csv, parquet, json or jsonl; of a file, what its name ends in.
 
         Raises:
             InvalidError: a condition is malformed, or the model gives it too small a probability.
+            MissingPackageError: a frame is asked for, and pandas is not installed.
         """
-        n_rows = len(given_rows) if rows is None and given_rows is not None else rows
-        document: Document = {"rows": n_rows, "seed": seed, "format": format}
-        conditions = {"given": given, "given_rows": given_rows, "distribution": distribution}
-        document |= {name: asked for name, asked in conditions.items() if asked is not None}
+        model_id = model_id_of(model)
+        like = given_rows if is_frame(given_rows) else None
+        wanted = _wanted(format, to, like, table_format(like))
+        formats = self._date_formats(model_id)
+        known = None if given_rows is None else row_documents(given_rows, formats)
+        conditions = given and {name: plain(asked, name, formats) for name, asked in given.items()}
+        n_rows = len(known) if rows is None and known is not None else rows
+        document: Document = {"rows": n_rows, "format": wanted.format}
+        choices = {"seed": seed, "given": conditions, "given_rows": known}
+        choices["distribution"] = distribution
+        document |= {name: choice for name, choice in choices.items() if choice is not None}
         return self._table(
-            f"/v1/models/{model_id}/samples", lambda _: {"json": document}, {}, to, on_progress
+            model_id, "samples", lambda _: {"json": document}, {}, wanted, on_progress
         )
 
     def score(
         self,
-        model_id: str,
+        model: Resource,
         rows: Rows,
         *,
         draws: int = 100,
@@ -260,11 +250,12 @@ class Client:
         jitters: int = 0,
         measure: str = "density",
         score_missingness: bool = False,
-        format: str = "json",
-        to: str | os.PathLike[str] | None = None,
+        encoding: str | None = None,
+        format: str | None = None,
+        to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
-    ) -> bytes | Path:
-        """Scores of rows (documents, a path, or the bytes of a table), as bytes or in a file.
+    ) -> Frame | bytes | Path:
+        """Scores of rows (documents, a path, bytes, a frame), in a form as those of `sample`.
 
         Where the rows are too many for one answer, this waits for the job that scores them.
 
@@ -274,212 +265,211 @@ class Client:
             measure: of continuous values: `density` per unit, mass of the `rounding_cell`, or of
                 the quantile bin (`pmf`).
             score_missingness: blanks count with their probability; else they are integrated out.
+            encoding: of rows in a text file, as of `upload`.
         """
+        model_id = model_id_of(model)
+        like = rows if is_frame(rows) else None
+        wanted = _wanted(format, to, like, "csv")
+        body = rows_body(rows, self._date_formats(model_id))
         params = {"draws": draws, "seed": seed, "jitters": jitters, "measure": measure}
-        params |= {"score_missingness": score_missingness, "format": format}
-        path = f"/v1/models/{model_id}/scores"
-        return self._table(path, _rows_body(rows), params, to, on_progress)
+        params |= {"score_missingness": score_missingness, "format": wanted.format}
+        params |= of_table(encoding)
+        return self._table(model_id, "scores", body, params, wanted, on_progress)
 
     def impute(
         self,
-        model_id: str,
+        model: Resource,
         rows: Rows,
         *,
         draws: int = 1,
         seed: int = 0,
-        format: str = "csv",
-        to: str | os.PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
+        keep_blanks: Sequence[str] | None = None,
+        encoding: str | None = None,
+        format: str | None = None,
+        to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
-    ) -> bytes | Path:
-        """Rows (documents, a path, or the bytes of a table) with their blanks filled.
+    ) -> Frame | bytes | Path:
+        """Rows (documents, a path, bytes, a frame), blanks filled, in a form as those of `sample`.
 
         With more than one draw each row comes so many times, numbered in a first column `draw`.
         Where they are too many for one answer, this waits for the job that fills them.
+
+        Args:
+            columns: only these are filled; blanks of all others stay, and are integrated out.
+            keep_blanks: columns whose blanks are values of their own: they stay, and the others are
+                filled given that they are blank; else those of which the schema says so.
         """
-        params = {"draws": draws, "seed": seed, "format": format}
-        path = f"/v1/models/{model_id}/imputations"
-        return self._table(path, _rows_body(rows), params, to, on_progress)
+        model_id = model_id_of(model)
+        like = rows if is_frame(rows) else None
+        wanted = _wanted(format, to, like, table_format(like))
+        body = rows_body(rows, self._date_formats(model_id))
+        params = {"draws": draws, "seed": seed, "format": wanted.format} | of_table(encoding)
+        lists = {"columns": columns, "keep_blanks": keep_blanks}
+        params |= {name: listed(names) for name, names in lists.items() if names is not None}
+        return self._table(model_id, "imputations", body, params, wanted, on_progress)
 
     def dependencies(
         self,
-        model_id: str,
+        model: Resource,
         kind: str = "expected",
         *,
         row: Mapping[str, Any] | None = None,
         z: Sequence[float] | None = None,
         seed: int = 0,
-        format: str = "json",
-        to: str | os.PathLike[str] | None = None,
+        order: str | None = None,
+        format: str | None = None,
+        to: Place | None = None,
     ) -> Document | bytes | Path:
         """The dependency map: a document (`json`), or a picture's bytes (`png`, `svg`).
 
         Args:
             row: cells by column; the map is then the local one at the row, whatever `kind` says.
             z: a place in the latent space, for the local map there.
+            order: a kind of map in whose order the columns stand, so that pictures can be compared;
+                else they stand in the map's own. Not of local maps.
+            format: json, png or svg; of a file, what its name ends in, else json.
             to: a file to save it in; the answer is then its path.
         """
-        path = f"/v1/models/{model_id}/dependencies"
+        format = _drawn_format(format, to)
+        path = f"/v1/models/{model_id_of(model)}/dependencies"
         if row is None and z is None:
             params: dict[str, Any] = {"kind": kind, "seed": seed, "format": format}
+            params |= {} if order is None else {"order": order}
             return self._drawn(Call("GET", path, params=params), format, to)
-        given = {"row": None if row is None else dict(row), "z": z if z is None else list(z)}
+        formats = self._date_formats(model_id_of(model))
+        cells = None if row is None else row_documents([row], formats)[0]
+        given = {"row": cells, "z": z if z is None else list(z)}
         body = {"seed": seed} | {name: value for name, value in given.items() if value is not None}
         call = Call("POST", path, params={"format": format}, body=lambda _: {"json": body})
         return self._drawn(call, format, to)
 
     def encode(
         self,
-        model_id: str,
+        model: Resource,
         rows: Rows,
         *,
-        format: str = "json",
-        to: str | os.PathLike[str] | None = None,
+        encoding: str | None = None,
+        format: str | None = None,
+        to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
-    ) -> bytes | Path:
-        """Posterior mean and standard deviation of z of rows, as bytes or in a file.
+    ) -> Frame | bytes | Path:
+        """Posterior mean and deviation of z of rows, in a form as those of `sample`.
 
         Where the rows are too many for one answer, this waits for the job that encodes them.
         """
-        path = f"/v1/models/{model_id}/encodings"
-        return self._table(path, _rows_body(rows), {"format": format}, to, on_progress)
+        model_id = model_id_of(model)
+        like = rows if is_frame(rows) else None
+        wanted = _wanted(format, to, like, "csv")
+        body = rows_body(rows, self._date_formats(model_id))
+        params = {"format": wanted.format} | of_table(encoding)
+        return self._table(model_id, "encodings", body, params, wanted, on_progress)
 
     def manifold(
         self,
-        model_id: str,
+        model: Resource,
         *,
         steps: int = 15,
-        format: str = "json",
-        to: str | os.PathLike[str] | None = None,
+        format: str | None = None,
+        to: Place | None = None,
     ) -> Document | bytes | Path:
         """The decoder on a grid over a two-dimensional prior: a document, or a picture's bytes."""
+        format = _drawn_format(format, to)
         params = {"steps": steps, "format": format}
         return self._drawn(
-            Call("GET", f"/v1/models/{model_id}/manifold", params=params), format, to
+            Call("GET", f"/v1/models/{model_id_of(model)}/manifold", params=params), format, to
         )
 
-    def delete(self, resource: str | Document) -> None:
+    def delete(self, resource: Resource) -> None:
         """Delete a dataset, a model, or what a job made, by id or by document."""
-        resource_id = resource if isinstance(resource, str) else str(resource["id"])
-        prefix = resource_id.split("_")[0]
-        if prefix not in _PLACES:
-            raise ValueError(f"{resource_id!r} is no id of a {', '.join(_PLACES.values())}")
-        self._connection.request(Call("DELETE", f"/v1/{_PLACES[prefix]}/{resource_id}"))
+        self._connection.request(Call("DELETE", place_of(any_id_of(resource))))
 
-    def is_ready(self) -> bool:
-        """True where the service and everything that it stands on answer."""
-        try:
-            self._connection.request(Call("GET", "/readyz"))
-        except (ProblemError, UnreachableError):
-            return False
-        return True
-
-    def _json(self, method: str, path: str, **arguments: Any) -> Document:
-        return _document(self._connection.request(Call(method, path, **arguments)))
-
-    def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Document]:
-        query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}
-        while True:
-            page = self._json("GET", path, params=query)
-            yield from page["items"]
-            if page["next_cursor"] is None:
-                return
-            query["cursor"] = page["next_cursor"]
-
-    def _download(
-        self, path: str, to: str | os.PathLike[str], params: dict[str, Any] | None = None
-    ) -> Path:
-        with self._connection.stream(Call("GET", path, params=params)) as response:
-            return save(response, to)
-
-    def _drawn(
-        self, call: Call, format: str, to: str | os.PathLike[str] | None
-    ) -> Document | bytes | Path:
+    def _drawn(self, call: Call, format: str, to: Place | None) -> Document | bytes | Path:
         if to is not None:
             with self._connection.stream(call) as response:
                 return save(response, to)
         answer = self._connection.request(call)
-        return _document(answer) if format == "json" else answer.content
+        return document_of(answer) if format == "json" else answer.content
 
     def _table(
         self,
-        path: str,
+        model_id: str,
+        kind: str,
         body: Body,
         params: dict[str, Any],
-        to: str | os.PathLike[str] | None,
+        wanted: _Wanted,
         on_progress: Callable[[Document], None] | None,
-    ) -> bytes | Path:
+    ) -> Frame | bytes | Path:
+        path = f"/v1/models/{model_id}/{kind}"
         call = Call("POST", path, body=body, params=params, creates=True)
         with self._connection.stream(call) as response:
             if response.status_code != httpx.codes.ACCEPTED:
-                return _taken(response, to)
+                return self._taken(response, wanted, model_id, response.headers.get("Gcvae-Seed"))
             result = json.loads(response.read())
         self.wait(result, on_progress)
-        place = _PLACES[str(result["id"]).split("_")[0]]
-        call = Call("GET", f"/v1/{place}/{result['id']}/content")
+        call = Call("GET", f"{place_of(result['id'])}/content")
         with self._connection.stream(call) as response:
-            return _taken(response, to)
+            return self._taken(response, wanted, model_id, result["request"].get("seed"))
+
+    def _taken(
+        self, response: httpx.Response, wanted: _Wanted, model_id: str, seed: str | int | None
+    ) -> Frame | bytes | Path:
+        if wanted.to is not None:
+            return save(response, wanted.to)
+        content = response.read()
+        if not wanted.is_frame:
+            return content
+        formats = self._date_formats(model_id)
+        found = read_frame(content, wanted.format, wanted.like, formats)
+        if seed is not None and hasattr(found, "attrs"):
+            found.attrs["seed"] = int(seed)
+        return found
+
+    def _date_formats(self, model_id: str) -> Callable[[], dict[str, str]]:
+        """Asks how a model's table writes its dates, by column; once, and where there are any."""
+        return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 
-def _taken(response: httpx.Response, to: str | os.PathLike[str] | None) -> bytes | Path:
-    return response.read() if to is None else save(response, to)
+@dataclass(frozen=True)
+class _Wanted:
+    """In what form a table is asked for.
+
+    Attributes:
+        format: What the service is asked for.
+        to: The file.
+        is_frame: It becomes a frame, of the kind of `like` where that is given.
+    """
+
+    format: str
+    to: Place | None
+    is_frame: bool
+    like: Frame | None
 
 
-def _document(response: httpx.Response) -> Document:
-    document = response.json()
-    assert isinstance(document, dict)
-    return document
+def _wanted(format: str | None, to: Place | None, like: Frame | None, of_frame: str) -> _Wanted:
+    """The form of a table: named, or by the file's ending; else a frame.
+
+    Raises:
+        ValueError: The ending stands for no form.
+    """
+    if format is not None:
+        return _Wanted(format, to, False, None)
+    if to is not None:
+        return _Wanted(_format_by_ending(to, _TABLES), to, False, None)
+    if like is None:
+        require_frames()
+    return _Wanted(of_frame, None, True, like)
 
 
-def _job_id(job: str | Document) -> str:
-    return job if isinstance(job, str) else str(job.get("job_id", job["id"]))
+def _drawn_format(format: str | None, to: Place | None) -> str:
+    if format is not None:
+        return format
+    return "json" if to is None else _format_by_ending(to, _MAPS)
 
 
-def _require_success(job: Document) -> Document:
-    if job["status"] == "failed":
-        error = job["error"] or {}
-        raise JobFailedError(f"job {job['id']} failed: {error.get('message', 'unknown')}", job)
-    if job["status"] == "cancelled":
-        raise JobCancelledError(f"job {job['id']} was cancelled", job)
-    return job
-
-
-def _name_of(table: Table) -> str | None:
-    if isinstance(table, bytes):
-        return None
-    name = Path(table).name
-    for ending in (".gz", ".csv", ".parquet"):
-        name = name.removesuffix(ending)
-    return name
-
-
-def _rows_body(rows: Rows) -> Body:
-    if isinstance(rows, (str, os.PathLike, bytes)):
-        return _bare(rows)
-    listed = [dict(row) for row in rows]
-    return lambda _: {"json": {"rows": listed}}
-
-
-def _bare(table: Table) -> Body:
-    """The bare bytes: three times faster than a form. What they are, the service sees itself."""
-    headers = {"Content-Type": "application/octet-stream"}
-    if isinstance(table, bytes):
-        return lambda _: {"content": table, "headers": headers}
-    path = Path(table)
-    return lambda files: {"content": _blocks(_opened(path, files)), "headers": headers}
-
-
-def _form(table: Table, fields: dict[str, str]) -> Body:
-    def body(files: ExitStack) -> dict[str, Any]:
-        file = io.BytesIO(table) if isinstance(table, bytes) else _opened(Path(table), files)
-        return {"files": {"file": ("table", file)}, "data": fields}
-
-    return body
-
-
-def _opened(path: Path, files: ExitStack) -> BinaryIO:
-    return files.enter_context(path.open("rb"))
-
-
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    while block := file.read(_CHUNK_BYTES):
-        yield block
+def _format_by_ending(to: Place, endings: Sequence[str]) -> str:
+    ending = Path(to).suffix.lower()
+    if ending not in endings:
+        known = ", ".join(endings)
+        raise ValueError(f"{to}: the file's name must end in {known}, or `format` say what it is")
+    return ending.removeprefix(".")

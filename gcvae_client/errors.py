@@ -6,12 +6,14 @@ ClientError
 │   ├── InvalidError        what was sent is wrong: `errors` name the places
 │   ├── NotFoundError       there is no such resource
 │   ├── ConflictError       the resource is in another state
+│   │   └── ModelNotReadyError  the model is in training, or its training failed
 │   ├── BusyError           too much is waiting; `retry_after_seconds`
 │   └── ServiceFailedError  the service itself failed
 ├── JobError                carries the job
 │   ├── JobFailedError      it failed
 │   ├── JobCancelledError   it was cancelled
 │   └── WaitTimeoutError    it is not over yet
+├── MissingPackageError     frames are asked for, and what makes them is not installed
 └── IncompleteError         a download broke off
 """
 
@@ -20,6 +22,8 @@ from __future__ import annotations
 from typing import Any
 
 Document = dict[str, Any]
+
+_NOT_READY = "urn:gcvae:problem:model-not-ready"
 
 
 class ClientError(Exception):
@@ -69,6 +73,14 @@ class ConflictError(ProblemError):
     """The resource is in another state."""
 
 
+class ModelNotReadyError(ConflictError):
+    """The model is in training, or its training failed."""
+
+    def __str__(self) -> str:
+        """What the service says, and what to do."""
+        return f"{super().__str__()}; client.wait(model) returns once it is, or says why it is not"
+
+
 class BusyError(ProblemError):
     """Too much is waiting already."""
 
@@ -97,6 +109,17 @@ class WaitTimeoutError(JobError):
     """The job is not over yet."""
 
 
+class MissingPackageError(ClientError):
+    """Frames are asked for, and what makes them is not installed."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(
+            f"frames need {package}, which is not installed: pip install {package}; "
+            "without it, format='csv' gives bytes and to='rows.csv' a file"
+        )
+        self.package = package
+
+
 class IncompleteError(ClientError):
     """A download broke off."""
 
@@ -111,5 +134,7 @@ def problem_error(
         429: BusyError,
         503: BusyError,
     }
+    if problem.get("type") == _NOT_READY:
+        return ModelNotReadyError(status, problem, retry_after_seconds)
     other = InvalidError if status < 500 else ServiceFailedError
     return kinds.get(status, other)(status, problem, retry_after_seconds)

@@ -5,7 +5,7 @@ StoreError
 ├── MissingObjectError   nothing is stored under the key
 ├── ExistsError          something is stored under the key already; nothing was changed
 ├── CorruptedError       the bytes are not those that were published
-├── PartsLostError       parts of a table are not there, or not those that were published
+├── ShardsLostError      shards of a table are not there, or not those that were published
 └── UnavailableError     the store does not answer, or refuses
 """
 
@@ -50,11 +50,11 @@ class CorruptedError(StoreError):
         self.found_sha256 = found_sha256
 
 
-class PartsLostError(StoreError):
-    """Parts of a table are not there, or not those that were published: their numbers."""
+class ShardsLostError(StoreError):
+    """Shards of a table are not there, or not those that were published: their numbers."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
-        super().__init__(f"parts {', '.join(map(str, numbers))} are lost")
+        super().__init__(f"shards {', '.join(map(str, numbers))} are lost")
         self.numbers = tuple(numbers)
 
 

@@ -23,7 +23,7 @@ _RETRY_TIMEOUT = timedelta(seconds=30)
 def open_store(url: str, access_key: str | None = None, secret_key: str | None = None) -> Store:
     """The store at `file:///FOLDER` or `s3://BUCKET/PREFIX`.
 
-    S3 takes its endpoint, region and credentials where every S3 client looks: the standard
+    S3 takes its endpoint, region and credentials where every S3 client finds them: the standard
     `AWS_…` variables (`AWS_ENDPOINT_URL` for a store that is not Amazon's) or the machine's role.
 
     Args:

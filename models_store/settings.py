@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from runtime.settings import Settings
+from runtime.settings import USUAL, Settings
 
 
 class StoreSettings(Settings):
@@ -15,6 +17,6 @@ class StoreSettings(Settings):
             or the machine's role are asked.
     """
 
-    store_url: str
-    store_access_key: str | None = Field(default=None, repr=False)
-    store_secret_key: str | None = Field(default=None, repr=False)
+    store_url: Annotated[str, USUAL]
+    store_access_key: Annotated[str | None, USUAL] = Field(default=None, repr=False)
+    store_secret_key: Annotated[str | None, USUAL] = Field(default=None, repr=False)

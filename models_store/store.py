@@ -74,7 +74,7 @@ class Store:
             ExistsError: the key is taken by other bytes, which stay as they are.
             UnavailableError: the store does not answer, or is full, or refuses.
         """
-        counted = _Counted(_blocks_of(data))
+        counted = _Counted(_chunks_of(data))
         parts = _regroup(counted)
         first = next(parts, b"")
         try:
@@ -102,14 +102,14 @@ class Store:
         return b"".join(self.stream(key, sha256))
 
     def stream(self, key: str, sha256: str) -> Iterator[bytes]:
-        """The bytes under `key`, block by block.
+        """The bytes under `key`, chunk by chunk.
 
-        The checksum is known only after the last block: whoever can not take back what it
+        The checksum is known only after the last chunk: whoever can not take back what it
         passed on must treat the exception as a broken transfer.
 
         Raises:
-            MissingObjectError: there are none (raised by the call, before the first block).
-            CorruptedError: they did not have this checksum (raised after the last block).
+            MissingObjectError: there are none (raised by the call, before the first chunk).
+            CorruptedError: they did not have this checksum (raised after the last chunk).
             UnavailableError: the store does not answer.
         """
         with _translated(key):
@@ -117,15 +117,15 @@ class Store:
         return self._checked(key, sha256, answer)
 
     def stream_range(self, key: str, start: int, end: int) -> Iterator[bytes]:
-        """The bytes under `key` from `start` up to, but without, `end`: no checksum tells of them.
+        """The bytes under `key` from `start` up to, but without, `end`: no checksum covers them.
 
         Raises:
-            MissingObjectError: there are none (raised by the call, before the first block).
+            MissingObjectError: there are none (raised by the call, before the first chunk).
             UnavailableError: the store does not answer.
         """
         with _translated(key):
             answer = obstore.get(self._objects, key, options={"range": (start, end)})
-        return self._blocks(key, answer)
+        return self._chunks(key, answer)
 
     def fetch(self, key: str, sha256: str, destination: Path) -> None:
         """Copy the bytes under `key` into a file.
@@ -209,16 +209,16 @@ class Store:
 
     def _checked(self, key: str, sha256: str, answer: obstore.GetResult) -> Iterator[bytes]:
         digest = hashlib.sha256()
-        for block in self._blocks(key, answer):
-            digest.update(block)
-            yield block
+        for chunk in self._chunks(key, answer):
+            digest.update(chunk)
+            yield chunk
         if digest.hexdigest() != sha256:
             raise CorruptedError(key, sha256, digest.hexdigest())
 
-    def _blocks(self, key: str, answer: obstore.GetResult) -> Iterator[bytes]:
+    def _chunks(self, key: str, answer: obstore.GetResult) -> Iterator[bytes]:
         with _translated(key):
-            for block in answer.stream(min_chunk_size=_READ_BYTES):
-                yield bytes(block)
+            for chunk in answer.stream(min_chunk_size=_READ_BYTES):
+                yield bytes(chunk)
 
     def _delete_keys(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -232,39 +232,39 @@ class Store:
 class _Counted:
     """Blocks that are counted and digested as they pass."""
 
-    def __init__(self, blocks: Iterable[bytes]) -> None:
-        self._blocks = blocks
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
         self._digest = hashlib.sha256()
         self.size_bytes = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        for block in self._blocks:
-            self._digest.update(block)
-            self.size_bytes += len(block)
-            yield block
+        for chunk in self._chunks:
+            self._digest.update(chunk)
+            self.size_bytes += len(chunk)
+            yield chunk
 
     @property
     def sha256(self) -> str:
         return self._digest.hexdigest()
 
 
-def _blocks_of(data: bytes | Path | Iterable[bytes]) -> Iterable[bytes]:
+def _chunks_of(data: bytes | Path | Iterable[bytes]) -> Iterable[bytes]:
     if isinstance(data, Path):
-        return _blocks_of_file(data)
+        return _chunks_of_file(data)
     return [data] if isinstance(data, bytes) else data
 
 
-def _blocks_of_file(path: Path) -> Iterator[bytes]:
+def _chunks_of_file(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while block := file.read(_PART_BYTES):
-            yield block
+        while chunk := file.read(_PART_BYTES):
+            yield chunk
 
 
-def _regroup(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def _regroup(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes in parts of at least `_PART_BYTES`, but for the last."""
     part = bytearray()
-    for block in blocks:
-        part += block
+    for chunk in chunks:
+        part += chunk
         if len(part) >= _PART_BYTES:
             yield bytes(part)
             part = bytearray()

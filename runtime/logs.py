@@ -11,7 +11,7 @@ import structlog
 from runtime.settings import RuntimeSettings
 
 _QUIET = ("celery", "kombu", "billiard", "alembic", "matplotlib", "httpx", "urllib3", "asyncio")
-_TOLD = ("request", "job", "attempt", "method", "path", "status", "seconds", "cut")
+_LOGGED = ("request", "job", "attempt", "method", "path", "status", "seconds", "cut")
 """What the standard library's lines may say beside their text."""
 
 
@@ -40,7 +40,7 @@ def set_up_logs(settings: RuntimeSettings) -> None:
     )
 
 
-def telling(**ids: object) -> AbstractContextManager[object]:
+def log_context(**ids: object) -> AbstractContextManager[object]:
     """Every line within says these ids; what is None is left out."""
     known = {name: value for name, value in ids.items() if value is not None}
     return structlog.contextvars.bound_contextvars(**known)
@@ -50,7 +50,7 @@ _SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
-    structlog.stdlib.ExtraAdder(allow=_TOLD),
+    structlog.stdlib.ExtraAdder(allow=_LOGGED),
     structlog.stdlib.PositionalArgumentsFormatter(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]

@@ -15,7 +15,7 @@ def step_back() -> None:
 
     Linux may deal out the cores to sessions first, and only then to the processes of each (its
     autogroups). So the process gets a session of its own, else its work would count against those
-    that it shares one with; the niceness is told for both.
+    that it shares one with; the niceness is set for both.
     """
     with contextlib.suppress(PermissionError):  # it leads its session already
         os.setsid()

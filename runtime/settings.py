@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from pydantic import Field, model_validator
@@ -18,6 +18,8 @@ from pydantic_settings import (
 )
 
 PREFIX = "GCVAE_"
+USUAL = "usual"
+"""Marks a setting that people set; the others are for experts."""
 
 
 class Settings(BaseSettings):
@@ -50,8 +52,8 @@ class ServerSettings(Settings):
         database_password, broker_password: put into the URL of that name.
     """
 
-    database_password: str | None = Field(default=None, repr=False)
-    broker_password: str | None = Field(default=None, repr=False)
+    database_password: Annotated[str | None, USUAL] = Field(default=None, repr=False)
+    broker_password: Annotated[str | None, USUAL] = Field(default=None, repr=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -66,18 +68,18 @@ class ServerSettings(Settings):
 
 
 class RuntimeSettings(Settings):
-    """How a process tells what it does.
+    """Logs and traces of a process.
 
     Attributes:
-        log_level: the least important event that is told.
+        log_level: the least important event that is logged.
         log_format: text, JSON, or by whether standard error is a terminal.
         traces_endpoint: where traces are sent (OTLP over HTTP); None sends none.
         traces_share: share of the requests that are traced, 0 to 1.
     """
 
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["auto", "json", "text"] = "auto"
-    traces_endpoint: str | None = Field(default=None, pattern=r"^https?://")
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], USUAL] = "info"
+    log_format: Annotated[Literal["auto", "json", "text"], USUAL] = "auto"
+    traces_endpoint: Annotated[str | None, USUAL] = Field(default=None, pattern=r"^https?://")
     traces_share: float = Field(default=1.0, ge=0, le=1)
 
 
@@ -112,18 +114,18 @@ def variable(field: str) -> str:
     return f"{PREFIX}{field}".upper()
 
 
-def told_environment(values: Mapping[str, object]) -> dict[str, str]:
+def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     """The environment of a child process that is to read these values, by name of the field.
 
     What the environment or a file gives already, the child reads from there too: no secret is
     copied.
     """
-    told = {
-        variable(name): _told(value)
+    ours = {
+        variable(name): _text(value)
         for name, value in values.items()
         if value is not None and not _is_given(variable(name))
     }
-    return os.environ | told
+    return os.environ | ours
 
 
 def with_password(url: str, password: str | None) -> str:
@@ -146,5 +148,5 @@ def _is_given(name: str) -> bool:
     return name in os.environ or f"{name}_FILE" in os.environ
 
 
-def _told(value: object) -> str:
+def _text(value: object) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -5,13 +5,12 @@ OpenTelemetry is imported where traces are on; it comes with the extra `traces`.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from runtime.errors import MissingExtraError
-from runtime.settings import RuntimeSettings, variable
+from runtime.extras import require_extra
+from runtime.settings import RuntimeSettings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -32,8 +31,8 @@ class Span(Protocol):
     def rename(self, name: str) -> None:
         """Call it by what is known of it only later."""
 
-    def tell(self, **attributes: str | int) -> None:
-        """Say more of it."""
+    def describe(self, **attributes: str | int) -> None:
+        """Add attributes to the span."""
 
     def fail(self, reason: str) -> None:
         """Say that it did not succeed."""
@@ -122,7 +121,7 @@ class _NoSpan:
     def rename(self, name: str) -> None:
         pass
 
-    def tell(self, **attributes: str | int) -> None:
+    def describe(self, **attributes: str | int) -> None:
         pass
 
     def fail(self, reason: str) -> None:
@@ -142,7 +141,7 @@ class _OtlpSpan:
     def rename(self, name: str) -> None:
         self._span.update_name(name)
 
-    def tell(self, **attributes: str | int) -> None:
+    def describe(self, **attributes: str | int) -> None:
         self._span.set_attributes({f"gcvae.{name}": value for name, value in attributes.items()})
 
     def fail(self, reason: str) -> None:
@@ -162,13 +161,5 @@ def make_traces(settings: RuntimeSettings, process: str) -> Traces:
     """
     if settings.traces_endpoint is None:
         return NoTraces()
-    if not all(_is_installed(package) for package in _PACKAGES):
-        raise MissingExtraError(variable("traces_endpoint"), "OpenTelemetry", "traces")
+    require_extra("traces_endpoint", "traces", "OpenTelemetry", *_PACKAGES)
     return OtlpTraces(settings.traces_endpoint, settings.traces_share, process)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # not even the package around it
-        return False

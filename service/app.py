@@ -6,38 +6,36 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import Depends, FastAPI
 
 from catalog.catalog import Catalog
-from catalog.celery_dispatch import CeleryDispatcher, make_celery
+from catalog.dispatch.celery import CeleryDispatcher, make_celery
+from catalog.job_kinds import JobKind
 from catalog.settings import CatalogSettings
 from models_store import open_store
-from service import (
+from service.access import get_workspace
+from service.errors import ProcessDiedError
+from service.http import documentation, problems
+from service.http.body_limits import BodyLimits
+from service.http.observations import Observations
+from service.http.query_parameters import refuse_unknown_parameters
+from service.http.request_ids import RequestIds
+from service.lag import watch_lag
+from service.resources import Resources, make_resources
+from service.routes import (
     datasets,
     dependencies,
-    documentation,
     health,
-    imputations,
+    imports,
+    job_polling,
     jobs,
     latent_space,
-    looks,
     metrics,
-    models,
-    problems,
-    samples,
-    scores,
 )
-from service.access import get_workspace
-from service.body_limits import BodyLimits
-from service.calls import refuse_unknown_parameters
-from service.errors import ProcessDiedError
-from service.lag import watch_lag
-from service.observations import Observations
-from service.request_ids import RequestIds
-from service.resources import Resources, make_resources
 from service.settings import ServiceSettings
 
 _PRELOAD_AFTER_SECONDS = 0.3
@@ -64,12 +62,10 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.state.resources = shared
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (
-        looks,  # first: the others' routes are not tried before it
+        job_polling,  # first: the others' routes are not tried before it
         datasets,
-        models,
-        samples,
-        scores,
-        imputations,
+        *(import_module(f"service.routes.{kind.collection}") for kind in JobKind),
+        imports,
         dependencies,
         latent_space,
         jobs,

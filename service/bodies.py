@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from catalog.records import Dataset, Job, JobKind, JobStatus, Model, ModelStatus, Queue, Result
-from gcvae.schema import ColumnKind
-from gcvae.seeds import MAX_SEED
+from catalog.job_kinds import JobKind, Queue
+from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result
+from gcvae.errors import Problem
+from gcvae.numerics.seeds import MAX_SEED
+from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.suggestions import unknown_name
+from gcvae.training.settings import meant_setting
+
+UNKNOWN_MEMBER = "unknown_member"
+"""Pydantic's type of the finding that a body has a member that is not known."""
 
 
 def _whole(value: object) -> object:
@@ -19,15 +35,40 @@ def _whole(value: object) -> object:
     return value
 
 
-_INTERNAL = ("table_key", "given_rows")
-"""Of a job's spec: where bytes lie is nobody's business outside, and rows would be too long."""
-
 Whole = Annotated[int, BeforeValidator(_whole)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Seed = Annotated[Whole, Field(ge=0, le=MAX_SEED)]
 TableFormat = Literal["csv", "parquet", "json", "jsonl"]
 
 ItemT = TypeVar("ItemT")
+
+
+class RequestBody(BaseModel):
+    """What a request brings: a member that is not known is answered with the one that was meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            found = [cls._explained(InitErrorDetails(**item)) for item in error.errors()]  # type: ignore[typeddict-unknown-key]
+            raise ValidationError.from_exception_data(cls.__name__, found) from None
+
+    @classmethod
+    def _explained(cls, found: InitErrorDetails) -> InitErrorDetails:
+        if found["type"] != "extra_forbidden":
+            return found
+        problem = cls.unknown_member(str(found["loc"][-1]))
+        said = {name: getattr(problem, name) for name in ("message", "suggestion", "expected")}
+        return found | {"type": PydanticCustomError(UNKNOWN_MEMBER, "{message}", said)}
+
+    @classmethod
+    def unknown_member(cls, name: str) -> Problem:
+        """What is wrong with a member of this name, which the body does not have."""
+        return unknown_name(f"there is no member {name!r}", name, cls.model_fields)
 
 
 class PageBody(BaseModel, Generic[ItemT]):
@@ -45,11 +86,46 @@ class DatasetBody(BaseModel):
     rows: int
     columns: int
     table_schema: dict[str, Any] = Field(alias="schema")
+    given_schema: dict[str, Any] = Field(
+        description="what was said of the columns; the rest of `schema` is inferred from the table"
+    )
     sha256: str = Field(description="checksum of the bytes as they were uploaded")
     size_bytes: int
     format: str
+    encoding: str | None = Field(description="of the text file; null for UTF-8, and for Parquet")
     created_at: datetime
     warnings: list[str]
+
+
+class ChangeBody(BaseModel):
+    """A member of a column's schema; null where it has none."""
+
+    before: Any = None
+    after: Any = None
+
+
+class ConstraintChangesBody(BaseModel):
+    """Constraints that only the new schema has, and that only the old one had."""
+
+    added: list[dict[str, Any]]
+    lost: list[dict[str, Any]]
+
+
+class SchemaChangesBody(BaseModel):
+    """What a request changed in a schema."""
+
+    columns: dict[str, dict[str, ChangeBody]] = Field(
+        description="by column the members that changed; of one that is dropped now, only that"
+    )
+    constraints: ConstraintChangesBody
+    rules: ConstraintChangesBody
+    summary: list[str] = Field(description="the same in words, a line for each column")
+
+
+class ChangedDatasetBody(DatasetBody):
+    """A dataset whose schema was changed."""
+
+    changes: SchemaChangesBody
 
 
 class HistogramBody(BaseModel):
@@ -67,12 +143,15 @@ class LevelBody(BaseModel):
 
 
 class ColumnProfileBody(BaseModel):
-    """What one column holds. What its kind does not have is null; dates are text."""
+    """What one column holds. What its kind does not have is null, all but the name of a dropped
+    one; dates are text.
+    """
 
     name: str
-    kind: ColumnKind
-    missing_share: float
-    distinct: int
+    drop: bool = Field(False, description="left out of the model: nothing is shown of it")
+    kind: ColumnKind | None = None
+    missing_share: float | None = None
+    distinct: int | None = None
     mean: float | None = None
     standard_deviation: float | None = None
     quantiles: dict[str, float] | dict[str, str] | None = None
@@ -81,12 +160,40 @@ class ColumnProfileBody(BaseModel):
     other_count: int | None = Field(None, description="cells of all levels that are not listed")
 
 
+class RuleExceptionBody(BaseModel):
+    """A row that breaks a rule."""
+
+    row: int = Field(description="counted from 1")
+    line: int | None = Field(description="of the file; null where it has none")
+
+
+class RuleBody(BaseModel):
+    """What holds between some columns of a table in most rows."""
+
+    rule: dict[str, Any] = Field(description="as the schema has it, with kind, keep and share")
+    columns: list[str] = Field(description="the one that follows from the others comes first")
+    formula: str = Field(description="the rule in words")
+    rows: int = Field(
+        description="in which all columns are known; of blanks, in which one asks for another"
+    )
+    kept: int = Field(description="of these, that keep the rule")
+    exceptions: list[RuleExceptionBody] = Field(description="the first ten rows that break it")
+
+
 class ProfileBody(BaseModel):
-    """What a table holds, column by column."""
+    """What a table holds, column by column, and what holds between its columns."""
 
     dataset_id: str
     rows: int
     columns: list[ColumnProfileBody]
+    rules: list[RuleBody]
+
+
+class RulesBody(BaseModel):
+    """What holds between the columns of a table in most rows."""
+
+    dataset_id: str
+    rules: list[RuleBody]
 
 
 class ModelBody(BaseModel):
@@ -94,9 +201,11 @@ class ModelBody(BaseModel):
 
     id: str
     name: str
-    dataset_id: str | None = Field(description="null once the dataset is deleted")
+    dataset_id: str | None = Field(
+        description="null once the dataset is deleted, and of a model that was imported"
+    )
     status: ModelStatus
-    job_id: str | None
+    job_id: str | None = Field(description="of its training; null of a model that was imported")
     created_at: datetime
     training: dict[str, Any]
     table_schema: dict[str, Any] | None = Field(alias="schema")
@@ -113,13 +222,21 @@ class ProgressBody(BaseModel):
     """How far a job is. What is not known, or does not apply, is null."""
 
     phase: str | None = None
-    fraction: float | None = Field(None, description="from 0 to 1")
+    fraction: float | None = Field(
+        None,
+        description="of the whole job, all phases and attempts: it never falls, and is 1 once the "
+        "result is published and not before",
+    )
     epoch: int | None = None
     epochs: int | None = None
     bound_train: float | None = Field(None, description="nats per row")
     bound_held_out: float | None = Field(None, description="nats per row")
     rows_per_second: float | None = None
-    seconds_left: float | None = None
+    seconds_left: float | None = Field(
+        None,
+        description="of the whole job, as far as is known now; training may stop early, which "
+        "nobody knows before",
+    )
 
 
 class EstimateBody(BaseModel):
@@ -127,7 +244,7 @@ class EstimateBody(BaseModel):
 
     seconds: float = Field(description="on one core of the CPU; of training the most")
     memory_bytes: int = Field(description="at the peak")
-    accuracy: str
+    accuracy: str = Field(description="how far to trust it; events leave it out")
 
 
 class JobBody(BaseModel):
@@ -188,96 +305,36 @@ Priority = Annotated[Whole, Field(ge=-100, le=100)]
 PRIORITY = "among the waiting jobs of the workspace; higher is sooner, 0 is usual"
 
 
-class NewModelBody(BaseModel):
+class NewModelBody(RequestBody):
     """A model to be trained."""
-
-    model_config = ConfigDict(extra="forbid")
 
     dataset_id: str
     name: Name | None = None
     priority: Priority = Field(0, description=PRIORITY)
     training: TrainingBody = Field(default_factory=TrainingBody)
 
+    @classmethod
+    def unknown_member(cls, name: str) -> Problem:
+        """Settings stand in `training`: of one that stands beside it, that it belongs there."""
+        problem = super().unknown_member(name)
+        setting = meant_setting(name)
+        if setting is None or (problem.suggestion is not None and setting != name):
+            return problem
+        message = "a training setting belongs in `training`"
+        return Problem(message, expected=f'"training": {{"{setting}": …}}')
+
 
 Cell = str | int | float | bool | None
 
 
-def _rows_or_given_rows(schema: dict[str, Any]) -> None:
-    """Either says how many rows; a schema made of the fields alone would ask for `rows`."""
-    schema["required"].remove("rows")
-    schema["anyOf"] = [{"required": ["rows"]}, {"required": ["given_rows"]}]
-
-
-class NewSampleBody(BaseModel):
-    """Rows to be drawn."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_rows_or_given_rows)
-
-    rows: Annotated[Whole, Field(ge=1)]
-    seed: Seed = 0
-    format: TableFormat = "csv"
-    priority: Priority = Field(0, description=f"{PRIORITY}; of no effect without a job")
-    given: dict[str, Any] | None = Field(
-        None,
-        description="by column what every row is to be: a value, a list of values, "
-        '`{"min": …, "max": …}`, or null for a missing cell',
-    )
-    distribution: dict[str, dict[str, float]] | None = Field(
-        None, description='target shares of the levels of a column: `{"sex": {"Female": 0.5, …}}`'
-    )
-    given_rows: list[dict[str, Cell]] | None = Field(
-        None,
-        min_length=1,
-        description="known cells, one row drawn around each; null or absent is not known",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _count_given_rows(cls, data: Any) -> Any:
-        """Rows may be left out where given_rows says how many."""
-        if isinstance(data, dict) and "rows" not in data:
-            known = data.get("given_rows")
-            return data | {"rows": len(known)} if isinstance(known, list) and known else data
-        return data
-
-
-class RowsBody(BaseModel):
+class RowsBody(RequestBody):
     """Rows in JSON. A blank cell is null."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rows: list[dict[str, Cell]] = Field(min_length=1)
 
 
-class NewScoresBody(RowsBody):
-    """Rows to be scored, in JSON. A blank cell is null, and integrated out."""
-
-    draws: Whole = Field(100, ge=1, description="draws of z for each row")
-    seed: Seed = 0
-    jitters: Whole = Field(
-        0, ge=0, description="draws of the continuous extension in each of z; 0 integrates exactly"
-    )
-    measure: Literal["density", "rounding_cell", "pmf"] = Field(
-        "density",
-        description="how continuous values count: density per original unit, mass of the rounding "
-        "cell, or mass of the quantile bin",
-    )
-    score_missingness: StrictBool = Field(
-        False, description="blanks count with their probability and are not integrated out"
-    )
-
-
-class NewImputationBody(RowsBody):
-    """Rows whose blanks are to be filled, in JSON. A blank cell is null."""
-
-    draws: Whole = Field(1, ge=1)
-    seed: Seed = 0
-
-
-class NewMapBody(BaseModel):
+class NewMapBody(RequestBody):
     """Where the local dependencies are asked: at a row, or at a z."""
-
-    model_config = ConfigDict(extra="forbid")
 
     row: dict[str, Cell] | None = Field(
         None, description="cells by column; one that is null or not given is integrated out"
@@ -301,68 +358,29 @@ class ReadinessBody(BaseModel):
 
 def dataset_body(dataset: Dataset) -> DatasetBody:
     """The answer's form of a dataset."""
-    return DatasetBody(
-        id=dataset.id,
-        name=dataset.name,
-        rows=dataset.rows,
-        columns=dataset.columns,
-        schema=dataset.schema,
-        sha256=dataset.sha256,
-        size_bytes=dataset.size_bytes,
-        format=dataset.format,
-        created_at=dataset.created_at,
-        warnings=dataset.warnings,
-    )
+    return DatasetBody.model_validate(vars(dataset))
 
 
 def model_body(model: Model) -> ModelBody:
     """The answer's form of a model."""
-    return ModelBody(
-        id=model.id,
-        name=model.name,
-        dataset_id=model.dataset_id,
-        status=model.status,
-        job_id=model.job_id,
-        created_at=model.created_at,
-        training=model.training,
-        schema=model.schema,
-        record=model.record,
-        bound_held_out=(model.record or {}).get("bound_held_out"),
-        artifact_sha256=model.artifact_sha256,
-        artifact_bytes=model.artifact_bytes,
-    )
+    bound = (model.record or {}).get("bound_held_out")
+    return ModelBody.model_validate({**vars(model), "bound_held_out": bound})
 
 
 def job_body(job: Job) -> JobBody:
     """The answer's form of a job."""
-    return JobBody(
-        id=job.id,
-        kind=job.kind,
-        status=job.status,
-        attempt=job.attempt,
-        progress=ProgressBody.model_validate(job.progress),
-        error=job.error,
-        cancel_requested=job.cancel_requested,
-        queue=job.queue,
-        priority=job.priority,
-        estimate=None if job.estimate is None else EstimateBody.model_validate(job.estimate),
-        model_id=job.model_id,
-        dataset_id=job.dataset_id,
-        result_id=job.result_id,
-        created_at=job.created_at,
-        started_at=job.started_at,
-        finished_at=job.finished_at,
-    )
+    return JobBody.model_validate(vars(job))
 
 
 def result_body(job: Job, result: Result | None, content: str) -> ResultBody:
     """The answer's form of a result: of the job alone while there is none."""
+    internal = job.kind.spec.internal
     return ResultBody(
         id=str(job.result_id),
         model_id=job.model_id,
         status=job.status,
         job_id=job.id,
-        request={name: value for name, value in job.spec.items() if name not in _INTERNAL},
+        request={name: value for name, value in job.spec.items() if name not in internal},
         rows=None if result is None else result.rows,
         size_bytes=None if result is None else result.size_bytes,
         sha256=None if result is None else result.sha256,

@@ -10,7 +10,9 @@ ServiceError
 │   ├── TableLimitError     rows, columns, cells, levels
 │   ├── QueueFullError      jobs that wait
 │   └── PoolFullError       inline work that waits
+├── InvalidModelError       a file that is no model, or none that can be used here
 ├── StateError              the resource is not in the state that this call needs
+├── PreconditionError       the resource is not the one that the caller has read
 ├── ProcessDiedError        a process of inline work ended in the midst of it
 ├── SlowReaderError         an answer was read so slowly that it lost its place
 ├── StoppingError           the service stops and answers no more
@@ -26,9 +28,15 @@ from __future__ import annotations
 from gcvae.errors import Problem
 from service.settings import variable
 
+_SHEET = 'save the sheet as "CSV UTF-8" and send that as text/csv'
+
 
 class ServiceError(Exception):
     """Root of the service's errors."""
+
+
+class PreconditionError(ServiceError):
+    """The resource changed since the caller read it."""
 
 
 class RequestError(ServiceError):
@@ -48,7 +56,8 @@ class MediaTypeError(ServiceError):
 
     def __init__(self, given: str | None, readable: tuple[str, ...]) -> None:
         said = "has no Content-Type" if given is None else f"is {given!r}"
-        super().__init__(f"the body {said}; this call reads {', '.join(readable)}")
+        way_out = f"; {_SHEET}" if given is not None and "spreadsheet" in given.lower() else ""
+        super().__init__(f"the body {said}; this call reads {', '.join(readable)}{way_out}")
         self.readable = readable
 
 
@@ -103,6 +112,15 @@ class PoolFullError(LimitError):
     retry_after_seconds = 2
 
 
+class InvalidModelError(ServiceError):
+    """A file is no model, or none that can be used here."""
+
+    def __init__(self, why: str) -> None:
+        expected = "a file of `gcvae train`, or of a model's `artifact`"
+        self.problems = (Problem(why, expected=expected),)
+        super().__init__(why)
+
+
 class StateError(ServiceError):
     """The resource is not in the state that this call needs."""
 
@@ -134,7 +152,7 @@ class StoppingError(ServiceError):
 
 
 class NotReadyError(ServiceError):
-    """A server that this service stands on does not answer; `checks` tells which, and why."""
+    """A server that this service stands on does not answer; `checks` says which, and why."""
 
     def __init__(self, checks: dict[str, str]) -> None:
         silent = ", ".join(name for name, answer in checks.items() if answer != "ok")
@@ -153,5 +171,5 @@ class StartError(ServiceError):
 class CutOffError(BaseException):
     """An answer was cut off after it had begun: the connection is to be closed, nothing else.
 
-    It passes every `except Exception`: there is nobody to tell any more, and the log has its line.
+    It passes every `except Exception`: nobody is there to answer, and the log has its line.
     """

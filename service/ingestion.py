@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from catalog.records import Dataset
 from gcvae.errors import Problem, TableError
-from gcvae.row_documents import numbered, pointing
-from gcvae.schema import InferredSchema, TableSchema
+from gcvae.files.row_documents import numbered, pointing
+from gcvae.schema.columns import InferredSchema, TableSchema
 from models_store import Store
 from service.errors import TableLimitError
+from service.http.uploads import Upload, table_format, unzip
 from service.settings import ServiceSettings
-from service.uploads import Upload, table_format, unzip
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gcvae.source_columns import SourceColumns
+    from gcvae.files.source_columns import SourceColumns
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,7 @@ class CheckedTable:
     inferred: InferredSchema
 
 
-def check_table(
-    file: BinaryIO, schema: dict[str, Any] | None, settings: ServiceSettings
-) -> CheckedTable:
+def check_table(upload: Upload, settings: ServiceSettings) -> CheckedTable:
     """The format, size and completed schema of a table.
 
     Raises:
@@ -49,15 +47,15 @@ def check_table(
         SchemaError: the schema is malformed or contradicts the table.
         TableLimitError: rows, columns, cells or levels are over their limits.
     """
-    file_format = table_format(file)
-    with checked_columns(file, file_format, settings) as source:
-        inferred = infer_within_limits(source, schema, settings)
+    file_format = table_format(upload.file)
+    with checked_columns(upload.file, file_format, settings, upload.encoding) as source:
+        inferred = infer_within_limits(source, upload.schema, settings)
         return CheckedTable(file_format, len(source), len(source.names), inferred)
 
 
 @contextmanager
 def checked_columns(
-    file: BinaryIO, file_format: str, settings: ServiceSettings
+    file: BinaryIO, file_format: str, settings: ServiceSettings, encoding: str | None = None
 ) -> Iterator[SourceColumns]:
     """The columns of a table, one at a time.
 
@@ -65,19 +63,23 @@ def checked_columns(
         TableError: the file is no table.
         TableLimitError: rows, columns or cells are over their limits.
     """
-    from gcvae.source_columns import source_columns
-    from gcvae.table_reader import TableReader
+    from gcvae.files.source_columns import source_columns
+    from gcvae.files.table_reader import TableReader
 
     with _plain(file, file_format, settings) as plain:
         if file_format == "parquet":
             _check_parquet_size(plain, settings)
-        with source_columns(TableReader(plain)) as source:
+        with source_columns(TableReader(plain, encoding=encoding)) as source:
             check_size(len(source), len(source.names), settings)
             yield source
 
 
 def read_frame(
-    file: BinaryIO, file_format: str, settings: ServiceSettings, dropped: Collection[str] = ()
+    file: BinaryIO,
+    file_format: str,
+    settings: ServiceSettings,
+    dropped: Collection[str] = (),
+    encoding: str | None = None,
 ) -> pd.DataFrame:
     """The table's cells, as text (CSV) or typed (Parquet).
 
@@ -88,13 +90,13 @@ def read_frame(
         TableError: the file is no table.
         TableLimitError: rows, columns or cells are over their limits.
     """
-    from gcvae.tables import read_table
+    from gcvae.files.tables import read_table
 
     with _plain(file, file_format, settings) as plain:
         if file_format == "parquet":
             _check_parquet_size(plain, settings)
         name = "parquet" if file_format == "parquet" else "csv"
-        frame = read_table(plain, format=name, dropped=dropped)
+        frame = read_table(plain, format=name, dropped=dropped, encoding=encoding)
     check_size(len(frame), len(frame.columns), settings)
     return frame
 
@@ -103,19 +105,20 @@ def read_rows(upload: Upload, schema: TableSchema, settings: ServiceSettings) ->
     """The rows of an upload, or of a JSON body, as they were read; the schema fits them.
 
     Raises:
-        TableError: the rows are no table, or a cell can not be read under the schema.
+        TableError: the rows are no table, have no modelled column, or a cell can not be read
+            under the schema.
         UnknownColumnError: a column that the schema does not have.
         TableLimitError: rows, columns or cells are over their limits.
     """
-    from gcvae.tables import parse_table
+    from gcvae.cells.values import parse_table, with_absent_columns
 
     dropped = {column.name for column in schema if column.drop}
-    frame = read_frame(upload.file, table_format(upload.file), settings, dropped)
+    frame = read_frame(upload.file, table_format(upload.file), settings, dropped, upload.encoding)
     if upload.is_json:
         with pointing("/rows"):
             parse_table(numbered(frame), schema)
     else:
-        parse_table(frame, schema)
+        parse_table(with_absent_columns(frame, schema), schema)
     return frame
 
 
@@ -132,7 +135,7 @@ def stored_columns(
         for chunk in store.stream(dataset.object_key, dataset.sha256):
             file.write(chunk)
         file.seek(0)
-        with checked_columns(file, dataset.format, settings) as source:
+        with checked_columns(file, dataset.format, settings, dataset.encoding) as source:
             yield source
 
 
@@ -146,7 +149,7 @@ def infer_within_limits(
         SchemaError: the schema is malformed or contradicts the table.
         TableLimitError: a column has too many levels.
     """
-    from gcvae.inference import complete_schema
+    from gcvae.profiling.infer import complete_schema
 
     inferred = complete_schema(source, schema)
     check_levels(inferred.schema, settings)

@@ -1,7 +1,7 @@
-"""Looks at jobs: those that come at the same time share one look at the database.
+"""Polls of jobs: those that come at the same time share one read of the database.
 
 Hundreds of clients poll. A thread and a query for each poll would cost three times what the rest
-of its answer does. So reads have a distance: a look that comes alone is answered at once, those
+of its answer does. So reads have a distance: a poll that comes alone is answered at once, those
 that come soon after it wait a moment for each other.
 """
 
@@ -52,7 +52,7 @@ class JobReads:
         return job
 
     async def _read(self) -> None:
-        """Answer, look by look, until nobody asks; whoever asks meanwhile is in the next look."""
+        """Answer, read by read, until nobody asks; whoever asks meanwhile is in the next read."""
         loop = asyncio.get_running_loop()
         while self._asked is not None:
             next_at = loop.time() + DISTANCE_SECONDS
@@ -62,6 +62,6 @@ class JobReads:
                 asked.set_result(await run_in_threadpool(self._read_many, ids))
             except Exception as error:
                 asked.set_exception(error)
-                asked.exception()  # it is told to those who still wait; nobody is no mistake
+                asked.exception()  # those who still wait get it; nobody is no mistake
             await asyncio.sleep(next_at - loop.time())
         self._reader = None

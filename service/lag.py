@@ -1,4 +1,4 @@
-"""How late the event loop is: what every request waits for before anybody looks at it."""
+"""How late the event loop is: what every request waits for before it is begun."""
 
 from __future__ import annotations
 

@@ -1,15 +1,14 @@
 """What Prometheus reads at `/metrics`: this process's figures, and those of the records.
 
 What happens to jobs is counted in the database, in the transaction that does it
-(`catalog/counts.py`). So every API process tells the same of the jobs, and nothing is lost with a
-process: take `max by (…)` over the instances, never their sum.
+(`catalog/database/counts.py`). So every API process reports the same of the jobs, and nothing is
+lost with a process: take `max by (…)` over the instances, never their sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -17,27 +16,18 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
-from catalog.counts import BUCKETS_SECONDS, Counted
-from catalog.records import JobKind, JobStatus, Queue
+from catalog.database.counts import BUCKETS_SECONDS, Counted
+from catalog.job_kinds import JobKind, Queue
+from catalog.records import JobStatus
 from catalog.statistics import Count, KindState, Statistics
-from service.resources import Shared
 from service.tallies import Tally
-
-router = APIRouter(tags=["health"])
 
 _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
-_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
-
-
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def show_metrics(resources: Shared) -> Response:
-    """Figures for Prometheus, in its text format."""
-    return Response(generate_latest(resources.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Metrics:
@@ -98,7 +88,7 @@ class Metrics:
         self._requests.labels(known, route, str(status)).observe(seconds)
 
     def add(self, tally: Tally) -> None:
-        """What a process of inline work counted since it last told."""
+        """What a process of inline work counted since its last report."""
         for result, n in tally.lookups.items():
             self._lookups.labels(result).inc(n)
         for kind, n_rows in tally.rows.items():
@@ -129,7 +119,7 @@ class RecordsCollector(Collector):
         try:
             kinds = self._statistics.kinds()
             counts = self._statistics.counts()
-            leftovers = self._statistics.leftovers()
+            orphans = self._statistics.n_orphans()
         except SQLAlchemyError:
             up.add_metric([], 0)
             yield up
@@ -139,7 +129,7 @@ class RecordsCollector(Collector):
         yield from _queue_gauges(kinds)
         yield from _kind_gauges(kinds)
         yield GaugeMetricFamily(
-            "gcvae_leftovers_due", "Prefixes in the store that are due to be swept", leftovers
+            "gcvae_leftovers_due", "Prefixes in the store that are due to be swept", orphans
         )
         yield from _counters(counts)
         yield from _histograms(counts)
@@ -151,7 +141,7 @@ def _queue_gauges(kinds: list[KindState]) -> Iterator[Metric]:
         "gcvae_queue_oldest_age_seconds", "Since the oldest waiting job waits", labels=["queue"]
     )
     for queue in Queue:
-        states = [state for state in kinds if Queue.of(state.kind) is queue]
+        states = [state for state in kinds if state.kind.queue is queue]
         depth.add_metric([queue], sum(state.queued for state in states))
         age.add_metric([queue], max(state.oldest_seconds for state in states))
     yield from (depth, age)
@@ -191,7 +181,7 @@ _COUNTERS = {
     Counted.FINISHED: ("Jobs that are over", ["kind", "outcome"], _ENDINGS),
     Counted.ROWS: ("Rows in the results of jobs", ["kind"], _KINDS[1:]),
 }
-"""Help, labels, and the label values that are told as 0 before the first of them is counted."""
+"""Help, labels, and the label values that are reported as 0 before the first of them is counted."""
 
 _HISTOGRAMS = {
     Counted.DURATION: ("From a job's first start to its end", ["kind", "outcome"], _ENDINGS),

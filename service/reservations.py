@@ -21,7 +21,7 @@ def reserved(resources: Resources, prefix: str) -> Iterator[None]:
     Where it fails the bytes go: at once, or, while the database is away, when the reservation
     runs out.
     """
-    resources.catalog.leftovers.reserve(prefix, resources.settings.reservation_seconds)
+    resources.catalog.orphans.reserve(prefix, resources.settings.reservation_seconds)
     try:
         yield
     except BaseException:
@@ -29,20 +29,20 @@ def reserved(resources: Resources, prefix: str) -> Iterator[None]:
         raise
 
 
-def sweep(resources: Resources, prefixes: Iterable[str]) -> None:
+def collect_garbage(resources: Resources, prefixes: Iterable[str]) -> None:
     """Delete bytes that no record stands for any more; a worker repeats what fails here."""
     for prefix in prefixes:
         try:
             resources.store.delete(prefix)
         except UnavailableError as error:
-            log.warning("%s is swept later: %s", prefix, error)
+            log.warning("%s is deleted later: %s", prefix, error)
         else:
-            resources.catalog.leftovers.forget(prefix)
+            resources.catalog.orphans.forget(prefix)
 
 
 def _abandon(resources: Resources, prefix: str) -> None:
     try:
-        if resources.catalog.leftovers.abandon(prefix):
-            sweep(resources, [prefix])
+        if resources.catalog.orphans.abandon(prefix):
+            collect_garbage(resources, [prefix])
     except SQLAlchemyError as error:
-        log.warning("%s is swept when its reservation runs out: %s", prefix, error)
+        log.warning("%s is deleted when its reservation runs out: %s", prefix, error)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from catalog.catalog import Catalog
-from catalog.dispatch import Dispatcher
+from catalog.dispatch.port import Dispatcher
 from models_store import Store
 from runtime.traces import Traces, make_traces
-from service.inline import InlinePool
+from service.inline.pool import InlinePool
+from service.inline.single_flight_cache import SingleFlightCache
 from service.job_reads import JobReads
 from service.pool import WorkPool
-from service.recent import Recent
 from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Resources:
     metrics: Metrics
     traces: Traces
     job_reads: JobReads
-    profiles: Recent[tuple[str, str], bytes]
+    profiles: SingleFlightCache[tuple[str, str], bytes]
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server stops: endless streams end."""
 
@@ -71,7 +71,7 @@ def make_resources(
         metrics=metrics,
         traces=make_traces(settings, "api"),
         job_reads=JobReads(catalog.jobs.get_many),
-        profiles=Recent(64),
+        profiles=SingleFlightCache(64),
     )
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import uvicorn
 
+from catalog.database.migrate import check
 from catalog.errors import CatalogError
-from catalog.migrate import check
 from runtime.deadline import end_within
 from runtime.errors import RuntimeSetupError
 from runtime.logs import set_up_logs
 from service.access import refuse_open_address
 from service.app import create_app
 from service.errors import CutOffError, StartError
-from service.inline import end_fork_server
+from service.inline.pool import end_fork_server
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
 
@@ -58,14 +58,11 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
     config = uvicorn.Config(
         app,
         log_config=None,  # what uvicorn says goes where our own lines go
-        access_log=False,  # `service/observations.py` has a line for each request
+        access_log=False,  # `service/http/observations.py` has a line for each request
         server_header=False,
         timeout_graceful_shutdown=request_seconds(settings),  # type: ignore[arg-type]  # a float does
     )
-    try:
-        ProcessServer(config, app.state.resources, on_ready).run(sockets=[listening])
-    finally:
-        end_fork_server()
+    ProcessServer(config, app.state.resources, on_ready).run(sockets=[listening])
 
 
 def request_seconds(settings: ServiceSettings) -> float:
@@ -94,7 +91,7 @@ def bind(settings: ServiceSettings) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which tells when it is ready and ends endless streams when it stops."""
+    """uvicorn's server, which says when it is ready and ends endless streams when it stops."""
 
     def __init__(
         self,

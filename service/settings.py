@@ -1,4 +1,4 @@
-"""Everything the service may be told: one frozen object, read from `GCVAE_…` at the edge."""
+"""Everything that can be set of the service: one frozen object, read from `GCVAE_…` at the edge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from runtime.settings import RuntimeSettings, ServerSettings
+from runtime.settings import USUAL, RuntimeSettings, ServerSettings
 from runtime.settings import variable as variable_of
 
 KIBIBYTE = 1024
@@ -21,39 +21,45 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     model_config = SettingsConfigDict(extra="forbid")
 
-    host: str = "127.0.0.1"
-    port: int = Field(default=8000, ge=0, le=65535)
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    host: Annotated[str, USUAL] = "127.0.0.1"
+    port: Annotated[int, USUAL] = Field(default=8000, ge=0, le=65535)
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode, USUAL] = Field(
         default=("localhost", "127.0.0.1", "::1"),
         description="names, with commas between, that a keyless service may be reached by; "
         "stops DNS rebinding",
     )
-    trusted_network: bool = Field(
+    trusted_network: Annotated[bool, USUAL] = Field(
         default=False,
         description="listen to other machines without keys: a container whose port is published "
         "to its own host only",
     )
 
-    home_dir: Path = Field(
+    home_dir: Annotated[Path, USUAL] = Field(
         default=Path("gcvae-data"),
         description="folder of records, queue and bytes, where the URLs are not given",
     )
-    database_url: str | None = Field(
+    database_url: Annotated[str | None, USUAL] = Field(
         default=None, repr=False, description="None: SQLite in the data folder"
     )
-    broker_url: str | None = Field(
+    broker_url: Annotated[str | None, USUAL] = Field(
         default=None, repr=False, description="None: a queue in the data folder"
     )
-    store_url: str | None = Field(default=None, description="None: a store in the data folder")
-    store_access_key: str | None = Field(default=None, repr=False, description="of S3")
-    store_secret_key: str | None = Field(default=None, repr=False, description="of S3")
+    store_url: Annotated[str | None, USUAL] = Field(
+        default=None, description="None: a store in the data folder"
+    )
+    store_access_key: Annotated[str | None, USUAL] = Field(
+        default=None, repr=False, description="of S3"
+    )
+    store_secret_key: Annotated[str | None, USUAL] = Field(
+        default=None, repr=False, description="of S3"
+    )
 
-    max_upload_bytes: int = Field(default=512 * MEBIBYTE, gt=0)
+    max_upload_bytes: Annotated[int, USUAL] = Field(default=512 * MEBIBYTE, gt=0)
     max_table_bytes: int = Field(
         default=2 * GIBIBYTE, gt=0, description="an uploaded table after decompression"
     )
     max_json_bytes: int = Field(default=32 * MEBIBYTE, gt=0)
-    max_rows: int = Field(default=2_000_000, gt=0)
+    max_rows: Annotated[int, USUAL] = Field(default=2_000_000, gt=0)
     max_columns: int = Field(default=500, gt=0)
     max_cells: int = Field(default=50_000_000, gt=0, description="rows times columns")
     max_levels: int = Field(default=100_000, gt=0, description="levels of one column")
@@ -76,7 +82,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
     table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")
-    inline_workers: int = Field(
+    inline_workers: Annotated[int, USUAL] = Field(
         default=2, gt=0, description="processes that sample and score, started when needed"
     )
     inline_waiting: int = Field(default=8, ge=0, description="requests that may wait for one")

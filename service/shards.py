@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcvae.pieces import SHARD_UNIT_ROWS
+from gcvae.files.shards import SHARD_UNIT_ROWS
 
 
 def cut_rows(rows: int, shard_rows: int) -> list[range]:

@@ -1,4 +1,4 @@
-"""What a process of inline work did since it last told: figures on their way to the metrics."""
+"""What a process of inline work did since its last report: figures on their way to the metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BlockT = TypeVar("BlockT", bound=Sized)
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts that travel with each answer, so that one process tells the figures of all.
+    """Counts that travel with each answer, so that one process reports the figures of all.
 
     Attributes:
         lookups: of loaded models, by `hit` and `miss`.

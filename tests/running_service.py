@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 import uvicorn
 from sqlalchemy import inspect, text
 
-from catalog import Catalog, upgrade
+from catalog import Catalog, Claim, Queue, upgrade
 from gcvae import Synthesizer
 from models_store import Store
+from runtime.traces import NoTraces, Traces
 from service.app import create_app
 from service.resources import Resources
 from service.server import Server, bind
 from service.settings import ServiceSettings
+from tests.claims import claim_job
+from worker.garbage_collection import collect_garbage
+from worker.processes.child import do_work
+from worker.processes.shutdown import SharedFlag
+from worker.processes.supervisor import new_owner, run_attempt
 from worker.settings import JobSettings
-from worker.shutdown import SharedFlag
-from worker.supervisor import new_owner, run_attempt
+from worker.work.attempt import Attempt
+from worker.work.messages import MessageReader, MessageWriter
 
 START_SECONDS = 20.0
 
@@ -100,7 +108,7 @@ def settings_in(folder: Path, **given: object) -> ServiceSettings:
 
 
 def work(service: Running, job_id: str) -> None:
-    """Do a job, its shards first, as a worker does: by child processes, set up as this service."""
+    """Do a job, its shards first, as a worker does."""
     for shard in service.catalog.jobs.shards(job_id):
         attempt(service, shard.id)
     attempt(service, job_id)
@@ -108,6 +116,58 @@ def work(service: Running, job_id: str) -> None:
 
 def attempt(service: Running, job_id: str) -> None:
     """Make one attempt at a job, or at a shard."""
+    claim = claim_job(service.catalog, job_id, new_owner(), JobSettings().lease_seconds)
+    assert claim is not None
+    _attempt(service, claim)
+
+
+@contextmanager
+def working(service: Running) -> Iterator[None]:
+    """Jobs are done as they come, until the block ends."""
+    over, queues, seconds = threading.Event(), tuple(Queue), JobSettings().lease_seconds
+
+    def work_on() -> None:
+        while not over.is_set():
+            claim = service.catalog.leases.claim_next(queues, new_owner(), seconds)
+            if claim is None:
+                over.wait(0.02)
+            else:
+                _attempt(service, claim)
+
+    worker = threading.Thread(target=work_on)
+    worker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        worker.join()
+
+
+def _attempt(service: Running, claim: Claim) -> None:
+    """What a worker's child process does, done here, where torch is imported already.
+
+    The processes have tests of their own, in `tests/worker`.
+    """
+    catalog = service.catalog
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as pipe:
+        writer = MessageWriter(os.dup(pipe.fileno()))
+        settings = JobSettings(job_threads=1)
+        with closing(writer._file):  # as at a process's end
+            made = Attempt(catalog, service.store, claim, settings, writer, Path(folder))
+            do_work(made, writer)()
+        pipe.seek(0)
+        messages = MessageReader(pipe.fileno())
+        while not messages.at_end:
+            messages.read()
+    if messages.outcome is not None:
+        catalog.leases.finish(claim, messages.outcome, messages.take_progress())
+    elif messages.try_again is not None:  # else the attempt has lost its job
+        catalog.leases.release(claim, messages.try_again)
+    collect_garbage(catalog, service.store)
+
+
+def attempt_by_child(service: Running, job_id: str, traces: Traces | None = None) -> None:
+    """Make one attempt at a job by a child process, set up as this service."""
     settings = service.settings
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("GCVAE_DATABASE_URL", settings.database())
@@ -115,9 +175,9 @@ def attempt(service: Running, job_id: str) -> None:
         environment.setenv("GCVAE_STORE_URL", settings.store())
         environment.setenv("GCVAE_JOB_THREADS", "1")
         jobs = JobSettings(heartbeat_seconds=0.2)
-        claim = service.catalog.leases.claim(job_id, new_owner(), jobs.lease_seconds)
+        claim = claim_job(service.catalog, job_id, new_owner(), jobs.lease_seconds)
         assert claim is not None
-        run_attempt(claim, service.catalog, service.store, jobs, SharedFlag())
+        run_attempt(claim, service.catalog, service.store, jobs, SharedFlag(), traces or NoTraces())
 
 
 def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:
@@ -140,6 +200,14 @@ def library(service: Running, model: dict[str, Any]) -> Synthesizer:
         path = Path(folder) / "model.gcvae"
         path.write_bytes(artifact)
         return Synthesizer.load(path)
+
+
+def inline_pids() -> set[int]:
+    """The processes of inline work below this one, as the system lists them."""
+    children = psutil.Process().children()
+    servers = [child for child in children if "forkserver" in " ".join(child.cmdline())]
+    processes = [process for server in servers for process in server.children()]
+    return {process.pid for process in processes if process.status() != psutil.STATUS_ZOMBIE}
 
 
 def assert_problem(response: httpx.Response, status: int, name: str) -> dict[str, Any]:

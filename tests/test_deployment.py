@@ -14,7 +14,7 @@ import yaml
 
 from catalog.settings import CatalogSettings
 from models_store.settings import StoreSettings
-from runtime.settings import RuntimeSettings, variable
+from runtime.settings import USUAL, RuntimeSettings, variable
 from service.access import refuse_open_address
 from service.settings import ServiceSettings
 from worker.settings import JobSettings
@@ -69,9 +69,16 @@ def test_every_copied_path_exists_and_reaches_the_builder() -> None:
         assert f"!{path.removeprefix('./')}" in let_through, path
 
 
-def test_the_images_hold_every_package_of_the_distribution() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert {package.split(".")[0] for package in declared["packages"]} <= set(copied_paths())
+def test_the_images_hold_every_package_of_the_three_distributions() -> None:
+    library, server = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+        for folder in (".", "server")
+    )
+    packages = library["targets"]["wheel"]["packages"]
+    packages += server["targets"]["wheel"]["hooks"]["custom"]["packages"]
+    assert {*packages, "gcvae_client", "server"} <= set(copied_paths())
+    installed = stages()["build"].split("pip install")[-1].split()
+    assert installed[-3:] == [".", "'./server[postgres,redis,traces]'", "./gcvae_client"]
 
 
 @pytest.mark.parametrize("target", ["service", "worker"])
@@ -212,6 +219,20 @@ def test_the_example_holds_every_setting_and_no_other_with_its_default() -> None
             for name, value in told.items():
                 environment.setenv(name, value)
             assert settings() == plain  # type: ignore[call-arg]
+
+
+def test_the_example_has_the_settings_that_people_set_before_those_for_experts() -> None:
+    usual, expert = (
+        set(re.findall(r"(?m)^#(GCVAE_\w+)=", part)) for part in EXAMPLE.split("# ==== For experts")
+    )
+    marked: dict[str, set[bool]] = {}
+    for settings in SETTINGS:
+        for name, field in settings.model_fields.items():
+            marked.setdefault(variable(name), set()).add(USUAL in field.metadata)
+    assert [name for name, marks in marked.items() if len(marks) > 1] == []
+    assert usual == {name for name, marks in marked.items() if marks == {True}}
+    assert len(usual) == 24
+    assert expert == set(marked) - usual
 
 
 def test_the_example_holds_every_variable_of_the_compose_file_and_no_other_with_its_default() -> (

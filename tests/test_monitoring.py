@@ -14,7 +14,7 @@ import yaml
 
 from catalog import Catalog, upgrade
 from service.metrics import Metrics
-from worker.metrics import WorkerMetrics
+from worker.processes.metrics import WorkerMetrics
 
 ROOT = Path(__file__).parents[1]
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "gcvae.json").read_text())

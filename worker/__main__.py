@@ -8,14 +8,14 @@ import sys
 
 from catalog.errors import CatalogError
 from runtime.errors import RuntimeSetupError
+from runtime.parentage import die_with_parent
 from worker.errors import WorkerError
-from worker.group import run_worker
-from worker.parentage import die_with_parent
+from worker.processes.group import run_worker
 from worker.settings import read_settings
 
 
 def main() -> int:
-    """Work until told to stop; 1 where the worker can not start as it is set up."""
+    """Work until asked to stop; 1 where the worker can not start as it is set up."""
     parser = argparse.ArgumentParser(prog="python -m worker", description=__doc__)
     parser.add_argument(
         "--die-with-parent",

@@ -1,7 +1,6 @@
 """The errors of the worker.
 
 WorkerError
-├── ParentGoneError    the process that this one belongs to has ended
 ├── GpuMemoryError     training asked for more memory than the GPU has
 └── MetricsPortError   the port of the worker's figures can not be taken
 """
@@ -11,10 +10,6 @@ from __future__ import annotations
 
 class WorkerError(Exception):
     """Root of the worker's errors."""
-
-
-class ParentGoneError(WorkerError):
-    """The process that this one belongs to has ended."""
 
 
 class GpuMemoryError(WorkerError):

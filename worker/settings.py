@@ -15,7 +15,7 @@ from pydantic_settings import NoDecode
 from catalog import Queue
 from catalog.settings import CatalogSettings
 from models_store.settings import StoreSettings
-from runtime.settings import RuntimeSettings, Settings, told_environment
+from runtime.settings import USUAL, RuntimeSettings, Settings, environment_of
 
 
 class JobSettings(Settings):
@@ -29,7 +29,7 @@ class JobSettings(Settings):
         checkpoint_seconds: between the checkpoints after it.
         keep_results_seconds: samples, scores, imputations and encodings older than this are
             deleted; None keeps them until somebody deletes them.
-        reconcile_seconds: between two looks of the reconciler.
+        reconcile_seconds: between two rounds of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
         queues: that a worker serves, with a comma between.
@@ -46,12 +46,12 @@ class JobSettings(Settings):
     cancel_grace_seconds: float = Field(10.0, ge=0)
     first_checkpoint_seconds: float = Field(1.0, ge=0)
     checkpoint_seconds: float = Field(10.0, ge=0)
-    keep_results_seconds: float | None = Field(None, gt=0)
+    keep_results_seconds: Annotated[float | None, USUAL] = Field(None, gt=0)
     reconcile_seconds: float = Field(1.0, gt=0)
-    job_threads: int = Field(1, ge=1)
-    queues: Annotated[tuple[Queue, ...], NoDecode] = Field((Queue.TRAIN, Queue.COMPUTE))
-    slots_per_gpu: int = Field(1, ge=1)
-    cpu_slots: int = Field(1, ge=1)
+    job_threads: Annotated[int, USUAL] = Field(1, ge=1)
+    queues: Annotated[tuple[Queue, ...], NoDecode, USUAL] = Field((Queue.TRAIN, Queue.COMPUTE))
+    slots_per_gpu: Annotated[int, USUAL] = Field(1, ge=1)
+    cpu_slots: Annotated[int, USUAL] = Field(1, ge=1)
     shutdown_seconds: int = Field(10, gt=0)
     metrics_port: int | None = Field(default=None, ge=1, le=65535)
     metrics_host: str = "127.0.0.1"
@@ -83,8 +83,8 @@ class WorkerSettings:
     runtime: RuntimeSettings
 
     def child_environment(self) -> dict[str, str]:
-        """The environment of a child process that is told the same settings."""
-        return told_environment(dict(self._fields()))
+        """The environment of a child process that gets the same settings."""
+        return environment_of(dict(self._fields()))
 
     def _fields(self) -> Iterator[tuple[str, object]]:
         for part in (self.catalog, self.store, self.jobs, self.runtime):

@@ -18,7 +18,7 @@ GRACE_SECONDS = 24 * 3600.0
 
 @dataclass(frozen=True)
 class Findings:
-    """What a look at the whole store found.
+    """What a check of the whole store found.
 
     Attributes:
         checked: objects that are there with the right checksum.
@@ -100,8 +100,8 @@ def _keys(store: Store, kept: Kept) -> Iterator[str]:
         try:
             manifest = Manifest.read(store, kept.key, kept.sha256)
         except MissingObjectError:
-            return  # deleted meanwhile, or lost: `verify` tells
-        yield from (part.key for part in manifest.parts)
+            return  # deleted meanwhile, or lost: `verify` finds it
+        yield from (part.key for part in manifest.shards)
 
 
 def _check(store: Store, kept: Kept) -> int:
@@ -113,4 +113,4 @@ def _check(store: Store, kept: Kept) -> int:
     manifest = Manifest.read(store, kept.key, kept.sha256)
     for _ in manifest.stream(store):
         pass
-    return 1 + len(manifest.parts)
+    return 1 + len(manifest.shards)

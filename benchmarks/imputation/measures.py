@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae import parse_table
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
 Mask = npt.NDArray[np.bool_]
 

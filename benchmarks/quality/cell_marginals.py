@@ -15,7 +15,8 @@ import pandas as pd
 
 from benchmarks.quality.written_cells import cell_width
 from gcvae.evaluation.columns import is_number, numbers_of
-from gcvae.schema import Column, ColumnKind
+from gcvae.schema.columns import Column
+from gcvae.schema.kinds import ColumnKind
 
 Numbers = npt.NDArray[np.float64]
 _MOST_ATOMS = 256
@@ -92,7 +93,7 @@ class NumberMarginal:
     def __init__(self, numbers: Numbers, column: Column) -> None:
         """Counts the cells."""
         present = np.sort(numbers[~np.isnan(numbers)])
-        self.missing_share = 1.0 - len(present) / len(numbers)
+        self.missing_share = (len(numbers) - len(present)) / len(numbers)
         self._column, self._width = column, cell_width(column)
         values, counts = np.unique(present, return_counts=True)
         all_atoms = len(values) <= _MOST_ATOMS

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.quality.models import Model, make_model
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
 Result = TypeVar("Result")
 

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.quality.cell_marginals import Marginal, fit_marginal
+from gcvae.cells.values import parse_table
 from gcvae.evaluation.columns import measured_columns
-from gcvae.schema import TableSchema
-from gcvae.tables import parse_table
+from gcvae.schema.columns import TableSchema
 
 
 class IndependentColumns:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.presets import PRESETS
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
+from gcvae.training.settings import PRESETS
 
 
 class Model(Protocol):

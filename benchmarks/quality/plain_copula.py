@@ -8,9 +8,9 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from benchmarks.quality.cell_marginals import Marginal, fit_marginal
+from gcvae.cells.values import parse_table
 from gcvae.evaluation.columns import measured_columns
-from gcvae.schema import Column, TableSchema
-from gcvae.tables import parse_table
+from gcvae.schema.columns import Column, TableSchema
 
 Numbers = npt.NDArray[np.float64]
 _DRAWS = 100

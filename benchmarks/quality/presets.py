@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.quality.written_cells import cell_width
+from gcvae.cells.values import format_table, parse_table
 from gcvae.errors import TableError
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
-from gcvae.tables import format_table, parse_table
 
 
 class GcvaePreset:
@@ -61,9 +61,14 @@ class GcvaePreset:
         synthesizer = self._synthesizer
         typed = parse_table(rows, synthesizer.schema)
         encoded = synthesizer.codec.encode(typed, blanks_unknown=True)
+        owners = synthesizer.codec.reduction.owners
         total = np.zeros(len(rows))
+        for name in set(owners.values()):  # all their cells count per unit
+            column = synthesizer.schema[name]
+            if column.kind.is_real:
+                total += typed[name].notna().to_numpy() * np.log(cell_width(column))
         for j, codec in enumerate(synthesizer.codec.columns):
-            if codec.is_real:
+            if codec.is_real and codec.name not in owners:
                 is_density = encoded.observed[:, j] & (encoded.codes[:, j] == codec.n_codes - 1)
                 total += is_density.numpy() * np.log(cell_width(codec.column))
         return total

@@ -12,8 +12,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from gcvae.dates import resolution
-from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import ColumnKind
+from gcvae.spelling.date_text import resolution
 
 _UNLIMITED_DECIMALS = 6
 """A number without a limit to its decimals counts as rounded to this many."""

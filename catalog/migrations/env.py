@@ -1,10 +1,10 @@
-"""Run the migrations on the connection that `catalog.migrate` hands over."""
+"""Run the migrations on the connection that `catalog.database.migrate` hands over."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from catalog.tables import Base
+from catalog.database.tables import Base
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.errors import Problem, TableError
-from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.date_text import DAY_NANOSECONDS
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
-
-_DAY_NANOSECONDS = 86_400_000_000_000
 
 
 def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
@@ -30,7 +30,8 @@ def is_number(column: Column) -> bool:
     """Whether the column's values lie on a line with distances."""
     levels = column.levels or ()
     are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
-    return column.kind.is_real or (column.kind is ColumnKind.ORDINAL and are_numbers)
+    is_ordered = column.kind.outcomes is Outcomes.ORDERED_LEVELS
+    return column.kind.is_real or (is_ordered and are_numbers)
 
 
 def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
@@ -41,7 +42,7 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
     """
     series = frame[column.name]
     if pd.api.types.is_datetime64_any_dtype(series):
-        days = series.to_numpy(dtype="datetime64[ns]").astype(np.int64) / _DAY_NANOSECONDS
+        days = series.to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NANOSECONDS
         return np.where(series.isna().to_numpy(), np.nan, days)
     try:
         return pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan)
@@ -53,9 +54,9 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
 
 def level_codes(frames: tuple[pd.DataFrame, ...], column: Column) -> tuple[Codes, ...]:
     """Codes that equal cells of all the frames share: 0 is missing, the levels count from 1."""
-    parts = [frame[column.name].astype(object) for frame in frames]
-    codes = pd.factorize(pd.concat(parts, ignore_index=True))[0].astype(np.int64) + 1
-    return tuple(np.split(codes, np.cumsum([len(part) for part in parts])[:-1]))
+    columns = [frame[column.name].astype(object) for frame in frames]
+    codes = pd.factorize(pd.concat(columns, ignore_index=True))[0].astype(np.int64) + 1
+    return tuple(np.split(codes, np.cumsum([len(cells) for cells in columns])[:-1]))
 
 
 def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> float:
@@ -68,3 +69,14 @@ def total_variation(real: npt.NDArray[Any], synthetic: npt.NDArray[Any]) -> floa
     p = np.bincount(real, minlength=size) / len(real)
     q = np.bincount(synthetic, minlength=size) / len(synthetic)
     return min(1.0, float(np.abs(p - q).sum() / 2))
+
+
+def correlation(x: Numbers, y: Numbers) -> float:
+    """Pearson's r over the rows where both are present; 0 where it is undefined. Shape: (n,)."""
+    present = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[present], y[present]
+    if not len(x) or x.min() == x.max() or y.min() == y.max():
+        return 0.0
+    x, y = x - x.mean(), y - y.mean()
+    x, y = x / np.abs(x).max(), y / np.abs(y).max()  # squares stay finite
+    return float((x @ y) / np.sqrt((x @ x) * (y @ y)))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.evaluation.columns import is_number, numbers_of
-from gcvae.schema import Column
+from gcvae.schema.columns import Column
 
 MOST_CATEGORIES = 254
 """Levels that are kept apart; boosting takes 255 categories, of which one is for the rest."""

@@ -15,9 +15,9 @@ from gcvae.evaluation.columns import (
     measured_columns,
     numbers_of,
 )
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
-_BLOCK_CELLS = 4_000_000
+_CHUNK_CELLS = 4_000_000
 """Distances that are held at once."""
 
 
@@ -138,13 +138,13 @@ def _line_up(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[_Row
 
 def _distances_to_closest(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
     """The distance of each row to its nearest real row. Shape: (n,)."""
-    n, block = len(rows.numbers), max(1, _BLOCK_CELLS // len(real.numbers))
+    n, n_rows = len(rows.numbers), max(1, _CHUNK_CELLS // len(real.numbers))
     return np.concatenate(
         [
-            _distances(_Rows(rows.numbers[i : i + block], rows.codes[i : i + block]), real).min(
+            _distances(_Rows(rows.numbers[i : i + n_rows], rows.codes[i : i + n_rows]), real).min(
                 axis=1
             )
-            for i in range(0, n, block)
+            for i in range(0, n, n_rows)
         ]
     )
 

@@ -12,7 +12,7 @@ import pandas as pd
 from gcvae.errors import TableError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import Features, fit_features
-from gcvae.schema import Column, TableSchema
+from gcvae.schema.columns import Column, TableSchema
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.shards import add_model, draw, orphans, place_in
-from catalog.specs import SampleSpec
+from catalog.job_kinds import SampleSpec
 from gcvae import Synthesizer, read_table
 
 _ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]

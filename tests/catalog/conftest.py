@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from catalog import Catalog, Dataset, Job, Model, Trained, upgrade
-from faults.servers import PostgresServer, RedisServer
+from tests.claims import claim_job
+from tests.servers.servers import PostgresServer, RedisServer
 
 _SHA256 = "0" * 64
 
@@ -65,7 +66,7 @@ def training(catalog: Catalog, dataset: Dataset) -> Job:
 @pytest.fixture
 def ready_model(catalog: Catalog, training: Job) -> Model:
     """A model that is ready."""
-    claim = catalog.leases.claim(training.id, "trainer", 10)
+    claim = claim_job(catalog, training.id, "trainer", 10)
     assert claim is not None
     catalog.leases.finish(claim, trained(training))
     return catalog.models.get(str(training.model_id))
@@ -74,7 +75,7 @@ def ready_model(catalog: Catalog, training: Job) -> Model:
 def add_dataset(catalog: Catalog, name: str = "table", workspace: str = "default") -> Dataset:
     """A new dataset."""
     dataset_id = catalog.datasets.new_id()
-    catalog.leftovers.reserve(f"datasets/{dataset_id}/", 60)
+    catalog.orphans.reserve(f"datasets/{dataset_id}/", 60)
     return catalog.datasets.add(
         dataset_id=dataset_id,
         name=name,

@@ -1,14 +1,16 @@
-"""Datasets, models, pages, leftovers and idempotency keys, on SQLite and on PostgreSQL."""
+"""Datasets, models, pages, orphans and idempotency keys, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from sqlalchemy import update
 
 from catalog import Catalog, Dataset, Job, JobKind, Model, ModelStatus, Trained
-from catalog.clock import database_clock
+from catalog.database.clock import database_clock
+from catalog.database.tables import IdempotencyRow
 from catalog.errors import (
     ConflictError,
     CursorError,
@@ -16,17 +18,17 @@ from catalog.errors import (
     IdempotencyMismatchError,
     NotFoundError,
     ReservationLostError,
+    SchemaChangedError,
 )
 from catalog.idempotency import Made, answering
-from catalog.ids import is_id, new_id
-from catalog.tables import IdempotencyRow
+from catalog.ids import new_id
 
 _SHA256 = "0" * 64
 
 
 def _add_dataset(catalog: Catalog, name: str, workspace: str = "default") -> Dataset:
     dataset_id = catalog.datasets.new_id()
-    catalog.leftovers.reserve(f"datasets/{dataset_id}/", 60)
+    catalog.orphans.reserve(f"datasets/{dataset_id}/", 60)
     return catalog.datasets.add(
         dataset_id=dataset_id,
         name=name,
@@ -46,9 +48,7 @@ def test_ids_of_one_process_sort_by_time() -> None:
     ids = [new_id("ds") for _ in range(1000)]
     assert ids == sorted(ids)
     assert len(set(ids)) == 1000
-    assert all(is_id(record_id, "ds") for record_id in ids)
-    assert not is_id("ds_../../etc", "ds")
-    assert not is_id(ids[0], "mdl")
+    assert all(re.fullmatch("ds_[0-9a-z]{26}", record_id) for record_id in ids)
 
 
 def test_what_was_added_is_read_back(catalog: Catalog, dataset: Dataset) -> None:
@@ -92,18 +92,48 @@ def test_workspaces_do_not_see_each_other(catalog: Catalog) -> None:
 
 
 def test_a_schema_is_replaced_whole(catalog: Catalog, dataset: Dataset) -> None:
-    replaced = catalog.datasets.replace_schema(dataset.id, {"columns": [1]}, ["new"])
+    replaced = catalog.datasets.replace_schema(dataset, {"columns": [1]}, {"columns": []}, ["new"])
     assert (replaced.schema, replaced.warnings) == ({"columns": [1]}, ["new"])
+    assert replaced.given_schema == {"columns": []}
     assert catalog.datasets.get(dataset.id) == replaced
 
 
-def test_a_deleted_dataset_leaves_its_bytes_to_the_sweep_and_its_models_in_place(
+def test_a_schema_that_another_has_replaced_meanwhile_is_not_lost(
+    catalog: Catalog, dataset: Dataset
+) -> None:
+    first = catalog.datasets.replace_schema(dataset, {"columns": [1]}, {}, [])
+    with pytest.raises(SchemaChangedError, match=dataset.id):
+        catalog.datasets.replace_schema(dataset, {"columns": [2]}, {}, [])
+    assert catalog.datasets.get(dataset.id) == first
+
+
+def test_a_schema_that_a_model_is_trained_under_is_not_replaced(
+    catalog: Catalog, training: Job, dataset: Dataset
+) -> None:
+    with pytest.raises(ConflictError, match=str(training.model_id)):
+        catalog.datasets.replace_schema(dataset, {"columns": [1]}, {}, [])
+
+
+def test_the_answer_to_an_upload_is_forgotten_when_the_schema_changes(
+    catalog: Catalog, dataset: Dataset
+) -> None:
+    answers = {"mine": {"status": 201, "body": {"id": dataset.id, "schema": "secret note 7"}},
+               "other": {"status": 202, "body": {"id": "mdl_1"}}}  # fmt: skip
+    for key, answer in answers.items():
+        catalog.idempotency.begin(key, "d")
+        catalog.idempotency.complete(key, answer)
+    catalog.datasets.replace_schema(dataset, {"columns": []}, {}, [])
+    assert catalog.idempotency.begin("mine", "d") == Made(dataset.id)
+    assert catalog.idempotency.begin("other", "d") == answers["other"]
+
+
+def test_a_deleted_dataset_leaves_its_bytes_to_garbage_collection_and_its_models_in_place(
     catalog: Catalog, ready_model: Model
 ) -> None:
-    catalog.leftovers.take_due()
+    catalog.orphans.take_due()
     dataset_id = str(ready_model.dataset_id)
     assert catalog.datasets.delete(dataset_id) == (f"datasets/{dataset_id}/",)
-    assert f"datasets/{dataset_id}/" in catalog.leftovers.take_due()
+    assert f"datasets/{dataset_id}/" in catalog.orphans.take_due()
     model = catalog.models.get(ready_model.id)
     assert (model.status, model.dataset_id) == (ModelStatus.READY, None)
 
@@ -136,23 +166,23 @@ def test_a_deleted_model_takes_its_results_along(catalog: Catalog, ready_model: 
 
 def test_a_model_from_outside_is_ready_at_once(catalog: Catalog) -> None:
     model_id = catalog.models.new_id()
-    catalog.leftovers.reserve(f"models/{model_id}/", 60)
+    catalog.orphans.reserve(f"models/{model_id}/", 60)
     trained = Trained(f"models/{model_id}/model.gcvae", _SHA256, 5, {"columns": []}, {})
     model = catalog.models.add_ready(model_id=model_id, name="m", trained=trained, training={})
     assert model.status is ModelStatus.READY
     assert catalog.models.list(status=ModelStatus.READY).items == [model]
 
 
-class TestLeftovers:
+class TestOrphans:
     def test_a_reservation_that_runs_out_is_swept_and_takes_no_record(
         self, catalog: Catalog
     ) -> None:
         dataset_id = catalog.datasets.new_id()
         prefix = f"datasets/{dataset_id}/"
-        catalog.leftovers.reserve(prefix, -1)
-        assert catalog.leftovers.take_due() == [prefix]
+        catalog.orphans.reserve(prefix, -1)
+        assert catalog.orphans.take_due() == [prefix]
         with pytest.raises(ReservationLostError):
-            catalog.leftovers.reserve(prefix, 60)
+            catalog.orphans.reserve(prefix, 60)
         with pytest.raises(ReservationLostError):
             catalog.datasets.add(
                 dataset_id=dataset_id,
@@ -169,25 +199,25 @@ class TestLeftovers:
         assert catalog.datasets.list().items == []
 
     def test_a_reservation_can_be_prolonged(self, catalog: Catalog) -> None:
-        catalog.leftovers.reserve("datasets/x/", -1)
-        catalog.leftovers.reserve("datasets/x/", 60)
-        assert catalog.leftovers.take_due() == []
+        catalog.orphans.reserve("datasets/x/", -1)
+        catalog.orphans.reserve("datasets/x/", 60)
+        assert catalog.orphans.take_due() == []
 
     def test_an_abandoned_reservation_is_due_at_once(self, catalog: Catalog) -> None:
-        catalog.leftovers.reserve("datasets/x/", 60)
-        assert catalog.leftovers.abandon("datasets/x/")
-        assert catalog.leftovers.take_due() == ["datasets/x/"]
+        catalog.orphans.reserve("datasets/x/", 60)
+        assert catalog.orphans.abandon("datasets/x/")
+        assert catalog.orphans.take_due() == ["datasets/x/"]
 
     def test_nothing_is_abandoned_where_the_record_was_made(self, catalog: Catalog) -> None:
         dataset = _add_dataset(catalog, "table")
-        assert not catalog.leftovers.abandon(f"datasets/{dataset.id}/")
-        assert catalog.leftovers.take_due() == []
+        assert not catalog.orphans.abandon(f"datasets/{dataset.id}/")
+        assert catalog.orphans.take_due() == []
 
     def test_what_was_not_swept_stays_due(self, catalog: Catalog) -> None:
-        catalog.leftovers.leave(["a/", "b/"])
-        assert sorted(catalog.leftovers.take_due()) == ["a/", "b/"]
-        catalog.leftovers.forget("a/")
-        assert catalog.leftovers.take_due() == ["b/"]
+        catalog.orphans.add(["a/", "b/"])
+        assert sorted(catalog.orphans.take_due()) == ["a/", "b/"]
+        catalog.orphans.forget("a/")
+        assert catalog.orphans.take_due() == ["b/"]
 
 
 class TestIdempotency:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from catalog import Cancelled, Catalog, Dataset, Failed, Job, JobKind, Model, Produced
-from catalog.counts import BUCKETS_SECONDS, Counted
+from catalog.database.counts import BUCKETS_SECONDS, Counted
 from catalog.errors import LeaseLostError
-from catalog.origins import Origin, coming_from
+from catalog.jobs.request_context import RequestContext, in_request
 from tests.catalog.conftest import trained
+from tests.claims import claim_job
 
 
 def counted(catalog: Catalog, what: Counted, **labels: str) -> float:
@@ -31,7 +32,7 @@ def observed(catalog: Catalog, what: Counted, **labels: str) -> float:
 
 
 def claim(catalog: Catalog, job: Job, owner: str = "one", lease_seconds: float = 10) -> Any:
-    claimed = catalog.leases.claim(job.id, owner, lease_seconds)
+    claimed = claim_job(catalog, job.id, owner, lease_seconds)
     assert claimed is not None
     return claimed
 
@@ -78,7 +79,7 @@ def test_the_loss_of_the_last_lease_is_counted_too(catalog: Catalog, training: J
     for _ in range(3):
         claim(catalog, training, lease_seconds=0.01)
         time.sleep(0.05)
-    assert catalog.leases.settle() == [training.id]
+    assert catalog.leases.close_abandoned() == [training.id]
     assert counted(catalog, Counted.LEASE_LOSSES) == 3
     assert counted(catalog, Counted.FINISHED, outcome="failed") == 1
 
@@ -172,7 +173,7 @@ def test_of_a_job_in_shards_the_shards_wait_and_run(catalog: Catalog, ready_mode
 
 
 def test_what_is_rolled_back_is_not_counted(catalog: Catalog, dataset: Dataset) -> None:
-    from catalog.counts import count
+    from catalog.database.counts import count
 
     def fail() -> None:
         with catalog.database.writing() as session:
@@ -185,7 +186,7 @@ def test_what_is_rolled_back_is_not_counted(catalog: Catalog, dataset: Dataset) 
 
 
 def test_counts_of_many_threads_add_up(catalog: Catalog) -> None:
-    from catalog.counts import count
+    from catalog.database.counts import count
 
     kinds = [kind.value for kind in JobKind]
 
@@ -223,19 +224,19 @@ def test_a_job_that_waits_again_is_as_old_as_its_waiting(catalog: Catalog, train
     assert state(catalog, JobKind.TRAIN).oldest_seconds < 0.3
 
 
-def test_leftovers_that_are_due_are_counted(catalog: Catalog) -> None:
-    catalog.leftovers.reserve("datasets/a/", 60)
-    catalog.leftovers.leave(["datasets/b/"])
-    assert catalog.statistics.leftovers() == 1
+def test_orphans_that_are_due_are_counted(catalog: Catalog) -> None:
+    catalog.orphans.reserve("datasets/a/", 60)
+    catalog.orphans.add(["datasets/b/"])
+    assert catalog.statistics.n_orphans() == 1
 
 
 def test_a_job_carries_the_request_that_queued_it(catalog: Catalog, dataset: Dataset) -> None:
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    with coming_from(Origin("order-17", parent)):
+    with in_request(RequestContext("order-17", parent)):
         job = catalog.jobs.enqueue_training(dataset_id=dataset.id, name="m", training={})[1]
     assert (job.request_id, job.traceparent) == ("order-17", parent)
     catalog.jobs.request_cancel(job.id)
-    with coming_from(Origin("order-18")):
+    with in_request(RequestContext("order-18")):
         again = catalog.jobs.retry(job.id)
     assert (again.request_id, again.traceparent) == ("order-18", None)
     assert claim(catalog, job).job.request_id == "order-18"
@@ -244,11 +245,13 @@ def test_a_job_carries_the_request_that_queued_it(catalog: Catalog, dataset: Dat
 def test_shards_carry_the_request_that_queued_their_job(
     catalog: Catalog, ready_model: Model
 ) -> None:
-    with coming_from(Origin("order-17", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")):
+    with in_request(
+        RequestContext("order-17", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    ):
         job = in_shards(catalog, ready_model)
     asked = {(shard.request_id, shard.traceparent) for shard in catalog.jobs.shards(job.id)}
     assert asked == {(job.request_id, job.traceparent)} != {(None, None)}
     catalog.jobs.request_cancel(job.id)
-    with coming_from(Origin("order-18")):
+    with in_request(RequestContext("order-18")):
         catalog.jobs.retry(job.id)
     assert {shard.request_id for shard in catalog.jobs.shards(job.id)} == {"order-18"}

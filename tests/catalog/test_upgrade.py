@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from catalog import Catalog, Job, JobStatus, upgrade
-from catalog.migrate import downgrade
+from catalog.database.migrate import downgrade
 
 
 def test_jobs_of_the_first_tables_wait_since_they_were_asked_for(

@@ -28,6 +28,11 @@ def _shortest(number: float) -> str:
     return f"{int(number)}" if number == math.floor(number) and abs(number) < 1e15 else repr(number)
 
 
+def _price(cents: int) -> str:
+    """In euros, as Germans write them: 1.234,50 €."""
+    return f"{cents / 100:,.2f} €".translate(str.maketrans(",.", ".,"))
+
+
 Cells = st.SearchStrategy[str]
 
 KINDS: dict[str, st.SearchStrategy[Cells]] = {
@@ -39,6 +44,8 @@ KINDS: dict[str, st.SearchStrategy[Cells]] = {
     "floats as Python writes them": st.just(
         st.floats(allow_nan=False, allow_infinity=False, width=64).map(lambda x: repr(x + 0.0))
     ),
+    "prices": st.just(st.integers(-(10**9), 10**9).map(_price)),
+    "shares": st.just(st.integers(0, 100).map(lambda n: f"{n} %")),
     "levels": st.just(st.sampled_from(["red", "green", "dark blue", "Ωmega", "-1,5", 'a "b"'])),
     "words": st.just(WORDS),
     "booleans": st.sampled_from([("TRUE", "FALSE"), ("yes", "no"), ("Y", "N"), ("t", "f")]).map(

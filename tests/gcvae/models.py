@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gcvae.assembly import build_model
-from gcvae.codec import EncodedTable
-from gcvae.generators import generator_for, normal
-from gcvae.model import GenerativeModel
-from gcvae.networks import ColumnShape
-from gcvae.presets import configure, settle
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.model.decoders import GenerativeModel
+from gcvae.model.networks import ColumnShape
+from gcvae.numerics.generators import generator_for, normal
+from gcvae.training.assembly import build_model
+from gcvae.training.settings import configure, settle
 
 
 def levels(n: int, name: str = "level") -> ColumnShape:

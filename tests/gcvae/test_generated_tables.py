@@ -13,23 +13,27 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer
-from gcvae.codec import TableCodec
+from gcvae.cells.values import format_table, parse_table
+from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError
-from gcvae.presets import PRESETS
-from gcvae.schema import Column, ColumnKind, TableSchema, infer_schema
-from gcvae.tables import format_table, parse_table
+from gcvae.profiling.infer_schema import infer_schema
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import ColumnKind
+from gcvae.spelling.number_formats import numerals
+from gcvae.training.settings import PRESETS
 from tests.gcvae.frames import KINDS, WORDS, Cells, cells_of, dates
 
 TIMES = int(os.environ.get("GCVAE_TIMES_EXAMPLES", "1"))
 """How many times as many tables as usual are tried; the usual ones are always the same."""
 
 
-def _tries(n: int) -> settings:
+def tries(n: int) -> settings:
     """Of so many tables. One that fails is shown as it is: to make it smaller takes minutes."""
     return settings(
         max_examples=n * TIMES,
@@ -42,7 +46,7 @@ def _tries(n: int) -> settings:
 
 MOST_ROWS = 60
 QUICK = {"max_steps": 4, "d_hidden": 8, "d_latent": 2}
-QUICK_REFINED = QUICK | {"d_sum": 8, "d_column": 6}
+QUICK_AUTOREGRESSIVE = QUICK | {"d_sum": 8, "d_column": 6}
 
 
 def _whole(low: int, high: int) -> st.SearchStrategy[Cells]:
@@ -151,13 +155,16 @@ def within(column: Column, typed: pd.Series[Any], text: pd.Series[Any]) -> None:
         assert column.minimum is None or typed.min() >= column.minimum
         assert column.maximum is None or typed.max() <= column.maximum
         if column.decimals is not None:
-            steps = [Fraction(cell) * 10**column.decimals for cell in text[present]]
+            cells = pa.array(text[present].tolist(), pa.string())
+            if column.number_format is not None:
+                cells = numerals(cells, column.number_format)
+            steps = [Fraction(cell) * 10**column.decimals for cell in cells.to_pylist()]
             assert all(step.denominator == 1 for step in steps)
 
 
 def holds(table: Table, preset: str, folder: Path) -> None:
     """Asserts the laws of a fitted model of the table."""
-    quick = QUICK_REFINED if PRESETS[preset].config.refinement else QUICK
+    quick = QUICK_AUTOREGRESSIVE if PRESETS[preset].config.refinement else QUICK
     fitted = Synthesizer.fit(table.frame, schema=table.given, preset=preset, settings=quick)
     fitted.save(folder / "m.gcvae")
     loaded = Synthesizer.load(folder / "m.gcvae")
@@ -184,8 +191,9 @@ def holds(table: Table, preset: str, folder: Path) -> None:
         assert not (map_.unsigned > 1.0).any()
 
 
+@pytest.mark.filterwarnings("ignore::gcvae.codec.synthetic_keys.WiderIdentifiersWarning")
 @pytest.mark.parametrize("preset", PRESETS)
-@_tries(10)
+@tries(4)
 @given(table=tables())
 def test_every_table_is_learned_sampled_scored_mapped_saved_and_loaded(
     table: Table, preset: str, tmp_path_factory: pytest.TempPathFactory
@@ -193,7 +201,7 @@ def test_every_table_is_learned_sampled_scored_mapped_saved_and_loaded(
     holds(table, preset, tmp_path_factory.mktemp("model"))
 
 
-@_tries(50)
+@tries(20)
 @given(table=tables())
 def test_every_table_decodes_to_what_it_was(table: Table) -> None:
     schema = table.schema
@@ -213,7 +221,7 @@ def same(column: Column, back: pd.Series[Any], typed: pd.Series[Any]) -> None:
     assert back.dtype == typed.dtype
     assert (back.isna() == typed.isna()).all()
     present = typed.notna()
-    found, wanted = ([*part[present]] for part in (back, typed))
+    found, wanted = (part[present].tolist() for part in (back, typed))
     if not column.kind.is_real or not wanted:
         assert found == wanted
         return

@@ -16,14 +16,14 @@ import torch
 from hypothesis import given
 
 from gcvae import Synthesizer, TableReader, infer_schema, read_table
-from gcvae.checkpoints import CheckpointStore
 from gcvae.errors import CancelledError, InputError
-from gcvae.preparation import PreparedTable, prepared_table, table_digest
-from gcvae.presets import configure
-from gcvae.training_progress import Progress
-from gcvae.typed_columns import rows_at
+from gcvae.files.typed_columns import rows_at
+from gcvae.training.checkpoints import CheckpointStore
+from gcvae.training.preparation import PreparedTable, prepared_table, table_digest
+from gcvae.training.settings import configure
+from gcvae.training.training_progress import Progress
 from tests.gcvae.conditioned_tables import table as conditioned_table
-from tests.gcvae.test_generated_tables import Table, _tries, tables
+from tests.gcvae.test_generated_tables import Table, tables, tries
 
 QUICK = {"max_steps": 12, "d_hidden": 8, "d_latent": 2, "annealing": 0.0}
 WINDOW_BYTES = 2_000
@@ -39,8 +39,8 @@ CONSTRAINTS = {
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Tables of many blocks; and at the end nothing is left of what they needed on disk."""
-    monkeypatch.setattr("gcvae.typed_columns.BLOCK_ROWS", 64)
-    monkeypatch.setattr("gcvae.correspondence._MOST_COARSE_ROWS", 300)
+    monkeypatch.setattr("gcvae.files.typed_columns.CHUNK_ROWS", 64)
+    monkeypatch.setattr("gcvae.codec.correspondence._MOST_COARSE_ROWS", 300)
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -95,7 +95,6 @@ def model_file(table: pd.DataFrame | TableReader, **choices: Any) -> bytes:
     ("preset", "ending"),
     [
         ("fast", ".csv"),
-        ("fast", ".csv.gz"),
         ("fast", ".parquet"),
         ("gcvae", ".csv"),
         ("paper-gcvae", ".parquet"),
@@ -145,7 +144,7 @@ def facts(prepared: PreparedTable) -> list[Any]:
     ]
 
 
-@_tries(25)
+@tries(10)
 @given(table=tables())
 def test_every_file_is_prepared_as_its_rows_are(table: Table) -> None:
     config = configure("default")
@@ -213,7 +212,8 @@ def test_the_preparation_tells_how_far_it_is(tmp_path: Path) -> None:
     preparing = [progress.fraction for progress in told if progress.phase == "preparing"]
     assert preparing == sorted(preparing)
     assert len(set(preparing)) > 50
-    assert (preparing[0], preparing[-1]) == (0.0, 1.0)
+    assert preparing[0] == 0.0
+    assert preparing[-1] < told[len(preparing)].fraction < 1.0
     assert next(p.phase for p in told[len(preparing) :]) == "training"
 
 
@@ -223,8 +223,7 @@ def test_a_cancelled_fit_leaves_no_files(phase: str, tmp_path: Path) -> None:
     path = write(mixed_table(), tmp_path / "table.csv")
 
     def stop(progress: Progress) -> None:
-        if progress.phase == phase and (phase == "training" or progress.fraction > 0.9):
-            assert list(Path(tempfile.gettempdir()).glob("gcvae-table-*/*"))
+        if progress.phase == phase and list(Path(tempfile.gettempdir()).glob("gcvae-table-*/*")):
             raise CancelledError
 
     with pytest.raises(CancelledError):
@@ -240,6 +239,9 @@ class _Checkpoints(CheckpointStore):
     def load(self) -> bytes | None:
         return self.data
 
+    def restored(self, *, is_continued: bool) -> None:
+        assert is_continued
+
     def save(self, data: bytes) -> None:
         self.data = data
 
@@ -247,21 +249,25 @@ class _Checkpoints(CheckpointStore):
 def test_a_run_on_a_file_continues_one_on_its_rows(tmp_path: Path) -> None:
     """A checkpoint is of the table, wherever its rows lie."""
     path, store = write(mixed_table(), tmp_path / "table.csv"), _Checkpoints()
-    begun: list[float] = []
+    runs: list[list[int]] = []
 
     def stop(progress: Progress) -> None:
         if progress.phase == "training":
-            begun.append(progress.fraction)
-            if store.data is not None:
+            runs[-1].append(progress.epoch)
+            if store.data is not None and progress.epoch >= 2:
                 raise CancelledError
 
     settings = QUICK | {"max_steps": 4000, "patience_steps": 4000}
     for table in (read_table(path), reader(path)):
+        runs.append([])
         with pytest.raises(CancelledError):
             Synthesizer.fit(
                 table, preset="fast", settings=settings, progress=stop, checkpoints=store
             )
-    assert begun[0] == 0.0 < begun[-1]
+    first, second = runs
+    assert first[0] == 0
+    # The file's run begins where the other came to, or a step before: that may be another pass.
+    assert second[0] in (first[-1], first[-1] - 1)
 
 
 def test_encoded_rows_are_compact(tmp_path: Path) -> None:

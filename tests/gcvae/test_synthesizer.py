@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,12 @@ import pytest
 import torch
 
 from gcvae import Synthesizer, read_table
+from gcvae.cells.values import format_table
 from gcvae.errors import ArtifactError, InputError, SettingError
-from gcvae.presets import PRESETS
-from gcvae.synthesizer import SAMPLE_BLOCK_ROWS
-from gcvae.tables import format_table
+from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
+from gcvae.training.settings import PRESETS
 
-QUICK = {"max_steps": 200, "evaluate_every_steps": 50}
+QUICK = {"max_steps": 80, "evaluate_every_steps": 20}
 
 
 def mixed_frame(n: int = 300) -> pd.DataFrame:
@@ -63,12 +64,65 @@ def test_identifiers_are_fresh_and_distinct(fitted: Synthesizer) -> None:
     assert not set(keys) & set(mixed_frame()["key"])
 
 
+def test_models_of_two_tables_draw_other_keys_under_one_seed_and_each_its_own_again() -> None:
+    frame = mixed_frame()
+    other = frame.assign(height=frame["height"] + 0.1)
+    one, two = (Synthesizer.fit(table, settings={"max_steps": 2}) for table in (frame, other))
+    keys = set(one.sample(50, seed=3)["key"])
+    assert len(keys & set(two.sample(50, seed=3)["key"])) < 25
+    again = Synthesizer.fit(frame, settings={"max_steps": 2})
+    for synthesizer in (again, Synthesizer.from_bytes(one.to_bytes())):
+        assert set(synthesizer.sample(50, seed=3)["key"]) == keys
+
+
 def test_the_same_seed_gives_the_same_rows_whole_or_in_blocks(fitted: Synthesizer) -> None:
     n = SAMPLE_BLOCK_ROWS + 100
     whole = fitted.sample(n, seed=5)
     pd.testing.assert_frame_equal(whole, fitted.sample(n, seed=5))
     pd.testing.assert_frame_equal(whole.head(50), fitted.sample(50, seed=5))
     assert not whole.head(50).equals(fitted.sample(50, seed=6))
+
+
+@pytest.mark.parametrize("conditions", [{}, {"given": {"group": "tall"}}], ids=["all", "given"])
+def test_without_a_seed_rows_are_others_at_each_call_and_name_the_seed_that_gives_them_again(
+    fitted: Synthesizer, conditions: dict[str, object], tmp_path: Path
+) -> None:
+    one, other = (fitted.sample(50, **conditions) for _ in range(2))
+    assert not one["height"].equals(other["height"])
+    again = fitted.sample(50, seed=one.attrs["seed"], **conditions)
+    pd.testing.assert_frame_equal(one, again)
+    blocks = list(fitted.sample_blocks(50, one.attrs["seed"], **conditions))
+    assert [block.attrs["seed"] for block in blocks] == [one.attrs["seed"]]
+    one.to_parquet(tmp_path / "rows.parquet")
+    assert pd.read_parquet(tmp_path / "rows.parquet").attrs == one.attrs
+    assert fitted.sampler().seed != fitted.sampler().seed
+
+
+@pytest.mark.parametrize(
+    ("conditions", "figures"),
+    [
+        ({}, set()),
+        ({"given": None}, set()),
+        ({"given": {"group": "tall"}}, {"probability", "effective_sample_size"}),
+        ({"given": {"height": {"min": 170}}}, {"probability", "effective_sample_size"}),
+        (
+            {"distribution": {"group": {"tall": 0.5, "short": 0.5}}},
+            {"probability", "effective_sample_size"},
+        ),
+        ({"given_rows": pd.DataFrame({"group": ["tall"] * 50})}, {"effective_particles"}),
+    ],
+    ids=["none", "null", "given", "range", "distribution", "rows"],
+)
+def test_a_sample_says_what_is_known_of_its_condition_also_after_save_and_load(
+    fitted: Synthesizer, conditions: dict[str, Any], figures: set[str]
+) -> None:
+    drawn = fitted.sample(50, seed=3, **conditions)
+    assert set(drawn.attrs) == {"seed"} | figures
+    if figures:
+        summary = fitted.sampler(3, **conditions).summary(50)
+        assert drawn.attrs == {"seed": 3, **summary}
+    loaded = Synthesizer.from_bytes(fitted.to_bytes())
+    assert loaded.sample(50, seed=3, **conditions).attrs == drawn.attrs
 
 
 def test_no_rows_are_an_empty_table_with_all_columns(fitted: Synthesizer) -> None:
@@ -153,7 +207,7 @@ def test_maps_are_symmetric_with_ones_on_the_diagonal(fitted: Synthesizer) -> No
         (lambda s: s.sample(1, seed=2**63), "seed is 9223372036854775808"),
         (lambda s: Synthesizer.fit(mixed_frame(), seed=-1), "seed is -1"),
         (lambda s: s.log_likelihood(mixed_frame().head(5), draws=0), "draws is 0"),
-        (lambda s: s.log_likelihood(mixed_frame().head(5).drop(columns="group")), "group"),
+        (lambda s: s.log_likelihood(mixed_frame().head(5).assign(hue="red")), "hue"),
         (lambda s: Synthesizer.fit(mixed_frame(), device="tpu"), "unknown device 'tpu'"),
         (lambda s: Synthesizer.fit(mixed_frame(), preset="best"), "unknown preset 'best'"),
     ],

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import io
+import warnings
+from itertools import combinations
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from gcvae import infer_schema, parse_table
-from gcvae.glyphs import GlyphWarning
-from gcvae_cli.comparison import draw_comparison
+from gcvae.figures.figures import save_figure
+from gcvae.figures.fonts import FontWarning
+from gcvae.schema.columns import TableSchema
+from gcvae_cli.client.comparison import draw_comparison
+from gcvae_cli.client.comparison_pairs import pairs_that_differ_most
 
 NOWHERE = chr(0x10F0F0)  # in a private area: no font has it
 NAMES = ["price", f"{NOWHERE}\n", r"$\frac$", "größe"]
@@ -20,7 +29,7 @@ def test_names_and_levels_of_any_script_are_drawn() -> None:
     schema = infer_schema(frame).schema
     picture = io.BytesIO()
     table = parse_table(frame, schema)
-    with pytest.warns(GlyphWarning, match=r"code points such as \\U0010f0f0"):
+    with pytest.warns(FontWarning, match=r"code points such as \\U0010f0f0"):
         draw_comparison(table, table, schema, picture)
     assert picture.getvalue().startswith(b"\x89PNG")
 
@@ -33,3 +42,110 @@ def test_times_of_day_are_drawn_as_such() -> None:
     picture = io.BytesIO()
     draw_comparison(table, table, schema, picture)
     assert picture.getvalue().startswith(b"\x89PNG")
+
+
+LONG = [
+    "Gesamtbetrag der Bestellung einschließlich Umsatzsteuer (EUR)",
+    "客户所在城市的行政区划代码和邮政编码的完整名称以及备注信息和联系方式说明",
+    "إجمالي مبلغ الطلب بما في ذلك ضريبة القيمة المضافة والشحن",
+    44 * "W",
+    "Ελληνικά: το πλήρες όνομα της περιοχής του πελάτη",
+]
+
+
+def long_table() -> tuple[pd.DataFrame, TableSchema]:
+    """Columns and levels with long names, blanks in most, and the schema."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=400)
+    frame = pd.DataFrame(
+        {
+            LONG[0]: base.round(3),
+            LONG[1]: np.where(base > 0, LONG[1], rng.choice(LONG, 400)),
+            LONG[2]: (base + rng.normal(size=400)).round(2),
+            LONG[3]: rng.choice([False, True], 400),
+            LONG[4]: rng.integers(0, 9, 400),
+        }
+    ).astype(object)
+    frame = frame.mask(rng.random(frame.shape) < 0.1, None)
+    schema = infer_schema(frame).schema
+    return parse_table(frame, schema), schema
+
+
+def labels_out_of_view(axes: Axes) -> set[Text]:
+    """Labels of ticks beyond the ends of an axis: they are there, and not drawn."""
+    low, high = axes.get_xlim()
+    labels = zip(axes.get_xticklabels(), axes.get_xticks(), strict=True)
+    return {label for label, place in labels if not low <= place <= high}
+
+
+@pytest.mark.filterwarnings("ignore::gcvae.figures.fonts.FontWarning")
+def test_no_text_leaves_the_sheet_or_lies_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes: list[tuple[str, Any]] = []
+
+    def measure_and_save(figure: Any, target: Any, format: str, dpi: int) -> None:
+        figure.canvas.draw()
+        renderer = figure.canvas.get_renderer()
+        unseen = {label for axes in figure.findobj(Axes) for label in labels_out_of_view(axes)}
+        for text in figure.findobj(Text):
+            if text.get_visible() and text.get_text().strip() and text not in unseen:
+                box, sheet = text.get_window_extent(renderer), figure.bbox
+                said = f"{text.get_text()!r} at {box} leaves the sheet {sheet}"
+                assert box.x0 > -1, said
+                assert box.x1 < sheet.x1 + 1, said
+                assert box.y0 > -1, said
+                assert box.y1 < sheet.y1 + 1, said
+                if text.get_rotation() == 0.0:
+                    boxes.append((text.get_text(), box))
+        save_figure(figure, target, format, dpi)
+
+    monkeypatch.setattr("gcvae_cli.client.comparison.save_figure", measure_and_save)
+    table, schema = long_table()
+    draw_comparison(table, table.sample(frac=1.0, random_state=1), schema, io.BytesIO())
+    assert len(boxes) > 20
+    for (one, a), (other, b) in combinations(boxes, 2):
+        overlap = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert min(overlap) < 1.5, f"{one!r} lies on {other!r}"
+
+
+def test_the_pairs_that_differ_most_are_found_with_their_measure_in_both_tables() -> None:
+    table, schema = long_table()
+    columns = [column for column in schema if column.is_modelled]
+    broken = table.copy()
+    for name in (LONG[0], LONG[4]):
+        broken[name] = table[name].sample(frac=1.0, random_state=1).to_numpy()
+    pairs = pairs_that_differ_most(columns, table, broken, most=2)
+    named = [{column.name for column in pair.columns} for pair in pairs]
+    assert sorted(named, key=str) == sorted([{LONG[0], LONG[1]}, {LONG[0], LONG[2]}], key=str)
+    for pair in pairs:
+        assert pair.measure == ("V" if LONG[1] in {c.name for c in pair.columns} else "tau")
+        assert abs(pair.real) > 0.25
+        assert abs(pair.synthetic) < 0.15
+        assert pair.shares.sum(axis=(1, 2)) == pytest.approx([1.0, 1.0])
+    alike = pairs_that_differ_most(columns, table, table, most=9)
+    assert len(alike) == 9
+    assert all(pair.difference == 0.0 for pair in alike)
+
+
+@pytest.mark.parametrize("names", [LONG[:1], LONG[3:4], LONG[1:3]])
+def test_tables_of_one_column_and_of_two_are_compared(names: list[str]) -> None:
+    table, schema = long_table()
+    part = TableSchema(tuple(column for column in schema if column.name in names))
+    picture = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FontWarning)
+        draw_comparison(table[names], table[names], part, picture)
+    assert picture.getvalue().startswith(b"\x89PNG")
+
+
+def test_the_picture_says_what_each_table_has_between_its_columns() -> None:
+    table, schema = long_table()
+    broken = table.copy()
+    broken[LONG[0]] = table[LONG[0]].sample(frac=1.0, random_state=1).to_numpy()
+    pictures = []
+    for synthetic in (table, broken):  # column by column both are the same
+        picture = io.BytesIO()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FontWarning)
+            draw_comparison(table, synthetic, schema, picture)
+        pictures.append(picture.getvalue())
+    assert pictures[0] != pictures[1]

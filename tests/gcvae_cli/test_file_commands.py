@@ -75,9 +75,48 @@ def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> Non
     assert contents[0] == contents[1]
 
 
+def test_without_a_seed_rows_are_others_each_time_and_the_seed_is_named(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn = ["sample", str(folder / "model.gcvae"), "--rows", "30", "--json"]
+    told = []
+    for name in ("one.csv", "two.csv"):
+        assert main([*drawn, "-o", str(tmp_path / name)]) == 0
+        out, error = capsys.readouterr()
+        told.append(json.loads(out)["seed"])
+        assert f"--seed {told[-1]} draws the same rows" in error
+    assert told[0] != told[1]
+    assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "two.csv").read_bytes()
+    assert main([*drawn, "-o", str(tmp_path / "again.csv"), "--seed", str(told[0])]) == 0
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
+
+
+def test_identifiers_look_like_the_tables_and_a_form_that_runs_out_is_said(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = small_table().assign(order=[f"B-{i:03d}" for i in range(N_ROWS)])
+    table.to_csv(tmp_path / "orders.csv", index=False)
+    model = str(tmp_path / "m.gcvae")
+    asked = ["train", str(tmp_path / "orders.csv"), "-o", model, "--set", "max_steps=5"]
+    assert main(asked) == 0
+    capsys.readouterr()
+    drawn = ["sample", model, "--rows", "900", "--seed", "1", "--json"]
+    assert main([*drawn, "-o", str(tmp_path / "rows.csv")]) == 0
+    out, error = capsys.readouterr()
+    [note] = json.loads(out)["notes"]
+    assert "column 'order': the table's identifiers leave room for" in note
+    assert f"warning: {note}" in error
+    keys = pd.read_csv(tmp_path / "rows.csv")["order"]
+    assert keys.is_unique
+    assert keys.str.fullmatch(r"B-\d{3,4}").all()
+    assert not set(keys) & set(table["order"])
+    assert main([*drawn[:2], "--rows", "9", "--json", "-o", str(tmp_path / "few.csv")]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
 def test_the_endings_of_the_name_decide_the_format(folder: Path, tmp_path: Path) -> None:
     for name in ("rows.csv", "rows.csv.gz", "rows.parquet"):
-        drawn = ["sample", str(folder / "model.gcvae"), "--rows", "12"]
+        drawn = ["sample", str(folder / "model.gcvae"), "--rows", "12", "--seed", "0"]
         assert main([*drawn, "-o", str(tmp_path / name)]) == 0
     text = (tmp_path / "rows.csv").read_bytes()
     assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()) == text
@@ -115,6 +154,15 @@ def test_a_map_is_symmetric_with_ones_on_its_diagonal(folder: Path, tmp_path: Pa
     assert document["kind"] == "expected"
     np.testing.assert_array_equal(tau, tau.T)
     np.testing.assert_array_equal(np.diag(tau), 1.0)
+
+
+def test_a_map_is_written_in_the_order_of_another_kind(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "map.json"
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", str(output), "--order", "total"]
+    assert main(asked) == 0
+    synthesizer = Synthesizer.load(folder / "model.gcvae")
+    order = synthesizer.dependencies("total").order
+    assert json.loads(output.read_text()) == synthesizer.dependencies("expected").to_json(order)
 
 
 def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) -> None:
@@ -181,7 +229,8 @@ def test_a_manifold_is_of_two_dimensions_only(
 
 def test_a_minus_sign_is_the_standard_output(folder: Path) -> None:
     command = [sys.executable, "-m", "gcvae_cli", "sample", str(folder / "model.gcvae")]
-    done = subprocess.run([*command, "--rows", "7", "-o", "-"], capture_output=True, check=True)
+    asked = [*command, "--rows", "7", "--seed", "1", "-o", "-"]
+    done = subprocess.run(asked, capture_output=True, check=True)
     assert len(pd.read_csv(io.BytesIO(done.stdout))) == 7
     assert done.stderr == b""
 
@@ -239,8 +288,8 @@ def test_every_command_on_files_answers_a_script_in_json(
     assert [column["name"] for column in told["schema"]["columns"]] == list(small_table())
     assert told["warnings"] == []
     rows = str(tmp_path / "rows.csv")
-    told = answer(["sample", model, "--rows", "5", "-o", rows], capsys)
-    assert told == {"output": rows, "rows": 5, "seed": 0}
+    told = answer(["sample", model, "--rows", "5", "--seed", "3", "-o", rows], capsys)
+    assert told == {"output": rows, "rows": 5, "seed": 3, "notes": []}
     totals = []
     for name in ("scores.csv", "scores.parquet"):
         asked = ["score", model, rows, "--draws", "9", "-o", str(tmp_path / name)]
@@ -325,6 +374,9 @@ def test_ragged_rows_are_refused_with_their_line(
         (["--preset", "no-such"], "no-such"),
         (["--set", "max_steps=many"], "max_steps"),
         (["--set", "no_such=1"], "no_such"),
+        (["--set", "max_step=1"], "did you mean 'max_steps'?"),
+        (["--set", "n_epochs=1"], "did you mean 'max_passes'?"),
+        (["--preset", "defualt"], "did you mean 'default'?"),
         (["--set", "max_steps"], "--set key=value"),
         (["--set", "rank=1", "--set", "rank=2"], "twice"),
         (["--device", "abacus"], "abacus"),
@@ -414,7 +466,8 @@ def test_commands_on_files_import_no_server(folder: Path, tmp_path: Path) -> Non
 import sys
 from gcvae_cli.__main__ import main
 assert main(["schema", {str(folder / "table.csv")!r}, "-o", {str(tmp_path / "s.json")!r}]) == 0
-assert main(["sample", {str(folder / "model.gcvae")!r}, "--rows", "3", "-o", "-"]) == 0
+model = {str(folder / "model.gcvae")!r}
+assert main(["sample", model, "--rows", "3", "--seed", "1", "-o", "-"]) == 0
 servers = {{"fastapi", "celery", "kombu", "sqlalchemy", "uvicorn", "service", "worker", "catalog"}}
 sys.exit(", ".join(servers & set(sys.modules)) or 0)
 """
@@ -432,3 +485,61 @@ sys.exit(", ".join({"torch", "pandas"} & set(sys.modules)) or 0)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_command_reads_a_table_in_the_encoding_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "größe,farbe\n" + "".join(f"{i % 7}.5,{('grün', '', 'rot')[i % 3]}\n" for i in range(99))
+    (tmp_path / "utf-8.csv").write_text(text, "utf-8")
+    table, model = str(tmp_path / "cp1252.csv"), str(tmp_path / "m.gcvae")
+    Path(table).write_bytes(text.encode("cp1252"))
+    code, error = refusal(["schema", table], capsys)
+    assert code == 1
+    assert "with encoding cp1252 this reads 'größe'" in error
+    code, error = refusal(["schema", table, "--encoding", "cp12522"], capsys)
+    assert code == 2
+    assert "cp12522: there is no such encoding (expected: cp1252, or another)" in error
+    named = ["--encoding", "windows-1252"]
+    assert main(["schema", table, *named]) == 0
+    assert '"grün"' in capsys.readouterr().out
+    short = ["--set", "max_steps=5", "--device", "cpu"]
+    assert main(["train", table, "-o", model, *short, *named]) == 0
+    for command in ("score", "impute", "encode"):
+        written = []
+        for source, options in ((table, named), (str(tmp_path / "utf-8.csv"), [])):
+            output = tmp_path / "answer.csv"
+            assert main([command, model, source, "-o", str(output), *options]) == 0
+            written.append(output.read_text("utf-8"))
+        assert written[0] == written[1]
+    (tmp_path / "known.csv").write_bytes("farbe\ngrün\n".encode("cp1252"))
+    drawn = ["sample", model, "--given-rows", str(tmp_path / "known.csv"), *named, "-o"]
+    assert main([*drawn, str(tmp_path / "drawn.csv")]) == 0
+    assert "grün" in (tmp_path / "drawn.csv").read_text("utf-8")
+
+
+def test_impute_fills_the_named_columns_only(folder: Path, tmp_path: Path) -> None:
+    rows = small_table().head(30).astype(str)
+    rows.loc[::2, ["size", "colour", "grade"]] = ["", "NA", "?"]
+    names = {"size": 'größe, "x"', "colour": "颜色"}
+    rows.rename(columns=names).to_csv(tmp_path / "blanks.csv", index=False)
+    small_table().rename(columns=names).to_csv(tmp_path / "table.csv", index=False)
+    model, completed = str(tmp_path / "m.gcvae"), tmp_path / "completed.csv"
+    trained = ["train", str(tmp_path / "table.csv"), "-o", model, "--set", "max_steps=5"]
+    assert main([*trained, "--device", "cpu"]) == 0
+    asked = ["impute", model, str(tmp_path / "blanks.csv"), "-o", str(completed)]
+    assert main([*asked, "--columns", '"größe, ""x""", 颜色', "--keep-blanks", "grade"]) == 0
+    found = read_table(completed).rename(columns={new: old for old, new in names.items()})
+    assert (found[["count", "grade"]] == rows[["count", "grade"]]).all(axis=None)
+    assert not found[["size", "colour"]].isin(["", "NA", "?"]).any(axis=None)
+
+
+def test_impute_refuses_columns_that_are_not_there(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "never.csv"
+    asked = ["impute", str(folder / "model.gcvae"), str(folder / "table.csv"), "-o", str(output)]
+    code, error = refusal([*asked, "--columns", "sizes"], capsys)
+    assert code != 0
+    assert "did you mean 'size'?" in error
+    assert not output.exists()

@@ -28,7 +28,7 @@ from gcvae_client import (
     UnreachableError,
     WaitTimeoutError,
 )
-from tests.running_service import Running, library, work
+from tests.running_service import Running, library, train, work, working
 
 
 def test_the_client_loads_neither_torch_nor_pandas() -> None:
@@ -50,11 +50,26 @@ def test_a_table_is_uploaded_from_a_file_or_from_bytes(
     assert client.dataset(dataset["id"]) == dataset
     assert dataset["id"] in [item["id"] for item in client.datasets()]
     assert client.profile(dataset["id"])["rows"] == 60
+    assert client.rules(dataset["id"]) == client.profile(dataset["id"])["rules"]
     replaced = client.replace_schema(dataset["id"], {"columns": []})
     assert replaced["id"] == dataset["id"]
     client.delete(dataset)
     with pytest.raises(NotFoundError):
         client.dataset(dataset["id"])
+
+
+@pytest.mark.parametrize("as_path", [True, False])
+def test_a_model_goes_from_one_service_to_another_and_draws_the_same_rows(
+    client: Client, model: dict[str, Any], tmp_path: Path, as_path: bool
+) -> None:
+    path = client.download_model(model["id"], tmp_path / "shades.gcvae")
+    brought = client.import_model(path if as_path else path.read_bytes())
+    assert (brought["status"], brought["dataset_id"]) == ("ready", None)
+    assert brought["name"] == ("shades" if as_path else "model")
+    assert client.sample(brought, 9, seed=2).equals(client.sample(model, 9, seed=2))
+    assert client.import_model(path, name="mine")["name"] == "mine"
+    with pytest.raises(InvalidError, match="truncated"):
+        client.import_model(path.read_bytes()[:-1])
 
 
 def test_a_refusal_says_what_is_wrong_and_where(client: Client) -> None:
@@ -111,7 +126,7 @@ def test_a_job_that_did_not_succeed_raises(client: Client, table: bytes, service
 def test_samples_come_as_bytes_or_in_a_file(
     client: Client, model: dict[str, Any], tmp_path: Path
 ) -> None:
-    content = client.sample(model["id"], 50, seed=2)
+    content = client.sample(model["id"], 50, seed=2, format="csv")
     path = client.sample(model["id"], 50, seed=2, to=tmp_path / "rows.csv")
     assert isinstance(content, bytes)
     assert content.startswith(b"size,colour\n")
@@ -124,7 +139,7 @@ def test_what_is_too_much_for_one_answer_is_waited_for(
     rows = table + table.split(b"\n", 1)[1]
     with working(service):
         sample = client.sample(model["id"], 101, to=tmp_path / "rows.csv")
-        scores = client.score(model["id"], rows, draws=5)
+        scores = client.score(model["id"], rows, draws=5, format="json")
         encodings = client.encode(model["id"], rows, format="csv")
     assert len(bytes(encodings).splitlines()) == 121
     assert len(Path(str(sample)).read_text().splitlines()) == 102
@@ -138,7 +153,7 @@ def test_rows_are_scored_as_documents_bytes_or_file(
     path = tmp_path / "rows.csv"
     path.write_bytes(b"size,colour\n3.5,red\n")
     found = [
-        client.score(model["id"], rows, draws=5)
+        client.score(model["id"], rows, draws=5, format="json")
         for rows in ([{"size": 3.5, "colour": "red"}], path.read_bytes(), path)
     ]
     assert found[0] == found[1] == found[2]
@@ -147,14 +162,26 @@ def test_rows_are_scored_as_documents_bytes_or_file(
     assert as_csv.startswith(b"log_likelihood,")
 
 
+@pytest.mark.parametrize("name", ["rows.xlsx", "rows.csv.gz", "rows"])
+def test_a_file_whose_name_says_no_form_is_refused_before_the_service_is_asked(
+    client: Client, model: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(ValueError, match=r"must end in \.csv, \.parquet, \.json, \.jsonl"):
+        client.sample(model["id"], 3, to=tmp_path / name)
+    assert not (tmp_path / name).exists()
+    assert client.sample(model["id"], 3, format="csv", to=tmp_path / name) == tmp_path / name
+
+
 def test_dependencies_come_as_document_or_picture(
     client: Client, model: dict[str, Any], tmp_path: Path
 ) -> None:
     found = client.dependencies(model["id"], "total")
     assert isinstance(found, dict)
     assert found["columns"] == ["size", "colour"]
-    picture = client.dependencies(model["id"], format="png", to=tmp_path / "map.png")
+    picture = client.dependencies(model["id"], to=tmp_path / "map.png")
     assert Path(str(picture)).read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match=r"must end in \.json, \.png, \.svg"):
+        client.dependencies(model["id"], to=tmp_path / "map.gif")
     with pytest.raises(InvalidError, match="local"):
         client.dependencies(model["id"], "local")
     local = client.dependencies(model["id"], row={"size": 3.5}, seed=2)
@@ -166,7 +193,8 @@ def test_dependencies_come_as_document_or_picture(
 def test_rows_are_encoded_and_the_manifold_is_drawn(
     client: Client, model: dict[str, Any], table: bytes, tmp_path: Path
 ) -> None:
-    found = json.loads(bytes(client.encode(model["id"], [{"size": 3.5, "colour": "red"}])))
+    one = [{"size": 3.5, "colour": "red"}]
+    found = json.loads(bytes(client.encode(model["id"], one, format="json")))
     assert [*found["encodings"][0]] == ["mean", "standard_deviation"]
     as_csv = client.encode(model["id"], table, format="csv", to=tmp_path / "z.csv")
     assert len(Path(str(as_csv)).read_text().splitlines()) == 61
@@ -234,26 +262,6 @@ def test_a_download_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@contextmanager
-def working(service: Running) -> Iterator[None]:
-    """A worker in this thread's stead is not allowed to own signals, so it is a process."""
-    environment = {
-        "GCVAE_DATABASE_URL": service.settings.database(),
-        "GCVAE_BROKER_URL": service.settings.broker(),
-        "GCVAE_STORE_URL": service.settings.store(),
-    }
-    command = [sys.executable, "-m", "worker", "--die-with-parent"]
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-            try:
-                yield
-            finally:
-                process.terminate()
-                process.wait(20)
-
-
 Answer = tuple[int, dict[str, str], bytes] | None
 
 
@@ -312,10 +320,44 @@ def test_conditions_and_imputations_are_the_library_s(
     with pytest.raises(InvalidError, match="no level"):
         client.sample(model["id"], 5, given={"colour": "pink"})
     blanks = b"size,colour\n" + b"3.5,\n,red\n" * 15
-    completed = client.impute(model["id"], blanks, draws=2)
+    completed = client.impute(model["id"], blanks, draws=2, format="csv")
     assert isinstance(completed, bytes)
     lines = completed.decode().splitlines()
     assert lines[0] == "draw,size,colour"
     assert len(lines) == 61
     assert lines[1].startswith("1,3.5,")
     assert lines[3].endswith(",red")
+
+
+def test_a_table_is_read_in_the_encoding_that_is_named(client: Client, tmp_path: Path) -> None:
+    text = "größe,farbe\n" + "".join(f"{i % 7}.5,{('grün', 'rot')[i % 2]}\n" for i in range(99))
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode("utf-16"))
+    for schema in (None, {"columns": [{"name": "größe", "kind": "continuous"}]}):
+        dataset = client.upload(path, schema=schema, encoding="utf-16")
+        assert dataset["encoding"] == "utf-16"
+        assert dataset["schema"]["columns"][1]["levels"] == ["grün", "rot"]
+
+
+def test_rows_are_scored_in_the_encoding_that_is_named(
+    client: Client, model: dict[str, Any], table: bytes
+) -> None:
+    encoded = table.decode().encode("utf-16")
+    for call in (client.score, client.impute, client.encode):
+        found = call(model["id"], encoded, encoding="utf-16", format="csv")
+        assert found == call(model["id"], table, format="csv")
+
+
+def test_some_columns_are_completed_and_kept_blanks_stay(
+    client: Client, service: Running, table: bytes
+) -> None:
+    names = ['size, "net"', "颜色"]
+    model = train(service, table.replace(b"size,colour", '"size, ""net""",颜色'.encode(), 1))
+    rows = [{names[0]: None, names[1]: "red"}, {names[0]: 3.5, names[1]: None}] * 3
+    for columns, kept in ((names[:1], None), (names[1:], names[:1])):
+        options = {"columns": columns, "keep_blanks": kept, "format": "jsonl"}
+        completed = client.impute(model["id"], rows, **options)
+        assert isinstance(completed, bytes)
+        for row, given in zip(map(json.loads, completed.splitlines()), rows, strict=True):
+            for name in names:
+                assert (row[name] is None) == (given[name] is None and name not in columns)

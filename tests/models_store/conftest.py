@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.servers import S3Server
+from tests.servers.servers import S3Server
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from faults.servers import S3Server, s3_environment
-from faults.store_proxy import StoreMode, StoreProxy
 from models_store import Published, Store, open_store
 from models_store.errors import (
     CorruptedError,
@@ -20,6 +18,8 @@ from models_store.errors import (
     StoreUrlError,
     UnavailableError,
 )
+from tests.servers.servers import S3Server, s3_environment
+from tests.servers.store_proxy import StoreMode, StoreProxy
 
 _LARGE = bytes(range(256)) * 4096 * 20  # 20 MiB: more than two parts
 

@@ -15,7 +15,7 @@ from catalog.settings import CatalogSettings
 from models_store import open_store
 from models_store.errors import StoreUrlError
 from models_store.settings import StoreSettings
-from runtime.settings import RuntimeSettings, told_environment, with_password
+from runtime.settings import RuntimeSettings, environment_of, with_password
 from service.settings import ServiceSettings
 
 
@@ -87,7 +87,7 @@ def test_no_secret_is_copied_into_the_environment_of_a_child(
     monkeypatch.setenv("GCVAE_DATABASE_URL", "postgresql://gcvae@db/gcvae")
     monkeypatch.setenv("GCVAE_BROKER_URL", "redis://queue/0")
     monkeypatch.setenv("GCVAE_DATABASE_PASSWORD_FILE", str(password_file))
-    told = told_environment(dict(CatalogSettings()))  # type: ignore[call-arg]
+    told = environment_of(dict(CatalogSettings()))  # type: ignore[call-arg]
     assert told["GCVAE_DATABASE_URL"] == "postgresql://gcvae@db/gcvae"
     assert not [value for value in told.values() if "s3cret" in value]
     assert told["GCVAE_RESEND_SECONDS"] == "2.0"
@@ -96,7 +96,7 @@ def test_no_secret_is_copied_into_the_environment_of_a_child(
 def test_what_the_environment_does_not_say_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GCVAE_STORE_URL", raising=False)
     monkeypatch.delenv("GCVAE_ALLOWED_HOSTS", raising=False)
-    told = told_environment(
+    told = environment_of(
         {"store_url": "file:///srv", "allowed_hosts": ("a", "b"), "metrics_port": None}
     )
     assert told == os.environ | {"GCVAE_STORE_URL": "file:///srv", "GCVAE_ALLOWED_HOSTS": "a,b"}

@@ -15,7 +15,7 @@ import pytest
 from catalog import upgrade
 from service import ServiceSettings, run
 from service.errors import StartError
-from service.request_ids import HEADER
+from service.http.request_ids import HEADER
 from tests.running_service import Running, assert_problem, settings_in
 
 SERVE = """

@@ -51,20 +51,20 @@ def serving(service: Running, log: Path) -> Iterator[tuple[subprocess.Popen[str]
 
 @contextmanager
 def streamed(http: httpx.Client, model: dict[str, Any], name: str) -> Iterator[Iterator[bytes]]:
-    """The blocks of an answer that takes long and has begun."""
+    """The chunks of an answer that takes long and has begun."""
     asked = {"rows": 9_000_000, "seed": 1}
     path, headers = f"/v1/models/{model['id']}/samples", {"X-Request-ID": name}
     with http.stream("POST", path, json=asked, headers=headers) as response:
         assert response.status_code == 200
-        blocks = response.iter_raw()
-        next(blocks)
-        yield blocks
+        chunks = response.iter_raw()
+        next(chunks)
+        yield chunks
 
 
-def is_cut(blocks: Iterator[bytes]) -> bool:
+def is_cut(chunks: Iterator[bytes]) -> bool:
     """True where the reader can tell that the answer is not whole."""
     with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
-        for _ in blocks:
+        for _ in chunks:
             pass
     return True
 
@@ -92,15 +92,15 @@ def events(
     with serving(service, log) as (process, http), ThreadPoolExecutor(1) as threads:
         with streamed(http, model, "left"):
             pass
-        with streamed(http, model, "killed") as blocks:
+        with streamed(http, model, "killed") as chunks:
             inline_process(process).kill()
-            assert is_cut(blocks)
-        with streamed(http, model, "stopped") as blocks:
+            assert is_cut(chunks)
+        with streamed(http, model, "stopped") as chunks:
             inline_process(process).suspend()
             waiting = threads.submit(ask_few, http, model)
             time.sleep(0.5)  # to its place in the line
             process.send_signal(signal.SIGTERM)
-            assert is_cut(blocks)
+            assert is_cut(chunks)
         assert process.wait(MOST_SECONDS) in (0, -signal.SIGTERM)
         refused = waiting.result()
     lines: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from service.errors import PoolFullError
+from service.inline.single_flight_cache import SingleFlightCache
 from service.pool import WorkPool
-from service.recent import Recent
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_what_the_work_raises_is_raised_and_frees_its_place(pool: WorkPool) -> N
 
 
 def test_what_many_ask_for_at_once_is_made_once() -> None:
-    recent: Recent[str, int] = Recent(2)
+    recent: SingleFlightCache[str, int] = SingleFlightCache(2)
     made: list[int] = []
     together = threading.Barrier(8)
 
@@ -60,7 +60,7 @@ def test_what_many_ask_for_at_once_is_made_once() -> None:
 
 
 def test_the_least_recently_used_is_forgotten_first() -> None:
-    recent: Recent[str, str] = Recent(2)
+    recent: SingleFlightCache[str, str] = SingleFlightCache(2)
     for key in ("a", "b", "a", "c"):
         recent.get(key, lambda: "first")
     assert [recent.get(key, lambda: "second") for key in ("a", "c", "b")] == [
@@ -69,7 +69,7 @@ def test_the_least_recently_used_is_forgotten_first() -> None:
 
 
 def test_a_failure_is_not_kept() -> None:
-    recent: Recent[str, int] = Recent(2)
+    recent: SingleFlightCache[str, int] = SingleFlightCache(2)
     with pytest.raises(ZeroDivisionError):
         recent.get("key", lambda: 1 // 0)
     assert recent.get("key", lambda: 7) == 7

@@ -13,11 +13,11 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from catalog.tables import LeftoverRow
-from faults.servers import PostgresServer, RedisServer, S3Server
-from faults.store_proxy import StoreMode, StoreProxy
+from catalog.database.tables import OrphanRow
 from tests.running_service import Running, assert_problem, running, settings_in
-from worker.sweeping import sweep
+from tests.servers.servers import PostgresServer, RedisServer, S3Server
+from tests.servers.store_proxy import StoreMode, StoreProxy
+from worker.garbage_collection import collect_garbage
 
 _ANSWER_SECONDS = 2.0
 _CSV = {"Content-Type": "text/csv"}
@@ -44,10 +44,10 @@ class Production:
         return self.http.post("/v1/datasets", content=table, headers=_CSV | headers)
 
     def assert_nothing_is_left(self, before: dict[str, object]) -> None:
-        """Once reservations have run out and a worker has swept, all is as before."""
+        """Once reservations have run out and a worker has collected garbage, all is as before."""
         deadline = time.monotonic() + 5 * _RESERVATION_SECONDS
         while self.service.traces() != before and time.monotonic() < deadline:
-            sweep(self.service.catalog, self.service.store)
+            collect_garbage(self.service.catalog, self.service.store)
             time.sleep(0.1)
         assert self.service.traces() == before
 
@@ -178,7 +178,7 @@ def test_an_upload_whose_record_can_not_be_made_leaves_nothing_and_may_come_agai
     key = {"Idempotency-Key": "upload"}
     uploading = threading.Thread(target=lambda: answers.append(production.upload(cars, **key)))
     uploading.start()
-    _wait_until(lambda: _n_leftovers(production) != before["leftovers"])
+    _wait_until(lambda: _n_orphans(production) != before["leftovers"])
     production.postgres.kill()  # between the reservation and the record
     uploading.join()
     production.postgres.start()
@@ -206,9 +206,9 @@ def test_an_upload_to_a_store_that_fails_is_refused_and_leaves_nothing(
     production.assert_nothing_is_left(before)
 
 
-def _n_leftovers(production: Production) -> int | None:
+def _n_orphans(production: Production) -> int | None:
     with production.service.catalog.database.reading() as session:
-        return session.scalar(select(func.count()).select_from(LeftoverRow))
+        return session.scalar(select(func.count()).select_from(OrphanRow))
 
 
 def _wait_until(is_done: Any) -> None:

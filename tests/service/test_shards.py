@@ -11,7 +11,7 @@ import pytest
 
 from catalog import JobStatus
 from gcvae import Synthesizer
-from gcvae.table_stream import stream_table
+from gcvae.files.table_stream import stream_table
 from service.shards import cut_rows
 from tests.running_service import Running, assert_problem, attempt, work
 
@@ -69,7 +69,7 @@ def test_the_table_is_the_one_that_one_worker_draws(
 def test_its_parts_and_their_manifest_lie_in_the_store(
     service: Running, table: dict[str, Any], whole: bytes
 ) -> None:
-    result = service.catalog.samples.get(table["id"])
+    result = service.catalog.results.get(table["id"])
     assert result.manifest_sha256 is not None
     manifest = json.loads(service.store.read(result.object_key, result.manifest_sha256))
     parts = [service.store.read(part["key"], part["sha256"]) for part in manifest["parts"]]

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from catalog.records import JobKind
+from catalog.job_kinds import JobKind
 from gcvae.errors import ConditionError, Problem
 from models_store.errors import CorruptedError
-from service.inline_process import Bench, Streamed
+from service.inline.process import Bench, Streamed
 
 if TYPE_CHECKING:
-    from gcvae.dependence import DependencyMap
+    from gcvae.dependence.maps import DependencyMap
 
 _SECONDS = 20.0
 
@@ -64,9 +64,9 @@ def be_killed(_bench: Bench) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def stream(bench: Bench, blocks: tuple[bytes, ...]) -> Streamed:
-    """The blocks, their bytes counted as rows."""
-    return Streamed(bench.tally.counted(JobKind.SAMPLE, blocks), {"n_blocks": len(blocks)})
+def stream(bench: Bench, chunks: tuple[bytes, ...]) -> Streamed:
+    """The chunks, their bytes counted as rows."""
+    return Streamed(bench.tally.counted(JobKind.SAMPLE, chunks), {"n_chunks": len(chunks)})
 
 
 def stream_pids(_bench: Bench, n: int) -> Streamed:
@@ -75,13 +75,13 @@ def stream_pids(_bench: Bench, n: int) -> Streamed:
 
 
 def stream_and_die(_bench: Bench) -> Streamed:
-    """One block and no more."""
+    """One chunk and no more."""
 
-    def blocks() -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         yield b"one"
         os.kill(os.getpid(), signal.SIGKILL)
 
-    return Streamed(blocks())
+    return Streamed(chunks())
 
 
 def refuse(_bench: Bench) -> None:

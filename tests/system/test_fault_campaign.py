@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from catalog import Catalog, ModelStatus
-from faults.campaign import Outcome, Plan, run
-from faults.deployment import Deployment, Servers
-from faults.report import document, lines
-from faults.servers import PostgresServer, RedisServer, S3Server
-from faults.store_proxy import StoreProxy
-from faults.verdict import Verdict, store_of
+from tests.faults.campaign import Outcome, Plan, run
+from tests.faults.deployment import Deployment, Servers
+from tests.faults.report import document, lines
+from tests.faults.verdict import Verdict, store_of
+from tests.servers.servers import PostgresServer, RedisServer, S3Server
+from tests.servers.store_proxy import StoreProxy
 
 _PLAN = Plan("short", faults=7, jobs=4, seed=3, grace_seconds=8.0, with_stand_in=True, n_workers=3)
 

@@ -93,7 +93,7 @@ def command_line(process: psutil.Process) -> str:
 
 def whole_family(process: subprocess.Popen[bytes]) -> bool:
     """True once API, worker, Celery and its pool run."""
-    return len(named(descendants(process), "worker.app")) >= 2
+    return len(named(descendants(process), "worker.processes.app")) >= 2
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
@@ -136,15 +136,28 @@ def test_every_process_ends_when_it_is_killed(tmp_path: Path) -> None:
         assert eventually(lambda: are_gone(family), seconds=5.0)
 
 
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """One that stays, without torch."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GCVAE_PRELOAD_TORCH", "false")
+        with serving(tmp_path_factory.mktemp("served")) as running:
+            yield running
+
+
 @pytest.mark.parametrize("victim", ["gcvae_cli api", "worker --die-with-parent"])
-def test_a_killed_process_is_started_again(tmp_path: Path, victim: str) -> None:
-    with serving(tmp_path) as (process, url):
-        [first] = named(descendants(process), victim)
-        os.kill(first.pid, signal.SIGKILL)
-        assert eventually(
-            lambda: [p.pid for p in named(descendants(process), victim)] not in ([], [first.pid])
-        )
-        assert eventually(lambda: answers(url))
+def test_a_killed_process_is_started_again(
+    served: tuple[subprocess.Popen[bytes], str], victim: str
+) -> None:
+    process, url = served
+    [first] = named(descendants(process), victim)
+    os.kill(first.pid, signal.SIGKILL)
+    assert eventually(
+        lambda: [p.pid for p in named(descendants(process), victim)] not in ([], [first.pid])
+    )
+    assert eventually(lambda: answers(url))
 
 
 def answers(url: str) -> bool:
@@ -164,11 +177,12 @@ def test_it_listens_to_its_own_machine_only(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    with serving(tmp_path) as (_, url):
-        port = url.rpartition(":")[2]
-        command = [*SERVE, "--port", port, "--data-dir", str(tmp_path / "other")]
-        done = subprocess.run(command, capture_output=True, text=True)
+def test_a_port_that_is_taken_is_named(
+    served: tuple[subprocess.Popen[bytes], str], tmp_path: Path
+) -> None:
+    port = served[1].rpartition(":")[2]
+    command = [*SERVE, "--port", port, "--data-dir", str(tmp_path / "other")]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert port in done.stderr
     assert "--port" in done.stderr

@@ -18,12 +18,12 @@ import psutil
 import pytest
 
 from catalog import Catalog, Job, Model, upgrade
-from catalog.celery_dispatch import CeleryDispatcher, make_celery
-from faults.servers import PostgresServer, RedisServer, S3Server
+from catalog.dispatch.celery import CeleryDispatcher, make_celery
 from models_store import Store, open_store
+from tests.servers.servers import PostgresServer, RedisServer, S3Server
 
 _ROOT = Path(__file__).parents[2]
-_STAND_IN = _ROOT / "faults" / "stand_in"
+_STAND_IN = _ROOT / "tests" / "faults" / "stand_in"
 LEASE_SECONDS = 2.5
 
 
@@ -85,7 +85,7 @@ class System:
         """A queued training job on a new dataset."""
         dataset_id = self.catalog.datasets.new_id()
         key = f"datasets/{dataset_id}/table"
-        self.catalog.leftovers.reserve(f"datasets/{dataset_id}/", 60)
+        self.catalog.orphans.reserve(f"datasets/{dataset_id}/", 60)
         published = self.store.publish(key, table)
         self.catalog.datasets.add(
             dataset_id=dataset_id,
@@ -135,9 +135,9 @@ class System:
         return self.store.read(model.artifact_key, model.artifact_sha256)
 
     def orphans(self) -> list[str]:
-        """Keys in the store that no record names, once the sweep has had its time."""
+        """Keys in the store that no record names, once they had the time to be collected."""
         try:
-            self.wait(lambda: not self._orphans(), 10)
+            self.wait(lambda: not self._orphans(), 150)
         except TimeoutError:
             return self._orphans()
         return []
@@ -145,8 +145,7 @@ class System:
     def _orphans(self) -> list[str]:
         named = {dataset.object_key for dataset in self.catalog.datasets.list(limit=1000).items}
         named |= {model.artifact_key for model in self.catalog.models.list(limit=1000).items}
-        for results in (self.catalog.samples, self.catalog.scores):
-            named |= {result.object_key for result in results.list(limit=1000).items}
+        named |= {result.object_key for result in self.catalog.results.list(limit=1000).items}
         return [entry.key for entry in self.store.list() if entry.key not in named]
 
     def is_writable(self) -> bool:
@@ -172,7 +171,7 @@ class System:
             answer = condition()
             if answer:
                 return answer
-            time.sleep(0.02)
+            time.sleep(0.05)
         log = (self.folder / "worker.log").read_text()[-3000:]
         raise TimeoutError(f"it did not happen; the worker says:\n{log}")
 

@@ -74,6 +74,27 @@ def test_training_goes_on_after_every_kind_of_kill(system: Any, undisturbed: byt
     assert list(Path(tempfile.gettempdir()).glob(f"gcvae-{job.id}-*")) == []
 
 
+def test_the_fraction_of_a_job_does_not_fall_when_it_is_done_again(system: Any) -> None:
+    """With a checkpoint or without: what is left of it is shared out over the next attempt."""
+    system.start_worker()
+    job = system.train(**TRAINING)
+    told: list[float] = []
+
+    def fraction() -> float:
+        seen = system.job(job)
+        told.append(seen.progress.get("fraction", 0.0))
+        assert (told[-1] == 1.0) == (seen.status is JobStatus.SUCCEEDED)
+        return told[-1]
+
+    system.wait(lambda: fraction() > 0.2)
+    child = system.child(job)
+    child.kill()
+    system.wait(lambda: fraction() is not None and system.job(job).attempt == 2)
+    system.wait(lambda: fraction() and system.job(job).status.is_final)
+    assert told == sorted(told)
+    assert fraction() == 1.0
+
+
 _PARENT = """
 import subprocess, sys, time
 worker = subprocess.Popen([sys.executable, "-m", "worker", "--die-with-parent"])

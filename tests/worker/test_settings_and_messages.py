@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from catalog import Cancelled, Failed, Outcome, Produced, Trained
-from worker.messages import MessageReader, MessageWriter
 from worker.settings import JobSettings, read_settings
+from worker.work.messages import MessageReader, MessageWriter
 
 _URLS = {
     "GCVAE_DATABASE_URL": "sqlite:////srv/catalog.db",

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from catalog import Catalog, JobKind, Produced, Queue, Trained, upgrade
-from catalog.places import input_prefix, output_prefix
-from catalog.specs import ScoreSpec
+from catalog.job_kinds import ScoreSpec
+from catalog.object_keys import input_prefix, output_prefix
 from gcvae_cli.app import app
 from models_store import Published, Store, open_store
 from models_store.manifests import Manifest
@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Store:
 def model_id(catalog: Catalog, store: Store) -> str:
     """A ready model."""
     model_id = catalog.models.new_id()
-    catalog.leftovers.reserve(f"models/{model_id}/", 60)
+    catalog.orphans.reserve(f"models/{model_id}/", 60)
     published = store.publish(f"models/{model_id}/m.gcvae", b"weights")
     trained = Trained(published.key, published.sha256, published.size_bytes, {"columns": []}, {})
     catalog.models.add_ready(model_id=model_id, name="m", trained=trained, training={})
@@ -58,12 +58,12 @@ def _sampled(catalog: Catalog, store: Store, model_id: str) -> list[Published]:
             parts.append(store.publish(f"{prefix}rows.csv", b"%d\n" % number))
             produced = Produced(**_produced(parts[-1]))
         else:
-            whole = Manifest.of_parts(store, parts)
+            whole = Manifest.of_shards(store, parts)
             made = store.publish(f"{prefix}manifest.json", whole.to_bytes())
             produced = Produced(**_produced(made), manifest_sha256=made.sha256)
         catalog.leases.finish(claim, produced)
         assert verify(catalog, store, 0).orphans == []
-    assert catalog.samples.get(str(job.result_id)).rows == 5
+    assert catalog.results.get(str(job.result_id)).rows == 5
     return [*parts, made]
 
 
@@ -73,9 +73,9 @@ def _produced(published: Published) -> dict[str, Any]:
 
 
 def _swept(catalog: Catalog, store: Store) -> None:
-    for prefix in catalog.leftovers.take_due():
+    for prefix in catalog.orphans.take_due():
         store.delete(prefix)
-        catalog.leftovers.forget(prefix)
+        catalog.orphans.forget(prefix)
 
 
 def test_a_store_that_is_as_it_should_be_is_found_so(
@@ -117,7 +117,7 @@ def test_bytes_without_a_record_are_collected_once_they_are_old_enough(
 def test_what_is_reserved_or_in_the_making_is_no_orphan(
     catalog: Catalog, store: Store, model_id: str
 ) -> None:
-    catalog.leftovers.reserve("datasets/ds_coming/", 60)
+    catalog.orphans.reserve("datasets/ds_coming/", 60)
     store.publish("datasets/ds_coming/table", b"a\n1\n")
     catalog.jobs.enqueue(JobKind.SAMPLE, model_id=model_id, spec={})
     claim = catalog.leases.claim_next([Queue.COMPUTE], "worker", 10)
@@ -130,7 +130,7 @@ def test_a_table_that_came_with_a_job_is_kept_until_the_job_has_succeeded(
     catalog: Catalog, store: Store, model_id: str
 ) -> None:
     job_id = catalog.jobs.new_id()
-    catalog.leftovers.reserve(input_prefix(job_id), 60)
+    catalog.orphans.reserve(input_prefix(job_id), 60)
     table = store.publish(f"{input_prefix(job_id)}table", b"a\n1\n")
     spec = ScoreSpec(table.key, table.sha256, "csv", draws=1, seed=0, format="csv").to_json()
     catalog.jobs.enqueue(JobKind.SCORE, model_id=model_id, spec=spec, job_id=job_id)

@@ -10,7 +10,7 @@ import pandas as pd
 from arfpy import arf
 
 from benchmarks.quality.peers.frames import plain_frame, readable_frame
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
 _MISSING = "(missing)"
 if not hasattr(np, "in1d"):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from gcvae.cells.values import format_table, parse_table
 from gcvae.evaluation.columns import is_number
-from gcvae.schema import ColumnKind, TableSchema
-from gcvae.tables import format_table, parse_table
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.kinds import ColumnKind
 
 
 def plain_frame(

@@ -8,7 +8,7 @@ import pandas as pd
 from mostlyai.engine import TabularARGN, set_random_state
 
 from benchmarks.quality.peers.frames import plain_frame, readable_frame
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
 
 class MostlyAi:

@@ -15,7 +15,8 @@ from sdv.metadata import Metadata
 from sdv.single_table import CTGANSynthesizer, GaussianCopulaSynthesizer, TVAESynthesizer
 
 from benchmarks.quality.peers.frames import plain_frame, readable_frame
-from gcvae.schema import Column, ColumnKind, TableSchema
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import ColumnKind
 
 _TABLE = "table"
 

@@ -18,7 +18,7 @@ from gcvae.evaluation.fidelity import (
     trend_error,
     two_way_tv,
 )
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
 MEASURES = [shape_error, trend_error, two_way_tv]
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gcvae.evaluation.privacy import dcr_share, exact_copies
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
 SCHEMA = TableSchema.from_json(
     {

@@ -8,7 +8,7 @@ import pytest
 
 from gcvae.errors import TableError, UnknownColumnError
 from gcvae.evaluation.utility import utility
-from gcvae.schema import TableSchema
+from gcvae.schema.columns import TableSchema
 
 
 def schema_of(target: dict[str, object]) -> TableSchema:

@@ -1,0 +1,1 @@
+"""Scores beside the truth, on tables whose distribution is known."""

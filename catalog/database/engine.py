@@ -1,0 +1,118 @@
+"""The connection to the database: SQLite or PostgreSQL, by URL alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import Session
+
+from catalog.database.counts import write_counts
+from catalog.errors import DatabaseUrlError
+from runtime.extras import require_extra
+
+ANSWER_SECONDS = 10.0
+"""How long a statement may take, and how long a place in the pool is waited for."""
+
+_BUSY_TIMEOUT_SECONDS = 30.0
+_WRITES = "catalog_writes"
+
+
+class Database:
+    """Sessions on one database. Reads see one committed state; writes are one transaction.
+
+    Args:
+        database_url: `sqlite:///FILE` or `postgresql://USER@HOST/NAME`.
+        answer_seconds: how long PostgreSQL may take over a statement; None is as long as it takes.
+    """
+
+    def __init__(self, database_url: str, answer_seconds: float | None = ANSWER_SECONDS) -> None:
+        self.engine = _make_engine(parse_database_url(database_url), answer_seconds)
+        self._writing_engine = self.engine.execution_options(**{_WRITES: True})
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session for queries."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session whose changes are committed together at the end, or not at all."""
+        with Session(self._writing_engine, expire_on_commit=False) as session, session.begin():
+            yield session
+            write_counts(session)
+
+    def ping(self) -> None:
+        """Ask the database for an answer.
+
+        Raises:
+            sqlalchemy.exc.OperationalError: it gives none.
+        """
+        with self.engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def close(self) -> None:
+        """Close every pooled connection."""
+        self.engine.dispose()
+
+
+def parse_database_url(database_url: str) -> URL:
+    """The URL with its driver filled in.
+
+    Raises:
+        DatabaseUrlError: neither SQLite nor PostgreSQL, or no URL at all.
+    """
+    try:
+        url = make_url(database_url)
+    except ArgumentError as error:
+        raise DatabaseUrlError(f"{database_url!r} is no database URL") from error
+    if url.drivername in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername in ("sqlite", "postgresql+psycopg"):
+        return url
+    raise DatabaseUrlError(
+        f"database URL begins with {url.drivername!r}; "
+        "it must be sqlite:///FILE or postgresql://USER@HOST/NAME"
+    )
+
+
+def _make_engine(url: URL, answer_seconds: float | None) -> Engine:
+    # allow_nan=False: PostgreSQL refuses NaN in JSON, so SQLite must not take it either.
+    serializer = partial(json.dumps, allow_nan=False)
+    if url.drivername != "sqlite":
+        require_extra("database_url", "postgres", "psycopg", "psycopg")
+        from catalog.database.postgres import make_postgres_engine
+
+        return make_postgres_engine(url, answer_seconds, json_serializer=serializer)
+    if url.database in (None, "", ":memory:"):
+        raise DatabaseUrlError("the SQLite database must be a file: its users are many processes")
+    Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, json_serializer=serializer)
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
+    dbapi_connection.isolation_level = None  # _begin_sqlite begins, not the driver
+    cursor = dbapi_connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {int(_BUSY_TIMEOUT_SECONDS * 1000)}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A transaction that reads first and writes later can not wait for another writer in SQLite
+    # (it fails at once); taking the write lock at the beginning makes it wait its turn.
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

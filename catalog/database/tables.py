@@ -1,0 +1,218 @@
+"""The database's tables (SQLAlchemy 2 models). Their history is in `migrations/`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Double,
+    Enum,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from catalog.database.clock import Timestamp
+from catalog.job_kinds import JobKind, Queue
+from catalog.records import Document, JobStatus, ModelStatus
+
+_ID = 40
+_NAME = 300
+_KEY = 300
+_SHA256 = 64
+
+
+def _word(words: type[StrEnum]) -> Enum:
+    return Enum(
+        words, native_enum=False, length=20, values_callable=lambda words: [w.value for w in words]
+    )
+
+
+class Base(DeclarativeBase):
+    """Base of all rows; constraint names are spelled out so that migrations can name them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: Timestamp(),
+        Document: JSON(none_as_null=True),
+        list[str]: JSON(),
+        bool: Boolean(),
+        JobKind: _word(JobKind),
+        JobStatus: _word(JobStatus),
+        ModelStatus: _word(ModelStatus),
+        Queue: _word(Queue),
+    }
+
+
+class DatasetRow(Base):
+    """An uploaded table."""
+
+    __tablename__ = "datasets"
+    __table_args__ = (Index(None, "workspace", "id"),)
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    name: Mapped[str] = mapped_column(String(_NAME))
+    format: Mapped[str] = mapped_column(String(20))
+    rows: Mapped[int] = mapped_column(BigInteger)
+    columns: Mapped[int] = mapped_column(Integer)
+    schema: Mapped[Document]
+    given_schema: Mapped[Document]
+    sha256: Mapped[str] = mapped_column(String(_SHA256))
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    object_key: Mapped[str] = mapped_column(String(_KEY))
+    warnings: Mapped[list[str]]
+    encoding: Mapped[str | None] = mapped_column(String(40))
+    created_at: Mapped[datetime]
+
+
+class ModelRow(Base):
+    """A model; it outlives the dataset that it was trained on."""
+
+    __tablename__ = "models"
+    __table_args__ = (Index(None, "workspace", "id"),)
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    name: Mapped[str] = mapped_column(String(_NAME))
+    dataset_id: Mapped[str | None] = mapped_column(
+        ForeignKey("datasets.id", ondelete="SET NULL"), index=True
+    )
+    status: Mapped[ModelStatus]
+    job_id: Mapped[str | None] = mapped_column(String(_ID))
+    training: Mapped[Document]
+    schema: Mapped[Document | None]
+    record: Mapped[Document | None]
+    artifact_key: Mapped[str | None] = mapped_column(String(_KEY))
+    artifact_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
+    artifact_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    created_at: Mapped[datetime]
+
+
+class JobRow(Base):
+    """A job and its lease."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        Index(None, "workspace", "id"),
+        Index(None, "status", "next_dispatch_at"),
+        Index(None, "status", "queue", "workspace"),
+    )
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    kind: Mapped[JobKind]
+    spec: Mapped[Document]
+    model_id: Mapped[str | None] = mapped_column(
+        ForeignKey("models.id", ondelete="SET NULL"), index=True
+    )
+    dataset_id: Mapped[str | None] = mapped_column(
+        ForeignKey("datasets.id", ondelete="SET NULL"), index=True
+    )
+    result_id: Mapped[str | None] = mapped_column(String(_ID))
+    parent_id: Mapped[str | None] = mapped_column(String(_ID), index=True)
+    n_shards: Mapped[int] = mapped_column(Integer)
+    open_shards: Mapped[int] = mapped_column(Integer)
+    part: Mapped[Document | None]
+    queue: Mapped[Queue]
+    priority: Mapped[int] = mapped_column(Integer)
+    estimate: Mapped[Document | None]
+    smaller_batch: Mapped[bool]
+    status: Mapped[JobStatus]
+    attempt: Mapped[int] = mapped_column(Integer)
+    attempts_since_checkpoint: Mapped[int] = mapped_column(Integer)
+    sends: Mapped[int] = mapped_column(Integer)
+    lease_owner: Mapped[str | None] = mapped_column(String(_NAME))
+    lease_expires_at: Mapped[datetime | None]
+    cancel_requested: Mapped[bool]
+    progress: Mapped[Document]
+    error: Mapped[Document | None]
+    checkpoint_key: Mapped[str | None] = mapped_column(String(_KEY))
+    checkpoint_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
+    version: Mapped[int] = mapped_column(Integer)
+    next_dispatch_at: Mapped[datetime | None]
+    queued_at: Mapped[datetime]
+    request_id: Mapped[str | None] = mapped_column(String(128))
+    traceparent: Mapped[str | None] = mapped_column(String(55))
+    rests_until: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class FairShareRow(Base):
+    """When a workspace last got a worker from a queue: whoever waits longest is next."""
+
+    __tablename__ = "turns"
+
+    workspace: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    queue: Mapped[Queue] = mapped_column(primary_key=True)
+    taken_at: Mapped[datetime]
+
+
+class ResultRow(Base):
+    """The table that a sample or score job made."""
+
+    __tablename__ = "results"
+    __table_args__ = (Index(None, "workspace", "kind", "id"),)
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    kind: Mapped[JobKind]
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"), index=True)
+    job_id: Mapped[str] = mapped_column(String(_ID))
+    object_key: Mapped[str] = mapped_column(String(_KEY))
+    sha256: Mapped[str] = mapped_column(String(_SHA256))
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    media_type: Mapped[str] = mapped_column(String(100))
+    rows: Mapped[int] = mapped_column(BigInteger)
+    summary: Mapped[Document]
+    manifest_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
+    created_at: Mapped[datetime]
+
+
+class OrphanRow(Base):
+    """Bytes in the store that no record stands for (any more, or yet)."""
+
+    __tablename__ = "leftovers"
+
+    prefix: Mapped[str] = mapped_column(String(_KEY), primary_key=True)
+    sweep_at: Mapped[datetime] = mapped_column(index=True)
+    being_swept: Mapped[bool]
+
+
+class CountRow(Base):
+    """How often something happened; `labels` is a sorted JSON object."""
+
+    __tablename__ = "counts"
+
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    labels: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    value: Mapped[float] = mapped_column(Double)
+
+
+class IdempotencyRow(Base):
+    """A request that must not be done twice, and the answer it got."""
+
+    __tablename__ = "idempotency_keys"
+
+    workspace: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    key: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    request_sha256: Mapped[str] = mapped_column(String(_SHA256))
+    response: Mapped[Document | None]
+    created_at: Mapped[datetime] = mapped_column(index=True)

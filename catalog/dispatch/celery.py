@@ -1,0 +1,143 @@
+"""The dispatch port on Celery: Redis, or the folder broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from kombu.connection import Connection
+from kombu.exceptions import KombuError
+
+from catalog.dispatch.filesystem_transport import Transport
+from catalog.errors import DispatchError
+from catalog.job_kinds import Queue
+from catalog.records import Job
+from runtime.extras import require_extra
+
+RUN_JOBS = "gcvae.run_jobs"
+
+_FOLDER_SCHEME = "filesystem://"
+_POLLING_SECONDS = 0.1
+_VISIBILITY_SECONDS = 3600
+_RESTORE_SECONDS = 10
+_SENDER_SECONDS = 0.7
+
+
+def queue_name(queue: Queue) -> str:
+    """What the broker calls a queue."""
+    return f"gcvae-{queue.value}"
+
+
+def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Celery:
+    """A Celery application on `redis://…` or `filesystem:///FOLDER`.
+
+    No results, no remote control, no events: the database is the truth, the queue carries ids.
+
+    Args:
+        answer_seconds: how long Redis may take to answer. A request waits for it, so the default
+            is short: what was not sent, the reconciler sends later. Consumers can wait.
+
+    Raises:
+        MissingExtraError: Redis is asked for, and its client is not installed.
+    """
+    if broker_url.startswith("redis"):
+        require_extra("broker_url", "redis", "the package redis", "redis")
+    app = Celery("gcvae", set_as_current=False, fixups=[])
+    app.conf.update(_broker_settings(broker_url, answer_seconds))
+    app.conf.update(
+        task_default_queue=queue_name(Queue.COMPUTE),
+        task_ignore_result=True,
+        task_acks_late=True,
+        # A message whose process was killed is not put back: the lease brings the job back.
+        task_reject_on_worker_lost=False,
+        worker_prefetch_multiplier=1,
+        # The pool's process is cheap to keep, for the work is done in a child of its own; a new
+        # one for each message costs 0.8 s, a message without work takes 5 ms.
+        worker_max_tasks_per_child=1000,
+        # Celery's own value, 10 s, waits for results that a killed process may have sent: none.
+        worker_lost_wait=0.5,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_hijack_root_logger=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,  # the broker may be away for days
+        task_serializer="json",
+        accept_content=["json"],
+        enable_utc=True,
+    )
+    return app
+
+
+class CeleryDispatcher:
+    """Wakes workers by Celery tasks."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def send(self, job: Job) -> None:
+        """Tell a worker that the job's queue has work.
+
+        Raises:
+            DispatchError: the broker did not take it.
+        """
+        try:
+            self._app.send_task(
+                RUN_JOBS,
+                args=[job.id],
+                queue=queue_name(job.queue),
+                retry=False,
+                ignore_result=True,
+            )
+        except self._troubles as error:
+            raise DispatchError(f"the broker did not take job {job.id}: {error}") from error
+
+    def ping(self) -> None:
+        """Ask the broker for an answer.
+
+        Raises:
+            DispatchError: it gives none.
+        """
+        try:
+            with self._app.connection_for_write() as connection:
+                connection.default_channel.queue_declare(queue_name(Queue.COMPUTE))
+        except self._troubles as error:
+            raise DispatchError(f"the broker does not answer: {error}") from error
+
+    @property
+    def _troubles(self) -> tuple[type[Exception], ...]:
+        """All that the broker's client raises where it is away, full or read-only."""
+        connection: Connection = self._app.connection_for_write()
+        return (
+            KombuError,
+            OSError,
+            *connection.recoverable_connection_errors,
+            *connection.recoverable_channel_errors,
+        )
+
+
+def _broker_settings(broker_url: str, answer_seconds: float) -> dict[str, Any]:
+    if broker_url.startswith(_FOLDER_SCHEME):
+        folder = Path(broker_url.removeprefix(_FOLDER_SCHEME))
+        options = {"folder": str(folder), "polling_interval": _POLLING_SECONDS}
+        return {
+            "broker_url": f"{_FOLDER_SCHEME}localhost",
+            "broker_transport": Transport,
+            "broker_transport_options": options,
+        }
+    # kombu sweeps for unacknowledged messages only every interval × throttle; its own values
+    # make that 100 s.
+    options = {
+        "visibility_timeout": _VISIBILITY_SECONDS,
+        "unacked_restore_interval": _RESTORE_SECONDS,
+        "unacked_restore_throttle": 1,
+        "socket_connect_timeout": answer_seconds,
+        "socket_timeout": answer_seconds,
+        # A request waits for a broker that is away only so long; the reconciler sends later.
+        "max_retries": 1,
+        "interval_start": 0.0,
+        "interval_step": 0.2,
+        "interval_max": 0.2,
+    }
+    return {"broker_url": broker_url, "broker_transport_options": options}

@@ -1,0 +1,117 @@
+"""How jobs end: the outcome with all that hangs on it, in one transaction."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from catalog.database.clock import database_clock
+from catalog.database.counts import Counted, count, observe
+from catalog.database.tables import JobRow, ModelRow, ResultRow
+from catalog.job_kinds import JobKind
+from catalog.jobs.shards import count_shard, let_join, shard_prefixes
+from catalog.models import make_ready
+from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix
+from catalog.orphans import add_orphans
+from catalog.records import Cancelled, Failed, JobStatus, ModelStatus, Outcome, Produced, Trained
+
+
+def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
+    """Write a job's outcome, its model's or result's with it, and leave its bytes as orphans.
+
+    With the last shard of a job that job goes on, or ends too. Whoever closes a shard has locked
+    its job before (`catalog.jobs.shards.lock_parent`).
+
+    Everything happens in the caller's transaction: nobody sees a job that succeeded beside a
+    model that is not ready, or beside a fraction below one.
+    """
+    row.status = _final_status(outcome)
+    row.error = outcome.to_json() if isinstance(outcome, Failed) else None
+    if row.status is JobStatus.SUCCEEDED:
+        row.progress = row.progress | {"fraction": 1.0, "seconds_left": 0.0}
+    row.finished_at = database_clock()
+    row.lease_owner = row.lease_expires_at = row.next_dispatch_at = None
+    row.checkpoint_key = row.checkpoint_sha256 = None
+    row.version += 1
+    add_orphans(session, _prefixes_over(session, row, outcome))
+    if row.parent_id is not None:
+        _close_shard(session, row, outcome)
+        return
+    if row.kind == JobKind.TRAIN:
+        _close_model(session, row, outcome)
+    elif isinstance(outcome, Produced):
+        session.add(_result_row(row, outcome))
+    _count_outcome(session, row, outcome)
+
+
+def close_where_shards_are(session: Session, job: JobRow) -> None:
+    """Let a job whose shards have all ended go on, or end as they did."""
+    if job.open_shards:
+        return
+    if job.error is not None:
+        close_job(session, job, Failed(**job.error))
+    elif job.cancel_requested:
+        close_job(session, job, Cancelled())
+    else:
+        let_join(job)
+
+
+def _close_shard(session: Session, row: JobRow, outcome: Outcome) -> None:
+    close_where_shards_are(session, count_shard(session, row, outcome))
+
+
+def _count_outcome(session: Session, row: JobRow, outcome: Outcome) -> None:
+    """Count a job that has ended: of one in shards the job, for its rows are theirs."""
+    labels = {"kind": row.kind.value, "outcome": row.status.value}
+    count(session, Counted.FINISHED, 1.0, **labels)
+    if isinstance(outcome, Produced):
+        count(session, Counted.ROWS, outcome.rows, kind=row.kind)
+    session.flush()  # the database's clock says when it finished
+    if row.started_at is not None and row.finished_at is not None:
+        seconds = (row.finished_at - row.started_at).total_seconds()
+        observe(session, Counted.DURATION, seconds, **labels)
+
+
+def _final_status(outcome: Outcome) -> JobStatus:
+    if isinstance(outcome, Failed):
+        return JobStatus.FAILED
+    return JobStatus.CANCELLED if isinstance(outcome, Cancelled) else JobStatus.SUCCEEDED
+
+
+def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
+    model = session.get(ModelRow, row.model_id, with_for_update=True)
+    assert model is not None, "a model can not be deleted while its job is active"
+    if isinstance(outcome, Trained):
+        make_ready(model, outcome)
+    else:
+        model.status = ModelStatus(_final_status(outcome).value)
+
+
+def _result_row(row: JobRow, produced: Produced) -> ResultRow:
+    return ResultRow(
+        id=row.result_id,
+        workspace=row.workspace,
+        kind=row.kind,
+        model_id=row.model_id,
+        job_id=row.id,
+        object_key=produced.object_key,
+        sha256=produced.sha256,
+        size_bytes=produced.size_bytes,
+        media_type=produced.media_type,
+        rows=produced.rows,
+        summary=produced.summary,
+        manifest_sha256=produced.manifest_sha256,
+        created_at=database_clock(),
+    )
+
+
+def _prefixes_over(session: Session, row: JobRow, outcome: Outcome) -> list[str]:
+    """Prefixes that nobody needs once the job is over: all but what the outcome published."""
+    attempts = range(1, row.attempt + 1)
+    prefixes = [checkpoint_prefix(row.id, attempt) for attempt in attempts]
+    outputs = [output_prefix(row, attempt) for attempt in attempts]
+    if isinstance(outcome, (Trained, Produced)):
+        prefixes.append(input_prefix(row.id))
+        outputs.pop()  # the winning attempt is the last one claimed
+    if row.n_shards and not (isinstance(outcome, Produced) and outcome.manifest_sha256):
+        outputs += shard_prefixes(session, row)
+    return prefixes + outputs

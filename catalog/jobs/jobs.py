@@ -1,0 +1,292 @@
+"""Jobs as their users see them: ask, poll, cancel, ask again. Workers use `leases.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session
+
+from catalog.database.clock import database_clock
+from catalog.database.counts import Counted, count
+from catalog.database.engine import Database
+from catalog.database.tables import JobRow, ModelRow
+from catalog.datasets import find_dataset
+from catalog.errors import ConflictError, ModelNotReadyError, NotFoundError
+from catalog.idempotency import note_made
+from catalog.ids import new_id
+from catalog.job_kinds import JobKind, TrainSpec
+from catalog.jobs.finishing import close_job, close_where_shards_are
+from catalog.jobs.queued_rows import queued_row
+from catalog.jobs.request_context import request_context
+from catalog.jobs.shards import add_shards, reset_shards, shard_rows, stop_shards
+from catalog.models import find_model, new_model_row
+from catalog.object_keys import input_prefix
+from catalog.orphans import drop_reservation
+from catalog.pages import Page, RecordT, copy_row, read_page
+from catalog.records import (
+    DEFAULT_WORKSPACE,
+    Cancelled,
+    Document,
+    Job,
+    JobStatus,
+    Model,
+    ModelStatus,
+)
+
+
+class Jobs:
+    """Gateway to the jobs. What a method commits exists, whatever becomes of the broker."""
+
+    def __init__(self, database: Database, resend_seconds: float) -> None:
+        self._database = database
+        self._resend_seconds = resend_seconds
+
+    def new_id(self) -> str:
+        """An id for a job whose input is about to be written."""
+        return new_id("job")
+
+    def enqueue_training(
+        self,
+        *,
+        dataset_id: str,
+        name: str,
+        training: Document,
+        priority: int = 0,
+        estimate: Document | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> tuple[Model, Job]:
+        """A new model in training and its queued job; the caller then dispatches the job.
+
+        Raises:
+            NotFoundError: no such dataset in this workspace.
+            IdempotencyBusyError: the request's key is another's by now.
+        """
+        with self._database.writing() as session:
+            find_dataset(session, dataset_id, workspace, lock=True)
+            model = new_model_row(new_id("mdl"), workspace, name, dataset_id, training)
+            spec = TrainSpec(training).to_json()
+            job = self._new_row(new_id("job"), workspace, JobKind.TRAIN, spec)
+            job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
+            job.priority, job.estimate = priority, estimate
+            session.add(model)
+            session.flush()
+            count(session, Counted.CREATED, kind=job.kind)
+            note_made(session, job.id)
+            return _added(session, model, Model), _added(session, job, Job)
+
+    def enqueue(
+        self,
+        kind: JobKind,
+        *,
+        model_id: str,
+        spec: Document,
+        dataset_id: str | None = None,
+        job_id: str | None = None,
+        shards: Sequence[range] = (),
+        priority: int = 0,
+        estimate: Document | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> Job:
+        """A queued job on a ready model; the caller then dispatches it.
+
+        Args:
+            job_id: given where the job's input table is already in the store under
+                `input_prefix(job_id)`, which was reserved before.
+            shards: runs of rows, to be made by several workers and joined; none is the whole.
+
+        Raises:
+            NotFoundError: no such model or dataset in this workspace.
+            ModelNotReadyError: the model is not ready.
+            ReservationLostError: the input's reservation ran out.
+            IdempotencyBusyError: the request's key is another's by now.
+        """
+        with self._database.writing() as session:
+            model = find_model(session, model_id, workspace, lock=True)
+            if model.status != ModelStatus.READY:
+                raise ModelNotReadyError(model_id, model.status)
+            if dataset_id is not None:
+                find_dataset(session, dataset_id, workspace, lock=True)
+            if job_id is not None:
+                drop_reservation(session, input_prefix(job_id))
+            row = self._new_row(job_id or new_id("job"), workspace, kind, spec)
+            row.model_id, row.dataset_id = model_id, dataset_id
+            row.priority, row.estimate = priority, estimate
+            row.result_id = new_id(kind.id_prefix)
+            add_shards(session, row, shards)
+            count(session, Counted.CREATED, kind=kind)
+            note_made(session, row.id)
+            return _added(session, row, Job)
+
+    def get(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """The job.
+
+        Raises:
+            NotFoundError: no such job in this workspace.
+        """
+        with self._database.reading() as session:
+            return copy_row(Job, _find(session, job_id, workspace))
+
+    def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
+        """Those of these jobs that there are, of any workspace, by id."""
+        query = select(JobRow).where(JobRow.id.in_(job_ids))
+        with self._database.reading() as session:
+            return {row.id: copy_row(Job, row) for row in session.scalars(query)}
+
+    def find_by_result(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """The job that makes, or made, a sample or scores.
+
+        Raises:
+            NotFoundError: no job of this workspace does.
+        """
+        query = _seen(workspace).where(JobRow.result_id == result_id)
+        with self._database.reading() as session:
+            row = session.scalar(query)
+            if row is None:
+                raise NotFoundError("result", result_id)
+            return copy_row(Job, row)
+
+    def shards(self, job_id: str) -> Sequence[Job]:
+        """The shards of a job, in order."""
+        with self._database.reading() as session:
+            return [copy_row(Job, row) for row in shard_rows(session, job_id)]
+
+    def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+        status: JobStatus | None = None,
+        kind: JobKind | None = None,
+        model_id: str | None = None,
+    ) -> Page[Job]:
+        """A page of jobs, newest first; shards are none."""
+        query = _seen(workspace)
+        for column, wanted in (
+            (JobRow.status, status),
+            (JobRow.kind, kind),
+            (JobRow.model_id, model_id),
+        ):
+            if wanted is not None:
+                query = query.where(column == wanted)
+        with self._database.reading() as session:
+            return read_page(session, query, JobRow, Job, limit, cursor)
+
+    def count(
+        self, statuses: Collection[JobStatus], *, workspace: str | None = DEFAULT_WORKSPACE
+    ) -> int:
+        """How many jobs have one of these statuses; `workspace=None` counts them all."""
+        query = select(func.count()).where(JobRow.status.in_(statuses), JobRow.parent_id.is_(None))
+        if workspace is not None:
+            query = query.where(JobRow.workspace == workspace)
+        with self._database.reading() as session:
+            return int(session.scalar(query) or 0)
+
+    def request_cancel(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """Cancel a queued job at once, ask a running one to stop. Twice is no error.
+
+        Raises:
+            NotFoundError: no such job in this workspace.
+            ConflictError: the job has succeeded or failed.
+        """
+        with self._database.writing() as session:
+            row = _find_seen(session, job_id, workspace)
+            if row.status in (JobStatus.SUCCEEDED, JobStatus.FAILED):
+                raise ConflictError(f"job {job_id} is over ({row.status}); nothing to cancel")
+            if row.status == JobStatus.QUEUED and not row.open_shards:
+                close_job(session, row, Cancelled())
+            elif not row.cancel_requested and not row.status.is_final:
+                row.cancel_requested = True
+                row.version += 1
+                if row.open_shards:
+                    stop_shards(session, row)
+                    close_where_shards_are(session, row)
+            return _refreshed(session, row, Job)
+
+    def retry(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+        """Queue a failed or cancelled job again; the caller then dispatches it.
+
+        Raises:
+            NotFoundError: no such job in this workspace.
+            ConflictError: it is neither failed nor cancelled, or what it needs is deleted.
+        """
+        with self._database.writing() as session:
+            row = _find_seen(session, job_id, workspace)
+            _refuse_retry(row)
+            if row.kind == JobKind.TRAIN:
+                find_dataset(session, str(row.dataset_id), workspace, lock=True)
+                model = find_model(session, str(row.model_id), workspace, lock=True)
+                model.status = ModelStatus.TRAINING
+            self._queue_again(row)
+            reset_shards(session, row)
+            return _refreshed(session, row, Job)
+
+    def _queue_again(self, row: JobRow) -> None:
+        row.status = JobStatus.QUEUED
+        row.cancel_requested = False
+        row.progress, row.error = {}, None
+        row.attempts_since_checkpoint = row.sends = 0
+        row.finished_at = row.rests_until = None
+        row.smaller_batch = False
+        row.queued_at = database_clock()
+        context = request_context()
+        row.request_id, row.traceparent = context.request_id, context.traceparent
+        row.next_dispatch_at = database_clock(self._resend_seconds)
+        row.version += 1
+
+    def _new_row(self, job_id: str, workspace: str, kind: JobKind, spec: Document) -> JobRow:
+        context = request_context()
+        return queued_row(
+            id=job_id,
+            workspace=workspace,
+            kind=kind,
+            spec=spec,
+            queue=kind.queue,
+            priority=0,
+            next_dispatch_at=database_clock(self._resend_seconds),
+            request_id=context.request_id,
+            traceparent=context.traceparent,
+        )
+
+
+def _refuse_retry(row: JobRow) -> None:
+    if row.status not in (JobStatus.FAILED, JobStatus.CANCELLED):
+        raise ConflictError(f"job {row.id} is {row.status}; only failed or cancelled ones retry")
+    if row.model_id is None:
+        raise ConflictError(f"the model of job {row.id} is deleted; it can not be retried")
+    if row.kind == JobKind.TRAIN and row.dataset_id is None:
+        raise ConflictError(f"the dataset of job {row.id} is deleted; it can not be retried")
+
+
+def _seen(workspace: str) -> Select[JobRow]:
+    """The jobs of a workspace that its users see: shards are none."""
+    return select(JobRow).where(JobRow.workspace == workspace, JobRow.parent_id.is_(None))
+
+
+def _find(session: Session, job_id: str, workspace: str) -> JobRow:
+    query = select(JobRow).where(JobRow.id == job_id, JobRow.workspace == workspace)
+    return _found(session.scalar(query), job_id)
+
+
+def _find_seen(session: Session, job_id: str, workspace: str) -> JobRow:
+    """The job, locked; a shard is not to be touched by itself."""
+    query = _seen(workspace).where(JobRow.id == job_id)
+    return _found(session.scalar(query.with_for_update()), job_id)
+
+
+def _found(row: JobRow | None, job_id: str) -> JobRow:
+    if row is None:
+        raise NotFoundError("job", job_id)
+    return row
+
+
+def _added(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
+    session.add(row)
+    return _refreshed(session, row, record_type)
+
+
+def _refreshed(session: Session, row: JobRow | ModelRow, record_type: type[RecordT]) -> RecordT:
+    session.flush()
+    session.refresh(row)
+    return copy_row(record_type, row)

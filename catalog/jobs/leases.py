@@ -1,0 +1,360 @@
+"""Leases: how workers own jobs.
+
+A worker owns a job while its lease (owner, attempt, expiry by the database's clock) is alive.
+Every write names the owner and the attempt, so an attempt that was thought dead can not write
+over its successor's: its writes touch no row, and it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, and_, case, or_, select, update
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.elements import ColumnElement
+
+from catalog.database.clock import database_clock
+from catalog.database.counts import Counted, count, observe
+from catalog.database.engine import Database
+from catalog.database.tables import JobRow
+from catalog.errors import LeaseLostError
+from catalog.job_kinds import Queue
+from catalog.jobs.fair_share import next_job, note_claim, serialize_claims
+from catalog.jobs.finishing import close_job
+from catalog.jobs.shards import begin, lock_parent, redraw_shards, report_progress
+from catalog.orphans import add_orphans
+from catalog.pages import copy_row
+from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome
+
+_PATIENCE = 10
+
+
+@dataclass(frozen=True)
+class HeartbeatAnswer:
+    """What a heartbeat learns: whether the attempt still owns the job, whether it shall stop."""
+
+    alive: bool
+    cancel_requested: bool
+
+
+class Leases:
+    """The job life cycle, from the worker's side."""
+
+    def __init__(
+        self,
+        database: Database,
+        attempts_limit: int,
+        resend_seconds: float,
+        resend_limit_seconds: float,
+        running_jobs_limit: int | None = None,
+    ) -> None:
+        self._database = database
+        self._attempts_limit = attempts_limit
+        self._resend_seconds = resend_seconds
+        self._resend_limit_seconds = resend_limit_seconds
+        self._running_jobs_limit = running_jobs_limit
+
+    def claim_next(
+        self, queues: Collection[Queue], owner: str, lease_seconds: float
+    ) -> Claim | None:
+        """Take the job that is next in these queues; None where none is to be had.
+
+        Claims pass one at a time, so that no two workers exceed a workspace's limit together.
+        """
+        query = next_job(queues, self._claimable(), self._running_jobs_limit)
+        with self._database.reading() as session:
+            if session.scalar(query) is None:
+                return None
+        with self._database.writing() as session:
+            serialize_claims(session)
+            while (job_id := session.scalar(query)) is not None:
+                claim = self._take(session, job_id, owner, lease_seconds)
+                if claim is not None:  # else it was cancelled between the two statements
+                    note_claim(session, claim.job)
+                    return claim
+            return None
+
+    def _take(
+        self, session: Session, job_id: str, owner: str, lease_seconds: float
+    ) -> Claim | None:
+        """Take a job; None where it is not to be had.
+
+        It is to be had while queued, or while running with an expired lease, unless it is to be
+        cancelled or has used up its attempts. One conditional UPDATE: of many who try, one gets it.
+        """
+        begin(session, job_id)
+        statement = (
+            update(JobRow)
+            .where(JobRow.id == job_id, self._claimable())
+            .values(
+                status=JobStatus.RUNNING,
+                attempt=JobRow.attempt + 1,
+                attempts_since_checkpoint=JobRow.attempts_since_checkpoint + 1,
+                lease_owner=owner,
+                lease_expires_at=database_clock(lease_seconds),
+                next_dispatch_at=database_clock(),
+                rests_until=None,
+                started_at=case(
+                    (JobRow.started_at.is_(None), database_clock()), else_=JobRow.started_at
+                ),
+                error=None,
+                version=JobRow.version + 1,
+            )
+            .returning(JobRow)
+        )
+        before = select(JobRow.status, JobRow.lease_owner).where(JobRow.id == job_id)
+        was = session.execute(before.with_for_update()).one_or_none()
+        row = session.scalar(statement)
+        if row is None or was is None:
+            return None
+        job = copy_row(Job, row)
+        _count_claim(session, job, was.status, was.lease_owner, lease_seconds)
+        return Claim(job, owner, job.attempt, lease_seconds)
+
+    def find_claim(
+        self, job_id: str, owner: str, attempt: int, lease_seconds: float
+    ) -> Claim | None:
+        """The claim that a parent process made, as its child sees it; None where it is lost."""
+        with self._database.reading() as session:
+            row = session.scalar(select(JobRow).where(_owned_by(job_id, owner, attempt)))
+            return None if row is None else Claim(copy_row(Job, row), owner, attempt, lease_seconds)
+
+    def heartbeat(self, claim: Claim, progress: Document | None = None) -> HeartbeatAnswer:
+        """Prolong the lease, write progress where there is news, learn of a cancellation."""
+        values: dict[str, Any] = {"lease_expires_at": database_clock(claim.lease_seconds)}
+        if progress is not None:
+            values |= {"progress": progress, "version": JobRow.version + 1}
+        statement = (
+            update(JobRow).where(_owned(claim)).values(values).returning(JobRow.cancel_requested)
+        )
+        with self._database.writing() as session:
+            cancel_requested = session.scalar(statement)
+        if progress is not None and claim.job.parent_id is not None:
+            # In a transaction of its own: whoever locks a shard and its job locks the job first.
+            with self._database.writing() as session:
+                report_progress(session, claim.job.parent_id)
+        return HeartbeatAnswer(cancel_requested is not None, bool(cancel_requested))
+
+    def record_checkpoint(self, claim: Claim, key: str, sha256: str) -> None:
+        """Make this checkpoint the one to resume from; the one before is an orphan then.
+
+        A new checkpoint is progress: the attempts are counted from here again.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; delete the checkpoint.
+        """
+        with self._database.writing() as session:
+            row = _find_owned(session, claim)
+            if row.checkpoint_key is not None and row.checkpoint_key != key:
+                add_orphans(session, [row.checkpoint_key])
+            row.checkpoint_key, row.checkpoint_sha256 = key, sha256
+            row.attempts_since_checkpoint = 0
+
+    def finish(self, claim: Claim, outcome: Outcome, progress: Document | None = None) -> None:
+        """Write the outcome of the job, and of its model, in one transaction.
+
+        Args:
+            progress: the last, where it is not written yet.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            row = _find_owned(session, claim)
+            if progress is not None:
+                row.progress = progress
+            close_job(session, row, outcome)
+
+    def redraw(self, claim: Claim, numbers: Collection[int]) -> None:
+        """Have shards made again whose parts are lost; the claim on their job ends with it.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            redraw_shards(session, _find_owned(session, claim), numbers)
+
+    def release(
+        self, claim: Claim, error: Failed, *, is_counted: bool = True, smaller_batch: bool = False
+    ) -> JobStatus:
+        """Give the job back for another attempt, or fail it where the attempts are used up.
+
+        Args:
+            is_counted: False where a server failed the attempt: the job can not help it, and is
+                given up only after many times as many attempts.
+            smaller_batch: the next attempt takes half the batch; what this one had is of no use to
+                it.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            row = _find_owned(session, claim)
+            if not is_counted and row.attempt < _PATIENCE * self._attempts_limit:
+                row.attempts_since_checkpoint = max(0, row.attempts_since_checkpoint - 1)
+            if row.cancel_requested:
+                close_job(session, row, Cancelled())
+            elif row.attempts_since_checkpoint >= self._attempts_limit:
+                close_job(session, row, _given_up(row, error.message))
+            else:
+                # Of an outage the number of all attempts says best how long it lasts already.
+                earlier = row.attempts_since_checkpoint if is_counted else row.attempt
+                self._queue_again(row, error, self._pause_seconds(earlier - 1))
+                count(session, Counted.RETRIES, kind=row.kind, reason=error.code)
+            if smaller_batch and not row.status.is_final:
+                row.smaller_batch = True
+                _forget_checkpoint(session, row)
+            return row.status
+
+    def hand_back(self, claim: Claim) -> None:
+        """Give the job back because the worker shuts down: at once, and no attempt is counted.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was written.
+        """
+        with self._database.writing() as session:
+            row = _find_owned(session, claim)
+            row.attempts_since_checkpoint = max(0, row.attempts_since_checkpoint - 1)
+            row.sends = 0
+            _unlease(row)
+            count(session, Counted.RETRIES, kind=row.kind, reason="handed_back")
+
+    def take_due(self, limit: int = 100) -> list[Job]:
+        """The jobs whose message should be sent (again) now; each is next due after a pause.
+
+        Due are queued jobs that nobody took since the last message, and running ones whose
+        lease expired. The pause doubles with every message, up to the limit.
+        """
+        query = select(JobRow).where(self._due()).order_by(JobRow.id).limit(limit)
+        if not self._any(query):
+            return []
+        with self._database.writing() as session:
+            rows = session.scalars(query.with_for_update(skip_locked=True)).all()
+            jobs = [copy_row(Job, row) for row in rows]
+            for row in rows:
+                row.next_dispatch_at = database_clock(self._pause_seconds(row.sends))
+                row.sends += 1
+            return jobs
+
+    def make_due(self) -> None:
+        """Make every queued job due now: after a start the broker may have lost them all."""
+        with self._database.writing() as session:
+            session.execute(
+                update(JobRow)
+                .where(JobRow.status == JobStatus.QUEUED)
+                .values(next_dispatch_at=database_clock())
+            )
+
+    def close_abandoned(self) -> list[str]:
+        """Close abandoned jobs that no attempt may take: cancelled ones, and hopeless ones."""
+        query = select(JobRow.id, JobRow.parent_id).where(_abandoned(), ~self._allowed())
+        with self._database.reading() as session:
+            found = session.execute(query).all()
+        return [
+            job_id for job_id, parent_id in found if self._close_if_abandoned(job_id, parent_id)
+        ]
+
+    def _close_if_abandoned(self, job_id: str, parent_id: str | None) -> bool:
+        """Close the job, unless somebody else just did."""
+        query = select(JobRow).where(JobRow.id == job_id, _abandoned(), ~self._allowed())
+        with self._database.writing() as session:
+            lock_parent(session, parent_id)
+            row = session.scalar(query.with_for_update(skip_locked=True))
+            if row is None:
+                return False
+            if row.lease_owner is not None:
+                count(session, Counted.LEASE_LOSSES, kind=row.kind)
+            hopeless = _given_up(row, "it ended without a word, as a killed worker does")
+            close_job(session, row, Cancelled() if row.cancel_requested else hopeless)
+            return True
+
+    def _queue_again(self, row: JobRow, error: Failed, pause_seconds: float) -> None:
+        _unlease(row)
+        row.error = error.to_json()
+        row.sends = 0
+        row.next_dispatch_at = row.rests_until = database_clock(pause_seconds)
+
+    def _pause_seconds(self, earlier: int) -> float:
+        doublings = min(max(earlier, 0), 30)
+        return min(self._resend_seconds * 2.0**doublings, self._resend_limit_seconds)
+
+    def _allowed(self) -> ColumnElement[bool]:
+        return and_(
+            ~JobRow.cancel_requested, JobRow.attempts_since_checkpoint < self._attempts_limit
+        )
+
+    def _claimable(self) -> ColumnElement[bool]:
+        return and_(_abandoned(), self._allowed())
+
+    def _due(self) -> ColumnElement[bool]:
+        return and_(self._claimable(), JobRow.next_dispatch_at <= database_clock())
+
+    def _any(self, query: Select[Any]) -> bool:
+        with self._database.reading() as session:
+            return session.scalar(query.with_only_columns(JobRow.id).limit(1)) is not None
+
+
+def _abandoned() -> ColumnElement[bool]:
+    """Nobody works on the job, nor on shards of it: it is queued, or its lease expired."""
+    expired = JobRow.lease_expires_at < database_clock()
+    is_running = and_(JobRow.status == JobStatus.RUNNING, expired)
+    return and_(JobRow.open_shards == 0, or_(JobRow.status == JobStatus.QUEUED, is_running))
+
+
+def _owned(claim: Claim) -> ColumnElement[bool]:
+    return _owned_by(claim.job_id, claim.owner, claim.attempt)
+
+
+def _owned_by(job_id: str, owner: str, attempt: int) -> ColumnElement[bool]:
+    return and_(
+        JobRow.id == job_id,
+        JobRow.lease_owner == owner,
+        JobRow.attempt == attempt,
+        JobRow.status == JobStatus.RUNNING,
+    )
+
+
+def _find_owned(session: Session, claim: Claim) -> JobRow:
+    lock_parent(session, claim.job.parent_id)
+    row = session.scalar(select(JobRow).where(_owned(claim)).with_for_update())
+    if row is None:
+        raise LeaseLostError(claim.job_id, claim.attempt)
+    return row
+
+
+def _unlease(row: JobRow) -> None:
+    row.status = JobStatus.QUEUED
+    row.lease_owner = row.lease_expires_at = None
+    row.next_dispatch_at = row.queued_at = database_clock()
+    row.version += 1
+
+
+def _count_claim(
+    session: Session, job: Job, was: JobStatus, last_owner: str | None, lease_seconds: float
+) -> None:
+    """Count an attempt. Only a job that somebody owned is lost with its lease: shards that wait to
+    be joined belong to nobody. What a shard waits for is its siblings, so its job's wait
+    alone is observed (`catalog.jobs.shards.begin`)."""
+    count(session, Counted.ATTEMPTS, kind=job.kind)
+    if last_owner is not None:
+        count(session, Counted.LEASE_LOSSES, kind=job.kind)
+        count(session, Counted.RETRIES, kind=job.kind, reason="lease_lost")
+    elif was == JobStatus.QUEUED and job.parent_id is None and job.lease_expires_at is not None:
+        waited = (job.lease_expires_at - job.queued_at).total_seconds() - lease_seconds
+        observe(session, Counted.WAIT, waited, kind=job.kind)
+
+
+def _forget_checkpoint(session: Session, row: JobRow) -> None:
+    if row.checkpoint_key is not None:
+        add_orphans(session, [row.checkpoint_key])
+    row.checkpoint_key = row.checkpoint_sha256 = None
+
+
+def _given_up(row: JobRow, last: str) -> Failed:
+    attempts = row.attempts_since_checkpoint
+    return Failed(
+        "attempts_used_up",
+        f"given up after {attempts} attempts without a new checkpoint; the last one: {last}",
+    )

@@ -1,0 +1,33 @@
+"""The record of a job that has just been queued: one form for jobs and their shards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.database.clock import database_clock
+from catalog.database.tables import JobRow
+from catalog.records import JobStatus
+
+
+def queued_row(**fields: Any) -> JobRow:
+    """A job that nobody has taken yet.
+
+    Args:
+        **fields: What it is and when it is sent, by the names of `JobRow`.
+    """
+    now = database_clock()
+    return JobRow(
+        status=JobStatus.QUEUED,
+        smaller_batch=False,
+        attempt=0,
+        attempts_since_checkpoint=0,
+        sends=0,
+        cancel_requested=False,
+        progress={},
+        n_shards=0,
+        open_shards=0,
+        version=1,
+        queued_at=now,
+        created_at=now,
+        **fields,
+    )

@@ -1,0 +1,26 @@
+"""Places: where the bytes of jobs lie in the store."""
+
+from __future__ import annotations
+
+from catalog.database.tables import JobRow
+from catalog.job_kinds import JobKind
+from catalog.records import Job
+
+
+def input_prefix(job_id: str) -> str:
+    """Where the table that came with a job lies in the store."""
+    return f"jobs/{job_id}/input/"
+
+
+def checkpoint_prefix(job_id: str, attempt: int) -> str:
+    """Where an attempt writes its checkpoints."""
+    return f"jobs/{job_id}/attempts/{attempt}/"
+
+
+def output_prefix(job: Job | JobRow, attempt: int) -> str:
+    """Where an attempt publishes what it made: an artifact, a table or a part of one."""
+    if job.kind == JobKind.TRAIN:
+        return f"models/{job.model_id}/attempts/{attempt}/"
+    if job.parent_id is not None:
+        return f"results/{job.result_id}/shards/{job.spec['number']}/attempts/{attempt}/"
+    return f"results/{job.result_id}/attempts/{attempt}/"

@@ -1,1 +1,0 @@
-"""What was tried, one file each; every file prints the figures that it claims."""

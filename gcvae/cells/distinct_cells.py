@@ -1,0 +1,337 @@
+"""The distinct cells of a column, as text, with where they stand; and the words for "missing"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.cells.factorize import distinct_texts
+from gcvae.cells.from_arrow import plain_series
+from gcvae.errors import Problem, TableError
+from gcvae.spelling.date_text import DAY_OF_TIMES, typed_format, write_dates
+from gcvae.spelling.forms import Notation, NumberFormat
+from gcvae.spelling.number_formats import numerals, written_in
+from gcvae.spelling.number_text import Spelling, are_numbers, chunks, numbers_of, write_numbers
+
+# These mean "missing" in any column; words such as `unknown` are levels.
+MARKERS = frozenset(
+    [
+        "",
+        "?",
+        "NA",
+        "N/A",
+        "n/a",
+        "NaN",
+        "nan",
+        "NAN",
+        "NULL",
+        "null",
+        "Null",
+        "#N/A",
+        "<NA>",
+        "NaT",
+    ]
+)
+# These do so only where the other cells are numbers, dates or booleans.
+WEAK_MARKERS = frozenset(
+    ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
+)
+
+Numbering = npt.NDArray[np.int64]
+Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """The cells of a column of text as Arrow holds them, no object for each.
+
+    Shape: texts (n,), null where there is no value.
+    """
+
+    name: str
+    texts: pa.ChunkedArray
+
+    @property
+    def index(self) -> pd.RangeIndex:
+        """The rows' labels: their numbers."""
+        return pd.RangeIndex(len(self.texts))
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """Where the rows of a chunk stand in a file that has no lines, by their labels from 0.
+
+    Attributes:
+        first: How many rows of the file are before the chunk.
+    """
+
+    first: int
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The distinct cells of one column.
+
+    Shape: texts (U,), codes (n,) in [-1, U), -1 where the frame itself has no value.
+
+    Attributes:
+        name: Of the column.
+        source: What the cells were before they were written as text.
+        texts: Each distinct cell once, in order of first appearance.
+        codes: Which of the texts stands in each row.
+        lines: The physical line of each row by its label, where the rows come from a text file; or
+            the RowNumbers of a chunk.
+        date_format: The format in which dates that were typed are written here.
+        labels: The index of the rows.
+        number_format: Of the numbers in a column of text; None for a decimal point alone.
+        has_objects: Some cells of a column of text were objects, such as numbers.
+    """
+
+    name: str
+    source: Source
+    texts: pa.Array
+    codes: Numbering
+    lines: Any = None
+    date_format: str | None = None
+    labels: Any = None
+    number_format: NumberFormat | None = None
+    has_objects: bool = False
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How often each text stands in the column."""
+        present = self.codes[self.codes >= 0]
+        return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
+
+    @cached_property
+    def stripped(self) -> pa.Array:
+        """The texts without surrounding spaces."""
+        if all(pc.utf8_trim_whitespace(chunk).equals(chunk) for chunk in chunks(self.texts)):
+            return self.texts
+        return pc.utf8_trim_whitespace(self.texts)
+
+    @cached_property
+    def numerals(self) -> pa.Array:
+        """The texts as numbers in digits with a decimal point; what is no number stays none."""
+        if self.number_format is None or self.source != "text":
+            return self.stripped
+        return numerals(self.stripped, self.number_format)
+
+    @cached_property
+    def are_numbers(self) -> npt.NDArray[np.bool_]:
+        """True for each text that is a number."""
+        return are_numbers(self.numerals)
+
+    @cached_property
+    def as_numerals_are_written(self) -> pa.Array:
+        """The texts as they come back where the numerals do."""
+        if self.number_format is None or self.source != "text":
+            return self.stripped
+        return written_in(self.numerals, self.number_format)
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[Any] | None:
+        """The number of each text; None where some are none."""
+        return numbers_of(self.numerals) if self.are_numbers.all() else None
+
+    def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
+        """True for each text that is one of these, spaces around it aside."""
+        known = pa.array(sorted(markers), pa.string())
+        return np.asarray(pc.is_in(self.stripped, known).to_numpy(zero_copy_only=False), dtype=bool)
+
+    def are_listed(self, markers: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """True for each text that is exactly one of these."""
+        known = pa.array(list(markers), pa.string())
+        return np.asarray(pc.is_in(self.texts, known).to_numpy(zero_copy_only=False), dtype=bool)
+
+    def some(self, chosen: npt.NDArray[np.bool_]) -> Cells:
+        """The cells of the chosen texts only; every other cell has no value."""
+        if chosen.all():
+            return self
+        renumbered = np.where(chosen, np.cumsum(chosen) - 1, -1)
+        codes = np.append(renumbered, -1)[self.codes]
+        texts = self.texts.filter(pa.array(chosen))
+        return replace(self, texts=texts, codes=codes)
+
+    def problem(self, wrong: npt.NDArray[np.bool_], message: str, **place: Any) -> Problem:
+        """A problem at the first row whose text is wrong; `{}` in the message is the cell."""
+        row = int(np.argmax(np.append(wrong, False)[self.codes]))
+        text = self.texts[int(self.codes[row])].as_py()
+        return self.problem_at(row, message.format(shortened(text)), **place)
+
+    def problem_at(self, row: int, message: str, **place: Any) -> Problem:
+        """A problem of one row, with its line where the rows have lines."""
+        line, number = self._line_and_number(row)
+        if line is None:
+            message = f"{message} (row {number})"
+        return Problem(message, line=line, column=self.name, **place)
+
+    def place(self, row: int) -> str:
+        """The line of a row, or its number where the rows have no lines."""
+        line, number = self._line_and_number(row)
+        return f"row {number}" if line is None else f"line {line}"
+
+    def _line_and_number(self, row: int) -> tuple[int | None, int]:
+        if isinstance(self.lines, RowNumbers):
+            return None, self.lines.first + int(self.labels[row]) + 1
+        return None if self.lines is None else self.lines[self.labels[row]], row + 1
+
+
+def shortened(text: str) -> str:
+    """The text in quotes, cut where it is long."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def cells_of(
+    column: pd.Series[Any] | TextColumn,
+    lines: Any = None,
+    date_format: str | None = None,
+    number_format: NumberFormat | None = None,
+) -> Cells:
+    """The distinct cells of a text or typed column.
+
+    Args:
+        column: The cells.
+        lines: As in Cells.
+        date_format: In which dates that are typed are written here.
+        number_format: Of the numbers among texts, where it is known.
+
+    Raises:
+        TableError: The column holds infinite numbers, or things that are no cells.
+    """
+    if isinstance(column, TextColumn):
+        codes, texts = distinct_texts(column.name, column.texts)
+        numbering = codes.astype(np.int64)
+        return Cells(
+            column.name, "text", texts, numbering, lines, date_format, column.index, number_format
+        )
+    labels, known = column.index, plain_series(column)
+    series = _plain(known)
+    name, dtype = str(series.name), series.dtype
+    if pd.api.types.is_bool_dtype(dtype):
+        source, (codes, found) = "boolean", pd.factorize(series)
+        texts = pa.array(["True" if x else "False" for x in found], pa.string())
+    elif pd.api.types.is_integer_dtype(dtype):
+        source, (codes, found) = "integer", pd.factorize(series)
+        texts = pa.array(np.asarray(found)).cast(pa.string())
+    elif pd.api.types.is_float_dtype(dtype):
+        source, (codes, found) = "float", pd.factorize(series)
+        texts = _float_texts(np.asarray(found, dtype=np.float64), name)
+    elif pd.api.types.is_datetime64_any_dtype(dtype):
+        source, (codes, found) = "datetime", pd.factorize(series)
+        times = np.asarray(found, dtype="datetime64[ns]")
+        has_zone = isinstance(known.dtype, pd.DatetimeTZDtype)
+        full_format, digits = typed_format(times, has_zone=has_zone)
+        if isinstance(column.dtype, pd.PeriodDtype):
+            unit = column.dtype.freq.name.partition("-")[0]
+            full_format = _PERIOD_FORMATS.get(unit, full_format)
+        date_format = full_format if date_format is None else date_format
+        texts = write_dates(times, date_format, digits) if len(times) else pa.array([], pa.string())
+    else:
+        source, (codes, found) = "text", _distinct(series, name)
+        texts = _object_texts(found, name, number_format)
+    numbering = np.asarray(codes, dtype=np.int64)
+    held = pd.api.types.infer_dtype(found, skipna=True)
+    has_objects = source == "text" and held not in ("string", "empty")
+    return Cells(
+        name, source, texts, numbering, lines, date_format, labels, number_format, has_objects
+    )
+
+
+_PERIOD_FORMATS = {"Y": "%Y", "M": "%Y-%m", "h": "%Y-%m-%d %H:00", "min": "%Y-%m-%d %H:%M"}
+"""How pandas writes periods that are no days; others are written by their first moment."""
+
+
+def _plain(series: Any) -> Any:
+    """The column without a category or object dtype around typed cells."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(object)
+    if isinstance(series.dtype, pd.PeriodDtype):
+        series = series.dt.to_timestamp()
+    if isinstance(series.dtype, pd.SparseDtype):
+        series = series.sparse.to_dense()
+    if series.dtype == object:
+        held = pd.api.types.infer_dtype(series, skipna=True)
+        if held in _HELD_DTYPES:
+            return series.astype(_HELD_DTYPES[held])
+        if held in ("date", "datetime", "datetime64"):
+            series = _times(series)
+        elif held == "time":
+            series = _times_of_day(series)
+        elif held in ("timedelta", "timedelta64"):
+            series = pd.to_timedelta(series)
+        elif held == "decimal":
+            series = series.astype("float64")
+    if isinstance(series.dtype, pd.DatetimeTZDtype):
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if pd.api.types.is_timedelta64_dtype(series.dtype):  # counts of the dtype's unit
+        blank = series.isna().to_numpy()
+        counts = pd.arrays.IntegerArray(series.to_numpy().astype(np.int64), blank)
+        return pd.Series(counts, index=series.index, name=series.name)
+    return series
+
+
+def _times_of_day(series: Any) -> Any:
+    day = pd.Timestamp(DAY_OF_TIMES).date()
+    times = series.map(lambda time: datetime.combine(day, time), na_action="ignore")
+    return pd.to_datetime(times)
+
+
+def _times(series: Any) -> Any:
+    """The times of dates; the dates themselves where int64 can not count their nanoseconds."""
+    try:
+        return pd.to_datetime(series)
+    except pd.errors.OutOfBoundsDatetime:
+        return series
+
+
+_HELD_DTYPES = {
+    "integer": "Int64",
+    "floating": "float64",
+    "mixed-integer-float": "float64",
+    "boolean": "boolean",
+}
+
+
+def _distinct(series: Any, name: str) -> tuple[Any, Any]:
+    try:
+        return pd.factorize(series)
+    except TypeError:
+        raise TableError(
+            Problem(
+                "the column holds lists or other objects that are no cells",
+                column=name,
+                expected="text, numbers, booleans or dates",
+            )
+        ) from None
+
+
+def _float_texts(values: npt.NDArray[np.float64], name: str) -> pa.Array:
+    if not np.isfinite(values).all():
+        raise TableError(
+            Problem("the column holds an infinite number", column=name, expected="finite numbers")
+        )
+    return write_numbers(values, Spelling(notation=Notation(exponent_from=1e16)))
+
+
+def _object_texts(found: Any, name: str, number_format: NumberFormat | None) -> pa.Array:
+    """The texts; numbers among them as the column writes numbers."""
+    try:
+        return pa.array(np.asarray(found, dtype=object), pa.string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        texts = pa.array([str(cell) for cell in found], pa.string())
+        if number_format is None:
+            return texts
+        are_texts = pa.array([isinstance(cell, str) for cell in found])
+        written = pc.coalesce(written_in(texts, number_format), texts)
+        return pc.if_else(are_texts, texts, written)
+    except UnicodeError:
+        raise TableError(Problem("a cell can not be written as text", column=name)) from None

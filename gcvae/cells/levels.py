@@ -1,0 +1,117 @@
+"""The levels of a column: found among its cells, matched with what is given, read and written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gcvae.cells.distinct_cells import Cells
+from gcvae.schema.columns import Column, Level
+from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.number_formats import written_in
+from gcvae.spelling.number_text import Spelling, are_numbers, numbers_of, write_numbers, write_whole
+
+_PAIRS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
+_STYLES = (str.lower, str.upper, str.title)
+
+
+def boolean_pair(texts: pa.Array) -> tuple[str, str] | None:
+    """The false and the true text of two texts spelled alike; None where they are no such pair.
+
+    >>> boolean_pair(pa.array(["Yes", "No"]))
+    ('No', 'Yes')
+    """
+    if len(texts) != 2:
+        return None
+    found = set(texts.to_pylist())
+    for pair in _PAIRS:
+        for style in _STYLES:
+            if found == {style(word) for word in pair}:
+                return style(pair[0]), style(pair[1])
+    return None
+
+
+def boolean_partner(text: str) -> tuple[str, str] | None:
+    """The pair that one text belongs to."""
+    for pair in _PAIRS:
+        for style in _STYLES:
+            if text in (style(pair[0]), style(pair[1])):
+                return style(pair[0]), style(pair[1])
+    return None
+
+
+def are_numeric(levels: tuple[Level, ...]) -> bool:
+    """True where every level is a number."""
+    return all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels)
+
+
+def level_texts(column: Column) -> list[str]:
+    """How each level of a column is written."""
+    levels = column.levels or ()
+    if levels and are_numeric(levels):
+        spelling = Spelling(column.decimals, column.padded, column.notation)
+        values = np.array(levels)
+        write = write_whole if values.dtype == np.int64 else write_numbers
+        texts = write(values, spelling)
+        if column.number_format is not None:
+            texts = written_in(texts, column.number_format)
+        return [str(text) for text in texts.to_pylist()]
+    return [str(level) for level in levels]
+
+
+def listed_levels(column: Column) -> str:
+    """What would be right where a level is none of the column's."""
+    texts = level_texts(column)
+    return "one of " + ", ".join(texts[:20]) + (", ..." if len(texts) > 20 else "")
+
+
+def read_levels(column: Column, cells: Cells) -> list[Level]:
+    """The value of each text: the level that is written so, or read like one where none is.
+
+    An unseen number of a numeric column is that number; an unseen word is itself.
+    """
+    if column.kind.outcomes is Outcomes.TRUTH_VALUES:
+        # A cell that is a boolean already comes as Python's word for it.
+        names: dict[str, bool] = {"False": False, "True": True}
+        names |= dict(zip(level_texts(column), (False, True), strict=True))
+        texts = cells.texts.to_pylist()
+        return [names.get(text.strip(), names.get(text, text)) for text in texts]
+    if not are_numeric(column.levels or ("",)):
+        return [str(text) for text in cells.texts.to_pylist()]
+    return _read_numeric(cells, all(isinstance(x, int) for x in column.levels or ()))
+
+
+def _read_numeric(cells: Cells, whole: bool) -> list[Level]:
+    numbers = are_numbers(cells.numerals)
+    values: list[Level] = [str(text) for text in cells.texts.to_pylist()]
+    found = numbers_of(cells.numerals.filter(pa.array(numbers)))
+    for i, value in zip(np.flatnonzero(numbers), found.tolist(), strict=True):
+        values[i] = (
+            int(value) if whole and value == int(value) else value if whole else float(value)
+        )
+    return values
+
+
+def find_levels(texts: pa.Array, spelling: Spelling | None, as_float: bool) -> tuple[Level, ...]:
+    """The distinct values in order: texts where there is no spelling of numbers, else numbers.
+
+    Args:
+        texts: Every level once or more.
+        spelling: How the numbers are written.
+        as_float: Whole numbers too are to be floats.
+    """
+    if spelling is None:
+        return tuple(sorted(texts.to_pylist()))
+    values: npt.NDArray[Any] = np.unique(numbers_of(texts))
+    if not as_float and values.dtype != np.int64 and _zero_decimals(values, spelling):
+        values = values.astype(np.int64)
+    return tuple((values.astype(np.float64) if as_float else values).tolist())
+
+
+def _zero_decimals(values: npt.NDArray[Any], spelling: Spelling) -> bool:
+    """True for whole numbers written as 18.0."""
+    plain = spelling.notation is None or spelling.notation.exponent_from is None
+    return plain and bool((values == np.floor(values)).all() and (np.abs(values) < 2**53).all())

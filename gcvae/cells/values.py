@@ -1,0 +1,397 @@
+"""Tables as text cells and as typed values.
+
+    parse_table: cells -> values                format_table: values -> cells as written
+
+`format(parse(cells)) = cells` where each column spells its values by one rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.cells.data_frames import data_frame
+from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of
+from gcvae.cells.levels import are_numeric, level_texts, read_levels
+from gcvae.errors import Problem, TableError, UnknownColumnError
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import ColumnKind, Outcomes
+from gcvae.schema.suggestions import listed, unknown_names
+from gcvae.spelling.date_text import read_dates, write_dates
+from gcvae.spelling.number_formats import example, number_text, read_number, written_in
+from gcvae.spelling.number_text import (
+    are_numbers,
+    are_whole,
+    numbers_of,
+    spelling_of,
+    write_numbers,
+    write_whole,
+)
+
+
+def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The values of text or typed cells, in the schema's order, dropped columns left out.
+
+    Numbers are int64 (Int64 where cells may be missing) and float64, dates datetime64[ns], booleans
+    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Columns that the model
+    does not learn may be absent. A level that the schema does not list stays what it is.
+
+    Raises:
+        TableError: A modelled column is absent, or a cell can not be of its column's kind.
+        UnknownColumnError: The frame has a column that the schema has not.
+    """
+    frame = data_frame(frame)
+    _check_columns(frame, schema)
+    problems: list[Problem] = []
+    lines = frame.attrs.get("lines", frame.attrs.get("rows"))
+    columns = {
+        column.name: _parse_column(frame[column.name], column, lines, problems)
+        for column in schema
+        if column.name in frame and not column.drop
+    }
+    if problems:
+        raise TableError(*problems)
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The frame with the dtypes that `parse_table` gives, where it has those of a user's frame.
+
+    Raises:
+        TableError: A cell can not be of its column's kind.
+    """
+    others = [
+        name for name in frame.columns if name in schema and _is_typed(frame[name], schema[name])
+    ]
+    if not others:
+        return frame
+    problems: list[Problem] = []
+    found = {name: _parse_column(frame[name], schema[name], None, problems) for name in others}
+    if problems:
+        raise TableError(*problems)
+    return frame.assign(**found)
+
+
+_OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", "datetime64[ns]", "object")
+
+
+def _is_typed(series: pd.Series[Any], column: Column) -> bool:
+    """Whether a column's dtype is another than the library's own for it."""
+    return not column.drop and (
+        str(series.dtype) not in _OWN_DTYPES or str(series.dtype) == column.dtype
+    )
+
+
+def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The cells of values as they are to be written; missing is the most frequent marker.
+
+    Any run of a table's rows can be formatted by itself.
+
+    Raises:
+        UnknownColumnError: The frame has a column that the schema has not.
+        TableError: A cell of another dtype than the library's own can not be of its column's kind.
+    """
+    frame = values_of(frame, schema)
+    columns = {name: _format_column(frame[name], schema[name]) for name in frame.columns}
+    return pd.DataFrame(columns, index=frame.index, dtype=object)
+
+
+# Cells to values
+
+
+def _check_columns(frame: pd.DataFrame, schema: TableSchema) -> None:
+    refuse_unknown_columns(frame, schema)
+    absent = [column.name for column in schema if column.is_modelled and column.name not in frame]
+    if absent:
+        raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
+
+
+def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The rows with the modelled columns that they lack, every cell of these blank.
+
+    Beside text these are None, which is a blank text too; beside typed columns they are typed.
+
+    Raises:
+        TableError: The frame has none of the modelled columns.
+        UnknownColumnError: It has a column that the schema has not.
+    """
+    refuse_unknown_columns(frame, schema)
+    modelled = [column for column in schema if column.is_modelled]
+    absent = [column for column in modelled if column.name not in frame]
+    if not absent:
+        return frame
+    if len(absent) == len(modelled):
+        expected = listed(column.name for column in modelled)
+        raise TableError(Problem("the table has none of the model's columns", expected=expected))
+    blank = pd.DataFrame(None, frame.index, [column.name for column in absent], dtype=object)
+    if "parquet_types" in frame.attrs or not all(is_text(frame[name]) for name in frame):
+        blank = parse_table(blank, TableSchema(tuple(absent)))
+    whole = pd.concat([frame, blank], axis=1)
+    whole.attrs = dict(frame.attrs)
+    return whole
+
+
+def is_text(series: pd.Series[Any]) -> bool:
+    """Whether the cells are text, or all of them blank."""
+    return pd.api.types.infer_dtype(series, skipna=True) in ("string", "empty")
+
+
+def refuse_unknown_columns(frame: pd.DataFrame, schema: TableSchema) -> None:
+    """Lets a table pass all columns of which are in the schema. Raises: UnknownColumnError."""
+    known = set(schema.names)
+    places = [(str(name), {"column": str(name)}) for name in frame.columns if name not in known]
+    if places:
+        raise UnknownColumnError(
+            *unknown_names("the schema has no such column", places, schema.names)
+        )
+
+
+def _parse_column(
+    series: pd.Series[Any], column: Column, lines: Any, problems: list[Problem]
+) -> pd.Series[Any]:
+    if is_parsed(series, column):
+        check_finite(series, column, problems)
+        return series
+    cells = cells_of(series, lines, column.datetime_format, column.number_format)
+    values, codes = read_column(cells, column, problems)
+    nullable = is_nullable(codes, column)
+    return placed_values(values, codes, nullable).set_axis(series.index)
+
+
+def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]) -> None:
+    """Notes that a typed column holds an infinite number, if it does."""
+    if series.dtype.kind == "f" and np.isinf(series).any():
+        problems.append(Problem("the column holds an infinite number", column=column.name))
+
+
+def read_column(
+    cells: Cells, column: Column, problems: list[Problem]
+) -> tuple[Values, npt.NDArray[np.int64]]:
+    """The distinct values of a column, and which of them stands in each row, -1 for missing.
+
+    Shape: (U,), (n,). Cells that can not be of the column's kind are added to `problems`.
+    """
+    present = cells.some(~are_missing(cells, column))
+    return READERS[column.kind](present, column, problems), present.codes
+
+
+def is_nullable(codes: npt.NDArray[np.int64], column: Column) -> bool:
+    """Whether the column's dtype has a place for missing cells."""
+    return column.missing.allowed or bool((codes < 0).any())
+
+
+def is_parsed(series: pd.Series[Any], column: Column) -> bool:
+    """True for a column that has the dtype of its kind already."""
+    return column.kind.dtype is not None and series.dtype == own_dtype(column)
+
+
+def own_dtype(column: Column) -> str:
+    """The dtype in which `parse_table` gives a column."""
+    if column.datetime_format is not None:
+        return "datetime64[ns]"
+    if column.kind.dtype is not None:
+        return "Int64" if column.kind.is_whole and column.missing.allowed else column.kind.dtype
+    values: list[Any] = list(column.typed_levels)
+    if column.kind.outcomes is Outcomes.KEYS:
+        values = [0] if column.decimals == 0 else [""]
+    return str(placed_values(values, np.arange(0), column.missing.allowed).dtype)
+
+
+def are_missing(cells: Cells, column: Column) -> npt.NDArray[np.bool_]:
+    """True for each distinct text that means "missing" in this column.
+
+    Beside the column's own markers these are the usual ones, where they are no level of it.
+    """
+    if cells.source != "text":
+        return np.zeros(len(cells.texts), dtype=bool)
+    own = cells.are_listed(column.missing.markers)
+    usual = cells.are_markers(MARKERS | WEAK_MARKERS if column.kind.is_strict else MARKERS)
+    levels = tuple(level_texts(column)) if column.levels and column.kind.has_levels else ()
+    return own | (usual & ~cells.are_listed(levels))
+
+
+Values: TypeAlias = npt.NDArray[Any] | list[Any] | pa.Array
+
+
+def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    wrong = ~are_numbers(cells.numerals)
+    values = np.zeros(len(wrong)) if wrong.any() else numbers_of(cells.numerals)
+    if column.kind.is_whole and not wrong.any():
+        wrong = values != np.floor(values)
+    if wrong.any():
+        message = f"the kind is {column.kind}, but the cell is {{}}"
+        whole = "a whole number" if column.kind.is_whole else "a number"
+        if column.number_format is not None and cells.source == "text":
+            whole += f" such as {example(column.number_format)}"
+        problems.append(cells.problem(wrong, message, expected=whole))
+    return values.astype(column.kind.dtype)
+
+
+def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    date_format = column.datetime_format or "%Y-%m-%d"
+    times = read_dates(cells.texts, date_format)
+    if np.isnat(times).any():
+        message = f"the date format is {date_format}, but the cell is {{}}"
+        expected = "a date of that format"
+        problems.append(cells.problem(np.isnat(times), message, expected=expected))
+    return times
+
+
+def _read_level_cells(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    if column.datetime_format is not None:  # a constant date
+        return _read_dates(cells, column, problems)
+    if not len(cells.texts) and column.levels and are_numeric(column.levels):
+        return np.array(column.levels)[:0]
+    return read_levels(column, cells)
+
+
+def _read_identifiers(cells: Cells, column: Column, problems: list[Problem]) -> Values:
+    if column.decimals == 0 and are_whole(cells.stripped).all():
+        return numbers_of(cells.stripped).astype(np.int64)
+    return cells.texts
+
+
+READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {
+    ColumnKind.CONTINUOUS: _read_real,
+    ColumnKind.INTEGER: _read_real,
+    ColumnKind.ORDINAL: _read_level_cells,
+    ColumnKind.CATEGORICAL: _read_level_cells,
+    ColumnKind.BOOLEAN: _read_level_cells,
+    ColumnKind.DATETIME: _read_dates,
+    ColumnKind.IDENTIFIER: _read_identifiers,
+    ColumnKind.CONSTANT: _read_level_cells,
+}
+"""How the cells of each kind are read."""
+
+
+def _read_number_end(value: Any, column: Column) -> float:
+    read = value
+    if isinstance(value, str) and column.number_format is not None:
+        read = read_number(value, column.number_format)
+    try:
+        number = math.nan if isinstance(read, bool) or read is None else float(read)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        written = column.number_format
+        raise ValueError(
+            "a number" if written is None else f"a number, or a text such as {example(written)}"
+        )
+    return number
+
+
+def _read_date_end(value: Any, column: Column) -> np.datetime64:
+    date_format = column.datetime_format or "%Y-%m-%d"
+    time: np.datetime64 = read_dates(pa.array([str(value)]), date_format)[0]
+    if np.isnat(time):
+        raise ValueError(f"a date of the format {date_format}")
+    return time
+
+
+END_READERS: dict[ColumnKind, Callable[[Any, Column], Any]] = {
+    ColumnKind.CONTINUOUS: _read_number_end,
+    ColumnKind.INTEGER: _read_number_end,
+    ColumnKind.ORDINAL: _read_number_end,  # where the levels are numbers
+    ColumnKind.DATETIME: _read_date_end,
+}
+"""How the end of a range is read, as JSON has it or as text of the table, for each kind that has an
+order. Raises: ValueError, whose text is what would be right."""
+
+
+def placed_values(values: Values, codes: npt.NDArray[Any], nullable: bool) -> pd.Series[Any]:
+    """values[codes], -1 standing for missing.
+
+    Whole numbers are int64 or, where `nullable`, Int64; booleans bool or boolean.
+
+    Shape: values (U,), codes (n,) in [-1, U).
+    """
+    missing = codes < 0
+    if isinstance(values, pa.Array):
+        texts = values.take(pa.array(codes, mask=missing))
+        return pd.Series(texts.to_numpy(zero_copy_only=False), dtype=object)
+    array = _array_of(values)
+    if not len(array):
+        array = np.zeros(1, dtype=array.dtype)
+    taken = array[np.where(missing, 0, codes)]
+    if array.dtype.kind in _BLANKS:
+        taken[missing] = _BLANKS[array.dtype.kind]
+        return pd.Series(taken, dtype="datetime64[ns]" if array.dtype.kind == "M" else array.dtype)
+    if not nullable:
+        return pd.Series(taken)
+    taken[missing] = 0
+    kind = pd.arrays.BooleanArray if array.dtype == bool else pd.arrays.IntegerArray
+    return pd.Series(kind(taken, missing))
+
+
+_BLANKS: dict[str, Any] = {"O": None, "f": np.nan, "M": np.datetime64("NaT")}
+"""What a missing cell is in arrays that have a place for it, by their dtype's kind."""
+
+
+def _array_of(values: npt.NDArray[Any] | list[Any]) -> npt.NDArray[Any]:
+    """The values in the narrowest dtype that holds them all without a change."""
+    if not isinstance(values, list):
+        return values
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {bool, int, float}:
+        return np.array(values)
+    if kinds == {int, float}:
+        return np.array(values, dtype=np.float64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+# Values to cells
+
+
+def _format_column(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    codes, found = pd.factorize(series)
+    texts = _texts_of(found, column)
+    marker = column.missing.markers[0] if column.missing.markers else ""
+    cells = np.append(np.asarray(texts, dtype=object), marker)[codes]
+    if series.dtype.kind == "f":
+        _sign_zeros(cells, series.to_numpy(dtype=np.float64), column)
+    return pd.Series(cells, index=series.index, dtype=object)
+
+
+def _sign_zeros(cells: npt.NDArray[Any], values: npt.NDArray[np.float64], column: Column) -> None:
+    """Gives each zero its own sign, in place: the distinct values do not tell -0.0 from 0.0."""
+    zero, negative = values == 0, np.signbit(values)
+    if not (zero & negative).any():
+        return
+    cells[zero & ~negative], cells[zero & negative] = _texts_of(np.array([0.0, -0.0]), column)
+
+
+def _texts_of(found: Any, column: Column) -> list[str]:
+    """How each distinct value is written."""
+    if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
+        times = np.asarray(found, dtype="datetime64[ns]")
+        texts = write_dates(times, column.datetime_format, column.decimals)
+    elif pd.api.types.is_bool_dtype(found.dtype) and len(column.levels or ()) == 2:
+        names = level_texts(column)
+        return [names[int(value)] for value in found]
+    elif pd.api.types.is_integer_dtype(found.dtype):
+        texts = write_whole(np.asarray(found, dtype=np.int64), spelling_of(column))
+    elif pd.api.types.is_float_dtype(found.dtype):
+        texts = write_numbers(np.asarray(found, dtype=np.float64), spelling_of(column))
+    else:
+        return [_text_of(value, column) for value in found]
+    if column.number_format is not None:
+        texts = written_in(texts, column.number_format)
+    return texts.to_pylist()  # type: ignore[no-any-return]
+
+
+def _text_of(value: Any, column: Column) -> str:
+    """How one value of a mixed column is written."""
+    if isinstance(value, bool) and len(column.levels or ()) == 2:
+        return level_texts(column)[int(value)]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and column.number_format is not None:
+        return number_text(value, column.number_format)
+    return str(value)

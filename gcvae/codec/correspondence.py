@@ -1,0 +1,119 @@
+"""Correspondence analysis: where the levels of a column stand by the cells they occur with.
+
+Levels that come with the same cells of the other columns get near coordinates. That gives nominal
+levels an order under which a copula means something, and says which rare levels are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.files.typed_columns import TypedTable
+from gcvae.schema.columns import Column
+
+N_AXES = 8
+_N_QUANTILE_BINS = 8
+_MOST_LEVELS = 16
+_MOST_COLUMNS = 64
+_MOST_ROWS = 200_000
+_MOST_COARSE_ROWS = 2_000_000
+"""Of a larger table every so many-th row is looked at."""
+_SHRINKAGE_ROWS = 5.0
+"""A level of so many rows stands half way between the origin and where its rows say."""
+
+Codes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CoarseColumn:
+    """A column in few bins: quantiles of numbers, the most frequent levels and the rest, missing.
+
+    Shape: codes (n / step,), from 0 to n_codes - 1.
+
+    Attributes:
+        step: Every so many-th row of the table has a code.
+    """
+
+    name: str
+    codes: npt.NDArray[np.int8]
+    n_codes: int
+    step: int = 1
+
+    @classmethod
+    def of(cls, series: pd.Series[Any], column: Column) -> CoarseColumn:
+        """The coarse form of typed cells; 0 is missing."""
+        step = max(1, -(-len(series) // _MOST_COARSE_ROWS))
+        series = series.iloc[::step]
+        codes = np.zeros(len(series), dtype=np.int8)
+        present = series.notna().to_numpy()
+        if column.kind.is_real:
+            numbers = series[present].to_numpy()
+            numbers = numbers.astype(np.int64 if numbers.dtype.kind == "M" else np.float64)
+            shares = np.arange(1, _N_QUANTILE_BINS) / _N_QUANTILE_BINS
+            edges = np.unique(np.quantile(numbers, shares)) if len(numbers) else numbers
+            codes[present] = 1 + np.searchsorted(edges, numbers)
+        else:
+            found, distinct = pd.factorize(series[present])
+            by_count = np.argsort(-np.bincount(found, minlength=len(distinct)), kind="stable")
+            places = np.minimum(np.argsort(by_count), _MOST_LEVELS)
+            codes[present] = 1 + places[found]
+        return cls(column.name, codes, int(codes.max(initial=0)) + 1, step)
+
+
+def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
+    """The coarse form of a typed table's columns, of some of them if they are very many."""
+    step = -(-len(columns) // _MOST_COLUMNS)
+    return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
+
+
+def level_coordinates(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
+    """Principal coordinates of levels by the cells that they occur with. Shape: (n_levels, 8).
+
+    With P the table of shares of level and cell, r and c its margins, the coordinates are
+    D_r^-1/2 U S of the singular value decomposition of D_r^-1/2 (P - r c^T) D_c^-1/2, those of
+    levels with few rows drawn towards the origin. The sign of an axis is arbitrary but fixed.
+
+    Args:
+        levels: Of each row, -1 for none. Shape: (n,).
+        n_levels: Their number.
+        others: The other columns.
+
+    Source: Greenacre, Correspondence Analysis in Practice (2007), chapter 8 and appendix A.
+    """
+    counts = _cell_counts(levels[:: others[0].step] if others else levels, n_levels, others)
+    rows = counts.sum(1, keepdims=True)
+    mass = counts.sum(0) / max(counts.sum(), 1.0)
+    counts, mass = counts[:, mass > 0.0], mass[mass > 0.0]
+    if not len(mass):
+        return np.zeros((n_levels, N_AXES))
+    n_rows = rows / max(len(others), 1)
+    profiles = (counts / np.maximum(rows, 1.0) - mass) * (rows > 0) / np.sqrt(mass)
+    profiles *= n_rows / (n_rows + _SHRINKAGE_ROWS)
+    weighted = profiles * np.sqrt(rows / rows.sum())
+    _, axes = np.linalg.eigh(weighted.T @ weighted)
+    axes = axes[:, ::-1][:, :N_AXES]
+    largest = np.abs(axes).argmax(0)
+    axes = axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0.0, -1.0, 1.0)
+    found = profiles @ axes
+    return np.pad(found, ((0, 0), (0, N_AXES - found.shape[1])))
+
+
+def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
+    """Rows of each level by each cell of the other columns. Shape: (n_levels, sum of n_codes)."""
+    step = 1 if n_levels > _MOST_ROWS // 50 else -(-len(levels) // _MOST_ROWS)
+    known = levels[::step] >= 0
+    at = levels[::step][known]
+    counts = [
+        np.bincount(
+            at * other.n_codes + other.codes[::step][known], minlength=n_levels * other.n_codes
+        ).reshape(n_levels, other.n_codes)
+        for other in others
+    ]
+    return np.concatenate([np.zeros((n_levels, 0)), *counts], axis=1)

@@ -1,0 +1,200 @@
+"""How many decimals the numbers of a column have, and how often: drawn numbers are rounded alike.
+
+In a table some numbers have fewer decimals than others: 2.5 beside 3.71, and one 2.850001 whose
+digits nobody else has. A drawn number is rounded to some decimals with the shares that the table's
+numbers of its size have, size being the power of ten: 0.00123 and 1230 with three digits each are
+of different decimals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.spelling.number_text import MOST_DECIMALS
+
+Codes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+_LEAST_NUMBERS = 30
+"""Numbers of one size that its shares are learned from; if there are fewer, near sizes join."""
+_LEAST_SHARE = 1e-3
+"""Of all numbers; under it nothing but digits that end in zero by chance."""
+
+_FEW, _MANY = 4.0, 1000.0
+"""Steps that are as many times what encoding loses: decoding rounds to the right one; nothing lies
+so near to one by chance."""
+
+
+@dataclass(frozen=True)
+class DecimalClasses:
+    """Shares of roundings by size.
+
+    Attributes:
+        sizes: Powers of ten of the numbers that there were, ascending. Shape: (S,).
+        shares: For each size how many numbers are rounded to 0, 1, ... decimals; the rest keep all
+            that their column has. Shape: (S, C).
+        lost: What encoding may lose of a number; 0 where the column's decimals are wider steps.
+    """
+
+    sizes: Codes
+    shares: Numbers
+    lost: float
+
+    @classmethod
+    def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
+        """The classes of a column's numbers; None where all are rounded alike.
+
+        Args:
+            numbers: Shape: (n,).
+            decimals: Of the column; None where its numbers have no limit.
+            lost: What encoding may lose of a number; it is taken back where a number was rounded
+                and decoding itself rounds to no wider steps. 0 where it is not known.
+        """
+        numbers, counts = np.unique(numbers[numbers != 0.0], return_counts=True)
+        is_limit = decimals is not None and 10.0**-decimals > _FEW * lost
+        most = decimals if decimals is not None and is_limit else _decimals_told_apart(lost)
+        if most <= 0 or not len(numbers):
+            return None
+        powers, at = np.unique(_sizes(numbers), return_inverse=True)
+        sizes = powers.astype(np.int64)
+        found = np.zeros((len(sizes), most + 1))
+        np.add.at(found, (at, _shortest(numbers, most)), counts)
+        pooled = np.stack([_with_neighbours(found, i) for i in range(len(sizes))])
+        roundings = np.stack(
+            [
+                _roundings(shares, -size, is_limit=is_limit)
+                for shares, size in zip(pooled, sizes, strict=True)
+            ]
+        )
+        if found.sum(axis=1) @ roundings[:, :-1].sum(axis=1) < _LEAST_SHARE * counts.sum():
+            return None
+        used = np.flatnonzero(roundings[:, :-1].any(axis=0)).max()
+        return cls(sizes, roundings[:, : used + 1], 0.0 if is_limit else lost)
+
+    @cached_property
+    def coarse(self) -> tuple[int, ...]:
+        """The decimals that some numbers are rounded to, ascending."""
+        return tuple(np.flatnonzero(self.shares.any(axis=0)).tolist())
+
+    def rounded(self, numbers: Numbers, u: Numbers, are_allowed: Callable[..., Mask]) -> Numbers:
+        """The numbers, each rounded to the decimals that its uniform u chooses.
+
+        A number that would lose its last digit, or come to where it is not allowed, takes the next
+        decimals at which it does not; if there are none it stays.
+
+        Args:
+            numbers: Finite. Shape: (n,).
+            u: Uniform on (0, 1). Shape: (n,).
+            are_allowed: (rounded numbers, their places among all) -> which may be. Shape: (m,).
+        """
+        wanted = (self._cumulated(numbers) <= u[:, None]).sum(axis=1)
+        found, is_open = numbers.copy(), numbers != 0.0
+        for decimals in self.coarse:
+            at = np.flatnonzero(is_open & (wanted <= decimals))
+            near = _round(numbers[at], decimals)
+            good = (near != 0.0) & are_allowed(near, at)
+            found[at[good]] = near[good]
+            is_open[at[good]] = False
+        return found
+
+    def snapped(self, numbers: Numbers) -> Numbers:
+        """The numbers; those that encoding may have made of one of few decimals are that. (n,)."""
+        found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
+        for decimals in self.coarse if self.lost else ():
+            near = _round(numbers, decimals)
+            is_near = is_open & (np.abs(near - numbers) <= self.lost)
+            found[is_near] = near[is_near]
+            is_open &= ~is_near
+        return found
+
+    def _cumulated(self, numbers: Numbers) -> Numbers:
+        """Cumulated shares of the size nearest to each number's. Shape: (n,) -> (n, C)."""
+        middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
+        with np.errstate(divide="ignore"):
+            at = np.searchsorted(middles, _sizes(numbers))
+        cumulated: Numbers = np.cumsum(self.shares, axis=1)[at]
+        return cumulated
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return {"sizes": self.sizes.tolist(), "shares": self.shares.tolist(), "lost": self.lost}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The classes of a document that `to_json` wrote."""
+        sizes = np.array(document["sizes"], dtype=np.int64)
+        return cls(sizes, np.array(document["shares"]), document["lost"])
+
+
+def _decimals_told_apart(lost: float) -> int:
+    """The most decimals whose steps are far wider than what encoding loses; 0 if nobody knows."""
+    step = _MANY * lost
+    return min(MOST_DECIMALS, math.floor(-math.log10(step))) if step else 0
+
+
+def _sizes(numbers: Numbers) -> Numbers:
+    """The power of ten of each number; -inf of zero. Shape: (n,)."""
+    return np.floor(np.log10(np.abs(numbers)))
+
+
+def _round(numbers: Numbers, decimals: int) -> Numbers:
+    """The nearest numbers of so many decimals; those stay that are too large to have any."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.round(numbers, decimals)
+    return np.where(np.isfinite(near), near, numbers)
+
+
+def _shortest(numbers: Numbers, most: int) -> Codes:
+    """The fewest decimals that each number is written with, `most` if not fewer. Shape: (n,)."""
+    found = np.full(len(numbers), most)
+    left = np.arange(len(numbers))
+    for decimals in range(most):
+        is_it = _round(numbers[left], decimals) == numbers[left]
+        found[left[is_it]] = decimals
+        left = left[~is_it]
+    return found
+
+
+def _with_neighbours(counts: Numbers, at: int) -> Numbers:
+    """Shares of one size, joined by the sizes around it until there are enough numbers."""
+    reach = 0
+    while True:
+        near = counts[max(at - reach, 0) : at + reach + 1].sum(axis=0)
+        if near.sum() >= _LEAST_NUMBERS or reach >= len(counts):
+            shares: Numbers = near / near.sum()
+            return shares
+        reach += 1
+
+
+def _roundings(shares: Numbers, least: int, *, is_limit: bool) -> Numbers:
+    """How often numbers are rounded to each decimals, if these are their shares of shortest ones.
+
+    Of numbers that are rounded to d decimals one in ten ends in a zero, and has fewer:
+    P(shortest = c) = sum over d >= c of P(rounded to d) P(c | d), solved from the finest down.
+
+    Args:
+        shares: Of the numbers by their shortest decimals, the finest at last. Shape: (C + 1,).
+        least: Decimals of the first digit, fewer than which no number of the size has.
+        is_limit: False where the last class is of numbers of that many decimals or more.
+    """
+    left, found = shares.copy(), np.zeros(len(shares))
+    last = len(shares) - 1
+    for d in range(last, -1, -1):
+        fewer = np.arange(max(least, 0), d)
+        if (d == last and not is_limit) or not len(fewer):
+            found[d] = left[d]
+            continue
+        with_zeros = 0.9 * 10.0 ** (fewer - d)
+        with_zeros[0] /= 0.9  # that many zeros or more
+        found[d] = max(left[d], 0.0) / 0.9
+        left[fewer] -= found[d] * with_zeros
+    found = found.clip(min=0.0)
+    roundings: Numbers = found / found.sum()
+    return roundings

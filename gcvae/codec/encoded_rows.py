@@ -1,0 +1,174 @@
+"""A whole table's encoded rows, compact, in memory or in mapped files: what training draws from.
+
+A code takes one, two or four bytes, as the widest column asks; a value eight, in the columns that
+have any. Rows lie one after the other, so that a minibatch of random rows touches few pages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gcvae.codec.column_codecs import LevelCodec
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.files.temporary_files import written_to
+from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.progress import Report, report_to_nobody
+
+_ZEROS = bytes(1 << 20)
+
+
+class TrainingRows(Protocol):
+    """A whole table that rows are taken out of."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are, and the numbers that they are taken by."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    def take(self, rows: Tensor) -> EncodedTable:
+        """The rows of these numbers, in their order."""
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """The modelled columns of n rows, every cell of them observed.
+
+    Shape: codes (n, D), values (n, D_v), log_units (n,).
+
+    Attributes:
+        codes: As in `EncodedTable`, in the smallest integers.
+        values: float64, of the columns that have any.
+        with_values: Which columns these are. Shape: (D_v,).
+        log_units: `TableCodec.log_units` of each row; stays on the CPU.
+        code_counts: For each column how often each of its codes comes up. Shape: (K_j,) each.
+    """
+
+    codes: Tensor
+    values: Tensor
+    with_values: Tensor
+    log_units: Tensor
+    code_counts: tuple[Tensor, ...]
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        return self.codes.device
+
+    @property
+    def n_bytes(self) -> int:
+        """What the rows take."""
+        return self.codes.nbytes + self.values.nbytes
+
+    def take(self, rows: Tensor) -> EncodedTable:
+        """The rows of these numbers, in their order."""
+        codes = self.codes[rows].int()
+        values = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
+        values[:, self.with_values] = self.values[rows]
+        return EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
+
+    def to(self, device: torch.device) -> EncodedRows:
+        """These rows on a device, where they fit into half of its free memory; else as they are."""
+        if device.type == "cuda" and self.n_bytes > torch.cuda.mem_get_info(device)[0] // 2:
+            return self
+        moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
+        codes, values, with_values = moved
+        return replace(self, codes=codes, values=values, with_values=with_values)
+
+
+def encode_rows(
+    codec: TableCodec,
+    table: TypedTable,
+    folder: Path | None = None,
+    report: Report = report_to_nobody,
+) -> EncodedRows:
+    """All rows of a typed table, encoded a chunk at a time.
+
+    Args:
+        codec: Fitted on that table.
+        table: In memory or in files.
+        folder: Where the rows are kept, as files; in memory where not given.
+        report: Takes the progress.
+
+    Raises:
+        OSError: The disk is full.
+    """
+    shape = len(table), len(codec.columns)
+    with_values = [j for j, column in enumerate(codec.columns) if _has_values(column)]
+    codes = _matrix(shape, _smallest_integer(codec.columns), folder and folder / "codes")
+    n_values = shape[0], len(with_values)
+    values = _matrix(n_values, np.dtype(np.float64), folder and folder / "values")
+    log_units = np.empty(len(table))
+    counts = [np.zeros(column.n_codes, dtype=np.int64) for column in codec.columns]
+    for at, rows in _encoded_chunks(codec, table):
+        codes[at], values[at] = rows.codes.numpy(), rows.values.numpy()[:, with_values]
+        log_units[at] = codec.log_units(rows).numpy()
+        for count, found in zip(counts, rows.codes.numpy().T, strict=True):
+            count += np.bincount(found.clip(min=0), minlength=len(count))
+        report(at.stop / len(table))
+    return EncodedRows(
+        torch.from_numpy(codes),
+        torch.from_numpy(values),
+        torch.tensor(with_values, dtype=torch.long),
+        torch.from_numpy(log_units),
+        tuple(torch.from_numpy(count) for count in counts),
+    )
+
+
+def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slice, EncodedTable]]:
+    """The rows of each chunk, and where they lie."""
+    first = 0
+    for chunk in row_chunks(table):
+        yield slice(first, first + len(chunk)), codec.encode(chunk)
+        first += len(chunk)
+
+
+def _has_values(codec: ColumnCodec) -> bool:
+    """Whether cells of the codec's own table have a value beside their code."""
+    is_discrete = isinstance(codec, QuantileCodec) and codec.is_discrete
+    return not is_discrete and not isinstance(codec, LevelCodec)
+
+
+def _smallest_integer(columns: Sequence[ColumnCodec]) -> np.dtype[Any]:
+    """The smallest signed integer that holds every code."""
+    return np.min_scalar_type(-max((column.n_codes for column in columns), default=1))
+
+
+def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
+    """A matrix to be filled, in memory or mapped from a new file.
+
+    Raises:
+        OSError: The disk is full. It is asked for the whole file here: a mapped page that finds no
+            place later would end the process.
+    """
+    n_bytes = shape[0] * shape[1] * dtype.itemsize
+    if path is None or not n_bytes:
+        return np.empty(shape, dtype=dtype)
+    with written_to(path), path.open("wb") as file:
+        _reserve(file, n_bytes)
+    return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
+
+
+def _reserve(file: BinaryIO, n_bytes: int) -> None:
+    """Makes a file of so many bytes that has its place on the disk."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+        return
+    for first in range(0, n_bytes, len(_ZEROS)):
+        file.write(_ZEROS[: n_bytes - first])

@@ -1,0 +1,282 @@
+"""F of a column's numbers: a smooth curve through few of their quantiles, exactly invertible.
+
+Between its knots F is a monotone rational quadratic spline; beyond them its tails fall by a power.
+As many knots as are seen in one row in a few would copy the table's gaps, which no other row has:
+how many there are is what rows that did not place them say.
+
+Source: Gregory and Delbourgo (1982), "Piecewise rational quadratic interpolation to monotonic
+data"; slopes after Fritsch and Butland (1984).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from gcvae.codec.atom_cells import AtomCells
+
+Codes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+MOST_INTERVALS = 512
+"""Quantile intervals of F, those aside that its outermost ones are halved into."""
+_LADDER = tuple(sorted({2**i for i in range(10)} | {3 * 2**i for i in range(8)}))
+"""Numbers of intervals that are tried: 1, 2, 3, 4, 6, 8, ... 512."""
+LEAST_ROWS_PER_INTERVAL = 4
+"""Fewer rows tell of themselves only."""
+_FOLDS = 5
+_MOST_JUDGES = 10_000
+"""Rows that judge the number of intervals, a random sample of all."""
+_LEAST_MASS = 1e-12
+"""Of a rounding cell; a smaller one is lost beside F, and its middle's density stands for it."""
+_LEAST_STEP = 1e-250
+"""Between two positions; a smaller one would make the slope of F infinite."""
+_FARTHEST = 1e150
+"""Distance beyond the knots from which numbers are one: its square is a double."""
+_LEAST_SLOPE = 1e-305
+_TINY = float(np.finfo(np.float64).tiny)
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class NumberDistribution:
+    """F over positions on a line, and its inverse, both by way of normal scores q = Phi^-1(F(x)).
+
+    Attributes:
+        knots: Positions, ascending. Shape: (K,).
+        heights: F at the knots, from t to 1 - t; at distance d beyond them t / (1 + d)^2 is left.
+        is_smooth: False where F is straight between knots, as models of version 3 have it.
+        atom_cells: What F passes over; knots and F are of the axis without these. None where
+            numbers are not rounded, and in models of version 3.
+    """
+
+    knots: Numbers
+    heights: Numbers
+    is_smooth: bool = True
+    atom_cells: AtomCells | None = None
+
+    @classmethod
+    def fit(
+        cls, found: Numbers, counts: Codes, half_step: float = np.nan, atoms: Numbers = _NONE
+    ) -> Self:
+        """The F of distinct positions and how many rows have each.
+
+        The number of intervals is the one under which left-out rows have the highest likelihood.
+
+        Args:
+            found: Ascending. Shape: (k,).
+            counts: Shape: (k,).
+            half_step: Half of what positions are rounded to; NaN where they are not.
+            atoms: Other positions, ascending, whose cells F passes over. Shape: (a,).
+        """
+        is_cut = len(atoms) > 0 and half_step > 0
+        cells = AtomCells(tuple(atoms.tolist()), half_step) if is_cut else None
+        found = found if cells is None else cells.taken_out(found)
+        found, counts = _apart(found, counts)
+        fitted = cls._with_intervals(found, counts, _n_intervals(found, counts, half_step))
+        return replace(fitted, atom_cells=cells)
+
+    @classmethod
+    def _with_intervals(cls, found: Numbers, counts: Codes, n_intervals: int) -> Self:
+        """The F whose knots have about as many rows between them, fewer towards both ends.
+
+        A knot is the edge of a position's cell, half way to its neighbour; the outermost cells are
+        as wide as their neighbours. The first and the last interval are halved, by rows, as often
+        as there are enough of them: tails are nowhere near straight.
+        """
+        if len(found) < 2:
+            middle = float(found[0]) if len(found) else 0.0
+            return cls(np.array([middle - 0.5, middle + 0.5]), np.array([0.25, 0.75]))
+        middles = (found[1:] + found[:-1]) / 2.0
+        first, last = 2 * found[0] - middles[0], 2 * found[-1] - middles[-1]
+        edges = np.concatenate([[first], middles, [last]])
+        below = np.concatenate([[0], np.cumsum(counts)])  # rows, whole numbers: nothing is rounded
+        n = int(below[-1])
+        size = n / n_intervals
+        n_halves = max(int(np.log2(size / LEAST_ROWS_PER_INTERVAL)), 0)
+        halves = size * 0.5 ** np.arange(1, n_halves + 1)
+        wanted = [np.linspace(0.0, n, n_intervals + 1), halves, n - halves]
+        kept = np.unique(_nearest(below, np.concatenate(wanted)))
+        tail = 0.5 / (n + 1)
+        return cls(edges[kept], tail + (1.0 - 2.0 * tail) * below[kept] / n)
+
+    @cached_property
+    def _secants(self) -> Numbers:
+        """Slopes of the straight lines between knots. Shape: (K - 1,)."""
+        secants: Numbers = np.maximum(np.diff(self.heights) / np.diff(self.knots), _LEAST_SLOPE)
+        return secants
+
+    @cached_property
+    def _ends(self) -> Numbers:
+        """Slopes of F at both ends of each interval, per its secant's. Shape: (2, K - 1)."""
+        if not self.is_smooth or len(self.knots) < 3:
+            return np.ones((2, len(self.knots) - 1))
+        slopes = _slopes(self.knots, self._secants)
+        return np.stack([slopes[:-1], slopes[1:]]) / self._secants
+
+    @cached_property
+    def _knot_scores(self) -> Numbers:
+        """Normal scores of the knots, infinite ends around them. Shape: (K + 2,)."""
+        return np.concatenate([[-np.inf], ndtri(self.heights), [np.inf]])
+
+    def scores_at(self, positions: Numbers) -> Numbers:
+        """q = Phi^-1(F(x)), from the nearer tail. Shape: (n,)."""
+        if self.atom_cells is not None:
+            positions = self.atom_cells.taken_out(positions)
+        low, high, tail = self.knots[0], self.knots[-1], self.heights[0]
+        below = tail / (1.0 + np.clip(low - positions, 0.0, _FARTHEST)) ** 2
+        above = tail / (1.0 + np.clip(positions - high, 0.0, _FARTHEST)) ** 2
+        u = np.where(positions < low, below, self._inside(positions))
+        scores: Numbers = np.where(positions > high, -ndtri(above), ndtri(u))
+        return scores
+
+    def positions_at(self, scores: Numbers) -> Numbers:
+        """x = F^-1(Phi(q)). Shape: (n,)."""
+        u, tail = ndtr(scores), self.heights[0]
+        at, t = self._places(u)
+        inside = self.knots[at] + (self.knots[at + 1] - self.knots[at]) * t
+        below = self.knots[0] + 1.0 - np.sqrt(tail / np.maximum(u, _TINY))
+        above = self.knots[-1] - 1.0 + np.sqrt(tail / np.maximum(ndtr(-scores), _TINY))
+        positions: Numbers = np.where(u < tail, below, np.where(u > 1.0 - tail, above, inside))
+        return positions if self.atom_cells is None else self.atom_cells.put_back(positions)
+
+    def log_slopes(self, scores: Numbers) -> Numbers:
+        """log F'(x) where F(x) = Phi(q). Shape: (n,).
+
+        At distance d beyond the knots the tail is t / (1 + d)^2, its slope 2 u sqrt(u / t).
+        """
+        at, t = self._places(ndtr(scores))
+        first, last = self._ends[:, at]
+        q = t * (1.0 - t)
+        bent = last * t**2 + 2.0 * q + first * (1.0 - t) ** 2
+        inside = np.log(self._secants[at] * bent) - 2.0 * np.log1p((first + last - 2.0) * q)
+        log_u, log_t = log_ndtr(-np.abs(scores)), np.log(self.heights[0])
+        in_tail = np.log(2.0) + 1.5 * log_u - 0.5 * log_t
+        log_slopes: Numbers = np.where(log_u < log_t, in_tail, inside)
+        return log_slopes
+
+    def bins(self, scores: Numbers) -> Numbers:
+        """Normal scores of the knots around each number, infinite at the tails. (n,) -> (n, 2)."""
+        at = np.searchsorted(self.heights, ndtr(scores), side="right")
+        return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
+
+    def log_likelihood(self, positions: Numbers, half_step: float) -> float:
+        """Sum of the log density of positions, or of the mean density in their rounding cells."""
+        low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
+        nearer = np.where(low > 0.0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+        log_densities = self.log_slopes(self.scores_at(positions))
+        is_wide = nearer > _LEAST_MASS  # not where there is no rounding
+        log_densities[is_wide] = np.log(nearer[is_wide] / (2.0 * half_step))
+        return float(log_densities.sum())
+
+    def _inside(self, positions: Numbers) -> Numbers:
+        """F between the knots. Shape: (n,).
+
+        With t the place in the interval, 0 to 1, and r_0, r_1 the slopes at its ends per the
+        secant's, F rises by its part (t^2 + r_0 t (1 - t)) / (1 + (r_0 + r_1 - 2) t (1 - t)).
+        """
+        inside = np.clip(positions, self.knots[0], self.knots[-1])
+        at = np.searchsorted(self.knots, inside, side="right") - 1
+        at = np.clip(at, 0, len(self.knots) - 2)
+        t = (inside - self.knots[at]) / (self.knots[at + 1] - self.knots[at])
+        first, last = self._ends[:, at]
+        q = t * (1.0 - t)
+        part = (t**2 + first * q) / (1.0 + (first + last - 2.0) * q)
+        low, high = self.heights[at], self.heights[at + 1]
+        heights: Numbers = np.clip(low + (high - low) * part, low, high)
+        return heights
+
+    def _places(self, u: Numbers) -> tuple[Codes, Numbers]:
+        """The interval of each height, and the place in it from 0 to 1: `_inside`, solved for t.
+
+        With p the part of the rise: a t^2 + b t = p, a = 1 - r_0 + p e, b = r_0 - p e,
+        e = r_0 + r_1 - 2; the root that has no cancellation. Shape: (n,) twice.
+        """
+        at = np.clip(np.searchsorted(self.heights, u, side="right") - 1, 0, len(self.knots) - 2)
+        low, high = self.heights[at], self.heights[at + 1]
+        part = np.clip((u - low) / (high - low), 0.0, 1.0)
+        first, last = self._ends[:, at]
+        bend = part * (first + last - 2.0)
+        a, b = 1.0 - first + bend, first - bend
+        root = np.sqrt(np.maximum(b * b + 4.0 * a * part, 0.0))
+        t = np.where(part > 0.0, 2.0 * part / np.maximum(b + root, _TINY), 0.0)
+        return at, np.clip(t, 0.0, 1.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return {
+            "knots": self.knots.tolist(),
+            "heights": self.heights.tolist(),
+            "is_smooth": self.is_smooth,
+            "atom_cells": None if self.atom_cells is None else asdict(self.atom_cells),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The F of a document that `to_json` wrote."""
+        knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
+        cut = document.get("atom_cells")
+        cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])
+        return cls(knots, heights, document["is_smooth"], cells)
+
+
+def _n_intervals(found: Numbers, counts: Codes, half_step: float) -> int:
+    """The number of intervals under which rows that did not place the knots are most likely.
+
+    A fifth of the rows judges the knots of the others, each fifth in its turn.
+    """
+    n = int(counts.sum())
+    random = np.random.default_rng(0)
+    rows = random.choice(n, min(n, _MOST_JUDGES), replace=False)
+    tried = [k for k in _LADDER if k <= min(MOST_INTERVALS, len(rows) // LEAST_ROWS_PER_INTERVAL)]
+    if len(tried) < 2:
+        return 1
+    at = np.searchsorted(np.cumsum(counts), rows, side="right")
+    likelihoods = np.zeros(len(tried))
+    for fold in range(_FOLDS):
+        is_judge = np.arange(len(at)) % _FOLDS == fold
+        others, their_counts = np.unique(at[~is_judge], return_counts=True)
+        judges = found[at[is_judge]]
+        for i, n_intervals in enumerate(tried):
+            candidate = NumberDistribution._with_intervals(found[others], their_counts, n_intervals)
+            likelihoods[i] += candidate.log_likelihood(judges, half_step)
+    best: int = tried[int(np.argmax(likelihoods))]
+    return best
+
+
+def _apart(found: Numbers, counts: Codes) -> tuple[Numbers, Codes]:
+    """The positions between which there is room for an edge; nearer ones count as one."""
+    least = _LEAST_STEP + 8.0 * np.spacing(np.abs(found))
+    is_apart = np.diff(found, prepend=-np.inf) > least
+    return found[is_apart], np.add.reduceat(counts, np.flatnonzero(is_apart))
+
+
+def _nearest(below: Codes, wanted: Numbers) -> Codes:
+    """Places of the whole numbers, ascending, nearest to the wanted. Shape: (k,), (m,) -> (m,)."""
+    at = np.clip(np.searchsorted(below, wanted), 1, len(below) - 1)
+    is_lower: npt.NDArray[np.bool_] = wanted - below[at - 1] < below[at] - wanted
+    return at - is_lower
+
+
+def _slopes(knots: Numbers, secants: Numbers) -> Numbers:
+    """Slopes at the knots: weighted harmonic means of the secants beside them. Shape: (K,).
+
+    At both ends what a parabola through three knots has, from a third to three times the secant.
+    """
+    steps = np.diff(knots)
+    share = steps[1:] / (steps[1:] + steps[:-1])  # of the right interval in both
+    inner = 3.0 / ((1.0 + share) / secants[:-1] + (2.0 - share) / secants[1:])
+    first = secants[0] + (secants[0] - secants[1]) * (1.0 - share[0])
+    last = secants[-1] + (secants[-1] - secants[-2]) * share[-1]
+    return np.concatenate(
+        [
+            [np.clip(first, secants[0] / 3.0, 3.0 * secants[0])],
+            inner,
+            [np.clip(last, secants[-1] / 3.0, 3.0 * secants[-1])],
+        ]
+    )

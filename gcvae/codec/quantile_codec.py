@@ -1,0 +1,288 @@
+"""Numbers as atoms and as normal scores of their own column.
+
+A value that many rows share is an *atom*, a code of its own, and so is a marker: one that some rows
+share and that stands apart. The other numbers share the last code; their value is the normal score
+q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`), so that every column, however skewed, is
+standard normal before the model sees it. F's knots lie half way between numbers: none of the table
+is kept but its smallest and largest and its atoms.
+
+# PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
+# table's repeat some values, and are skewed: neither is left to the marginals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import ndtri
+
+from gcvae.codec.column_codecs import LINES, Allowed, Codes, ContinuousCodec, Numbers, RealCodec
+from gcvae.codec.number_distribution import NumberDistribution
+from gcvae.schema.columns import Column
+
+HEAVY_SHARE = 0.005
+"""A number is an atom if this share of the rows has it ..."""
+LEAST_HEAVY_ROWS = 5
+"""... and at least this many rows."""
+LEAST_ROWS_PER_ATOM = 12
+"""All numbers are atoms if the others have at least this many rows each, on average ..."""
+MOST_ATOMS = 512
+"""... and there are no more than these."""
+_LEAST_LOST, _MOST_LOST = 2.0**-48, 2.0**-37
+"""Of the deviation, what a number of more digits than a normal score has may lose."""
+_MOSTLY = 0.99
+_LEAST_SHARE = 1e-4
+"""The networks read atoms no farther out than at a normal score of which this is below."""
+_WIDE = 1e150
+"""A deviation that numbers such as -1.8e308 make, which stand for none and dwarf all others."""
+
+
+@dataclass(frozen=True)
+class QuantileCodec:
+    """Codes: the missing level if there is one, the atoms in order, the other numbers.
+
+    Attributes:
+        line: Numbers as positions on a line, in standard deviations; rounds, and keeps limits.
+        atoms: Positions of the atoms, ascending.
+        distribution: F over the positions of the other numbers.
+        scores: For every code where it stands on the axis that networks read: among the other
+            numbers' normal scores; where all numbers are atoms, at that of its mid-rank.
+        is_discrete: Every number that the codec was fitted on is an atom.
+        is_ordered: For a copula atoms stand in their order among the other numbers; in models of
+            version 3 they are below them all.
+    """
+
+    line: RealCodec
+    atoms: Numbers
+    distribution: NumberDistribution
+    scores: tuple[float, ...]
+    is_discrete: bool
+    is_ordered: bool = True
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column, *, are_atoms: bool = False) -> Self:
+        """The codec of these typed cells; with `are_atoms` no number is too rare to be one."""
+        line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
+        codes, positions = line.encode(series)
+        found, counts = np.unique(positions[codes == line.n_codes - 1], return_counts=True)
+        is_atom = _are_atoms(found, counts) | are_atoms
+        is_rest = (codes == line.n_codes - 1) & ~np.isin(positions, found[is_atom])
+        rest, rest_counts = found[~is_atom], counts[~is_atom]
+        atoms = found[is_atom]
+        # A column of atoms only still has a place for a number that it never had.
+        if not len(rest):
+            atoms = rest
+            rest, rest_counts = found, np.ones(len(found), dtype=np.int64)
+            is_rest = codes == line.n_codes - 1
+        distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms)
+        n_missing = len(series) - int(counts.sum())
+        is_discrete = bool(is_atom.all())
+        own = (
+            _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(found[is_atom])
+        )
+        scores = _code_scores(own, n_missing, len(series))
+        codec = cls(line, found[is_atom], distribution, scores, is_discrete)
+        return replace(codec, line=line.rounding_like(series[is_rest], codec._lost(rest)))
+
+    def _lost(self, positions: Numbers) -> float:
+        """What most numbers, and some more, lose at most when they are encoded, in deviations."""
+        back = self.distribution.positions_at(self.distribution.scores_at(positions))
+        lost = np.quantile(np.abs(back - positions), _MOSTLY) if len(positions) else 0.0
+        return float(np.clip(4.0 * lost, _LEAST_LOST, _MOST_LOST))
+
+    @property
+    def column(self) -> Column:
+        """The schema's column."""
+        return self.line.column
+
+    @property
+    def has_missing(self) -> bool:
+        """Code 0 is the missing level."""
+        return self.line.has_missing
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.line.column.name
+
+    @property
+    def n_codes(self) -> int:
+        """Missing, atoms, and the other numbers."""
+        return self.has_missing + len(self.atoms) + 1
+
+    @property
+    def is_real(self) -> bool:
+        """True: the last code has a value."""
+        return True
+
+    @property
+    def shaped_codes(self) -> range:
+        """The codes of the atoms where all numbers are atoms; none elsewhere."""
+        n_atoms = len(self.atoms) if self.is_discrete else 0
+        return range(self.has_missing, self.has_missing + n_atoms)
+
+    @cached_property
+    def places(self) -> Numbers:
+        """Where each code but the last stands among the other numbers' normal scores; -inf below.
+
+        Shape: (K - 1,).
+        """
+        atoms = self.distribution.scores_at(self.atoms)
+        atoms = atoms if self.is_ordered else np.full(len(atoms), -np.inf)
+        return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
+
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
+        """Codes and normal scores of typed cells."""
+        codes, positions = self.line.encode(series)
+        is_number = codes == self.line.n_codes - 1
+        at = np.searchsorted(self.atoms, positions)
+        near = np.append(self.atoms, np.nan)[at]
+        is_atom = is_number & (near == positions)
+        codes = np.where(is_number, self.n_codes - 1, codes)
+        codes = np.where(is_atom, at + self.has_missing, codes)
+        values = np.where(is_number & ~is_atom, self.distribution.scores_at(positions), 0.0)
+        return codes.astype(np.int32), values
+
+    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
+        """Typed cells of codes and normal scores, rounded and within the column's limits."""
+        atom = codes - self.has_missing
+        is_atom = (atom >= 0) & (atom < len(self.atoms))
+        atoms = np.append(self.atoms, 0.0)
+        positions = np.where(
+            is_atom, atoms[np.where(is_atom, atom, -1)], self.distribution.positions_at(values)
+        )
+        is_missing = (codes == 0) & self.has_missing
+        return self.line.decode(np.where(is_missing, 0, self.line.n_codes - 1), positions)
+
+    def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
+        """Normal scores of drawn numbers, rounded; see `ContinuousCodec.with_decimals`."""
+        assert isinstance(self.line, ContinuousCodec), "only these have decimals"
+        positions = self.distribution.positions_at(values)
+        rounded = self.line.with_decimals(
+            positions, u, lambda found, at: are_allowed(self.distribution.scores_at(found), at)
+        )
+        return np.where(rounded == positions, values, self.distribution.scores_at(rounded))
+
+    def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
+        """Ends of the normal scores that decode to low .. high; see `RealCodec.edges`."""
+        lower, upper = self.line.edges(low, high)
+        return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
+
+    def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+        """Which codes are atoms from low to high, both included. Shape: (n,), (n,) -> (n, K)."""
+        first, last = (self.line.encode(cells)[1] for cells in (low, high))
+        found = np.zeros((len(low), self.n_codes), dtype=bool)
+        inside = (self.atoms >= first[:, None]) & (self.atoms <= last[:, None])
+        found[:, self.has_missing : self.n_codes - 1] = inside
+        return found
+
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
+        """log dx/dq at each cell: log p(x) = log p(q) - log dx/dq. Zero for intervals.
+
+        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x).
+        """
+        is_number = codes == self.n_codes - 1
+        log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
+        log_units = log_phi - self.distribution.log_slopes(values) + self.line.log_scale
+        return np.where(is_number, log_units, 0.0)
+
+    def rounding_cells(self, values: Numbers) -> Numbers:
+        """Normal scores of the ends of the numbers' rounding cells. Shape: (n,) -> (n, 2)."""
+        cells = self.line.rounding_cells(self.distribution.positions_at(values))
+        return np.stack([self.distribution.scores_at(ends) for ends in cells.T], axis=-1)
+
+    def bins(self, values: Numbers) -> Numbers:
+        """Normal scores of the knots and atoms around each number, infinite at the tails.
+
+        Shape: (n,) -> (n, 2).
+        """
+        low, high = self.distribution.bins(values).T
+        edges = np.concatenate([[-np.inf], self.places, [np.inf]])
+        at = np.searchsorted(edges, values, side="right").clip(1, len(edges) - 1)
+        return np.stack([np.maximum(low, edges[at - 1]), np.minimum(high, edges[at])], axis=-1)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {
+            "line": self.line.to_json(),
+            "atoms": self.atoms.tolist(),
+            "distribution": self.distribution.to_json(),
+            "scores": list(self.scores),
+            "is_discrete": self.is_discrete,
+            "is_ordered": self.is_ordered,
+        }
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        line = LINES[column.kind].from_json(column, document["line"])
+        atoms = np.asarray(document["atoms"], dtype=float)
+        distribution = NumberDistribution.from_json(document["distribution"])
+        scores, laws = tuple(document["scores"]), (document["is_discrete"], document["is_ordered"])
+        return cls(line, atoms, distribution, scores, *laws)
+
+
+def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
+    """The line in smaller units where its deviation is so wide that numbers would be one."""
+    if line.scale < _WIDE:
+        return line
+    distances = np.unique(replace(line, scale=1.0).encode(series)[1])
+    # By halves: the two largest may be farther apart than a double can say.
+    least = float(np.diff(distances / 2.0, prepend=-np.inf).min())
+    smallest = float(np.abs(distances).max()) / _WIDE**2  # in which the largest is finite
+    return replace(line, scale=min(line.scale, max(least * _WIDE, smallest)))
+
+
+def _are_atoms(found: Numbers, counts: Codes) -> npt.NDArray[np.bool_]:
+    """Which distinct numbers, ascending, are atoms. Shape: (n_distinct,) twice."""
+    is_heavy: npt.NDArray[np.bool_] = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
+    others = counts[~is_heavy]
+    are_few = len(counts) <= MOST_ATOMS
+    if are_few and others.sum() >= LEAST_ROWS_PER_ATOM * len(others):
+        return np.ones(len(counts), dtype=bool)
+    return is_heavy | _are_markers(found, counts, ~is_heavy)
+
+
+def _are_markers(
+    found: Numbers, counts: Codes, is_light: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Which light numbers some rows share and stand apart, such as -1, 999 or 1900-01-01.
+
+    A number stands apart if its distance from its neighbours is more than half that of the light
+    ones' two quartiles, and more than half that of those neighbours from the nearer quartile: the
+    last one of a tail that thins out does not. Shape: (n,) ascending, (n,), (n,) -> (n,).
+    """
+    if not is_light.any():
+        return is_light
+    below = np.cumsum(counts * is_light)
+    low, high = found[np.searchsorted(below, np.array([0.25, 0.75]) * below[-1])]
+    spread = 0.5 * np.maximum(high - low, np.maximum(low - found, found - high))
+    gaps = np.diff(found)
+    is_far_above = np.append(gaps > spread[1:], True)
+    is_far_below = np.append(True, gaps > spread[:-1])
+    is_marker: npt.NDArray[np.bool_] = is_far_above & is_far_below & is_light
+    return is_marker & (counts >= LEAST_HEAVY_ROWS)
+
+
+def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:
+    """Normal scores of the middles of all distinct numbers in the whole column. Shape: (k,)."""
+    middle = np.cumsum(counts) - 0.5 * counts + n_missing
+    scores: Numbers = ndtri(middle / (counts.sum() + n_missing))
+    return scores
+
+
+def _code_scores(atoms: Numbers, n_missing: int, n_rows: int) -> tuple[float, ...]:
+    """Normal scores of all codes, of the missing level that of the middle of its share.
+
+    Of the last code, whose cells have scores of their own, it is zero.
+    """
+    missing = [0.5 * n_missing / n_rows] if n_missing else []
+    farthest = -ndtri(_LEAST_SHARE)
+    scores = np.concatenate([ndtri(missing), atoms]).clip(-farthest, farthest)
+    return (*scores.tolist(), 0.0)

@@ -1,0 +1,241 @@
+"""Rare-level grouping: nominal levels as codes in a learned order, rare ones sharing a code.
+
+A level that few rows have says little: a code of its own would be learned by heart. Such levels
+share a code with others like them, their *group*; which of its levels a cell has is drawn by their
+shares in the training table, whatever the rest of the row is. So p(level) = p(code) x share, an
+exact mass. Levels that fix another column share a code only with those that fix it alike.
+
+# PAPER-DIFF: the paper gives every level a probability of its own at every z. Rare levels share
+# theirs in fixed parts: of a few rows a network learns nothing but the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.cells.values import placed_values
+from gcvae.codec.column_codecs import Codes, Numbers
+from gcvae.codec.correspondence import CoarseColumn, level_coordinates
+from gcvae.codec.function_levels import FunctionLevels
+from gcvae.schema.columns import Column, Level
+
+LEAST_ROWS_PER_LEVEL = 5
+"""A level with fewer rows shares its code."""
+MOST_OWN_CODES = 1024
+"""Levels with a code of their own, the most frequent ones."""
+ROWS_PER_GROUP = 50
+MOST_GROUPS = 256
+_UNSEEN_ROWS = 0.5
+"""Rows that a level counts as which only the schema lists."""
+
+
+@dataclass(frozen=True)
+class GroupedLevelCodec:
+    """Codes in the order of the first axis of a correspondence analysis; missing is code 0.
+
+    The value of a cell is where in its code's stretch (0, 1) its level lies: 1/2 where a level is
+    alone.
+
+    Attributes:
+        codes: Of each of the schema's levels, the missing level not counted. Shape: (K,).
+        counts: Rows of each of the schema's levels. Shape: (K,).
+    """
+
+    column: Column
+    has_missing: bool
+    codes: Codes
+    counts: Numbers
+
+    @classmethod
+    def fit(
+        cls,
+        series: pd.Series[Any],
+        column: Column,
+        others: Sequence[CoarseColumn] = (),
+        functions: FunctionLevels | None = None,
+    ) -> Self:
+        """The codec of these typed cells, by what they occur with in the other columns.
+
+        Args:
+            series, column: The cells.
+            others: The other columns.
+            functions: What functions between columns say of this one; None where there are none.
+        """
+        levels = column.levels or ()
+        places = {level: i for i, level in enumerate(levels)}
+        found, distinct = pd.factorize(series)
+        at = np.array([*(places[level] for level in distinct.tolist()), -1])[found]
+        rows = np.bincount(at[at >= 0], minlength=len(levels))
+        others = [other for other in others if other.name != column.name]
+        coordinates = level_coordinates(at, len(levels), others)
+        functions = FunctionLevels() if functions is None else functions
+        classes = functions.classes_of(at, len(levels))
+        least = 1 if functions.are_own else LEAST_ROWS_PER_LEVEL
+        codes = _in_order(_grouped(rows, coordinates, classes, least), rows, coordinates[:, 0])
+        return cls(column, bool((at < 0).any()), codes, np.maximum(rows, _UNSEEN_ROWS))
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The typed levels, as the schema lists them."""
+        return self.column.levels or ()
+
+    @property
+    def n_codes(self) -> int:
+        """The number of outcomes: missing, levels and groups."""
+        return int(self.codes.max(initial=-1)) + 1 + self.has_missing
+
+    @property
+    def is_real(self) -> bool:
+        """False: a code's value says which level, and has no density."""
+        return False
+
+    @cached_property
+    def _members(self) -> Codes:
+        """The levels' places in the schema, code by code."""
+        members: Codes = np.argsort(self.codes, kind="stable")
+        return members
+
+    @cached_property
+    def _shares(self) -> Numbers:
+        """The share of each level in its code, in the schema's order."""
+        totals = np.bincount(self.codes, weights=self.counts, minlength=1)
+        shares: Numbers = self.counts / totals[self.codes]
+        return shares
+
+    @cached_property
+    def _ends(self) -> Numbers:
+        """code + share of the levels up to each member, in the members' order."""
+        codes, shares = self.codes[self._members], self._shares[self._members]
+        total = np.cumsum(shares)
+        before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]
+        ends: Numbers = codes + np.minimum(total - before, 1.0)
+        is_last = np.append(codes[1:] != codes[:-1], True)
+        return np.where(is_last, codes + 1.0, ends)
+
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
+        """Codes and positions of typed cells; code -1 for an outcome that there is no code for."""
+        found, distinct = pd.factorize(series)
+        places = {level: i for i, level in enumerate(self.levels)}
+        known = np.array([*(places.get(level, -1) for level in distinct.tolist()), -1])
+        middles = np.zeros(len(self.levels) + 1)
+        middles[self._members] = self._ends - 0.5 * self._shares[self._members]
+        middles[:-1] -= self.codes
+        codes = np.append(self.codes + self.has_missing, -1)[known]
+        codes[-1] = 0 if self.has_missing else -1
+        return codes[found].astype(np.int32), middles[known][found]
+
+    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
+        """Typed cells of codes and positions in (0, 1)."""
+        places = np.append(self._members, -1)[self._at(codes, values)]
+        nullable = self.has_missing or self.column.missing.allowed
+        return placed_values(list(self.levels), places, nullable)
+
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
+        """-log share of each cell's level in its code: log p(level) = log p(code) - log_units."""
+        shares = np.append(self._shares[self._members], 1.0)
+        log_units: Numbers = -np.log(shares[self._at(codes.astype(np.int64), values)])
+        return log_units
+
+    def log_shares(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
+        """log of the share of the chosen levels in each code. Shape: (K levels,) -> (n_codes,)."""
+        shares = np.bincount(self.codes, weights=self._shares * chosen, minlength=self.n_codes)
+        counts = np.bincount(self.codes, weights=chosen, minlength=self.n_codes)
+        is_whole = counts == np.bincount(self.codes, minlength=self.n_codes)
+        with np.errstate(divide="ignore"):
+            log_shares = np.where(is_whole & (counts > 0), 0.0, np.log(shares))
+        return np.roll(log_shares, 1) if self.has_missing else log_shares
+
+    def positions_among(self, chosen: npt.NDArray[np.bool_], codes: Codes, u: Numbers) -> Numbers:
+        """Positions of levels drawn among the chosen ones of each code, at uniform noise u.
+
+        Shape: (K levels,), (n,), (n,) -> (n,).
+        """
+        members = self._members
+        weights = np.where(chosen, self._shares, 0.0)[members]
+        total = np.concatenate([[0.0], np.cumsum(weights)])
+        code = np.maximum(codes - self.has_missing, 0)
+        first = np.searchsorted(self.codes[members], code)
+        last = np.searchsorted(self.codes[members], code, side="right")
+        wanted = total[first] + u * (total[last] - total[first])
+        member = np.searchsorted(total[1:], wanted, side="right").clip(first, last - 1)
+        middles: Numbers = (self._ends - 0.5 * self._shares[members])[member] - code
+        return middles
+
+    def _at(self, codes: Codes, values: Numbers) -> Codes:
+        """Which member each cell is; -1 where it has no level. Shape: (n,), (n,) -> (n,)."""
+        code = codes - self.has_missing
+        inside = np.clip(values, 1e-12, 1.0 - 1e-12)
+        return np.where(code >= 0, np.searchsorted(self._ends, code + inside, side="right"), -1)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {
+            "has_missing": self.has_missing,
+            "codes": self.codes.tolist(),
+            "counts": self.counts.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        codes, counts = np.asarray(document["codes"], dtype=np.int64), document["counts"]
+        return cls(column, document["has_missing"], codes, np.asarray(counts, dtype=np.float64))
+
+
+def _grouped(rows: Codes, coordinates: Numbers, classes: Codes, least: int) -> Codes:
+    """A code for each level: its own if it has the rows, else that of a cluster of rare levels.
+
+    Clusters lie within classes. Shape: (K,), (K, n_axes), (K,) -> (K,).
+    """
+    by_count = np.argsort(-rows, kind="stable")
+    is_own = np.zeros(len(rows), dtype=bool)
+    is_own[by_count[:MOST_OWN_CODES]] = True
+    is_own &= rows >= least
+    codes = np.empty(len(rows), dtype=np.int64)
+    codes[is_own] = np.arange(is_own.sum())
+    n_codes = int(is_own.sum())
+    rare_rows = max(int(rows[~is_own].sum()), 1)
+    for number in np.unique(classes[~is_own]):
+        at = (~is_own & (classes == number)).nonzero()[0]
+        most = MOST_GROUPS * int(rows[at].sum()) // rare_rows
+        codes[at] = n_codes + _clusters(rows[at], coordinates[at], most)
+        n_codes = int(codes[at].max()) + 1
+    return codes
+
+
+def _clusters(rows: Codes, coordinates: Numbers, most: int) -> Codes:
+    """The cluster of each level by k-means, every row counting once. Shape: (K,)."""
+    n_clusters = min(int(rows.sum()) // ROWS_PER_GROUP, most)
+    n_clusters = min(n_clusters, len(np.unique(coordinates, axis=0)))
+    if n_clusters < 2:
+        return np.zeros(len(rows), dtype=np.int64)
+    from sklearn.cluster import MiniBatchKMeans
+
+    found = MiniBatchKMeans(n_clusters, random_state=0, n_init=1, batch_size=4096).fit(
+        coordinates, sample_weight=np.maximum(rows, _UNSEEN_ROWS)
+    )
+    labels: Codes = np.unique(found.labels_, return_inverse=True)[1].astype(np.int64)
+    return labels
+
+
+def _in_order(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
+    """The codes numbered by where their levels stand on the axis. Shape: (K,)."""
+    weights = np.maximum(rows, _UNSEEN_ROWS)
+    middle = np.bincount(codes, weights * axis, 1) / np.maximum(
+        np.bincount(codes, weights, 1), 1e-9
+    )
+    places = np.empty(len(middle), dtype=np.int64)
+    places[np.argsort(middle, kind="stable")] = np.arange(len(middle))
+    return places[codes] if len(codes) else codes

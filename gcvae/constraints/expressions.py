@@ -1,0 +1,465 @@
+"""What an expression over the columns of a schema means: its types, and its value in each row.
+
+Every term has one of four types, known from the schema before any row is seen:
+
+    number   of a continuous or integer column, and of levels that are numbers
+    date     of a datetime column; date - date is a number of days, date + number a later date
+    text     of levels that are text; those of an ordinal column are ordered as the schema lists
+    truth    of a boolean column, of comparisons, and of what and, or, not make of them
+
+A comparison with a blank cell, or with a number that has no value such as x / 0, is neither true
+nor false but unknown; `unknown and false` is false, `unknown or true` is true.
+
+Nothing of Python is evaluated: the allowed nodes become numpy operations on whole columns.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.cells.levels import are_numeric, level_texts
+from gcvae.constraints.rounded_numbers import (
+    TRUE,
+    UNKNOWN,
+    Amount,
+    Truths,
+    amount_of,
+    compare,
+    compute,
+    truths,
+)
+from gcvae.schema.columns import Column, Level, TableSchema
+from gcvae.schema.constraints import Expression, Inequality, parse_expression
+from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.date_text import DAY_NANOSECONDS, read_dates
+
+_LARGEST = 2**63 - 1
+_NO_DATE = -(2**63)  # NaT
+_ISO_DATE = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?)?")
+_ORDERINGS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+Rows = Mapping[str, Any]
+"""The values of each named column: `column_values`."""
+
+
+class Type(StrEnum):
+    """What a term is."""
+
+    NUMBER = "a number"
+    DATE = "a date"
+    TEXT = "text"
+    TRUTH = "true or false"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of an expression.
+
+    Attributes:
+        text: As it is written.
+        type: Of its value.
+        evaluate: Its value in each row: an Amount; nanoseconds since 1970; texts; Truths.
+        column: Where it is one, or a date reckoned from one.
+        literal: Where it is one.
+    """
+
+    text: str
+    type: Type
+    evaluate: Callable[[Rows], Any]
+    column: Column | None = None
+    literal: Level | None = None
+
+    @property
+    def is_nominal(self) -> bool:
+        """True for levels without an order."""
+        kind = None if self.column is None else self.column.kind
+        return kind is not None and kind.outcomes is Outcomes.NOMINAL_LEVELS
+
+    @property
+    def order(self) -> tuple[Level, ...] | None:
+        """The levels of an ordinal column of text, lowest first."""
+        if self.column is None or self.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
+            return None
+        return self.column.levels
+
+
+def compile_constraint(constraint: Inequality | Expression, schema: TableSchema) -> Term:
+    """The constraint as a term of truths, one for each row.
+
+    Raises:
+        ValueError: Its types do not fit each other.
+        UnknownColumnError: It names a column that the schema has not.
+    """
+    if isinstance(constraint, Inequality):
+        operator = ast.Lt() if constraint.strict else ast.LtE()
+        low, high = (_column_term(schema[name]) for name in (constraint.low, constraint.high))
+        return _comparison(low, operator, high)
+    term = _Compiler(schema).term(parse_expression(constraint.expression))
+    return _truth(term, "the expression")
+
+
+def column_values(cells: pd.Series[Any], column: Column) -> Any:
+    """The typed cells of a column as the terms take them. Shape: (n,)."""
+    kind = _type_of(column)
+    known = cells.notna().to_numpy()
+    if kind is Type.DATE:
+        return cells.to_numpy(dtype="datetime64[ns]").astype(np.int64)  # blank is _NO_DATE
+    if kind is Type.TRUTH:
+        return truths(cells.isin([True]).to_numpy(dtype=bool), known)
+    if kind is Type.TEXT:
+        return cells.to_numpy(dtype=object)  # blank is None
+    numbers = pd.to_numeric(cells, errors="coerce")  # a word among numbers is an unseen level
+    if pd.api.types.is_integer_dtype(numbers.dtype):
+        return Amount(numbers.fillna(0).to_numpy(dtype=np.int64), known=known)
+    return Amount(numbers.to_numpy(dtype=np.float64, na_value=np.nan), known=known)
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    """Turns the nodes of a tree into terms."""
+
+    schema: TableSchema
+
+    def term(self, node: ast.expr) -> Term:
+        match node:
+            case ast.Constant(value=value):
+                return _literal_term(value)  # type: ignore[arg-type]
+            case ast.Name(id=name):
+                return _column_term(self.schema[name])
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return _negation(_truth(self.term(operand), "what follows `not`"))
+            case ast.UnaryOp(op=operator, operand=operand):
+                return _signed(operator, self.term(operand))
+            case ast.BoolOp(op=operator, values=values):
+                return _joined(operator, [self.term(value) for value in values])
+            case ast.BinOp(left=left, op=operator, right=right):
+                return _arithmetic(self.term(left), operator, self.term(right))
+            case ast.Compare():
+                return self._chain(node)
+        raise ValueError(f"a list stands where no list can: {_shown(node)}")
+
+    def _chain(self, node: ast.Compare) -> Term:
+        """a < b < c is a < b and b < c."""
+        sides = [node.left, *node.comparators]
+        links = [
+            self._link(left, operator, right)
+            for left, operator, right in zip(sides, node.ops, sides[1:], strict=False)
+        ]
+        return links[0] if len(links) == 1 else _joined(ast.And(), links)
+
+    def _link(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Term:
+        if not isinstance(operator, ast.In | ast.NotIn):
+            return _comparison(self.term(left), operator, self.term(right))
+        if not isinstance(right, ast.List | ast.Tuple) or not right.elts:
+            raise ValueError(f"after `in` stands {_shown(right)}, not a list such as (1, 2)")
+        sought = self.term(left)
+        equal = [_comparison(sought, ast.Eq(), self.term(item)) for item in right.elts]
+        found = _joined(ast.Or(), equal)
+        return found if isinstance(operator, ast.In) else _negation(found)
+
+
+# Leaves
+
+
+def _column_term(column: Column) -> Term:
+    name = column.name
+    text = name if name.isidentifier() else f"`{name}`"
+    kind = _type_of(column)
+    return Term(text, kind, lambda rows: rows[name], column)
+
+
+def _type_of(column: Column) -> Type:
+    levels = column.typed_levels
+    if column.datetime_format is not None:
+        return Type.DATE
+    if column.kind.is_real:
+        return Type.NUMBER
+    if not levels:
+        raise ValueError(f"column {column.name!r} has no value in any row")
+    if all(isinstance(level, bool) for level in levels):
+        return Type.TRUTH
+    return Type.NUMBER if are_numeric(levels) else Type.TEXT
+
+
+def _literal_term(value: Level) -> Term:
+    if isinstance(value, bool):
+        return _fixed(value, Type.TRUTH, _truth_of(value))
+    if isinstance(value, str):
+        return _fixed(value, Type.TEXT, np.asarray(value, dtype=object))
+    try:
+        return _fixed(value, Type.NUMBER, amount_of(value))
+    except OverflowError:
+        raise ValueError("a number is too large") from None
+
+
+def _truth_of(value: bool) -> Truths:
+    return truths(np.asarray(value), True)
+
+
+def _fixed(literal: Level, kind: Type, value: Any) -> Term:
+    return Term(repr(literal), kind, lambda rows: value, literal=literal)
+
+
+# Arithmetic
+
+
+def _signed(operator: ast.unaryop, term: Term) -> Term:
+    sign = "+" if isinstance(operator, ast.UAdd) else "-"
+    _require_number(term, f"{sign}{_part(term)}")
+    if sign == "+":
+        return term
+
+    def evaluate(rows: Rows) -> Amount:
+        amount: Amount = term.evaluate(rows)
+        return replace(amount, values=-amount.values)
+
+    return Term(f"-{_part(term)}", Type.NUMBER, evaluate)
+
+
+def _arithmetic(left: Term, operator: ast.operator, right: Term) -> Term:
+    left, right = _read_beside(left, right), _read_beside(right, left)
+    text = f"{_part(left)} {_SYMBOLS[type(operator)]} {_part(right)}"
+    if isinstance(operator, ast.Add | ast.Sub) and Type.DATE in (left.type, right.type):
+        return _date_arithmetic(left, operator, right, text)
+    for term in (left, right):
+        _require_number(term, text)
+    return Term(
+        text,
+        Type.NUMBER,
+        lambda rows: compute(operator, left.evaluate(rows), right.evaluate(rows)),
+    )
+
+
+_SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**",
+}  # fmt: skip
+
+
+def _part(term: Term) -> str:
+    """A term as a part of a longer one."""
+    is_leaf = term.literal is not None or " " not in term.text
+    return term.text if is_leaf or term.text.startswith("`") else f"({term.text})"
+
+
+def _require_number(term: Term, whole: str) -> None:
+    if term.type is not Type.NUMBER:
+        raise ValueError(f"{whole} needs numbers, but {term.text} is {term.type}")
+    if term.is_nominal:
+        raise ValueError(
+            f"{whole} needs numbers, but the levels of {term.text} are names: "
+            "its kind is categorical, not ordinal"
+        )
+
+
+def _date_arithmetic(left: Term, operator: ast.operator, right: Term, text: str) -> Term:
+    """date - date in days; date + days, days + date and date - days are dates."""
+    subtract = isinstance(operator, ast.Sub)
+    if subtract and left.type is right.type:
+        return Term(
+            text,
+            Type.NUMBER,
+            lambda rows: _days_between(left.evaluate(rows), right.evaluate(rows)),
+        )
+    date, number = (left, right) if left.type is Type.DATE else (right, left)
+    if number.type is Type.DATE or (subtract and date is right):
+        raise ValueError(f"{text} has no meaning: a date takes + or - and a number of days")
+    _require_number(number, text)
+    sign = -1.0 if subtract else 1.0
+    return Term(
+        text,
+        Type.DATE,
+        lambda rows: _moved(date.evaluate(rows), number.evaluate(rows), sign),
+        date.column,
+    )
+
+
+def _days_between(later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64]) -> Amount:
+    rough = later.astype(np.float64) - earlier.astype(np.float64)
+    nanoseconds = np.where(np.abs(rough) < _LARGEST / 2, later - earlier, rough)
+    exists = (later != _NO_DATE) & (earlier != _NO_DATE)
+    values = np.where(exists, nanoseconds / DAY_NANOSECONDS, np.nan)
+    return Amount(values, np.finfo(np.float64).eps * np.where(exists, np.abs(values), 0.0))
+
+
+def _moved(times: npt.NDArray[np.int64], days: Amount, sign: float) -> npt.NDArray[np.int64]:
+    """The dates so many days later; the last or the first that there is where none is so far."""
+    with np.errstate(all="ignore"):
+        distance = np.rint(sign * days.values.astype(np.float64) * DAY_NANOSECONDS)
+        exists = days.known & ~np.isnan(distance) & (times != _NO_DATE)
+        limit = float(_LARGEST // 2)
+        inside = np.abs(distance) < limit
+        rough = times.astype(np.float64) + np.clip(distance, -2 * limit, 2 * limit)
+        steps = np.where(exists & inside, distance, 0.0).astype(np.int64)
+        exact = times + steps
+    fits = inside & (np.abs(rough) < float(_LARGEST - 1024))
+    beyond = np.where(rough > 0, _LARGEST, -_LARGEST)
+    return np.where(exists, np.where(fits, exact, beyond), _NO_DATE)
+
+
+# Comparisons
+
+
+def _comparison(left: Term, operator: ast.cmpop, right: Term) -> Term:
+    left, right = _read_beside(left, right), _read_beside(right, left)
+    text = f"{left.text} {_SIGNS[type(operator)]} {right.text}"
+    if left.type is not right.type:
+        raise ValueError(
+            f"{text} can not be compared: {left.text} is {left.type} and {right.text} {right.type}"
+        )
+    compared = _compared_texts if left.type is Type.TEXT else _compared_values
+    return Term(text, Type.TRUTH, compared(left, operator, right, text))
+
+
+def _compared_values(
+    left: Term, operator: ast.cmpop, right: Term, text: str
+) -> Callable[[Rows], Truths]:
+    ordered = isinstance(operator, _ORDERINGS)
+    for term in (left, right):
+        if ordered and (term.is_nominal or term.type is Type.TRUTH):
+            raise ValueError(
+                f"{text} asks for an order, but the levels of {term.text} have none: "
+                "its kind is not ordinal"
+            )
+    if left.type is Type.NUMBER:
+        return lambda rows: compare(operator, left.evaluate(rows), right.evaluate(rows))
+    if left.type is Type.DATE:
+        return lambda rows: _compared_dates(left.evaluate(rows), operator, right.evaluate(rows))
+    return lambda rows: _compared_truths(left.evaluate(rows), operator, right.evaluate(rows))
+
+
+def _compared_dates(
+    left: npt.NDArray[np.int64], operator: ast.cmpop, right: npt.NDArray[np.int64]
+) -> Truths:
+    first, second = (Amount(times, known=times != _NO_DATE) for times in (left, right))
+    return compare(operator, first, second)
+
+
+def _compared_truths(left: Truths, operator: ast.cmpop, right: Truths) -> Truths:
+    first, second = (Amount(found, known=found != UNKNOWN) for found in (left, right))
+    return compare(operator, first, second)
+
+
+def _compared_texts(
+    left: Term, operator: ast.cmpop, right: Term, text: str
+) -> Callable[[Rows], Truths]:
+    for term, other in ((left, right), (right, left)):
+        _check_level(term, other)
+    if not isinstance(operator, _ORDERINGS):
+        return lambda rows: _same_texts(left.evaluate(rows), operator, right.evaluate(rows))
+    order = left.order if left.order is not None else right.order
+    for term in (left, right):
+        if order is None or (term.column is not None and term.order != order):
+            raise ValueError(
+                f"{text} asks for an order, but the texts of {term.text} have none: "
+                "both sides must be ordinal with the same levels"
+            )
+    assert order is not None
+    ranked = pd.Index(order)
+    return lambda rows: compare(
+        operator, _ranks(left.evaluate(rows), ranked), _ranks(right.evaluate(rows), ranked)
+    )
+
+
+def _same_texts(left: npt.NDArray[Any], operator: ast.cmpop, right: npt.NDArray[Any]) -> Truths:
+    same = np.asarray(left == right, dtype=bool)
+    return truths(same if isinstance(operator, ast.Eq) else ~same, pd.notna(left) & pd.notna(right))
+
+
+def _ranks(texts: npt.NDArray[Any], order: pd.Index[Any]) -> Amount:
+    """Places in the order; an unseen level, like a blank one, has none."""
+    places = order.get_indexer(pd.Index(np.atleast_1d(texts), dtype=object)).reshape(texts.shape)
+    return Amount(places.astype(np.int64), known=places >= 0)
+
+
+def _check_level(term: Term, other: Term) -> None:
+    """A text that is compared with a column must be one of its levels, for it may be misspelled."""
+    levels = None if other.column is None else other.column.levels
+    if term.literal is None or levels is None or term.literal in levels:
+        return
+    listed = ", ".join(map(repr, levels[:20])) + (", ..." if len(levels) > 20 else "")
+    raise ValueError(f"{term.text} is no level of {other.text}: those are {listed}")
+
+
+def _read_beside(term: Term, other: Term) -> Term:
+    """A literal as what stands beside it: a date, or a word of a boolean column."""
+    if term.literal is None or other.column is None or isinstance(term.literal, bool):
+        return term
+    if other.type is Type.DATE and isinstance(term.literal, str):
+        return _date_term(term.literal, other.column)
+    if other.type is Type.TRUTH and other.column.kind.outcomes is Outcomes.TRUTH_VALUES:
+        return _boolean_term(term, other.column)
+    if other.type is Type.TEXT and isinstance(term.literal, int | float):
+        raise ValueError(
+            f"{other.text} holds text, and {term.text} is a number: write '{term.text}'"
+        )
+    return term
+
+
+def _date_term(text: str, column: Column) -> Term:
+    assert column.datetime_format is not None
+    time = read_dates(pa.array([text]), column.datetime_format)[0]
+    if np.isnat(time) and _ISO_DATE.fullmatch(text):
+        with suppress(ValueError):
+            time = pd.Timestamp(text).as_unit("ns").to_datetime64()
+    if np.isnat(time):
+        raise ValueError(
+            f"{text!r} beside column {column.name!r} is no date of the format "
+            f"{column.datetime_format}, nor one like 2024-01-31"
+        )
+    return _fixed(text, Type.DATE, np.asarray(time, dtype="datetime64[ns]").astype(np.int64))
+
+
+def _boolean_term(term: Term, column: Column) -> Term:
+    words = dict(
+        zip((*level_texts(column), *(column.levels or ())), (False, True) * 2, strict=True)
+    )
+    if term.literal not in words:
+        listed = " or ".join(map(repr, column.levels or ()))
+        raise ValueError(f"{term.text} is no level of {column.name}: those are {listed}")
+    truth = words[term.literal]
+    return replace(_fixed(truth, Type.TRUTH, _truth_of(truth)), text=term.text)
+
+
+# Truths
+
+
+def _truth(term: Term, use: str) -> Term:
+    if term.type is not Type.TRUTH:
+        raise ValueError(f"{use} must be true or false, but {term.text} is {term.type}")
+    return term
+
+
+def _negation(term: Term) -> Term:
+    return Term(f"not {term.text}", Type.TRUTH, lambda rows: TRUE - term.evaluate(rows))
+
+
+def _joined(operator: ast.boolop, terms: Sequence[Term]) -> Term:
+    word = "and" if isinstance(operator, ast.And) else "or"
+    join = np.minimum if word == "and" else np.maximum
+    parts = [_truth(term, f"what `{word}` joins") for term in terms]
+
+    def evaluate(rows: Rows) -> Truths:
+        return reduce(join, (part.evaluate(rows) for part in parts))
+
+    return Term(f" {word} ".join(part.text for part in parts), Type.TRUTH, evaluate)
+
+
+def _shown(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 60 else text[:57] + "..."

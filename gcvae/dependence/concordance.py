@@ -1,0 +1,83 @@
+"""Kendall's tau at one z, of columns that no copula is of: by the concordance of drawn rows.
+
+A column that a rule gives from others is modelled as its residual, and the copula is of that. What
+the written column shares with others at a z is counted instead: rows drawn at one z are compared in
+pairs, and a pair counts +1 where both columns rise, -1 where one falls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcvae.dependence.maps import DependencyMap, Matrix
+from gcvae.dependence.ranks import ranks
+from gcvae.numerics.kendall import with_unit_diagonal
+from gcvae.sampling.constrained import ConstrainedModel
+
+_ROWS_PER_Z = 8
+_FEWEST_ROWS = 2_000
+_MOST_COMPARED = 400  # rows of one z, each with each other
+NOTE = "of pairs with {names}, which rules give from other columns: tau-b of rows drawn at each z"
+
+
+def with_written_columns(
+    found: DependencyMap,
+    model: ConstrainedModel,
+    z: Tensor,
+    weight: Tensor,
+    generator: torch.Generator,
+) -> DependencyMap:
+    """A copula's map of the reduced columns as one of the written columns.
+
+    Args:
+        found: Of the columns of the codec.
+        model: Draws the rows.
+        z: Where the copula is taken. Shape: (S, K).
+        weight: Of each z; they add up to one. Shape: (S,).
+        generator: Of the rows.
+    """
+    codec = model.codec
+    if not len(codec.reduction):
+        return found
+    rows_per_z = max(_ROWS_PER_Z, -(-_FEWEST_ROWS // len(z)))
+    names = [column.name for column in codec.modelled]
+    tau = _concordance(model, z, weight, rows_per_z, generator)
+    places = {name: i for i, name in enumerate(found.columns)}
+    own = [i for i, name in enumerate(names) if name not in codec.reduction.rewritten]
+    of_copula = np.ix_([places[names[i]] for i in own], [places[names[i]] for i in own])
+    unsigned, spread = np.abs(tau), np.full(tau.shape, np.nan)
+    tau[np.ix_(own, own)] = found.tau[of_copula]
+    unsigned[np.ix_(own, own)] = found.unsigned[of_copula]
+    if found.spread is not None:
+        spread[np.ix_(own, own)] = found.spread[of_copula]
+    rewritten = ", ".join(name for name in names if name in codec.reduction.rewritten)
+    return replace(
+        found,
+        columns=tuple(names),
+        tau=tau,
+        unsigned=unsigned,
+        spread=None if found.spread is None else spread,
+        notes=(*found.notes, NOTE.format(names=rewritten)),
+    )
+
+
+def _concordance(
+    model: ConstrainedModel, z: Tensor, weight: Tensor, rows_per_z: int, generator: torch.Generator
+) -> Matrix:
+    """tau-b of pairs of rows at one z, over all z by their weights. Shape: (D, D)."""
+    drawn, _ = model.draw_at(z.repeat_interleave(rows_per_z, 0), generator)
+    cells = ranks(model.codec.decode(drawn), drawn, model.codec).numpy().astype(np.int64)
+    grouped = cells.reshape(len(z), rows_per_z, -1)
+    first, last = np.triu_indices(min(rows_per_z, _MOST_COMPARED), 1)
+    products = np.zeros((grouped.shape[-1], grouped.shape[-1]))
+    for group, share in zip(grouped, weight.double().numpy(), strict=True):
+        signs = np.sign(group[first] - group[last]).astype(np.float64)
+        products += share * (signs.T @ signs)
+    sizes = np.sqrt(np.diag(products))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tau: Matrix = products / np.outer(sizes, sizes)
+    return with_unit_diagonal(tau)

@@ -1,0 +1,262 @@
+"""Every kind of dependency map of a fitted model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.codec.encoded_rows import TrainingRows
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.table_codec import TableCodec
+from gcvae.dependence.concordance import with_written_columns
+from gcvae.dependence.latent_groups import draw_groups, grouped
+from gcvae.dependence.maps import DependencyMap, difference_of, map_of_copula, map_of_rows
+from gcvae.dependence.notes import KIND_NOTES, KINDS
+from gcvae.dependence.ranks import ranks
+from gcvae.errors import InputError, Problem, SettingError
+from gcvae.files.typed_columns import TypedTable, rows_at
+from gcvae.model.posterior import posterior_draws
+from gcvae.numerics.generators import generator_for
+from gcvae.numerics.kendall import normal_scores
+from gcvae.numerics.total_covariance import covariance_parts
+from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.schema.kinds import Outcomes
+from gcvae.schema.suggestions import unknown_name
+
+_MOST_ROWS, _FEWEST_ROWS, _CELLS = 40_000, 2_000, 4e6
+"""Rows of a map, and the cells that they may have together in a wide table."""
+_ROWS_PER_Z = 4
+_MOST_DRAWS, _FEWEST_DRAWS, _PAIRS = 2_000, 100, 1e8
+"""Draws of z of a copula's map, and the pairs that they may have together in a wide table."""
+_FEW_EFFECTIVE_DRAWS = 30.0
+_FARTHEST = 100.0
+"""A z beyond this is no place that any prior reaches."""
+
+_ORDER_NOTES = {
+    "listed": (
+        "a categorical column is ordered as the schema lists its levels; missing cells rank lowest"
+    ),
+    "learned": (
+        "a categorical column is ordered by the first axis of a correspondence analysis of its "
+        "levels, so the sign of its tau is the axis's; rare levels that share a code are tied; "
+        "missing cells rank lowest"
+    ),
+}
+_NOMINAL_NOTE = (
+    "pairs with a categorical column, which `nominal` lists, have no sign: pictures show their "
+    "`unsigned`"
+)
+_HEAD_NOTE = (
+    "of the copula head; the model's rows come from the autoregressive decoder, which is "
+    "trained beside it on the same z: what their columns share given z is in kind within"
+)
+
+
+def rows_of_a_map(n_columns: int) -> int:
+    """How many rows a map is made of, of the table or of the model."""
+    return int(np.clip(_CELLS / max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
+
+
+def check_place(kind: str, has_row: bool, has_z: bool) -> None:
+    """Let kinds pass that there are, with what they need.
+
+    Raises:
+        SettingError: Unknown kind, or `local` without, another kind with, a row or a z.
+    """
+    if kind not in KINDS:
+        message = f"unknown kind of map {kind!r}"
+        raise SettingError(unknown_name(message, kind, KINDS, pointer="/kind"))
+    if kind == "local" and has_row == has_z:
+        message, expected = "a local map is of one place", "either a row or a z"
+    elif kind != "local" and (has_row or has_z):
+        message, expected = f"a map of kind {kind!r} is of no single place", "no row and no z"
+    else:
+        return
+    raise SettingError(Problem(message, "/kind", expected=expected))
+
+
+@dataclass(frozen=True)
+class DependencyMaps:
+    """The maps of one model.
+
+    Attributes:
+        model: With the constraints that its rows satisfy.
+        data: The training table's map, kept at training time.
+        sample: Rows of the model, by their number and a seed.
+    """
+
+    model: ConstrainedModel
+    data: DependencyMap
+    sample: Callable[[int, int], pd.DataFrame]
+
+    def of_kind(self, kind: str, seed: int) -> DependencyMap:
+        """The map of a kind that needs no row.
+
+        Raises:
+            ConstraintError: Too few of the model's rows satisfy the constraints.
+        """
+        if kind == "data":
+            return self.data
+        return replace(self._of_kind(kind, seed), nominal=nominal_columns(self.model.codec))
+
+    def _of_kind(self, kind: str, seed: int) -> DependencyMap:
+        if kind == "expected":
+            return self._expected(seed)
+        if kind in ("within", "between"):
+            return self._part(kind, seed)
+        total = self._total(seed)
+        notes = (*KIND_NOTES["difference"], *codec_notes(self.model.codec), *total.notes[-1:])
+        return total if kind == "total" else difference_of(total, self.data, notes)
+
+    def at_row(self, row: EncodedTable, seed: int) -> DependencyMap:
+        """The local map, averaged over the posterior of one row.
+
+        Raises:
+            TableError: The row is impossible under the model.
+        """
+        names = [column.name for column in self.model.codec.columns]
+        generator = generator_for(seed, "local dependencies")
+        z, weight = posterior_draws(self.model.model, row, self._n_draws(), names, generator)
+        effective = float(1.0 / weight.square().sum())
+        note = (
+            f"averaged over the posterior of the row: {len(z):,} draws of q(z|x) by importance, "
+            f"worth {effective:,.0f} draws of the posterior"
+        )
+        few = ("too few for more than a rough map",) if effective < _FEW_EFFECTIVE_DRAWS else ()
+        return self._of_copula("local", z, weight, (note, *few), generator)
+
+    def at_latent(self, z: Sequence[float]) -> DependencyMap:
+        """The local map at one z. Raises: InputError if z has another number of dimensions."""
+        d_latent = self.model.model.prior.d_latent
+        if len(z) != d_latent or not all(abs(z_k) <= _FARTHEST for z_k in z):
+            expected = f"{d_latent} numbers, one a dimension, from -{_FARTHEST:g} to {_FARTHEST:g}"
+            raise InputError(Problem(f"z is {list(z)}", "/z", expected=expected))
+        place = torch.tensor([list(z)], dtype=torch.float32)
+        generator = generator_for(0, "rows at one z")
+        return self._of_copula("local", place, torch.ones(1), ("at one z, as given",), generator)
+
+    def _expected(self, seed: int) -> DependencyMap:
+        generator = generator_for(seed, "dependencies")
+        with torch.no_grad():
+            z = self.model.model.prior.sample(self._n_draws(), generator)
+        note = f"{len(z):,} draws of z: the mean's standard error is spread / {len(z) ** 0.5:.0f}"
+        weight = torch.full((len(z),), 1.0 / len(z))
+        return self._of_copula("expected", z, weight, (note,), generator)
+
+    def _of_copula(
+        self,
+        kind: str,
+        z: Tensor,
+        weight: Tensor,
+        notes: tuple[str, ...],
+        generator: torch.Generator,
+    ) -> DependencyMap:
+        model, codec = self.model.model, self.model.codec
+        head = (_HEAD_NOTE,) if model.is_autoregressive else ()
+        with torch.no_grad():
+            has_copula = model.conditional(z[:1]).loadings is not None
+        none = () if has_copula else ("this model has no copula: given z its tau is 0",)
+        notes = (*KIND_NOTES[kind], *notes, *head, *none, *_atom_notes(codec))
+        names = [column.name for column in codec.columns]
+        notes = (*notes, *codec_notes(codec))
+        found = map_of_copula(model, names, kind, z, weight.double(), notes)
+        found = with_written_columns(found, self.model, z, weight, generator)
+        return replace(found, nominal=nominal_columns(codec))
+
+    def _total(self, seed: int) -> DependencyMap:
+        codec = self.model.codec
+        n = rows_of_a_map(len(codec.columns))
+        sample = self.sample(n, seed)
+        cells = ranks(sample, codec.encode(sample), codec)
+        notes = (*KIND_NOTES["total"], *codec_notes(codec), _error_note(n))
+        return map_of_rows([c.name for c in codec.modelled], "total", cells, notes)
+
+    def _part(self, kind: str, seed: int) -> DependencyMap:
+        codec = self.model.codec
+        n_latents = rows_of_a_map(len(codec.columns)) // _ROWS_PER_Z
+        generator = generator_for(seed, "covariance parts")
+        groups = draw_groups(self.model, n_latents, _ROWS_PER_Z, generator)
+        cells = ranks(codec.decode(groups.rows), groups.rows, codec)
+        parts = covariance_parts(grouped(normal_scores(cells), _ROWS_PER_Z))
+        share, error = (
+            (parts.within, parts.within_error)
+            if kind == "within"
+            else (parts.between, parts.between_error)
+        )
+        notes = [f"{n_latents:,} draws of z with {_ROWS_PER_Z} rows each"]
+        if groups.n_incomplete:
+            notes.append(
+                f"{groups.n_incomplete:,} of them are left out, for their rows hardly ever satisfy "
+                "the constraints"
+            )
+        return DependencyMap(
+            columns=tuple(column.name for column in codec.modelled),
+            kind=kind,
+            tau=share,
+            unsigned=np.abs(share),
+            measure="absolute value of the share of correlation",
+            notes=(*KIND_NOTES[kind], *notes, *codec_notes(codec)),
+            standard_error=error,
+        )
+
+    def _n_draws(self) -> int:
+        n_pairs = max(len(self.model.codec.columns), 1) ** 2
+        return int(np.clip(_PAIRS / n_pairs, _FEWEST_DRAWS, _MOST_DRAWS))
+
+
+def map_of_data(
+    codec: TableCodec, table: TypedTable, rows: TrainingRows, seed: int
+) -> DependencyMap:
+    """The training table's map, of as many rows as a map has, chosen at random."""
+    n = rows_of_a_map(len(codec.columns))
+    order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]
+    names = [column.name for column in codec.modelled]
+    cells = ranks(rows_at(table, order.numpy(), names), rows.take(order), codec)
+    notes = (*KIND_NOTES["data"], *codec_notes(codec), _error_note(len(order)))
+    return replace(map_of_rows(names, "data", cells, notes), nominal=nominal_columns(codec))
+
+
+def nominal_columns(codec: TableCodec) -> tuple[str, ...]:
+    """The columns whose levels have no order."""
+    return tuple(c.name for c in codec.modelled if c.kind.outcomes is Outcomes.NOMINAL_LEVELS)
+
+
+def _error_note(n: int) -> str:
+    """Source: Kendall's bound, var(tau) <= 2 (1 - tau^2) / n."""
+    return f"{n:,} rows: a standard error of at most {math.sqrt(2.0 / max(n, 1)):.3f}"
+
+
+def codec_notes(codec: TableCodec) -> tuple[str, ...]:
+    """What there is to know of the columns of a map."""
+    copies = (
+        f"{name} equals {source} in every row and is left out"
+        for name, source in codec.copies.items()
+    )
+    nominal = (_NOMINAL_NOTE,) if nominal_columns(codec) else ()
+    return (*nominal, _ORDER_NOTES[codec.levels], *copies)
+
+
+def _atom_notes(codec: TableCodec) -> tuple[str, ...]:
+    """The columns of numbers that a copula of version 3 orders otherwise than by size."""
+    mixed = [
+        column.name
+        for column in codec.columns
+        if isinstance(column, QuantileCodec)
+        and not column.is_ordered
+        and not column.is_discrete
+        and len(column.atoms)
+        and column.atoms[-1] > column.distribution.knots[0]
+    ]
+    if not mixed:
+        return ()
+    return (
+        "the copula of this older model puts values with a code of their own (those that many rows "
+        f"share) below the other numbers: for {', '.join(mixed)} that is not the order of size",
+    )

@@ -1,0 +1,224 @@
+"""Dependency maps: what they hold, and how they come from rows and from copulas.
+
+Which kinds there are, and what each can not show: `gcvae.dependence.map_kinds` and
+docs/dependencies.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gcvae.figures.figures import format_of_picture
+from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.cramers_v import cramers_v, group
+from gcvae.numerics.kendall import tau_b, tau_of_correlation, with_unit_diagonal
+
+Matrix = NDArray[np.float64]
+
+V_MEASURE = "Cramér's V, bias-corrected; columns of over 50 values in ten quantile bins"
+COPULA_MEASURE = (
+    "mean |rho| of the copula: with I the mutual information of its pair, sqrt(1 - exp(-2 I))"
+)
+_Z_PER_CHUNK = 16
+
+
+@dataclass(frozen=True, repr=False)
+class DependencyMap:
+    """Pairwise dependence of the modelled columns.
+
+    Shape: tau, unsigned (D, D), symmetric; spread and standard_error (D, D) or None. NaN where a
+    column has one value only, of which no dependence can be said.
+    """
+
+    columns: tuple[str, ...]
+    kind: str
+    tau: Matrix
+    """Kendall's tau, -1 to 1; of `within` and `between` shares of a correlation, see the notes."""
+    unsigned: Matrix
+    """A measure named by `measure`. Cramér's V needs no order of the levels."""
+    measure: str
+    notes: tuple[str, ...]
+    nominal: tuple[str, ...] = ()
+    """The columns whose levels have no order: the sign of their tau is that of a chosen one."""
+    spread: Matrix | None = None
+    """Standard deviation of tau over the draws of z, where the map is a mean over them."""
+    standard_error: Matrix | None = None
+    """Standard error of `tau`, where it is estimated from groups of draws."""
+
+    def __repr__(self) -> str:
+        """Its kind and how many columns it has; `to_json` says the rest."""
+        return f"<DependencyMap: {self.kind}, {len(self.columns)} columns, {self.measure}>"
+
+    @property
+    def is_unsigned(self) -> NDArray[np.bool_]:
+        """The pairs with a nominal column, which have no sign. Shape: (D, D)."""
+        found = np.isin(self.columns, self.nominal)
+        return found[:, None] | found
+
+    @property
+    def strength(self) -> Matrix:
+        """What a picture shows: `unsigned` of pairs without a sign, `tau` of others. (D, D)."""
+        return np.where(self.is_unsigned, self.unsigned, self.tau)
+
+    @property
+    def order(self) -> list[int]:
+        """Places of the columns such that dependent ones stand side by side. Shape: (D,)."""
+        from gcvae.dependence.order import clustered_order
+
+        return clustered_order(self.strength)
+
+    def to_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
+        """The map as a JSON document: `columns`, `kind`, `tau`, `unsigned`, `measure`, `notes`,
+        `nominal`, `order` (of the heat map, or the one that is given), and `spread` and
+        `standard_error` where there are some. What is not defined is null.
+        """
+        optional = {"spread": self.spread, "standard_error": self.standard_error}
+        return {
+            "columns": list(self.columns),
+            "kind": self.kind,
+            "tau": _cells(self.tau),
+            "unsigned": _cells(self.unsigned),
+            "measure": self.measure,
+            "notes": list(self.notes),
+            "nominal": list(self.nominal),
+            "order": self.order if order is None else list(order),
+        } | {name: _cells(matrix) for name, matrix in optional.items() if matrix is not None}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> DependencyMap:
+        """The map of a document that `to_json` made."""
+        spread, standard_error = (
+            None if name not in document else np.asarray(document[name], dtype=np.float64)
+            for name in ("spread", "standard_error")
+        )
+        return cls(
+            columns=tuple(document["columns"]),
+            kind=document["kind"],
+            tau=np.asarray(document["tau"], dtype=np.float64),
+            unsigned=np.asarray(document["unsigned"], dtype=np.float64),
+            measure=document["measure"],
+            notes=tuple(document["notes"]),
+            nominal=tuple(document["nominal"]),
+            spread=spread,
+            standard_error=standard_error,
+        )
+
+    def draw(
+        self,
+        target: str | Path | BinaryIO,
+        format: str | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
+        """Draws the map as a heat map.
+
+        Args:
+            target: A path or an open binary file.
+            format: `png` or `svg`; where not given, by the path's ending, else `png`.
+            order: Of the columns, such as another map's `order`; else clustered.
+        """
+        from gcvae.dependence.heat_map import draw_heat_map
+
+        chosen = self.order if order is None else list(order)
+        places = np.ix_(chosen, chosen)
+        draw_heat_map(
+            target,
+            format or format_of_picture(target),
+            [self.columns[i] for i in chosen],
+            self.strength[places],
+            self.is_unsigned[places],
+            self.kind,
+        )
+
+    def picture(self, format: str = "png", order: Sequence[int] | None = None) -> bytes:
+        """The drawn map as bytes."""
+        buffer = BytesIO()
+        self.draw(buffer, format, order)
+        return buffer.getvalue()
+
+
+def _cells(matrix: Matrix) -> list[list[float | None]]:
+    """Rows of numbers; JSON has no NaN, so None stands for it."""
+    return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
+
+
+def map_of_rows(
+    columns: Sequence[str], kind: str, ranks: Tensor, notes: Sequence[str]
+) -> DependencyMap:
+    """tau-b and Cramér's V of rows, in random order, given by the ranks of their cells.
+
+    Shape: ranks (n, D).
+    """
+    groups = [group(ranks[:, j].numpy().astype(np.float64)) for j in range(ranks.shape[1])]
+    return DependencyMap(
+        columns=tuple(columns),
+        kind=kind,
+        tau=tau_b(ranks),
+        unsigned=cramers_v(groups),
+        measure=V_MEASURE,
+        notes=tuple(notes),
+    )
+
+
+def difference_of(total: DependencyMap, data: DependencyMap, notes: Sequence[str]) -> DependencyMap:
+    """Where the model's rows differ from the table: `total` less `data`, cell by cell."""
+    return DependencyMap(
+        columns=total.columns,
+        kind="difference",
+        tau=total.tau - data.tau,
+        unsigned=total.unsigned - data.unsigned,
+        measure=f"of the model's rows less of the table's: {total.measure}",
+        notes=tuple(notes),
+    )
+
+
+def map_of_copula(
+    model: GenerativeModel,
+    columns: Sequence[str],
+    kind: str,
+    z: Tensor,
+    weight: Tensor,
+    notes: Sequence[str],
+) -> DependencyMap:
+    """Mean and spread of tau_ij(z) = (2/pi) arcsin R_ij(z), of the decoder's copula, over draws.
+
+    The mean of tau, not the tau of the mean correlation.
+
+    Shape: z (S, K), weight (S,), which sums to one.
+    """
+    with torch.no_grad():
+        moments = _moments(model, z, weight)
+    tau = with_unit_diagonal(moments[0])
+    spread = np.sqrt(np.clip(moments[1] - tau**2, 0.0, None))
+    np.fill_diagonal(spread, 0.0)
+    return DependencyMap(
+        columns=tuple(columns),
+        kind=kind,
+        tau=tau,
+        unsigned=with_unit_diagonal(moments[2]),
+        measure=COPULA_MEASURE,
+        notes=tuple(notes),
+        spread=spread,
+    )
+
+
+def _moments(model: GenerativeModel, z: Tensor, weight: Tensor) -> Matrix:
+    """Weighted means of tau, its square and |rho|, a chunk of draws at a time. (3, D, D)."""
+    total: Tensor | float = 0.0
+    for chunk, part in zip(z.split(_Z_PER_CHUNK), weight.split(_Z_PER_CHUNK), strict=True):
+        rho = model.conditional(chunk).correlation()
+        tau = tau_of_correlation(rho)
+        each = (tau, tau.square(), rho.abs())
+        total = total + torch.stack([torch.tensordot(part, t, 1) for t in each])
+    assert isinstance(total, Tensor), "at least one draw"
+    found: Matrix = total.cpu().numpy()
+    return found

@@ -1,0 +1,299 @@
+"""What a careful reader looks at: steps, sums, calendars and pairs, as columns of numbers.
+
+What is fitted here is fitted on the training table alone, so that a held-out real row and a drawn
+row are read in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.evaluation.columns import (
+    Codes,
+    Numbers,
+    correlation,
+    is_number,
+    measured_columns,
+    numbers_of,
+)
+from gcvae.evaluation.features import Features, fit_features
+from gcvae.schema.columns import Column, TableSchema
+
+MODULI = (1, 5, 10, 100)
+"""What remainders are taken by, as they stand and in units of the column's last decimal."""
+MOST_PAIRS = 200
+"""Pairs of columns that are looked at, of each kind of pair; those that depend the most."""
+MOST_TERMS = 50
+"""Columns of a linear fit: those that correlate the most with its number."""
+
+_MOST_DECIMALS = 12
+_ON_GRID_SHARE = 0.9
+_ROWS_PER_TERM = 5
+_FEWEST_ROWS = 20
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """y ~ intercept + Σ_t slope_t x_t, by least squares of the training rows.
+
+    Attributes:
+        terms: Names of the columns x_t.
+        intercept: In the unit of y.
+        slopes: In the order of the terms.
+        unit: Remainders are whole multiples of it; it hides the rounding of floats.
+    """
+
+    terms: tuple[str, ...]
+    intercept: float
+    slopes: Numbers
+    unit: float
+
+    def remainder(self, y: Numbers, numbers: Mapping[str, Numbers]) -> Numbers:
+        """y less its fit; NaN where y or a term is missing. Shape: (n,) -> (n,)."""
+        fit = np.full(len(y), self.intercept)
+        for name, slope in zip(self.terms, self.slopes, strict=True):
+            fit += slope * numbers[name]
+        remainder: Numbers = np.rint((y - fit) / self.unit) * self.unit
+        return remainder
+
+
+@dataclass(frozen=True)
+class KnownPairs:
+    """How many training rows have each pair of levels of two columns.
+
+    Attributes:
+        levels: The codes of the levels of either column; missing is a level.
+        counts: Rows of each pair of codes, of the pairs that there are.
+    """
+
+    levels: tuple[Mapping[Any, int], Mapping[Any, int]]
+    counts: Mapping[int, int]
+
+    def in_other_rows(self, a: pd.Series[Any], b: pd.Series[Any], *, own: int) -> Numbers:
+        """1 where more than `own` training rows have the row's pair, else 0. Shape: (n,)."""
+        pairs = self._keys(_codes(a, self.levels[0]), _codes(b, self.levels[1]))
+        distinct, places = np.unique(pairs, return_inverse=True)
+        known = [self.counts.get(int(pair), 0) > own for pair in distinct]
+        return np.array(known, dtype=np.float64)[places]
+
+    def _keys(self, a: Codes, b: Codes) -> Codes:
+        return np.where((a < 0) | (b < 0), -1, a * len(self.levels[1]) + b)
+
+
+@dataclass(frozen=True)
+class FineFeatures:
+    """A table's columns and what a careful reader derives from them.
+
+    Attributes:
+        plain: The columns themselves.
+        schema: Of the table.
+        decimals: Of each number column but dates.
+        fits: Of each number column but dates, on the other numbers and dates.
+        date_pairs: Dates whose distance is looked at.
+        year_pairs: A date and a number, which is compared with its year.
+        level_pairs: Of two level columns, the pairs in the training rows.
+    """
+
+    plain: Features
+    schema: TableSchema
+    decimals: Mapping[str, int]
+    fits: Mapping[str, LinearFit]
+    date_pairs: tuple[tuple[str, str], ...]
+    year_pairs: tuple[tuple[str, str], ...]
+    level_pairs: Mapping[tuple[str, str], KnownPairs]
+
+    def matrix(self, frame: pd.DataFrame, *, are_training_rows: bool) -> npt.NDArray[np.float64]:
+        """The columns, then what is derived from them; NaN is missing. Shape: (n, n_features).
+
+        Args:
+            frame: Rows of the schema.
+            are_training_rows: Whether the rows are those of the fit: then a pair of levels has to
+                stand in another one of them.
+        """
+        numbers = _numbers(frame, self.schema)
+        derived = [
+            *self._remainders(numbers),
+            *self._linear_remainders(numbers),
+            *self._calendars(frame, numbers),
+            *self._pairs(frame, own=int(are_training_rows)),
+        ]
+        return np.column_stack([self.plain.matrix(frame), *derived])
+
+    def _remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
+        """x mod m and x mod m 10^-d, counted in whole numbers where floats have the digits."""
+        for name, d in self.decimals.items():
+            yield from (_remainder(numbers[name], m, d) for m in MODULI)
+            if d > 0:
+                yield from (_remainder(numbers[name], m * 10.0**-d, d) for m in MODULI)
+
+    def _linear_remainders(self, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
+        for name, fit in self.fits.items():
+            remainder = fit.remainder(numbers[name], numbers)
+            yield remainder
+            yield np.abs(remainder)
+
+    def _calendars(self, frame: pd.DataFrame, numbers: Mapping[str, Numbers]) -> Iterable[Numbers]:
+        """Parts of dates; their days since 1970 are among the plain columns."""
+        for name in _dates(self.schema):
+            dates = frame[name].dt
+            for part in (dates.weekday, dates.day, dates.hour, dates.minute, dates.second):
+                yield _floats(part)
+        for a, b in self.date_pairs:
+            yield numbers[a] - numbers[b]
+        for date, number in self.year_pairs:
+            yield _floats(frame[date].dt.year) - numbers[number]
+
+    def _pairs(self, frame: pd.DataFrame, *, own: int) -> Iterable[Numbers]:
+        for (a, b), known in self.level_pairs.items():
+            yield known.in_other_rows(frame[a], frame[b], own=own)
+
+
+def fit_fine_features(train: pd.DataFrame, schema: TableSchema) -> FineFeatures:
+    """The features of a training table."""
+    numbers = _numbers(train, schema)
+    dates = _dates(schema)
+    of_numbers = [name for name in numbers if name not in dates]
+    years = {name: _floats(train[name].dt.year) for name in dates}
+    return FineFeatures(
+        plain=fit_features(train, measured_columns(schema)),
+        schema=schema,
+        decimals={name: _decimals(numbers[name]) for name in of_numbers},
+        fits={name: _linear_fit(name, numbers) for name in of_numbers},
+        date_pairs=_strongest(
+            {(a, b): abs(correlation(numbers[a], numbers[b])) for a, b in combinations(dates, 2)}
+        ),
+        year_pairs=_strongest(
+            {(a, b): abs(correlation(years[a], numbers[b])) for a in dates for b in of_numbers}
+        ),
+        level_pairs=_level_pairs(train, schema),
+    )
+
+
+def _numbers(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Numbers]:
+    columns = [column for column in measured_columns(schema) if is_number(column)]
+    return {column.name: numbers_of(frame, column) for column in columns}
+
+
+def _dates(schema: TableSchema) -> list[str]:
+    return [c.name for c in measured_columns(schema) if c.has_times]
+
+
+def _floats(series: pd.Series[Any]) -> Numbers:
+    return series.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, str], ...]:
+    """The pairs that depend the most, in the order they were given in."""
+    kept = set(sorted(strengths, key=lambda pair: -strengths[pair])[:MOST_PAIRS])
+    return tuple(pair for pair in strengths if pair in kept)
+
+
+# Steps
+
+
+def _decimals(x: Numbers) -> int:
+    """The fewest decimals that nine in ten of the numbers have."""
+    x = x[np.isfinite(x)]
+    for d in range(_MOST_DECIMALS):
+        scaled = x * 10.0**d
+        off = np.abs(scaled - np.rint(scaled))
+        if np.sum(off <= 1e-9 * np.maximum(1.0, np.abs(scaled))) >= _ON_GRID_SHARE * len(x):
+            return d
+    return _MOST_DECIMALS
+
+
+def _remainder(x: Numbers, modulus: float, decimals: int) -> Numbers:
+    """x mod the modulus, of cells on a grid of two decimals more than the column has."""
+    grid = 10.0 ** (decimals + 2)
+    units = np.rint(x * grid)
+    with np.errstate(invalid="ignore"):
+        return np.mod(units, np.rint(modulus * grid)) / grid
+
+
+# Sums
+
+
+def _linear_fit(name: str, numbers: Mapping[str, Numbers]) -> LinearFit:
+    """Least squares over the rows that have y and all terms.
+
+    Where these are too few, the term with the most missing cells is left out.
+    """
+    y = numbers[name]
+    strengths = {other: abs(correlation(y, x)) for other, x in numbers.items() if other != name}
+    terms = sorted(strengths, key=lambda other: -strengths[other])[:MOST_TERMS]
+    terms = [term for term in numbers if term in terms]
+    while True:
+        cells = np.column_stack([y, *(numbers[term] for term in terms)])
+        whole = np.isfinite(cells).all(axis=1)
+        if not terms or whole.sum() >= _FEWEST_ROWS + _ROWS_PER_TERM * len(terms):
+            break
+        terms.remove(max(terms, key=lambda term: int(np.isnan(numbers[term]).sum())))
+    return _least_squares(cells[whole], tuple(terms))
+
+
+def _least_squares(cells: Numbers, terms: tuple[str, ...]) -> LinearFit:
+    """Of the first column on the others, in their standard units. Shape: (n, 1 + terms)."""
+    if not len(cells):
+        return LinearFit((), 0.0, np.zeros(0), 1.0)
+    means, deviations = cells.mean(axis=0), cells.std(axis=0)
+    deviations = np.where(deviations > 0, deviations, 1.0)
+    standard = (cells - means) / deviations
+    # Terms may be sums of each other: of the solutions the shortest is taken.
+    found = np.linalg.lstsq(standard[:, 1:], standard[:, 0], rcond=1e-9)[0]
+    slopes = found * deviations[0] / deviations[1:]
+    intercept = float(means[0] - slopes @ means[1:])
+    return LinearFit(terms, intercept, slopes, float(1e-8 * deviations[0]))
+
+
+# Pairs of levels
+
+
+def _level_pairs(train: pd.DataFrame, schema: TableSchema) -> dict[tuple[str, str], KnownPairs]:
+    names = [column.name for column in measured_columns(schema) if _has_levels(column)]
+    levels = {name: _levels(train[name]) for name in names}
+    codes = {name: _codes(train[name], levels[name]) for name in names}
+    information = {
+        (a, b): _mutual_information(codes[a], codes[b]) for a, b in combinations(names, 2)
+    }
+    pairs = {}
+    for a, b in _strongest(information):
+        keys, counts = np.unique(codes[a] * len(levels[b]) + codes[b], return_counts=True)
+        known = dict(zip(keys.tolist(), counts.tolist(), strict=True))
+        pairs[a, b] = KnownPairs((levels[a], levels[b]), known)
+    return pairs
+
+
+def _has_levels(column: Column) -> bool:
+    return not column.kind.is_real
+
+
+def _levels(series: pd.Series[Any]) -> dict[Any, int]:
+    """Codes of the levels from 1; missing is 0."""
+    found = series.dropna().astype(object).unique()
+    return {None: 0} | {level: code for code, level in enumerate(found, start=1)}
+
+
+def _codes(series: pd.Series[Any], levels: Mapping[Any, int]) -> Codes:
+    """The code of each cell; −1 is a level that the training rows do not have. Shape: (n,)."""
+    places, found = pd.factorize(series.astype(object))
+    return np.array([*(levels.get(level, -1) for level in found), levels[None]])[places]
+
+
+def _mutual_information(a: Codes, b: Codes) -> float:
+    """In nats, less what independent columns of so many levels have by chance (Miller, Madow)."""
+    n, width = len(a), int(b.max(initial=0)) + 1
+    entropies, sizes = [], []
+    for codes in (a, b, a * width + b):
+        counts = np.unique(codes, return_counts=True)[1]
+        shares = counts / max(n, 1)
+        entropies.append(-float(shares @ np.log(shares)))
+        sizes.append(len(counts))
+    chance = (sizes[2] - sizes[0] - sizes[1] + 1) / (2 * max(n, 1))
+    return entropies[0] + entropies[1] - entropies[2] - chance

@@ -1,0 +1,246 @@
+"""Delimited text: bytes to cells exactly as written, and back.
+
+What is no such table is refused with the physical line, counted from 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.errors import Problem, TableError
+from gcvae.files.delimited_rows import (
+    DelimitedRows,
+    TextCells,
+    end_of_records,
+    refuse_binary,
+    refuse_encoding,
+    refuse_stray_quotes,
+)
+from gcvae.files.other_files import CSV_EXPECTED, refuse_other_file
+from gcvae.files.text_encodings import DecodedFile, Readable, proposed_encoding
+from gcvae.schema.columns import SEPARATORS
+
+SAMPLE_BYTES = 1 << 16  # of the file, from which the separator is found
+WINDOW_BYTES = 1 << 24
+"""Of the file, read at a time where it is read chunk by chunk."""
+ROWS_PER_CHUNK = 100_000  # written at a time
+_MOST_BYTES_OF_ONE = 4  # in UTF-8, of one byte of another encoding
+_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def read_delimited(data: bytes, encoding: str | None = None) -> pd.DataFrame:
+    """The cells of a delimited text as a frame of str; `attrs["lines"]` holds their LineNumbers.
+
+    Args:
+        encoding: Of the text, Python's name of it; UTF-8 where not given.
+
+    Raises:
+        TableError: It is no such table; the problems name the lines.
+    """
+    whole = _MOST_BYTES_OF_ONE * len(data) + 1
+    (frame,) = delimited_chunks(io.BytesIO(data), window_bytes=whole, encoding=encoding)
+    return frame
+
+
+def delimited_chunks(
+    file: Readable, *, window_bytes: int = WINDOW_BYTES, encoding: str | None = None
+) -> Iterator[pd.DataFrame]:
+    """The table of a text file, as many rows at a time as a window holds; at least one row in all.
+
+    Raises:
+        TableError: It is no such table; rows that were read before are out by then.
+    """
+    for cells in delimited_cells(file, window_bytes=window_bytes, encoding=encoding):
+        yield cells.frame()
+
+
+def delimited_cells(
+    file: Readable, *, window_bytes: int = WINDOW_BYTES, encoding: str | None = None
+) -> Iterator[TextCells]:
+    """The rows of a text file as Arrow tables, which hold no object for each cell."""
+    file = file if encoding is None else DecodedFile(file, encoding)
+    window = _read(file, window_bytes).removeprefix(BOM_UTF8)
+    _check_text(window)
+    ends_in_cr = b"\n" not in window
+    if ends_in_cr:
+        window = window.replace(b"\r", b"\n")
+    separator = _separator(window, is_whole=len(window) < window_bytes)
+    names, start, lines = _header(window, separator)
+    refuse_stray_quotes(window[:start], separator, 0)
+    has_rows, is_whole, held, offset = False, False, window[start:], start
+    while not is_whole:
+        more = _read(file, max(window_bytes, len(held)))  # an endless cell is not read too often
+        is_whole = not more
+        held += more.replace(b"\r", b"\n") if ends_in_cr else more
+        end = len(held) if is_whole else end_of_records(held, separator)
+        rows = DelimitedRows(held[:end], separator, names, lines, offset)
+        if end:
+            cells = rows.cells()
+            if cells.table.num_rows:
+                has_rows = True
+                yield cells
+        lines, offset, held = lines + rows.data.count(b"\n"), offset + end, held[end:]
+    if not has_rows:
+        raise TableError(Problem("the table has a header but no rows", expected="at least one row"))
+
+
+def _read(file: Readable, n_bytes: int) -> bytes:
+    """As many bytes as there are, up to n_bytes: a pipe gives them in chunks."""
+    chunks = []
+    while n_bytes and (chunk := file.read(n_bytes)):
+        chunks.append(chunk)
+        n_bytes -= len(chunk)
+    return b"".join(chunks)
+
+
+def write_delimited(
+    frame: pd.DataFrame, *, separator: str = ",", header: bool = True
+) -> Iterator[bytes]:
+    """The chunks of a delimited text: LF, quotes only where a cell needs them.
+
+    Args:
+        frame: Cells as text.
+        separator: Between the cells.
+        header: Begin with the names; without, the text continues one that was begun.
+    """
+    if header:
+        names = [pa.array([str(name)], pa.string()) for name in frame.columns]
+        yield _joined(names, separator)
+    for start in range(0, len(frame), ROWS_PER_CHUNK):
+        chunk = frame.iloc[start : start + ROWS_PER_CHUNK]
+        columns = [pa.array(chunk[name], pa.string()) for name in frame.columns]
+        yield _joined(columns, separator)
+
+
+def _joined(columns: list[Any], separator: str) -> bytes:
+    """The rows of these columns as text; an empty single cell is quoted, else it were no row."""
+    pattern = f'["\r\n{separator}]' + ("|^$" if len(columns) == 1 else "")
+    cells = [_quoted(column, pattern) for column in columns]
+    rows = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, separator), "", "\n")
+    return "".join(rows.to_pylist()).encode()
+
+
+def _quoted(cells: Any, pattern: str) -> Any:
+    special = pc.match_substring_regex(cells, pattern)
+    if not pc.any(special).as_py():
+        return cells
+    doubled = pc.replace_substring(cells, '"', '""')
+    wrapped = pc.binary_join_element_wise('"', doubled, '"', "")
+    return pc.if_else(special, wrapped, cells)
+
+
+# What is no table
+
+
+def _check_text(data: bytes) -> None:
+    """Refuses a file that does not begin as a delimited text does."""
+    refuse_other_file(data)
+    if data.startswith(_UTF_16_MARKS):
+        expected = f"{CSV_EXPECTED}; or {proposed_encoding(data, 0)}"
+        raise TableError(Problem("the file is text in UTF-16", expected=expected))
+    if not data.strip():
+        raise TableError(Problem("the file is empty", expected=CSV_EXPECTED))
+    refuse_binary(data, 0)
+
+
+def _separator(data: bytes, *, is_whole: bool) -> str:
+    """The separator under which most records have as many cells as the header."""
+    sample = data[:SAMPLE_BYTES]
+    whole = is_whole and len(sample) == len(data)
+    lines = sample.decode("utf-8", "replace").splitlines(keepends=True)
+    scores = {
+        separator: _consistency(lines if whole else lines[:-1] or lines, separator)
+        for separator in SEPARATORS
+    }
+    return max(SEPARATORS, key=lambda separator: scores[separator])
+
+
+def _consistency(lines: list[str], separator: str) -> tuple[float, int]:
+    """The share of records as wide as the header, and that width; nothing for a single column."""
+    try:
+        records = [record for record in csv.reader(lines, delimiter=separator) if record]
+    except csv.Error:
+        return 0.0, 0
+    width = len(records[0]) if records else 0
+    if width < 2:
+        return 0.0, 0
+    return sum(len(record) == width for record in records) / len(records), width
+
+
+def _header(data: bytes, separator: str) -> tuple[list[str], int, int]:
+    """The names, where the rows begin, and how many lines the names take.
+
+    Raises:
+        TableError: A name is empty or used twice.
+    """
+    stream = io.BytesIO(data)
+    reader = csv.reader(_decoded(stream, data), delimiter=separator)
+    try:
+        names = next(record for record in reader if record)
+    except csv.Error as error:
+        raise TableError(Problem(f"the header can not be read: {error}", line=1)) from None
+    names = _with_names(names)
+    _check_names(names, reader.line_num)
+    return names, stream.tell(), reader.line_num
+
+
+def _decoded(stream: io.BytesIO, data: bytes) -> Iterator[str]:
+    while line := stream.readline():
+        try:
+            yield line.decode()
+        except UnicodeDecodeError:
+            refuse_encoding(data, 0, 0)
+
+
+def _with_names(names: list[str]) -> list[str]:
+    """The names, those of first columns that have none as pandas gives them: `Unnamed: 0`.
+
+    Such are the indexes that `DataFrame.to_csv` writes; whoever reads the file by pandas finds the
+    same names.
+    """
+    named = next((i for i, name in enumerate(names) if name.strip()), 0)
+    given = []
+    for i in range(named):
+        name, n = f"Unnamed: {i}", 0
+        while name in names:
+            n += 1
+            name = f"Unnamed: {i}.{n}"
+        given.append(name)
+    return given + names[named:]
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a name stands for none."""
+    return _UNNAMED.fullmatch(name) is not None
+
+
+def _check_names(names: list[str], line: int) -> None:
+    problems = [
+        Problem(
+            f"the name of column {i + 1} is empty", line=line, expected="a name in every column"
+        )
+        for i, name in enumerate(names)
+        if not name.strip()
+    ]
+    first = {name: i for i, name in reversed(list(enumerate(names)))}
+    problems += [
+        Problem(
+            f"the name {name!r} is used for columns {first[name] + 1} and {i + 1}",
+            line=line,
+            expected="every name once",
+        )
+        for i, name in enumerate(names)
+        if name.strip() and first[name] != i
+    ]
+    if problems:
+        raise TableError(*problems)

@@ -1,0 +1,81 @@
+"""Files that are no text, known by their first bytes, and how a table gets out of them."""
+
+from __future__ import annotations
+
+import re
+
+from gcvae.errors import Problem, TableError
+
+CSV_EXPECTED = "a CSV file in UTF-8 with a header row"
+_EXCEL = (
+    'a CSV file: save the sheet as "CSV UTF-8", or write'
+    ' pandas.read_excel("book.xlsx").to_csv("table.csv", index=False)'
+)
+_PANDAS = 'a CSV or Parquet file, as pandas.{}.to_csv("table.csv", index=False) writes it'
+_UNPACKED = "the CSV file in it, unpacked; .csv.gz is read as it is"
+
+_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF", "a PDF document", CSV_EXPECTED),
+    (b"\x89PNG", "a PNG picture", CSV_EXPECTED),
+    (b"\xff\xd8\xff", "a JPEG picture", CSV_EXPECTED),
+    (b"SQLite format", "an SQLite database", _PANDAS.format('read_sql("SELECT ...", connection)')),
+    (b"$FL2", "an SPSS file", _PANDAS.format('read_spss("file.sav")')),
+    (b"$FL3", "an SPSS file", _PANDAS.format('read_spss("file.zsav")')),
+    (b"<stata_dta>", "a Stata file", _PANDAS.format('read_stata("file.dta")')),
+    (b"HEADER RECORD*******LIB", "a SAS transport file", _PANDAS.format('read_sas("file.xpt")')),
+    (bytes(12) + b"\xc2\xea\x81\x60", "a SAS file", _PANDAS.format('read_sas("file.sas7bdat")')),
+    (b"ARROW1", "an Arrow (Feather) file", _PANDAS.format('read_feather("file.feather")')),
+    (b"ORC", "an ORC file", _PANDAS.format('read_orc("file.orc")')),
+    (b"\x89HDF", "an HDF5 file", _PANDAS.format('read_hdf("file.h5")')),
+    (b"RDX", "an R data file", 'a CSV file, as write.csv(table, "table.csv") writes it'),
+    (b"7z\xbc\xaf", "a 7-Zip archive", _UNPACKED),
+    (b"Rar!", "a RAR archive", _UNPACKED),
+    (b"BZh", "packed by bzip2", _UNPACKED),
+    (b"\xfd7zXZ", "packed by xz", _UNPACKED),
+    (b"\x28\xb5\x2f\xfd", "packed by Zstandard", _UNPACKED),
+)
+_TAR_AT = 257
+
+
+def refuse_other_file(data: bytes) -> None:
+    """Lets a file pass that does not begin as one of another format does.
+
+    Raises:
+        TableError: It does; `expected` says how to get a table from it.
+    """
+    what, expected = _other_file(data)
+    if what:
+        raise TableError(Problem(f"the file is {what}, not a CSV file", expected=expected))
+
+
+def _other_file(data: bytes) -> tuple[str, str]:
+    """What the file is, and what would be right; an empty text where it may be a table."""
+    if data.startswith(b"PK\x03\x04"):
+        return _zipped(data[:4096])
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        return "an old Excel workbook or another Office document", _EXCEL
+    for beginning, what, expected in _BEGINNINGS:
+        if data.startswith(beginning) and _is_no_text(data, beginning):
+            return what, expected
+    if data[_TAR_AT : _TAR_AT + 5] == b"ustar":
+        return "a tar archive", _UNPACKED
+    head = data[:512].lstrip().lower()
+    if head.startswith((b"<!doctype", b"<html", b"<?xml")):
+        return "a web page or XML", CSV_EXPECTED
+    if re.match(rb'\{\s*"|\[\s*[\[{]|[\[{]\s*\n|\{\s*\}', head):
+        return "JSON", _PANDAS.format('read_json("file.json")')
+    return "", ""
+
+
+def _is_no_text(data: bytes, beginning: bytes) -> bool:
+    """A column may be named ORC or ARROW1: what begins with words is known by what follows."""
+    return not beginning.isalnum() or bool(re.search(rb"[\x00-\x08\x80-\xff]", data[:64]))
+
+
+def _zipped(head: bytes) -> tuple[str, str]:
+    """What a zip archive holds, by the names at its beginning."""
+    if b"opendocument.spreadsheet" in head:
+        return "an OpenDocument spreadsheet", _EXCEL.replace("book.xlsx", "book.ods")
+    if b"[Content_Types].xml" in head or b"docProps/" in head or b"xl/" in head:
+        return "an Excel workbook or another Office document", _EXCEL
+    return "a zip archive", _UNPACKED

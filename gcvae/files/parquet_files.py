@@ -1,0 +1,228 @@
+"""Parquet: files to typed cells, whole or chunk by chunk.
+
+A frame's `attrs["parquet_types"]` holds the columns' types, and `attrs["rows"]` of a chunk where it
+stands in the file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from gcvae.cells.data_frames import refuse_empty
+from gcvae.cells.distinct_cells import RowNumbers, TextColumn
+from gcvae.cells.far_dates import far_unit
+from gcvae.cells.from_arrow import arrow_cells, arrow_series, is_cell, is_time
+from gcvae.errors import Problem, TableError
+from gcvae.schema.parquet_types import parquet_type
+
+ROWS_PER_GROUP = 1 << 16
+NEAR_YEARS = (1678, 2261)  # whole ones that nanoseconds count
+
+
+def read_parquet(data: bytes, dropped: Collection[str] = ()) -> pd.DataFrame:
+    """The values of a file.
+
+    Args:
+        dropped: As of `parquet_chunks`.
+
+    Raises:
+        TableError: It is no such file, or has values that are no cells.
+    """
+    file = opened_parquet(pa.BufferReader(data))
+    with _reading():
+        table = file.read(columns=_read_columns(file, dropped))
+    return _frame(table, _far_units(file))
+
+
+def parquet_chunks(
+    source: BinaryIO, rows: int, first_row: int = 0, dropped: Collection[str] = ()
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    """At most `rows` rows at a time, and the share of all rows with which they end.
+
+    Args:
+        first_row: Those before it are left out, their row groups not read.
+        dropped: Columns that may hold what are no cells; they are left out if they do.
+
+    Raises:
+        TableError: It is no such file, or has values that are no cells.
+    """
+    file = opened_parquet(source)
+    far_units = _far_units(file)
+    groups, read = _groups_from(file.metadata, first_row)
+    names = _read_columns(file, dropped)
+    batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=names)
+    while True:
+        with _reading():
+            batch = next(batches, None)
+        if batch is None:
+            return
+        wanted = batch.slice(max(first_row - read, 0))
+        read += batch.num_rows
+        if wanted.num_rows:
+            rows_before = read - wanted.num_rows
+            frame = _frame(pa.Table.from_batches([wanted]), far_units)
+            frame.attrs["rows"] = RowNumbers(rows_before)
+            yield frame, read / file.metadata.num_rows
+
+
+def _read_columns(file: Any, dropped: Collection[str]) -> list[str] | None:
+    """All columns but dropped ones without cells; None where that leaves out none."""
+    left_out = {f.name for f in file.schema_arrow if f.name in dropped and not is_cell(f.type)}
+    names = [name for name in file.schema_arrow.names if name not in left_out]
+    return names if left_out else None
+
+
+def _groups_from(metadata: Any, first_row: int) -> tuple[range, int]:
+    """The row groups that have this row and those behind it, and the rows before them."""
+    before = 0
+    for group in range(metadata.num_row_groups):
+        rows = metadata.row_group(group).num_rows
+        if before + rows > first_row:
+            return range(group, metadata.num_row_groups), before
+        before += rows
+    return range(0), before
+
+
+def write_parquet(chunks: Iterable[pd.DataFrame], target: BinaryIO) -> None:
+    """Writes chunks of the same columns as one file, in constant memory; at least one."""
+    writer: Any = None
+    for group in _row_groups(chunks):
+        table = pa.Table.from_pandas(group, preserve_index=False)
+        writer = writer or parquet.ParquetWriter(target, table.schema)
+        writer.write_table(table)
+    writer.close()
+
+
+def _row_groups(chunks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    held: list[pd.DataFrame] = []
+    n_held = 0
+    for chunk in chunks:
+        held.append(chunk)
+        n_held += len(chunk)
+        if n_held >= ROWS_PER_GROUP:
+            yield pd.concat(held, ignore_index=True)
+            held, n_held = [], 0
+    if held:
+        yield pd.concat(held, ignore_index=True)
+
+
+def refuse_parquet_encoding(encoding: str | None) -> None:
+    """Lets a Parquet file pass for which no encoding is named.
+
+    Raises:
+        TableError: One is.
+    """
+    if encoding is not None:
+        message = f"the encoding is {encoding}, but the file is Parquet, whose texts are UTF-8"
+        raise TableError(Problem(message, expected="no encoding"))
+
+
+def opened_parquet(source: Any) -> Any:
+    """The file, its columns not read yet.
+
+    Raises:
+        TableError: It is no such file, or has no rows, no columns, or a name twice.
+    """
+    with _reading():
+        file = parquet.ParquetFile(_by_arrow(source))
+    names = file.schema_arrow.names
+    if len(set(names)) < len(names):
+        raise TableError("the Parquet file uses a column name twice")
+    refuse_empty(len(names), file.metadata.num_rows)
+    return file
+
+
+def _by_arrow(source: Any) -> Any:
+    """A file as Arrow opens it by itself, which it keeps open.
+
+    Bytes that come through a file of Python's are objects of Python's, which Arrow frees in threads
+    of its own; one that does so when Python is just ending aborts the process.
+    """
+    if not isinstance(source, io.BufferedReader | io.BufferedRandom):
+        return source
+    source.flush()
+    return pa.OSFile(f"/dev/fd/{source.fileno()}")
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What Arrow raises of bytes that it can not read, as the error of their table."""
+    try:
+        yield
+    # Arrow says OSError of damaged pages, and NotImplemented of damaged headers, which name
+    # encodings that are none.
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
+
+
+def _far_units(file: Any) -> dict[str, str]:
+    """The units of the columns that have times too far for nanoseconds; see `far_dates`.
+
+    The whole file says it, so that each chunk of it has the same cells.
+    """
+    found = {}
+    for field in file.schema_arrow:
+        if is_time(field.type) and not _are_near(file.metadata, field.name):
+            with _reading():
+                unit = far_unit(
+                    batch.column(0) for batch in file.iter_batches(columns=[field.name])
+                )
+            if unit is not None:
+                found[field.name] = unit
+    return found
+
+
+def _are_near(metadata: Any, name: str) -> bool:
+    """Whether the file's statistics show that a column has no far time, so none is to be read."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        column = next(c for c in map(group.column, range(group.num_columns))
+                      if c.path_in_schema == name)  # fmt: skip
+        if not column.is_stats_set or not column.statistics.has_min_max:
+            return False
+        try:
+            years = column.statistics.min.year, column.statistics.max.year
+        except (OverflowError, ValueError):  # beyond what Python counts
+            return False
+        if not NEAR_YEARS[0] <= years[0] <= years[1] <= NEAR_YEARS[1]:
+            return False
+    return True
+
+
+def _frame(table: Any, far_units: dict[str, str]) -> pd.DataFrame:
+    columns = {
+        name: arrow_series(arrow_cells(table.column(name), name, far_units.get(name)), name)
+        for name in table.column_names
+    }
+    frame = pd.DataFrame(columns)
+    frame.attrs["parquet_types"] = {field.name: str(field.type) for field in table.schema}
+    return frame
+
+
+def is_as_read(series: pd.Series[Any], type_: str) -> bool:
+    """Whether a column in memory may be one of that type, read from a file: it may have changed."""
+    as_read = arrow_series(arrow_cells(pa.chunked_array([[]], parquet_type(type_)), ""), "")
+    return _group_of(series.dtype) == _group_of(as_read.dtype)
+
+
+def _group_of(dtype: Any) -> str:
+    """Which dtypes a column may have that is read as the same type: whole numbers are one group."""
+    return "i" if dtype.kind == "u" else str(dtype.kind)
+
+
+def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
+    """One column of an opened file: values, or text without an object for each cell.
+
+    Raises:
+        TableError: It is damaged, or has values that are no cells.
+    """
+    with _reading():
+        column = file.read(columns=[name]).column(name)
+    cells = arrow_cells(column, name, far_unit(column.chunks) if is_time(column.type) else None)
+    return TextColumn(name, cells) if pa.types.is_string(cells.type) else arrow_series(cells, name)

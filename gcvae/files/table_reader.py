@@ -1,0 +1,270 @@
+"""Rows of a file in chunks, read as they are asked for: memory does not grow with the table.
+
+    for chunk in TableReader("rows.csv").chunks(4096): ...
+
+Each chunk is a table of its own, as `gcvae.files.tables.read_table` would give it; cells of CSV
+are text, and problems name the file's own lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from gcvae.cells.data_frames import data_frame
+from gcvae.cells.distinct_cells import RowNumbers
+from gcvae.cells.values import parse_table, with_absent_columns
+from gcvae.errors import TableError
+from gcvae.files.delimited import WINDOW_BYTES, delimited_cells
+from gcvae.files.delimited_rows import LineNumbers, TextCells
+from gcvae.files.gzipped import UnzippedFile
+from gcvae.files.parquet_files import parquet_chunks, refuse_parquet_encoding
+from gcvae.files.tables import read_table
+from gcvae.files.text_encodings import checked_encoding
+from gcvae.schema.columns import TableSchema
+
+CHUNK_ROWS = 4096
+"""Rows that are read, encoded and worked on at once."""
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+
+
+def _start_of(file: BinaryIO) -> bytes:
+    start = file.read(len(_PARQUET))
+    file.seek(0)
+    return start
+
+
+class TableReader:
+    """Reads a CSV, gzipped CSV or Parquet file.
+
+    Attributes:
+        fraction: Of the file that has been given out, 0 to 1.
+        rows: That have been given out, or were left out before them.
+    """
+
+    def __init__(
+        self,
+        source: str | Path | BinaryIO,
+        *,
+        encoding: str | None = None,
+        window_bytes: int = WINDOW_BYTES,
+    ) -> None:
+        """Names the file, of which nothing is read yet.
+
+        Args:
+            source: A path, or an open file, which is read from its beginning and stays open.
+            encoding: Of a text file, by any of Python's names; UTF-8 where not given.
+            window_bytes: Of a text file, read at a time.
+
+        Raises:
+            TableError: There is no such encoding.
+        """
+        self._encoding = checked_encoding(encoding)
+        self._window_bytes = window_bytes
+        self._source = Path(source) if isinstance(source, str) else source
+        self.fraction = 0.0
+        self.rows = 0
+
+    def chunks(
+        self, rows: int, first_row: int = 0, dropped: Collection[str] = ()
+    ) -> Iterator[pd.DataFrame]:
+        """Chunks of `rows` rows, and the rest in the last; at least one row in all.
+
+        Args:
+            first_row: Those before it are left out; the file has more.
+            dropped: Columns that are left out where a Parquet file has no cells there.
+
+        Raises:
+            TableError: It is no such file; the problems name the lines.
+        """
+        with self.opened() as file:
+            self.rows = first_row
+            yield from self._regrouped(self._frames(file, rows, first_row, dropped), rows)
+
+    def is_parquet(self, file: BinaryIO) -> bool:
+        """Whether the opened file, at its beginning, is a Parquet file.
+
+        Raises:
+            TableError: It is, and an encoding is named.
+        """
+        found = _start_of(file) == _PARQUET
+        if found:
+            refuse_parquet_encoding(self._encoding)
+        return found
+
+    def read(self) -> pd.DataFrame:
+        """The whole table.
+
+        Raises:
+            TableError: It is no such file; the problems name the lines.
+        """
+        with self.opened() as file:
+            return read_table(file, encoding=self._encoding)
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """The file, at its beginning.
+
+        Raises:
+            TableError: It can not be opened.
+        """
+        self.fraction, self.rows = 0.0, 0
+        if not isinstance(self._source, Path):
+            self._source.seek(0)
+            yield self._source
+            return
+        try:
+            # Before it is opened: that would wait for whoever writes into a pipe.
+            if self._source.is_fifo() or self._source.is_char_device():
+                message = f"{self._source} is a pipe or a device, which can be read only once"
+                raise TableError(f"{message} (expected: a file; write it to one first)")
+            file = self._source.open("rb")
+        except OSError as error:
+            raise TableError(f"{self._source} can not be read: {error.strerror}") from None
+        with file:
+            yield file
+
+    def cells(self, file: BinaryIO) -> Iterator[TextCells]:
+        """The rows of an opened text file, some at a time; at least one in all.
+
+        Raises:
+            TableError: It is no table; the problems name the lines.
+        """
+        start = _start_of(file)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        plain = UnzippedFile(file) if start.startswith(_GZIP) else file
+        window, encoding = self._window_bytes, self._encoding
+        for cells in delimited_cells(plain, window_bytes=window, encoding=encoding):
+            self.fraction = file.tell() / size
+            yield cells
+
+    def _frames(
+        self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
+    ) -> Iterator[tuple[pd.DataFrame, float]]:
+        """Rows as they come, and the share of the file with which they end."""
+        try:
+            if self.is_parquet(file):
+                yield from parquet_chunks(file, rows, first_row, dropped)
+                return
+            left_out = 0
+            for cells in self.cells(file):
+                leave_out = min(first_row - left_out, cells.table.num_rows)
+                left_out += leave_out
+                if leave_out < cells.table.num_rows:
+                    yield cells.frame().iloc[leave_out:], self.fraction
+        except OSError as error:
+            raise TableError(f"{self._source} can not be read: {error.strerror}") from None
+
+    def _regrouped(
+        self, frames: Iterator[tuple[pd.DataFrame, float]], rows: int
+    ) -> Iterator[pd.DataFrame]:
+        held: list[pd.DataFrame] = []
+        n_held, begun = 0, 0.0
+        for frame, ended in frames:
+            taken = 0
+            while taken < len(frame):
+                held.append(frame.iloc[taken : taken + rows - n_held])
+                n_held += len(held[-1])
+                taken += len(held[-1])
+                if n_held == rows:
+                    yield self._given_out(held, begun + (ended - begun) * taken / len(frame))
+                    held, n_held = [], 0
+            begun = ended
+        if held:
+            yield self._given_out(held, 1.0)
+
+    def _given_out(self, held: list[pd.DataFrame], fraction: float) -> pd.DataFrame:
+        """The held rows as one chunk."""
+        chunk = pd.concat(held, ignore_index=True) if len(held) > 1 else held[0]
+        chunk = chunk.reset_index(drop=True)
+        attrs = held[0].attrs
+        chunk.attrs = {key: attrs[key] for key in {"parquet_types", "separator"} & set(attrs)}
+        if "rows" in attrs:
+            chunk.attrs["rows"] = RowNumbers(self.rows)
+        if "lines" in attrs:
+            starts = [rows.attrs["lines"].of_rows(rows.index.to_numpy()) for rows in held]
+            chunk.attrs["lines"] = LineNumbers(0, np.concatenate(starts))
+        self.fraction = fraction
+        self.rows += len(chunk)
+        return chunk
+
+
+Rows: TypeAlias = Any
+"""A data frame (pandas, polars, Arrow), a TableReader, or the path of a file."""
+
+
+def given_rows(rows: Rows) -> pd.DataFrame | TableReader:
+    """The table in memory, or what reads it from its file.
+
+    Raises:
+        TableError: It is no table.
+    """
+    if isinstance(rows, TableReader):
+        return rows
+    return TableReader(rows) if isinstance(rows, str | Path) else data_frame(rows)
+
+
+def given_frame(rows: Rows) -> pd.DataFrame:
+    """The table in memory.
+
+    Raises:
+        TableError: It is no table, or the file can not be read.
+    """
+    if isinstance(rows, TableReader):
+        return rows.read()
+    return read_table(rows) if isinstance(rows, str | Path) else data_frame(rows)
+
+
+def parsed_chunks(
+    rows: Rows, schema: TableSchema, among: range | None = None
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """The cells of a table as they came, and their values, CHUNK_ROWS rows at a time.
+
+    What is in memory is checked whole before the first chunk comes. Modelled columns that the rows
+    lack are added, blank.
+
+    Args:
+        rows: A table, or a file.
+        schema: Of it.
+        among: Only these rows of all. No others are parsed; of a text file those before them are
+            read, of Parquet those of their row group.
+
+    Raises:
+        TableError: All modelled columns are absent, or a cell can not be read.
+        UnknownColumnError: There is a column that the schema has not.
+    """
+    rows = given_rows(rows)
+    if isinstance(rows, TableReader):
+        for chunk in _chunks_among(rows, schema, among):
+            whole = with_absent_columns(chunk, schema)
+            yield whole, parse_table(whole, schema)
+        return
+    if among is not None:
+        rows = rows.iloc[among.start : among.stop]
+    rows = with_absent_columns(rows, schema)
+    typed = parse_table(rows, schema)
+    for first in range(0, max(len(rows), 1), CHUNK_ROWS):
+        at = slice(first, first + CHUNK_ROWS)
+        yield rows.iloc[at], typed.iloc[at]
+
+
+def _chunks_among(
+    reader: TableReader, schema: TableSchema, among: range | None
+) -> Iterator[pd.DataFrame]:
+    """The file's chunks, or those of some of its rows."""
+    dropped = {column.name for column in schema if column.drop}
+    if among is None:
+        yield from reader.chunks(CHUNK_ROWS, dropped=dropped)
+        return
+    for chunk in reader.chunks(CHUNK_ROWS, among.start, dropped):
+        first = reader.rows - len(chunk)
+        yield chunk.iloc[: among.stop - first]
+        if reader.rows >= among.stop:
+            return

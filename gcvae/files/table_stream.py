@@ -1,0 +1,168 @@
+"""A table that comes in chunks as the bytes of one file: `concat(stream(chunks)) = file(table)`.
+
+How the rows are cut into chunks does not show in CSV, JSON and JSON lines; in Parquet each chunk is
+a row group.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from gcvae.cells.values import format_table, values_of
+from gcvae.errors import TableError
+from gcvae.files.delimited import write_delimited
+from gcvae.files.shards import WHOLE, FileShard
+from gcvae.files.to_arrow import arrow_table
+from gcvae.schema.columns import Column, TableSchema
+
+Chunks = Iterable[pd.DataFrame]
+
+MEDIA_TYPES = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+}
+"""The formats, and what HTTP calls them."""
+
+
+def stream_table(
+    chunks: Chunks, schema: TableSchema, format: str, shard: FileShard = WHOLE
+) -> Iterator[bytes]:
+    """The bytes of one file, chunk by chunk, in the memory of one chunk.
+
+    Args:
+        chunks: Values, as `parse_table` and `Synthesizer.sample_blocks` give them; at least one.
+        schema: Of the table.
+        format: `csv`, spelled like the schema's table; `parquet`; `json`, a list of objects, one a
+            row; `jsonl`, one such object a line. In JSON dates are text as in the CSV, and
+            missing is null.
+        shard: Which of the file's shards the chunks are. Joined, the shards are the file; those of
+            Parquet are files of their own, which `join_parquet` makes one.
+
+    Raises:
+        TableError: There is no such format.
+    """
+    if format not in _WRITERS:
+        raise TableError(f"there is no table format {format!r}, but {', '.join(_WRITERS)}")
+    return _WRITERS[format]((values_of(chunk, schema) for chunk in chunks), schema, shard)
+
+
+def join_parquet(files: Iterable[Path]) -> Iterator[bytes]:
+    """The bytes of one Parquet file with the row groups of all files, in order.
+
+    They are those that `stream_table` gives for all chunks together. In the memory of a row group.
+    """
+    return _row_groups(_groups_of(files))
+
+
+def _groups_of(files: Iterable[Path]) -> Iterator[pa.Table]:
+    for path in files:
+        with parquet.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number)
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    """The bytes of one Parquet file, each table a row group of it."""
+    sink = _Sink()
+    writer: parquet.ParquetWriter | None = None
+    for table in tables:
+        if writer is None:
+            writer = parquet.ParquetWriter(sink, table.schema)
+        writer.write_table(table)
+        yield sink.take()
+    if writer is not None:
+        writer.close()
+    yield sink.take()
+
+
+def _csv(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
+    for number, chunk in enumerate(chunks):
+        header = shard.is_first and number == 0
+        cells = format_table(chunk, schema)
+        yield from write_delimited(cells, separator=schema.separator, header=header)
+
+
+def _json(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
+    start = b"[" if shard.is_first else b",\n"
+    for chunk in chunks:
+        rows = [*_row_documents(chunk, schema)]
+        if rows:
+            yield start + b",\n".join(rows)
+            start = b",\n"
+    if shard.is_last:
+        yield b"]\n" if start != b"[" else b"[]\n"
+
+
+def _jsonl(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield b"".join(row + b"\n" for row in _row_documents(chunk, schema))
+
+
+def _row_documents(chunk: pd.DataFrame, schema: TableSchema) -> Iterator[bytes]:
+    columns = [_json_cells(chunk[name], schema[name]) for name in chunk.columns]
+    for cells in zip(*columns, strict=True):
+        row = dict(zip(chunk.columns, cells, strict=True))
+        yield json.dumps(row, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _json_cells(series: pd.Series[Any], column: Column) -> list[Any]:
+    """Plain values; a date is text as the schema's table writes it; missing is None."""
+    cells = series.tolist()
+    if column.datetime_format is not None:
+        cells = format_table(series.to_frame(), TableSchema((column,)))[column.name].tolist()
+    return [None if gone else cell for cell, gone in zip(cells, series.isna(), strict=True)]
+
+
+def _parquet(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
+    return _row_groups(_arrow_tables(chunks, schema))
+
+
+def _arrow_tables(chunks: Chunks, schema: TableSchema) -> Iterator[pa.Table]:
+    """The chunks as Arrow tables, all in the types of the first."""
+    like = None
+    for chunk in chunks:
+        table = arrow_table(chunk, schema, like=like)
+        like = table.schema
+        yield table
+
+
+class _Sink(io.RawIOBase):
+    """A file that can only grow, and forgets what was taken from it."""
+
+    def __init__(self) -> None:
+        self._written: list[bytes] = []
+        self._n_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._n_bytes  # Parquet's footer holds positions in the whole file
+
+    def write(self, data: Any) -> int:
+        self._written.append(bytes(data))
+        self._n_bytes += len(data)
+        return len(data)
+
+    def take(self) -> bytes:
+        """What was written since the last time."""
+        written, self._written = self._written, []
+        return b"".join(written)
+
+
+_WRITERS: dict[str, Callable[[Chunks, TableSchema, FileShard], Iterator[bytes]]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "json": _json,
+    "jsonl": _jsonl,
+}

@@ -1,0 +1,137 @@
+"""Whole tables in files.
+
+    read_table: file -> cells as written        write_table: values -> file
+
+`write(parse(read(file))) = file`, to the byte, where a file is a CSV with commas and LF that quotes
+only what it must, and where each column spells its values by one rule.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Collection
+from pathlib import Path
+from typing import BinaryIO
+
+import pandas as pd
+from pyarrow import parquet
+
+from gcvae.cells.values import format_table
+from gcvae.errors import TableError
+from gcvae.files.delimited import read_delimited, write_delimited
+from gcvae.files.gzipped import unzipped
+from gcvae.files.parquet_files import read_parquet, refuse_parquet_encoding
+from gcvae.files.text_encodings import checked_encoding
+from gcvae.schema.columns import TableSchema
+
+FORMATS = ("csv", "csv.gz", "parquet")
+
+
+MOST_UNZIPPED_BYTES = 2 << 30  # a small gzip file can unfold to more than any memory holds
+
+
+Source = str | Path | bytes | BinaryIO
+
+
+Destination = str | Path | BinaryIO
+
+
+def read_table(
+    source: Source,
+    *,
+    format: str | None = None,
+    dropped: Collection[str] = (),
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """The table of a file: cells of a text file as written, values of a Parquet file.
+
+    Args:
+        source: A path, the bytes, or an open binary file.
+        format: One of "csv", "csv.gz", "parquet"; found from the first bytes where not given.
+        dropped: Columns that are left out where a Parquet file has no cells there, but lists.
+        encoding: Of a text file, by any of Python's names; UTF-8 where not given.
+
+    Raises:
+        TableError: It is no such file, or there is no such encoding; the problems name the lines.
+    """
+    encoding = checked_encoding(encoding)
+    data = _bytes_of(source)
+    if format not in (None, *FORMATS):
+        raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
+    if data.startswith(_PARQUET) or format == "parquet":
+        refuse_parquet_encoding(encoding)
+        return read_parquet(data, dropped)
+    return read_delimited(_unzipped(data) if data.startswith(_GZIP) else data, encoding)
+
+
+def write_table(
+    frame: pd.DataFrame, destination: Destination, schema: TableSchema, format: str | None = None
+) -> None:
+    """Writes values as a file: as text spelled like the schema's table, or as Parquet.
+
+    Args:
+        frame: Values, as `parse_table` gives them.
+        destination: A path or an open binary file.
+        schema: Of the table.
+        format: One of "csv", "csv.gz", "parquet"; found from the path's ending where not given.
+    """
+    chosen = format if format is not None else _format_of(destination)
+    if chosen not in FORMATS:
+        raise TableError(f"there is no table format {chosen!r}, but {', '.join(FORMATS)}")
+    if isinstance(destination, str | Path):
+        with open(destination, "wb") as file:
+            write_table(frame, file, schema, chosen)
+    elif chosen == "parquet":
+        _write_parquet(frame, destination, schema)
+    elif chosen == "csv.gz":
+        # No name and no time, so that equal tables are equal files.
+        with gzip.GzipFile("", "wb", fileobj=destination, mtime=0) as packed:
+            packed.writelines(
+                write_delimited(format_table(frame, schema), separator=schema.separator)
+            )
+    else:
+        destination.writelines(
+            write_delimited(format_table(frame, schema), separator=schema.separator)
+        )
+
+
+def _write_parquet(frame: pd.DataFrame, destination: BinaryIO, schema: TableSchema) -> None:
+    from gcvae.files.to_arrow import arrow_table  # which writes some values as text, as below
+
+    parquet.write_table(arrow_table(frame, schema), destination)
+
+
+def _bytes_of(source: Source) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    if not isinstance(source, str | Path):
+        return source.read()
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise TableError(f"{source} can not be read: {error.strerror}") from None
+
+
+def _unzipped(data: bytes) -> bytes:
+    chunks: list[bytes] = []
+    n_bytes = 0
+    for chunk in unzipped(io.BytesIO(data)):
+        n_bytes += len(chunk)
+        if n_bytes > MOST_UNZIPPED_BYTES:
+            raise TableError(
+                f"the gzip file holds more than {MOST_UNZIPPED_BYTES >> 30} GiB; if that is no"
+                " mistake, unpack it and read the plain file"
+            )
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _format_of(destination: Destination) -> str:
+    if not isinstance(destination, str | Path):
+        return "csv"
+    name = str(destination).lower()
+    return "csv.gz" if name.endswith(".gz") else "parquet" if name.endswith(".parquet") else "csv"
+
+
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"

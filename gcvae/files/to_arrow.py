@@ -1,0 +1,172 @@
+"""Values as Arrow tables, each column in the type that it had in the Parquet file it was read from.
+
+A schema keeps the type of each column as Arrow writes it: `date32[day]`, `timestamp[us, tz=UTC]`,
+`decimal128(12, 2)`. The library's own types are fewer:
+
+    times of day    dates of 1900-01-01, the format of which has no date
+    durations       whole numbers, counts of the type's unit
+    time zones      times in UTC
+    decimals        numbers of that many decimals
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.cells.values import format_table, placed_values, values_of
+from gcvae.errors import Problem, TableError
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import Outcomes
+from gcvae.schema.parquet_types import parquet_type
+from gcvae.spelling.date_text import DAY_NANOSECONDS
+
+
+def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> Any:
+    """Values, as `parse_table` gives them, in the types of the schema.
+
+    Args:
+        frame: The values. Of columns whose cells are all a file's own, `attrs["parquet_types"]` may
+            hold the types there.
+        schema: Of the table.
+        like: The Arrow schema of an earlier chunk of the same table, whose types hold for all.
+
+    Raises:
+        TableError: A value is none that the type of its column can hold.
+    """
+    frame = values_of(frame, schema)
+    if like is None:
+        own = frame.attrs.get("parquet_types", {})
+        types = {
+            name: parquet_type(own[name])
+            if name in own
+            else written_type(schema[name], frame[name])
+            for name in frame.columns
+        }
+        like = pa.schema(list(types.items()))
+    columns = [arrow_column(frame[field.name], schema[field.name], field.type) for field in like]
+    return pa.Table.from_arrays(columns, schema=like)
+
+
+def written_type(column: Column, series: pd.Series[Any]) -> Any:
+    """The type in which a column is written: the one it had, else the one of its values.
+
+    No chunk's missing cells may change it. Synthetic keys that are text, of identifiers that were
+    none, are written as text.
+    """
+    if column.parquet_type is not None:
+        kept = parquet_type(column.parquet_type)
+        is_text = column.kind.outcomes is Outcomes.KEYS and series.dtype == object
+        return pa.string() if is_text and not _is_text(kept) else kept
+    if series.dtype != object:
+        return pa.array(series.iloc[:0], from_pandas=True).type
+    kinds = {type(level) for level in column.levels or ()}
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int}:
+        return pa.int64()
+    return pa.float64() if kinds and kinds <= {int, float} else pa.string()
+
+
+def arrow_column(series: pd.Series[Any], column: Column, kind: Any) -> Any:
+    """One column of `arrow_table`, in a type."""
+    try:
+        return _converted(series, column, kind)
+    # What Arrow and fromisoformat raise of values that a type can not hold; ArrowInvalid is a
+    # ValueError.
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError) as error:
+        message = f"a value can not be written as {kind}: {error}"
+        expected = "values within its limits, or another parquet_type in the schema"
+        raise TableError(Problem(message, column=column.name, expected=expected)) from None
+
+
+def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        values = _converted(series, column, kind.value_type)
+        found = values.unique().drop_null()
+        if kind.ordered and column.levels:  # their order is the column's
+            found = pc.unique(pa.concat_arrays([level_values(column, kind.value_type), found]))
+        indices = pc.index_in(values, value_set=found).cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, found, ordered=kind.ordered)
+    if _is_text(kind):
+        return _texts(series, column).cast(kind)
+    is_number = pd.api.types.is_any_real_numeric_dtype(series)
+    if not is_number and not pd.api.types.is_datetime64_dtype(series):
+        return _of_levels(series, column, kind)
+    chosen = next((write for is_one, write in _WRITERS if is_one(kind)), _of_numbers)
+    return chosen(series, kind)
+
+
+def level_values(column: Column, kind: Any) -> Any:
+    """The levels of a column, in order, in a type."""
+    levels = list(column.typed_levels)
+    held = placed_values(levels, np.arange(len(levels)), nullable=False)
+    return arrow_column(held, column, kind)
+
+
+def _is_text(kind: Any) -> bool:
+    is_view = pa.types.is_string_view(kind)
+    return bool(is_view or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _texts(series: pd.Series[Any], column: Column) -> Any:
+    """The cells as the schema's table writes them, null where one is missing."""
+    if pd.api.types.infer_dtype(series, skipna=True) == "string":
+        return pa.array(series, pa.string(), from_pandas=True)
+    written = format_table(series.to_frame(column.name), TableSchema((column,)))[column.name]
+    return pa.array(written, pa.string(), mask=series.isna().to_numpy())
+
+
+def _of_levels(series: pd.Series[Any], column: Column, kind: Any) -> Any:
+    if pa.types.is_null(kind):
+        return pa.array(series, kind, from_pandas=True)
+    if pa.types.is_boolean(kind) and pd.api.types.is_bool_dtype(series):
+        return pa.array(series, kind, from_pandas=True)
+    texts = _texts(series, column)
+    if pa.types.is_time(kind):
+        return pa.array([text and time.fromisoformat(text) for text in texts.to_pylist()], kind)
+    return (texts.cast(pa.int64()) if pa.types.is_duration(kind) else texts).cast(kind)
+
+
+def _of_times_of_day(series: pd.Series[Any], kind: Any) -> Any:
+    since_1970 = series.to_numpy(dtype="datetime64[ns]").astype(np.int64)
+    in_day = pa.array(since_1970 % DAY_NANOSECONDS, mask=series.isna().to_numpy())
+    return in_day.cast(pa.time64("ns")).cast(kind, safe=False)
+
+
+def _of_timestamps(series: pd.Series[Any], kind: Any) -> Any:
+    times = pa.array(series, pa.timestamp("ns"), from_pandas=True)
+    return times.cast(pa.timestamp(kind.unit), safe=False).cast(pa.int64()).cast(kind)
+
+
+def _of_dates(series: pd.Series[Any], kind: Any) -> Any:
+    return pa.array(series, pa.timestamp("ns"), from_pandas=True).cast(kind, safe=False)
+
+
+def _of_numbers(series: pd.Series[Any], kind: Any) -> Any:
+    numbers = pa.array(series, from_pandas=True)
+    return numbers if kind is None else numbers.cast(kind)
+
+
+def _of_counts(series: pd.Series[Any], kind: Any) -> Any:
+    return _of_numbers(series, pa.int64()).cast(kind)
+
+
+def _of_decimals(series: pd.Series[Any], kind: Any) -> Any:
+    numbers = _of_numbers(series, None)  # whole ones as text, for a rescaled int64 needs 19 digits
+    return (numbers.cast(pa.string()) if pa.types.is_integer(numbers.type) else numbers).cast(kind)
+
+
+_WRITERS: tuple[tuple[Callable[[Any], bool], Callable[[pd.Series[Any], Any], Any]], ...] = (
+    (pa.types.is_time, _of_times_of_day),
+    (pa.types.is_timestamp, _of_timestamps),
+    (pa.types.is_date, _of_dates),
+    (pa.types.is_duration, _of_counts),
+    (pa.types.is_decimal, _of_decimals),
+)

@@ -1,0 +1,198 @@
+"""What the decoder makes of a grid over a two-dimensional latent space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.codec.column_codecs import LevelCodec
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.rare_levels import GroupedLevelCodec
+from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.errors import InputError, Problem
+from gcvae.figures.figures import format_of_picture
+from gcvae.latent.grids import _QUANTILES, Grid, LevelGrid, NumberGrid
+from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.generators import generator_for
+
+MOST_STEPS = 50
+_CELLS_PER_PLACE = 64
+_MOST_NAMES = 3
+_NOTES = (
+    "the decoder's marginals p(x_j | z) on a grid of the prior's quantiles, dimension by dimension",
+    "of numbers the 10 %, 50 % and 90 % quantiles, of levels their probabilities; `loadings` are "
+    "those of the copula, A of Psi = omega I + A A^T",
+)
+_HEAD_NOTE = (
+    "of the copula head: the autoregressive decoder, from which the model's rows come, moves each "
+    "marginal by the columns before it"
+)
+
+
+@dataclass(frozen=True)
+class Manifold:
+    """The grid and, for each column, the decoder's parameters on it.
+
+    Attributes:
+        probability: Of the quantiles. Shape: (S,).
+        z_1: The quantiles of the prior's first dimension, left to right. Shape: (S,).
+        z_2: Of its second, bottom to top. Shape: (S,).
+        log_density: log p(z) on the grid, nats. Shape: (S, S).
+        loadings: Of the copula. Shape: (S, S, D, r), or None without a copula.
+    """
+
+    probability: Grid
+    z_1: Grid
+    z_2: Grid
+    log_density: Grid
+    columns: tuple[NumberGrid | LevelGrid, ...]
+    loadings: Grid | None
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The manifold as a JSON document."""
+        return {
+            "probability": self.probability.tolist(),
+            "z_1": self.z_1.tolist(),
+            "z_2": self.z_2.tolist(),
+            "log_density": self.log_density.tolist(),
+            "columns": [column.to_json() for column in self.columns],
+            "loadings": None if self.loadings is None else self.loadings.tolist(),
+            "notes": list(self.notes),
+        }
+
+    def draw(self, target: str | Path | BinaryIO, format: str | None = None) -> None:
+        """Draws a panel for each column.
+
+        Args:
+            target: A path or an open binary file.
+            format: `png` or `svg`; where not given, by the path's ending, else `png`.
+        """
+        from gcvae.latent.manifold_picture import draw_manifold
+
+        chosen = format or format_of_picture(target)
+        draw_manifold(target, chosen, self.columns, self.z_1, self.z_2)
+
+    def picture(self, format: str = "png") -> bytes:
+        """The drawn panels as bytes."""
+        buffer = BytesIO()
+        self.draw(buffer, format)
+        return buffer.getvalue()
+
+
+def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Manifold:
+    """The decoder's marginals on a grid over the prior's quantiles (i + 1/2) / S.
+
+    Raises:
+        InputError: The latent space is not two-dimensional, or the steps are too few or many.
+
+    Source: the figures of learned manifolds.
+    """
+    _check(model.prior.d_latent, n_steps)
+    probability = (np.arange(n_steps) + 0.5) / n_steps
+    with torch.no_grad():
+        z_1, z_2 = model.prior.quantiles(probability, generator_for(0, "manifold")).T
+    places = np.stack(np.meshgrid(z_1, z_2), axis=-1).reshape(-1, 2)
+    z = torch.tensor(places, dtype=torch.float32)
+    shape = n_steps, n_steps
+    with torch.no_grad():
+        loadings = model.conditional(z).loadings
+        return Manifold(
+            probability=probability,
+            z_1=z_1,
+            z_2=z_2,
+            log_density=model.prior.log_prob(z).view(shape).double().numpy(),
+            columns=_columns(model, codec, z, shape),
+            loadings=None if loadings is None else loadings.unflatten(0, shape).double().numpy(),
+            notes=(*_NOTES, _HEAD_NOTE) if model.is_autoregressive else _NOTES,
+        )
+
+
+def _check(d_latent: int, n_steps: int) -> None:
+    if d_latent != 2:
+        problem = Problem(
+            f"the latent space has {d_latent} dimensions",
+            expected="a model trained with d_latent 2, to draw its manifold on a plane",
+        )
+        raise InputError(problem)
+    if not 2 <= n_steps <= MOST_STEPS:
+        expected = f"2 to {MOST_STEPS} quantiles a dimension"
+        raise InputError(Problem(f"steps is {n_steps}", "?steps", expected=expected))
+
+
+def _columns(
+    model: GenerativeModel, codec: TableCodec, z: Tensor, shape: tuple[int, int]
+) -> tuple[NumberGrid | LevelGrid, ...]:
+    probabilities = _code_probabilities(model, z)
+    cells = _quantile_cells(model, codec, z)
+    return tuple(
+        _number_grid(column, cells[column.name], probability, shape)
+        if column.is_real
+        else LevelGrid(column.name, _code_names(column), probability.reshape(*shape, -1))
+        for column, probability in zip(codec.columns, probabilities, strict=True)
+    )
+
+
+def _code_probabilities(model: GenerativeModel, z: Tensor) -> list[Grid]:
+    """P(code | z) of every column. Shape: (n, K) -> D of (n, n_codes)."""
+    parameters = model.conditional(z).alone
+    found: list[Grid] = [np.ones((len(z), column.n_codes)) for column in model.marginals.columns]
+    for group, log_beta in zip(model.marginals.code_groups, parameters.log_beta, strict=True):
+        for at, j in enumerate(group.columns.tolist()):
+            n_codes = model.marginals.columns[j].n_codes
+            found[j] = log_beta[:, at, :n_codes].double().exp().numpy()
+    return found
+
+
+def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.DataFrame:
+    """Evenly spread quantiles of every marginal, decoded: 64 rows for each place."""
+    u = (torch.arange(_CELLS_PER_PLACE, dtype=torch.float64) + 0.5) / _CELLS_PER_PLACE
+    parameters = model.conditional(z.repeat_interleave(len(u), 0)).alone
+    score = torch.special.ndtri(u).repeat(len(z))[:, None].expand(-1, len(codec.columns))
+    codes, values = model.marginals.quantile(parameters, score)
+    return codec.decode(EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool)))
+
+
+def _number_grid(
+    column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
+) -> NumberGrid:
+    by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
+    present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
+    grids = {
+        name: np.array([_quantile(place, p) for place in present], dtype=object).reshape(shape)
+        for name, p in _QUANTILES.items()
+    }
+    missing = probability[:, 0] if column.has_missing else np.zeros(len(probability))
+    return NumberGrid(name=column.name, **grids, missing=missing.reshape(shape))
+
+
+def _quantile(cells: Sequence[Any], probability: float) -> Any:
+    return cells[int(probability * len(cells))] if cells else None
+
+
+def _code_names(column: ColumnCodec) -> tuple[str, ...]:
+    """What each code stands for; of a group the first levels."""
+    assert isinstance(column, LevelCodec | GroupedLevelCodec), "a column of levels"
+    codes = (
+        column.codes.tolist()
+        if isinstance(column, GroupedLevelCodec)
+        else range(len(column.levels))
+    )
+    members: dict[int, list[str]] = {}
+    for level, code in zip(column.levels, codes, strict=True):
+        members.setdefault(code, []).append(str(level))
+    named = [_joined_names(members[code]) for code in sorted(members)]
+    return ("(missing)", *named) if column.has_missing else tuple(named)
+
+
+def _joined_names(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

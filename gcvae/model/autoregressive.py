@@ -1,0 +1,252 @@
+"""The autoregressive decoder's network: p(x|z) = prod_j p_j(x_j | x_1 .. x_{j-1}, z).
+
+To the marginals' outputs l_j(z) it adds r_j(x_<j, z). The network r is factorised: a
+cell of column i adds V_i f(x_i) to a running sum, and column j reads the sum of what came before it
+through layers of its own. So its cost is linear in the number of columns, and a row is drawn in
+one pass, column by column. Besides, the means of numbers move in straight lines with the cells
+before them, so that a number that nearly follows from others is learned sharply in few steps. The
+last layer and the lines start at zero: training starts at the marginals.
+
+# PAPER-DIFF: the paper's decoder is independent given z but for the copula. The autoregressive
+# decoder carries what z and a rank-one copula leave over; the copula head is trained beside it on
+# the same z.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.model.level_functions import (
+    FunctionStep,
+    LevelFunction,
+    function_steps,
+    order_with_rules,
+)
+from gcvae.model.marginals import MarginalOutputs, Marginals
+from gcvae.model.monotone_transforms import MonotoneTransforms
+from gcvae.model.networks import ColumnShape, Dropout
+
+_D_EMBEDDING = 8
+_N_PLACES = 2
+_N_BUMPS = 12
+_BUMP_RANGE = 2.6
+_MOST_COLUMNS_TO_MULTIPLY = 64
+
+
+class CellFeatures(nn.Module):
+    """f(x_i): an embedding of the code, and smooth functions of where the cell lies on its axis.
+
+    Shape: rows (n, D) -> (D, n, d).
+    """
+
+    offsets: Tensor
+    code_scores: Tensor
+    on_axis: Tensor
+    point_codes: Tensor
+
+    def __init__(self, columns: Sequence[ColumnShape]) -> None:
+        super().__init__()
+        n_codes = [column.n_codes for column in columns]
+        starts = [sum(n_codes[:j]) for j in range(len(columns))]
+        scores = [s for c in columns for s in (c.code_scores or (0.0,) * c.n_codes)]
+        on_axis = [float(c.code_scores is not None) for c in columns]
+        point = [-1 if c.point_code is None else c.point_code for c in columns]
+        self.register_buffer("offsets", torch.tensor(starts), persistent=False)
+        self.register_buffer("code_scores", torch.tensor(scores), persistent=False)
+        self.register_buffer("on_axis", torch.tensor(on_axis), persistent=False)
+        self.register_buffer("point_codes", torch.tensor(point), persistent=False)
+        self.embedding = nn.Embedding(sum(n_codes), _D_EMBEDDING)
+        nn.init.normal_(self.embedding.weight, std=0.5)
+        self.width = _D_EMBEDDING + _N_PLACES + _N_BUMPS
+
+    def forward(self, codes: Tensor, values: Tensor, columns: slice = slice(None)) -> Tensor:
+        """Features of the cells of these columns. Shape: (n, D_part) twice -> (D_part, n, d)."""
+        place = codes.long().clamp(min=0) + self.offsets[columns]
+        score = torch.where(
+            codes == self.point_codes[columns], values.float(), self.code_scores[place]
+        )
+        score = (score * self.on_axis[columns]).T
+        centres = torch.linspace(-_BUMP_RANGE, _BUMP_RANGE, _N_BUMPS, device=score.device)
+        width = 2.0 * _BUMP_RANGE / (_N_BUMPS - 1)
+        bumps = torch.exp(-0.5 * ((score[..., None] - centres) / width).square())
+        bumps = bumps * self.on_axis[columns, None, None]
+        places = torch.stack([score, score.tanh()], dim=-1)
+        return torch.cat([places, self.embedding(place.T), bumps], dim=-1)
+
+
+def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
+    """One matrix for each column. Shape: (d, d_in, d_out)."""
+    return nn.Parameter(torch.randn(d, d_in, d_out) * (gain / math.sqrt(max(d_in, 1))))
+
+
+def column_order(columns: Sequence[ColumnShape]) -> list[int]:
+    """The order of the chain rule, but for what rules ask: columns with the fewest codes first,
+    then numbers.
+
+    A density given a level is learned from fewer rows than the probability of a level given
+    densities.
+    """
+
+    def key(j: int) -> tuple[bool, int]:
+        column = columns[j]
+        is_coded = column.point_code is None or len(column.shaped_codes) > 0
+        return not is_coded, column.n_codes if is_coded else j
+
+    return sorted(range(len(columns)), key=key)
+
+
+class AutoregressiveNetwork(nn.Module):
+    """The network r_j(x_<j, z), x_<j being the columns before j in `order`.
+
+    Shape: context (..., n, d_context), rows (n, D) -> `MarginalOutputs` of (..., n).
+    """
+
+    earlier: Tensor
+    places: Tensor
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnShape],
+        marginals: Marginals,
+        d_context: int,
+        d_sum: int,
+        d_column: int,
+        functions: Sequence[LevelFunction] = (),
+    ) -> None:
+        super().__init__()
+        d = len(columns)
+        self.order = order_with_rules(column_order(columns), columns, functions)
+        self.functions = function_steps(functions, self.order, [c.n_codes for c in columns])
+        self.features = CellFeatures(columns)
+        rank = torch.tensor(self.order).argsort()
+        earlier = (rank < rank[:, None]).float()
+        self.register_buffer("earlier", earlier, persistent=False)
+        self.register_buffer("places", torch.tensor(self.order), persistent=False)
+        self.read = nn.Linear(d_context, d_sum)
+        gain = 1.5 * math.sqrt(self.features.width / (_D_EMBEDDING + 4) / max(1.0, d / 2))
+        self.add = _batched(d, self.features.width, d_sum, gain)
+        self.start = nn.Parameter(0.1 * torch.randn(d, d_sum))
+        self.narrow = _batched(d, d_sum, d_column, 1.2)
+        self.narrow_bias = nn.Parameter(torch.zeros(d, d_column))
+        self.inner = _batched(d, d_column, d_column, 1.2)
+        self.inner_bias = nn.Parameter(torch.zeros(d, d_column))
+        self.outer = nn.Parameter(torch.zeros(d, d_column, d_column))
+        self.groups = [(group.columns.tolist(), group.shape) for group in marginals.code_groups]
+        self.real = marginals.real_columns.tolist()
+        self.to_logits = nn.ParameterList(
+            nn.Parameter(torch.zeros(len(at), d_column, shape[1])) for at, shape in self.groups
+        )
+        self.shifts = nn.ParameterList(
+            nn.Parameter(torch.zeros(*shape)) for _, shape in self.groups
+        )
+        n_outputs = 3 * marginals.n_components
+        self.to_mixture = nn.Parameter(torch.zeros(len(self.real), d_column, n_outputs))
+        self.slopes = nn.Parameter(torch.zeros(len(self.real), d, _N_PLACES))
+        self.warps = MonotoneTransforms(len(self.real))  # so its tensor is called in artifacts
+
+    def forward(
+        self, context: Tensor, rows: EncodedTable, dropout: Dropout | None = None
+    ) -> MarginalOutputs:
+        """r of every column, each from the cells before it."""
+        x = self.features(rows.codes, rows.values)
+        if dropout is not None:
+            x = x * dropout.kept_columns(rows.codes.shape).T[..., None]
+        added = torch.bmm(x, self.add)
+        before = self._sum_of_earlier(added) + self.start[:, None]
+        total = before.unflatten(1, (1,) * (context.dim() - 2) + (-1,)) + self.read(context)
+        h = self._hidden(total.flatten(1, -2), slice(None), dropout)
+        shape = torch.broadcast_shapes(context.shape[:-1], rows.codes.shape[:1])
+        logits = tuple(
+            _rows_first(torch.bmm(h[at], weight) + shift[:, None], shape)
+            for (at, _), weight, shift in zip(self.groups, self.to_logits, self.shifts, strict=True)
+        )
+        mixture = _rows_first(torch.bmm(h[self.real], self.to_mixture), shape)
+        return MarginalOutputs(logits, with_means_moved(mixture, self._lines(x)))
+
+    def _lines(self, x: Tensor) -> Tensor:
+        """How far the cells before each number move its means. Shape: (D, n, d) -> (n, D_real)."""
+        slopes = self.slopes * self.earlier[self.real][..., None]
+        return torch.einsum("dnk,rdk->nr", x[..., :_N_PLACES], slopes)
+
+    def _sum_of_earlier(self, added: Tensor) -> Tensor:
+        """For each column the sum over those before it in `order`. Shape: (D, n, d_sum) twice."""
+        if len(added) <= _MOST_COLUMNS_TO_MULTIPLY:
+            # With few columns a product with zeros and ones is faster than cumsum and its gradient.
+            return (self.earlier @ added.flatten(1)).view_as(added)
+        ordered = added[self.order]
+        before = ordered.cumsum(0) - ordered
+        return torch.empty_like(added).index_copy(0, self.places, before)
+
+    def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
+        """Layers of each column's own. Shape: (D_part, N, d_sum) -> (D_part, N, d_column)."""
+        act = nn.functional.silu
+        h = torch.bmm(act(total), self.narrow[columns]) + self.narrow_bias[columns, None]
+        inner = torch.bmm(act(h), self.inner[columns]) + self.inner_bias[columns, None]
+        inner = torch.bmm(act(inner), self.outer[columns])
+        return act(h + (inner if dropout is None else dropout.kept_units(inner)))
+
+    def column_outputs(self, total: Tensor, j: int) -> ColumnOutputs:
+        """r of column j, from the running sum before it. Shape: total (N, d_sum)."""
+        h = self._hidden((total + self.start[j])[None], slice(j, j + 1), None)[0]
+        g, at = self.group_of(j)
+        logits = None if g is None else h @ self.to_logits[g][at] + self.shifts[g][at]
+        mixture = h @ self.to_mixture[self.real.index(j)] if j in self.real else None
+        return ColumnOutputs(logits, mixture)
+
+    @property
+    def function_steps(self) -> list[FunctionStep]:
+        """The functions between columns, each at the last of its columns in `order`."""
+        return [step for step in self.functions if isinstance(step, FunctionStep)]
+
+    def kept_columns(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
+        """log P of all codes of the columns at which functions end, with these functions.
+
+        Shape: for each group of columns (..., n, D_group, K_group), codes (n, D) -> (..., n, K).
+        """
+        found: dict[int, Tensor] = {}
+        for step in self.function_steps:
+            g, at = self.group_of(step.last)
+            assert g is not None, "the last column of a function has several codes"
+            column = found.get(step.last, log_beta[g][..., at, :])
+            found[step.last] = step(column, codes[:, step.given])
+        return found
+
+    def group_of(self, j: int) -> tuple[int | None, int]:
+        """(group, place in it) of column j; no group for a column of one code."""
+        found = [(g, at.index(j)) for g, (at, _) in enumerate(self.groups) if j in at]
+        return found[0] if found else (None, 0)
+
+    def added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
+        """What the cells of column j add to the running sum, and to the means of every number.
+
+        Shape: (N,), (N,) -> (N, d_sum), (N, D_real).
+        """
+        x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
+        slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
+        return x @ self.add[j], x[:, :_N_PLACES] @ slopes.T
+
+
+@dataclass(frozen=True)
+class ColumnOutputs:
+    """Outputs of one column; None where it has no such outputs. Shape: (N, K), (N, 3 M)."""
+
+    logits: Tensor | None
+    mixture: Tensor | None
+
+
+def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
+    """Outputs of mixtures with all their means moved. Shape: (..., 3 M), (...) -> (..., 3 M)."""
+    weight, mean, log_sigma = mixture.chunk(3, dim=-1)
+    return torch.cat([weight, mean + by[..., None], log_sigma], dim=-1)
+
+
+def _rows_first(outputs: Tensor, shape: torch.Size) -> Tensor:
+    """(D_part, N, k) -> (*shape, D_part, k)."""
+    by_row: Tensor = outputs.transpose(0, 1).unflatten(0, shape)
+    return by_row

@@ -1,0 +1,224 @@
+"""The autoregressive decoder: a copula model, and what each column adds to those after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.region import Drawn
+from gcvae.model.autoregressive import AutoregressiveNetwork
+from gcvae.model.column_distribution import ColumnDistribution
+from gcvae.model.decoders import Conditional, CopulaConditional, CopulaDecoder, Decoder
+from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
+from gcvae.model.networks import Dropout
+from gcvae.model.walks import AutoregressiveWalk
+from gcvae.numerics.generators import uniform
+
+
+class AutoregressiveDecoder(Decoder):
+    """z -> the copula model (the head) and the autoregressive network, which share a hidden vector.
+
+    Shape: z (..., K).
+    """
+
+    is_autoregressive = True
+
+    def __init__(self, head: CopulaDecoder, refinement: AutoregressiveNetwork) -> None:
+        super().__init__()
+        self.head = head
+        self.refinement = refinement
+        self.functions = tuple(step.function for step in refinement.function_steps)
+
+    @property
+    def marginals(self) -> Marginals:  # type: ignore[override]
+        """The head's marginals, whose outputs the network adds to."""
+        return self.head.marginals
+
+    def forward(self, z: Tensor, dropout: Dropout | None = None) -> AutoregressiveConditional:
+        """p(x|z); `dropout` in training steps only."""
+        hidden = self.head.trunk(z)
+        outputs = self.head.marginals.outputs(hidden)
+        return AutoregressiveConditional(self.marginals, self, outputs, hidden, dropout)
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The network's order."""
+        return self.refinement.order
+
+    def ordered_walk(self, z: Tensor) -> AutoregressiveWalk:
+        """The columns one after the other at z. Shape: (N, K)."""
+        return self.forward(z).walk()
+
+
+@dataclass(frozen=True)
+class AutoregressiveConditional(Conditional):
+    """p(x|z) = prod_j p_j(x_j | x_<j, z): exact masses and densities, no jitter.
+
+    Attributes:
+        outputs: Of the marginals at z, which the network adds to.
+        context: The decoder's hidden vector at z. Shape: (..., d_context).
+    """
+
+    marginals: Marginals
+    decoder: AutoregressiveDecoder
+    outputs: MarginalOutputs
+    context: Tensor
+    dropout: Dropout | None = None
+
+    @property
+    def network(self) -> AutoregressiveNetwork:
+        """The network r."""
+        return self.decoder.refinement
+
+    @property
+    def head(self) -> CopulaConditional:
+        """The copula model at the same z."""
+        return self.decoder.head.at(self.context, self.outputs)
+
+    @property
+    def alone(self) -> MarginalParameters:
+        """The marginals of the copula head."""
+        return self.head.parameters
+
+    def log_head(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
+        """log p(x|z) of the copula head at the first z, one for each row. Shape: (n,)."""
+        n = len(rows)
+        head = self.decoder.head.at(self.context[:n], self.outputs.first(n))
+        return head.log_prob(rows, jitter)
+
+    @property
+    def loadings(self) -> Tensor | None:
+        """Loadings of the copula head, which is trained on the same z."""
+        return self.head.loadings
+
+    def correlation(self) -> Tensor:
+        """Correlations of the copula head. Shape: (..., D, D)."""
+        return self.head.correlation()
+
+    def log_prob(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
+        """log p(x|z) of the observed cells.
+
+        Rows with blank cells are scored by sequential importance sampling: blanks are drawn in
+        column order by inverting their cdf at `noise`, and only known cells count.
+
+        Shape: rows (n, D), noise (..., n, D) -> (..., n).
+        Raises: ValueError for blank cells without noise.
+        """
+        return self._log_known(rows, noise).sum(-1)
+
+    def log_exact(self, rows: EncodedTable, generator: torch.Generator) -> Tensor:
+        """log p(x|z), with noise for the blanks if there are some. Shape: (..., n)."""
+        if bool(rows.observed.all()):
+            return self.log_prob(rows, None)
+        shape = (*self.context.shape[:-1], rows.codes.shape[-1])
+        return self.log_prob(rows, uniform(shape, generator, torch.float64))
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The network's order."""
+        return self.network.order
+
+    def log_prefixes(
+        self, rows: EncodedTable, noise: Tensor | None, jitter: Tensor | None = None
+    ) -> Tensor:
+        """`log_prob` of the first column in `order`, of the first two, and so on.
+
+        It needs no jitter. Shape: rows (n, D), noise (..., n, D) -> (..., n, D).
+        """
+        return self._log_known(rows, noise)[..., self.order].double().cumsum(-1)
+
+    def _log_known(self, rows: EncodedTable, noise: Tensor | None) -> Tensor:
+        """log p_j of each known cell, 0 for blanks. Shape: (..., n, D)."""
+        if rows.intervals is None and bool(rows.observed.all()):
+            added = self.network(self.context, rows, self.dropout)
+            return self._log_cells(self.outputs + added, rows)
+        if noise is None:
+            raise ValueError("rows with blank cells or intervals need noise to draw them")
+        return self._through(rows, noise.double())[0]
+
+    def _log_cells(self, outputs: MarginalOutputs, rows: EncodedTable) -> Tensor:
+        """log p_j of each cell. Shape: (..., n, D)."""
+        parameters = self.marginals.parameters_of(outputs)
+        log_prob = self.marginals.log_codes(parameters, rows.codes)
+        for i, log_beta in self.network.kept_columns(parameters.log_beta, rows.codes).items():
+            g, at = self.network.group_of(i)[0], torch.tensor([i], device=log_beta.device)
+            assert g is not None, "the last column of a function has several codes"
+            group = self.marginals.code_groups[g]
+            kept = group.log_prob(log_beta[..., None, :], rows.codes[:, at])
+            log_prob = log_prob.index_copy(-1, at, kept)
+        j = self.marginals.real_columns
+        found = self.network.warps(rows.values[..., j])
+        transformed, log_slope = (x.to(log_prob.dtype) for x in found)
+        log_density = parameters.numbers.log_prob(transformed) + log_slope
+        is_point = (rows.codes == self.marginals.point_codes)[..., j]
+        return log_prob.index_add(-1, j, torch.where(is_point, log_density, 0.0))
+
+    def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """(codes, values) of one row for each z, drawn column by column. Shape: two of (..., D)."""
+        n_columns = len(self.marginals.columns)
+        shape = (*self.context.shape[:-1], n_columns)
+        blank = EncodedTable(
+            torch.zeros(1, n_columns, dtype=torch.int32, device=self.context.device),
+            torch.zeros(1, n_columns, dtype=torch.float64, device=self.context.device),
+            torch.zeros(1, n_columns, dtype=torch.bool, device=self.context.device),
+        )
+        _, codes, values = self._through(blank, uniform(shape, generator, torch.float64))
+        return codes, values
+
+    def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
+        """Each column given those before it; there is no factor beside z."""
+        return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)
+
+    def _through(self, rows: EncodedTable, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Goes through the columns: known cells are scored, blank ones drawn.
+
+        A number that stands for an interval is scored by the interval's mass, and drawn inside it.
+
+        Shape: rows (n, D) or (1, D), noise (..., n, D) -> log_prob, codes and values, (..., n, D).
+        """
+        shape = noise.shape
+        codes, values, observed = (
+            t.expand(shape).reshape(-1, shape[-1]).clone()
+            for t in (rows.codes, rows.values, rows.observed)
+        )
+        noise = noise.reshape(-1, shape[-1])
+        intervals = None
+        if rows.intervals is not None:
+            intervals = rows.intervals.expand(*shape, 2).reshape(-1, shape[-1], 2)
+        walk = self.walk()
+        log_prob = noise.new_zeros(noise.shape)
+        for j in self.network.order:
+            column = walk.column(j)
+            known = observed[:, j]
+            blank = (~known).nonzero()[:, 0]
+            drawn = self._drawn(column.take(blank), rows, j, blank, noise, codes, values)
+            codes[blank, j], values[blank, j] = drawn.codes, drawn.values
+            log_cell = column.log_prob(codes[:, j], values[:, j])
+            if intervals is not None and column.marginal is not None:
+                cells = column.interval_cells(codes[:, j], intervals[:, j])
+                log_cell = cells.log_prob(log_cell)
+                values[:, j] = cells.draw(values[:, j], noise[:, j])
+            log_prob[:, j] = torch.where(known, log_cell, 0.0)
+            log_prob[blank, j] = drawn.log_prob
+            walk.step(j, codes[:, j], values[:, j])
+        return log_prob.view(shape), codes.view(shape), values.view(shape)
+
+    def _drawn(
+        self,
+        column: ColumnDistribution,
+        rows: EncodedTable,
+        j: int,
+        blank: Tensor,
+        noise: Tensor,
+        codes: Tensor,
+        values: Tensor,
+    ) -> Drawn:
+        """Blank cells of column j, and what is known of them. Shape: blank (b,)."""
+        if j not in rows.dependent:
+            return Drawn(noise.new_zeros(len(blank)), *column.draw(noise[blank, j]))
+        cells = rows.dependent[j].take(blank % len(rows))
+        return cells.draw(column, noise[blank, j], codes[blank], values[blank])

@@ -1,0 +1,165 @@
+"""Code probabilities of columns, and on which side of a cell the other codes lie.
+
+A column's cdf has a jump at each of its codes, and under the code of its numbers a density:
+
+    F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x)
+
+x_k is where code k stands among the numbers, -inf for what is below them all (the missing level).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.model.networks import ColumnShape
+
+_PADDING = -1e30
+"""Logit of the codes that pad a column to its group's width."""
+_LEAST_PLAIN_SUM = 1e-30
+
+Triple = tuple[Tensor, Tensor, Tensor]
+
+
+class CodeGroup(nn.Module):
+    """Code probabilities beta_jk = softmax(W h + b)_jk of columns of a similar number of codes.
+
+    Shape: places (D_group, K_group), float64: x_k, infinite for the code of numbers.
+    Source: Section 4, beta_{i,j}.
+    """
+
+    columns: Tensor
+    last_codes: Tensor
+    is_real: Tensor
+    padding: Tensor
+    places: Tensor
+
+    def __init__(self, d_hidden: int, columns: Sequence[ColumnShape], group: Sequence[int]) -> None:
+        super().__init__()
+        members = [columns[j] for j in group]
+        self.shape = len(group), max(column.n_codes for column in members)
+        last_codes = torch.tensor([column.n_codes for column in members]) - 1
+        is_real = torch.tensor([column.point_code is not None for column in members])
+        beyond = torch.arange(self.shape[1]) > last_codes[:, None]
+        places = torch.full(self.shape, torch.inf, dtype=torch.float64)
+        for row, column in enumerate(members):
+            places[row, : len(column.places)] = torch.tensor(column.places)
+        self.register_buffer("columns", torch.tensor(group), persistent=False)
+        self.register_buffer("last_codes", last_codes, persistent=False)
+        self.register_buffer("is_real", is_real, persistent=False)
+        self.register_buffer("padding", torch.where(beyond, _PADDING, 0.0), persistent=False)
+        self.register_buffer("places", places, persistent=False)
+        self.logits = nn.Linear(d_hidden, self.shape[0] * self.shape[1])
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Logits. Shape: (..., d_hidden) -> (..., D_group, K_group)."""
+        logits: Tensor = self.logits(hidden).unflatten(-1, self.shape)
+        return logits
+
+    def log_beta(self, logits: Tensor) -> Tensor:
+        """log beta, with the padding impossible. Shape: (..., D_group, K_group)."""
+        return torch.log_softmax(logits + self.padding, dim=-1)
+
+    def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
+        """log P(this code), -inf for -1. Shape: (..., D_group, K_group) -> (..., D_group)."""
+        code = codes[..., None].long().clamp(min=0)
+        shape = torch.broadcast_shapes(code.shape[:-1], log_beta.shape[:-1])
+        log_beta, code = log_beta.expand(*shape, -1), code.expand(*shape, 1)
+        return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
+
+    def log_point(self, log_beta: Tensor) -> Tensor:
+        """log beta_c, of columns with numbers. Shape: (..., D_group, K_group) -> (..., D_group)."""
+        at = self.last_codes[:, None].expand(*log_beta.shape[:-1], 1)
+        return log_beta.gather(-1, at).squeeze(-1)
+
+    def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
+        """(log P(this code), log P(the codes below the cell), log P(those above it)).
+
+        The code of numbers counts on neither side: numbers lie on both sides of an atom. Each side
+        is summed by itself and not taken as one minus the other. A code of -1 stands for an outcome
+        that the table never had: its probability is zero.
+
+        Shape: (..., D_group, K_group), (n, D_group) twice -> three of (..., D_group).
+        """
+        k = torch.arange(self.shape[1], device=log_beta.device)
+        among = torch.searchsorted(self.places, values.T.contiguous(), right=True).T
+        is_number = self.is_real & (codes == self.last_codes)
+        n_below = torch.where(is_number, among, codes)
+        first_above = torch.where(is_number, among, codes + 1)
+        n_others = self.last_codes + ~self.is_real
+        shape = torch.broadcast_shapes(codes.shape, log_beta.shape[:-1])
+        log_beta = log_beta.expand(*shape, -1)
+        below = log_sum_where(log_beta, k < n_below[..., None])
+        is_above = (k >= first_above[..., None]) & (k < n_others[:, None])
+        above = log_sum_where(log_beta, is_above)
+        return (
+            self.log_prob(log_beta, codes),
+            torch.where(n_below > 0, below, -torch.inf),
+            torch.where((codes >= 0) & (first_above < n_others), above, -torch.inf),
+        )
+
+    def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
+        """(code, probability of the codes below it, its probability) where uniform scores u fall.
+
+        The first code with F(x_k) > u, by bisection; a number where u is below F(x_k-) too.
+
+        Shape: (..., D_group, K_group), (..., D_group) -> three of (..., D_group).
+
+        Args:
+            log_beta: Of the codes.
+            u: Uniform scores.
+            cdf: G of the numbers, anything for levels. Shape: (..., D_group) twice.
+        """
+        k = torch.arange(self.shape[1], device=u.device)
+        is_point = self.is_real[:, None] & (k == self.last_codes[:, None])
+        beta = log_beta.double().exp()
+        point = torch.where(self.is_real, self.log_point(log_beta).double().exp(), 0.0)
+        others = torch.where(is_point, 0.0, beta)
+        upper, places = others.cumsum(-1), self.places.expand_as(beta)
+
+        def jump(code: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            """(the codes below, F(x_k-), F(x_k))."""
+            mass, total, place = (_at(t, code) for t in (others, upper, places))
+            start = total - mass + point * cdf(place)
+            return total - mass, start, start + mass
+
+        low, high = torch.zeros_like(u, dtype=torch.long), self.last_codes.expand_as(u)
+        for _ in range(self.shape[1].bit_length()):
+            middle = (low + high) // 2
+            is_below = (jump(middle)[2] <= u) & (middle < high)
+            low, high = torch.where(is_below, middle + 1, low), torch.where(is_below, high, middle)
+        below, start, _ = jump(low)
+        is_number = self.is_real & ((low == self.last_codes) | (u < start))
+        mass = torch.where(is_number, point, _at(others, low))
+        return torch.where(is_number, self.last_codes, low), below, mass
+
+
+def _at(table: Tensor, codes: Tensor) -> Tensor:
+    """The entries of these codes. Shape: (..., K), (...) -> (...)."""
+    return table.gather(-1, codes[..., None]).squeeze(-1)
+
+
+def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
+    """log of the sum of exp(log_values) over the chosen places of the last dimension.
+
+    Plain sums, except where all that is chosen underflows. Nothing chosen gives an arbitrary finite
+    number. Shape: (..., K), bool (..., K) -> (...).
+    """
+    total = (log_values.exp() * chosen).sum(-1)
+    underflown = total < _LEAST_PLAIN_SUM
+    log_total = torch.where(underflown, 1.0, total).log()
+    if not bool(underflown.any()):
+        return log_total
+    rest = log_values[underflown].masked_fill(~chosen.expand_as(log_values)[underflown], _PADDING)
+    return log_total.masked_scatter(underflown, rest.logsumexp(-1))
+
+
+def code_groups(d_hidden: int, columns: Sequence[ColumnShape]) -> list[CodeGroup]:
+    """The columns of two codes and more, those between two powers of two together."""
+    members: dict[int, list[int]] = {}
+    for j, column in enumerate(columns):
+        if column.n_codes > 1:
+            members.setdefault((column.n_codes - 1).bit_length(), []).append(j)
+    return [CodeGroup(d_hidden, columns, group) for _, group in sorted(members.items())]

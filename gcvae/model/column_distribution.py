@@ -1,0 +1,134 @@
+"""p(x_j | .) of one column at one place: its codes' shares, its numbers, their axis.
+
+A cell that stands for an interval of numbers (a rounding cell, a bin of the column's quantiles)
+has the interval's mass, and the columns after it read a number that is drawn inside: with its
+weight the mass, that is the integral over the interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gcvae.codec.region import Drawn, Region
+from gcvae.model.monotone_transforms import MonotoneTransform
+from gcvae.model.number_marginals import Inside, Marginal, chosen, inverted, taken
+
+
+@dataclass(frozen=True)
+class ColumnDistribution:
+    """Distribution of one column for N rows: codes, and a marginal of numbers under one of them.
+
+    Shape: log_beta (N, K).
+
+    Attributes:
+        point_code: The code whose cells hold a number; -1 with a column of levels.
+        marginal: Of the numbers, on the transformed axis; None with a column of levels.
+        transform: Of the numbers' axis; None where it is as it is.
+    """
+
+    log_beta: Tensor
+    point_code: int
+    marginal: Marginal | None
+    transform: MonotoneTransform | None
+
+    def take(self, rows: Tensor) -> ColumnDistribution:
+        """The distribution of the rows of these numbers."""
+        marginal = None if self.marginal is None else self.marginal[rows]
+        return replace(self, log_beta=self.log_beta[rows], marginal=marginal)
+
+    def log_prob(self, codes: Tensor, values: Tensor) -> Tensor:
+        """log mass of codes, log density of values. Shape: (N,), (N,) -> (N,)."""
+        at = codes.long().clamp(min=0)[:, None]
+        log_prob = torch.where(codes >= 0, self.log_beta.gather(-1, at)[:, 0], -torch.inf)
+        if self.marginal is None:
+            return log_prob
+        dtype = self.log_beta.dtype
+        transformed, log_slope = (x.to(dtype) for x in self._forward(values))
+        log_density = self.marginal.log_prob(transformed) + log_slope
+        return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
+
+    def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """(codes, values) by inversion at uniform noise. Shape: (N,) -> (N,) int32, (N,)."""
+        codes, rest = inverted(self.log_beta, noise)
+        values = torch.zeros_like(noise)
+        if self.marginal is not None:
+            numbers = self._inverse(self.marginal.sample(rest))
+            values = torch.where(codes == self.point_code, numbers, 0.0)
+        return codes.int(), values
+
+    def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
+        """One cell for each particle, drawn from p_j( . | region), and the region's probability.
+
+        p_j(region) = sum over its codes of p(code) share(code) p(values | code); a point of a
+        region counts by its density. Shape: region of N rows or 1, noise (N,).
+        """
+        if region is None and (self.marginal is None or self.transform is not None):
+            return Drawn(torch.zeros_like(noise), *self.draw(noise))
+        n_codes = self.log_beta.shape[-1]
+        region = Region.everything(n_codes) if region is None else region
+        log_code = self.log_beta.double() + padded_share(region, n_codes)
+        if self.marginal is None:
+            log_prob, codes, _ = chosen(log_code, noise)
+            return Drawn(log_prob, codes.int(), torch.zeros_like(noise))
+        (lower, log_slope), (upper, _) = self._forward(region.lower), self._forward(region.upper)
+        within = self.marginal.within(lower, upper, log_slope)
+        log_code[:, self.point_code] += within.log_prob
+        log_prob, codes, rest = chosen(log_code, noise)
+        transformed, interval = within.sample(rest)
+        lower, upper = taken(region.lower, interval), taken(region.upper, interval)
+        # Rounding must not lead out of the interval.
+        values = torch.minimum(torch.maximum(self._inverse(transformed), lower), upper)
+        return Drawn(log_prob, codes.int(), torch.where(codes == self.point_code, values, 0.0))
+
+    def _forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """(S(v), log S'(v)), an infinite v staying where it is. Shape: (...) -> (...), (...)."""
+        if self.transform is None:
+            return values, torch.zeros_like(values)
+        infinite = torch.isinf(values)
+        found = self.transform.forward(torch.where(infinite, 0.0, values).flatten())
+        transformed, log_slope = (x.view(values.shape) for x in found)
+        return torch.where(infinite, values, transformed), log_slope
+
+    def _inverse(self, transformed: Tensor) -> Tensor:
+        return transformed if self.transform is None else self.transform.inverse(transformed)
+
+    def interval_cells(self, codes: Tensor, intervals: Tensor) -> IntervalCells:
+        """The cells of the point code that have an interval. Shape: (N,), (N, 2)."""
+        is_interval = (codes == self.point_code) & ~torch.isnan(intervals[:, 0])
+        at = is_interval.nonzero()[:, 0]
+        assert self.marginal is not None, "a column of levels has no intervals"
+        low, high = (self._forward(end)[0] for end in intervals[at].unbind(-1))
+        return IntervalCells(self, at, self.marginal[at].double().inside(low, high))
+
+
+def padded_share(region: Region, n_codes: int) -> Tensor:
+    """log of the shares, with -inf for the codes that pad a column to its group's width."""
+    missing = n_codes - region.log_share.shape[-1]
+    return torch.nn.functional.pad(region.log_share, (0, missing), value=-torch.inf)
+
+
+@dataclass(frozen=True)
+class IntervalCells:
+    """Cells of one column that stand for an interval of numbers, for N rows.
+
+    Shape: at (k,), the rows that have such a cell.
+    """
+
+    column: ColumnDistribution
+    at: Tensor
+    inside: Inside
+
+    def log_prob(self, log_cell: Tensor) -> Tensor:
+        """`log_cell`, in these cells the log mass of the interval. Shape: (N,) -> (N,) float64."""
+        log_code = self.column.log_beta[self.at, self.column.point_code].double()
+        return log_cell.double().index_copy(0, self.at, log_code + self.inside.log_prob)
+
+    def draw(self, values: Tensor, noise: Tensor) -> Tensor:
+        """`values`, in these cells drawn from inside the interval. Shape: (N,), (N,) -> (N,)."""
+        if not len(self.at):
+            return values
+        drawn = self.column._inverse(self.inside.sample(noise[self.at]))
+        return values.index_copy(0, self.at, drawn)

@@ -1,0 +1,184 @@
+"""A column of a Gaussian copula, given the factor that couples the columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gcvae.codec.region import Drawn, Region
+from gcvae.model.column_distribution import ColumnDistribution, padded_share
+from gcvae.model.number_marginals import Marginal, chosen, taken, truncated
+from gcvae.numerics.normal import (
+    log_interval,
+    log_normal_density,
+    normal_cdf,
+    normal_score_of_tails,
+)
+
+_LEAST_MASS = 1e-300
+_LOG_IMPOSSIBLE = -1e6
+"""Under this a code only pads its column."""
+Tails = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class CopulaColumn:
+    """A column of a Gaussian copula given the factor f: q = (b . f + e) / psi, e ~ N(0, 1).
+
+    Given f the columns are independent, and u = Phi(q) is cut into codes and numbers by the column
+    alone: F(x) = sum_{k: x_k <= x} beta_k + beta_c G(x).
+
+    Shape: places (K,), where the codes stand among the numbers, as `CodeGroup.places`; pull = b . f
+    and scale = psi (N,).
+    """
+
+    alone: ColumnDistribution
+    places: Tensor
+    pull: Tensor
+    scale: Tensor
+
+    def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
+        """One cell for each particle, and the probability of the region given f."""
+        region = Region.everything(self._n_codes) if region is None else region
+        share = padded_share(region, self._n_codes)
+        marginal, point = self.alone.marginal, self.alone.point_code
+        if marginal is None:
+            log_prob, codes, _ = chosen(self._log_codes(*self._tails) + share, noise)
+            return Drawn(log_prob, codes.int(), torch.zeros_like(noise))
+        pieces = self._pieces(marginal, region)
+        log_code = self._log_codes(*self._tails_among(marginal)) + share
+        log_code[:, point] = pieces.log_mass.logsumexp(-1) + share[:, point]
+        log_prob, codes, rest = chosen(log_code, noise)
+        _, piece, rest = chosen(pieces.log_mass, rest)
+        e = truncated(taken(pieces.first, piece), taken(pieces.last, piece), rest)
+        values = self._value_at(marginal, e, taken(pieces.log_below, piece))
+        values = torch.maximum(values, taken(pieces.lower, piece))
+        values = torch.minimum(values, taken(pieces.upper, piece))
+        return Drawn(log_prob, codes.int(), torch.where(codes == point, values, 0.0))
+
+    @property
+    def _n_codes(self) -> int:
+        return self.alone.log_beta.shape[-1]
+
+    @property
+    def _log_point(self) -> Tensor:
+        """log beta_c. Shape: (N, 1)."""
+        return self.alone.log_beta.double()[:, self.alone.point_code, None]
+
+    @cached_property
+    def _log_others(self) -> Tensor:
+        """log of the mass of each code; -inf for that of numbers and for padding. Shape: (N, K)."""
+        log_beta = self.alone.log_beta.double()
+        is_point = torch.arange(self._n_codes) == self.alone.point_code
+        return torch.where((log_beta > _LOG_IMPOSSIBLE) & ~is_point, log_beta, -torch.inf)
+
+    @cached_property
+    def _tails(self) -> Tails:
+        """(log P(smaller code), log P(larger code)) without numbers, each summed by itself.
+
+        Shape: (N, K) twice.
+        """
+        beta, nothing = self._log_others.exp(), torch.zeros_like(self._log_others[:, :1])
+        below = torch.cat([nothing, beta.cumsum(-1)[:, :-1]], dim=-1)
+        above = torch.cat([beta.flip(-1).cumsum(-1).flip(-1)[:, 1:], nothing], dim=-1)
+        return below.log(), above.log()
+
+    def _tails_among(self, marginal: Marginal) -> Tails:
+        """`_tails`, with the numbers below and above each code. Shape: (N, K) twice."""
+        below, above = self._tails
+        under, over = marginal[:, None].at(self.places[None]).log_tails
+        log_point = self._log_point
+        return torch.logaddexp(below, log_point + under), torch.logaddexp(above, log_point + over)
+
+    def _log_codes(self, below: Tensor, above: Tensor) -> Tensor:
+        """log mass given f of each code between these tails. Shape: (N, K) each."""
+        log_others = self._log_others
+        starts = self._noise_at(below, torch.logaddexp(above, log_others))
+        stops = self._noise_at(torch.logaddexp(below, log_others), above)
+        is_possible = ~torch.isneginf(log_others)
+        log_code = log_interval(starts, torch.where(is_possible, stops, torch.inf))
+        return torch.where(is_possible, log_code, -torch.inf)
+
+    def _pieces(self, marginal: Marginal, region: Region) -> _Pieces:
+        """The numbers of a region, cut where other codes stand among them."""
+        places = self.places[: self.alone.point_code]
+        end = torch.full_like(self.places[:1], torch.inf)
+        edges = torch.cat([-end, places, end])
+        n_below = (edges[:-1] < edges[1:]).nonzero()[:, 0]
+        left, right = edges[n_below], edges[n_below + 1]
+        is_dot = (region.lower == region.upper)[..., None]
+        lower = torch.maximum(region.lower[..., None], left)
+        upper = torch.minimum(region.upper[..., None], right)
+        is_dot = is_dot & (lower == upper) & (lower < right)
+        is_inside = ((lower < upper) | is_dot).flatten(1)
+        lower, upper, is_dot = lower.flatten(1), upper.flatten(1), is_dot.flatten(1)
+        n_below = n_below.repeat(region.lower.shape[1])
+        below, above = (tail[:, n_below] for tail in self._tails)
+        above = torch.logaddexp(above, self._log_others[:, n_below])
+        first, log_density = self._noise_at_value(marginal, lower, below, above)
+        last, _ = self._noise_at_value(marginal, upper, below, above)
+        log_mass = log_interval(first, torch.where(is_inside & ~is_dot, last, torch.inf))
+        log_mass = torch.where(is_dot, log_density, log_mass)
+        log_mass = torch.where(is_inside, log_mass, -torch.inf)
+        return _Pieces(lower, upper, first, last, below, log_mass)
+
+    def _noise_at(self, log_below: Tensor, log_above: Tensor) -> Tensor:
+        """e where these are the tails of u. Shape: (N, k)."""
+        score = normal_score_of_tails(log_below, log_above)
+        return self.scale[:, None] * score - self.pull[:, None]
+
+    def _noise_at_value(
+        self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
+    ) -> Tails:
+        """(e at these values, log density of the values given f). Shape: (n, m) -> (N, m) twice.
+
+        p(v | f) = p(v) phi(e) psi / phi(q).
+
+        Args:
+            marginal: Of the numbers.
+            values: To be placed.
+            below: log P(the other codes below them). Shape: (N, m).
+            above: log P(the other codes above them). Shape: (N, m).
+        """
+        placed, log_point = marginal[:, None].at(values), self._log_point
+        under, over = (log_point + tail for tail in placed.log_tails)
+        score = normal_score_of_tails(torch.logaddexp(below, under), torch.logaddexp(above, over))
+        e = self.scale[:, None] * score - self.pull[:, None]
+        finite = torch.where(torch.isfinite(score), score, 0.0)
+        ratio = log_normal_density(e) - log_normal_density(finite) + self.scale.log()[:, None]
+        return e, log_point + placed.log_prob + ratio
+
+    def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
+        """The number where u = Phi((pull + e) / psi), above codes of this mass. Shape: (N,)."""
+        score = (self.pull + e) / self.scale
+        if self._n_codes > 1:
+            mass = self._log_point[:, 0].exp()
+            inside = (normal_cdf(score) - log_below.exp()) / mass.clamp(min=_LEAST_MASS)
+            score = torch.special.ndtri(inside.clamp(1e-15, 1.0 - 1e-15))
+        return marginal.quantile(score)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Intervals and points of numbers between which no other code stands.
+
+    Shape: (N, m) each; lower and upper (N, m) or (1, m).
+
+    Attributes:
+        lower: Their ends.
+        upper: The same.
+        first: e there.
+        last: The same.
+        log_below: log P(the other codes below).
+        log_mass: log of the mass given f, of a point the density.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    first: Tensor
+    last: Tensor
+    log_below: Tensor
+    log_mass: Tensor

@@ -1,0 +1,282 @@
+"""Columns of codes that others fix: code -> name, product -> category, origin and destination ->
+distance.
+
+A function says which codes its column y can have at the codes of its parents. Whichever of these
+columns comes last in a model's order is drawn in two steps: whether the row keeps the function, by
+the table's share of exceptions e, then a code of those that keep it (C) or that break it (B), each
+in the proportions p(k) of the model:
+
+    p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
+
+Codes that the function says nothing of keep their probability: a missing cell, or a parent's code
+at which y varies freely. So masses still add up to one, the network need not learn the function,
+and the table's share of exceptions stays.
+
+# PAPER-DIFF: the paper knows no rules between columns. The autoregressive decoder keeps those
+# that fix a column of codes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from gcvae.model.networks import ColumnShape
+
+Codes = npt.NDArray[np.int64]
+
+_LEAST_SHARE = 0.1
+"""A code of y goes with its parents' codes if at least this share of their rows has it ..."""
+_LEAST_ROWS = 2
+"""... and at least so many rows; or if it is their only row's."""
+_MOST_EXCEPTIONS = 0.5
+"""Of the rows of the parents' codes; with more of them they say nothing of y."""
+_NOTHING = -1e29
+"""log of no probability: finite, so that its gradient is."""
+_LOW = 1e-30
+"""Plain sums of probabilities are exact to the digits of a float from here on."""
+
+
+@dataclass(frozen=True)
+class LevelFunction:
+    """y = g(parents) in codes, with exceptions.
+
+    Attributes:
+        column: Number of y among the model's columns.
+        parents: Numbers of the columns that fix it.
+        pairs: Codes of the parents and of y that go together; parents that leave y several codes
+            have several lines. Shape: (m, r + 1).
+        exceptions: Share of the rows that break it; 0 where none may.
+        has_missing: Code 0 of y is the missing level, of which it says nothing.
+    """
+
+    column: int
+    parents: tuple[int, ...]
+    pairs: Codes
+    exceptions: float
+    has_missing: bool = False
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Sequence[int],
+        rows: Codes,
+        *,
+        has_missing: bool = False,
+        is_demanded: bool = False,
+    ) -> Self:
+        """The function of a table's rows.
+
+        A row is an exception if without it its code would not be one of y's: so parents' codes of
+        one row predict, but say nothing of how many exceptions there are. With x exceptions in n
+        rows their share is (x + 1/2) / (n + 1).
+
+        Args:
+            columns: Numbers of the parents and, last, of y.
+            rows: Codes of these columns in the rows in which all are known. Shape: (n, r + 1).
+            has_missing: As the attribute.
+            is_demanded: No row may break it.
+        """
+        pairs, counts = np.unique(rows, axis=0, return_counts=True)
+        _, key = np.unique(pairs[:, :-1], axis=0, return_inverse=True)
+        key = key.reshape(-1)
+        n_rows = np.bincount(key, counts)
+        is_own = (counts >= _LEAST_ROWS) & (counts >= _LEAST_SHARE * n_rows[key])
+        n_breaking = np.bincount(key, np.where(is_own, 0, counts))
+        is_tested = (n_rows > 1) & (n_breaking <= _MOST_EXCEPTIONS * n_rows)
+        is_said = is_tested | (n_rows == 1)
+        is_own |= n_rows[key] == 1
+        share = (n_breaking[is_tested].sum() + 0.5) / (n_rows[is_tested].sum() + 1.0)
+        exceptions = 0.0 if is_demanded else float(share)
+        kept = pairs[is_own & is_said[key]]
+        return cls(columns[-1], tuple(columns[:-1]), kept, exceptions, has_missing)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Numbers of the parents and of y, as `pairs` has them."""
+        return (*self.parents, self.column)
+
+    @property
+    def is_demanded(self) -> bool:
+        """No row may break it."""
+        return self.exceptions == 0.0
+
+    @property
+    def follows(self) -> bool:
+        """Whether y has to come after its parents in a model's order.
+
+        Of a single parent y may as well come first: the parent's codes that fit are known then.
+        """
+        return len(self.parents) > 1 or self.is_demanded
+
+    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """The function as a document, its columns by name."""
+        return {
+            "column": names[self.column],
+            "of": [names[j] for j in self.parents],
+            "pairs": self.pairs.tolist(),
+            "exceptions": self.exceptions,
+            "has_missing": self.has_missing,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
+        """The function of a document that `to_json` wrote, between some of these columns.
+
+        Raises:
+            KeyError, ValueError: It is no such document.
+        """
+        names = [column.name for column in columns]
+        own = [names.index(name) for name in (*document["of"], document["column"])]
+        pairs = np.asarray(document["pairs"], dtype=np.int64)
+        n_codes = [columns[j].n_codes for j in own]
+        exceptions = float(document["exceptions"])
+        is_whole = pairs.ndim == 2 and pairs.shape[1:] == (len(own),) and len(pairs) > 0
+        if not is_whole or (pairs < 0).any() or (pairs >= n_codes).any():
+            raise ValueError(f"a function of {document['column']!r} has codes that there are not")
+        if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0:
+            raise ValueError(f"a function of {document['column']!r} is none")
+        return cls(own[-1], tuple(own[:-1]), pairs, exceptions, bool(document["has_missing"]))
+
+
+class FunctionStep(nn.Module):
+    """A function at the last of its columns in the order, the others being known.
+
+    Attributes:
+        last: Number of that column.
+        given: Numbers of the others.
+    """
+
+    strides: Tensor
+    keys: Tensor
+    fitting: Tensor
+    counted: Tensor
+    is_said: Tensor
+
+    def __init__(self, function: LevelFunction, last: int, n_codes: Sequence[int]) -> None:
+        super().__init__()
+        self.function = function
+        self.last = last
+        self.given = [j for j in function.columns if j != last]
+        at = function.columns.index(last)
+        codes = function.pairs[:, at]
+        if last == function.column:
+            is_said = np.arange(n_codes[last]) >= function.has_missing
+        else:
+            is_said = np.isin(np.arange(n_codes[last]), codes)
+        sizes = [n_codes[j] for j in self.given]
+        strides = np.array([math.prod(sizes[i + 1 :]) for i in range(len(sizes))], dtype=np.int64)
+        numbers = np.delete(function.pairs, at, axis=1) @ strides
+        keys, place = np.unique(numbers, return_inverse=True)
+        fitting, counted = _listed(place.reshape(-1), codes, len(keys))
+        self.register_buffer("strides", torch.from_numpy(strides), persistent=False)
+        self.register_buffer("keys", torch.from_numpy(keys), persistent=False)
+        self.register_buffer("fitting", torch.from_numpy(fitting), persistent=False)
+        self.register_buffer("counted", torch.from_numpy(counted), persistent=False)
+        self.register_buffer("is_said", torch.from_numpy(is_said), persistent=False)
+
+    def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
+        """log p' of each code of the last column, from log p and the codes of the others.
+
+        Shape: log_beta (..., n, K), of which the first codes are the column's; codes (n, r).
+        """
+        is_known, place = self._places(codes)
+        at = self.fitting[place].expand(*log_beta.shape[:-1], -1)
+        fits = torch.zeros_like(log_beta, dtype=torch.bool).scatter(-1, at, True)
+        breaks = self._said(log_beta.shape[-1]) & ~fits
+        fitting = log_beta.gather(-1, at), self.counted[place]
+        log_fit, log_break = _log_sides(log_beta, fits, breaks, fitting)
+        is_open = is_known & (log_fit > _NOTHING) & (log_break > _NOTHING)
+        log_both = torch.logaddexp(log_fit, log_break)
+        share = self.function.exceptions
+        log_share = math.log(share) if share else -torch.inf
+        kept = torch.where(is_open, log_both - log_fit + math.log1p(-share), 0.0)[..., None]
+        broken = torch.where(is_open, log_both - log_break + log_share, 0.0)[..., None]
+        return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
+
+    def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Whether the function says something of these codes, and its line of them.
+
+        Shape: (n, r) -> (n,) twice.
+        """
+        key = (codes.clamp(min=0).long() * self.strides).sum(-1)
+        place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
+        return (codes >= 0).all(-1) & (self.keys[place] == key), place
+
+    def _said(self, width: int) -> Tensor:
+        """Which codes the function says something of. Shape: (width,)."""
+        return nn.functional.pad(self.is_said, (0, width - len(self.is_said)))
+
+
+def _log_sides(
+    log_beta: Tensor, fits: Tensor, breaks: Tensor, fitting: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """log p(C) and log p(B); under `_NOTHING` where a side is empty.
+
+    Plain sums, and of few terms where C has few codes, but where a sum underflows.
+
+    Args:
+        log_beta, fits, breaks: Of all codes. Shape: (..., n, K).
+        fitting: log p of the codes of C, and which of them are no filling. Shape: (..., n, k).
+    """
+    p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
+    p_break = (log_beta.exp() * breaks).sum(-1)
+    if not bool(((p_fit < _LOW) | (p_break < _LOW)).any()):
+        return p_fit.log(), p_break.log()
+    return _log_sum(log_beta, fits), _log_sum(log_beta, breaks)
+
+
+def _listed(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """The codes of each key, filled up with one of its own, and which are no filling.
+
+    Shape: (m,), (m,) -> (n_keys, most codes) twice.
+    """
+    order = np.argsort(place, kind="stable")
+    counts = np.bincount(place, minlength=n_keys)
+    first = np.cumsum(counts) - counts
+    listed = np.tile(codes[order][first][:, None], counts.max())
+    listed[place[order], np.arange(len(order)) - first[place[order]]] = codes[order]
+    return listed, np.arange(counts.max()) < counts[:, None]
+
+
+def _log_sum(log_beta: Tensor, chosen: Tensor) -> Tensor:
+    """log of the sum over the chosen codes; about `_NOTHING` where there is no probability."""
+    return torch.where(chosen, log_beta, 2 * _NOTHING).clamp(min=2 * _NOTHING).logsumexp(-1)
+
+
+def order_with_rules(
+    order: Sequence[int], columns: Sequence[ColumnShape], functions: Sequence[LevelFunction]
+) -> list[int]:
+    """The order, with the columns that have to come after their parents behind these.
+
+    Rules do not go in a circle.
+    """
+    before = {j: set(columns[j].parents) for j in order}
+    for function in functions:
+        if function.follows:
+            before[function.column] |= set(function.parents)
+    placed: list[int] = []
+    waiting = list(order)
+    while waiting:
+        ready = next(j for j in waiting if before[j].issubset(placed))
+        placed.append(ready)
+        waiting.remove(ready)
+    return placed
+
+
+def function_steps(
+    functions: Sequence[LevelFunction], order: Sequence[int], n_codes: Sequence[int]
+) -> nn.ModuleList:
+    """Each function at the last of its columns in an order."""
+    rank = {j: place for place, j in enumerate(order)}
+    return nn.ModuleList(
+        FunctionStep(function, max(function.columns, key=rank.__getitem__), n_codes)
+        for function in functions
+    )

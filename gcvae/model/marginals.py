@@ -1,0 +1,432 @@
+"""Conditional marginals p_j(x_j | z): probability, tails and quantiles of each column on its own.
+
+A column's cell is a *code*; under a column's *point code* the cell also holds a real value. Every
+column has code probabilities, and the columns with a point code Gaussians besides: with one
+Gaussian these are the paper's marginals, categorical for discrete columns and Gaussian for
+continuous ones.
+Columns of a similar number of codes share one matrix, padded to the widest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.model.cell_probabilities import CellProbabilities
+from gcvae.model.code_groups import CodeGroup, code_groups
+from gcvae.model.column_distribution import ColumnDistribution
+from gcvae.model.networks import ColumnShape, linear
+from gcvae.model.number_marginals import Marginal, Triple
+from gcvae.numerics.normal import normal_cdf, normal_score_of_tails
+
+_LEAST_SHAPE = 1e-5
+"""Added to a mixture's density at the atoms, so that no atom is out of reach."""
+_MINIMUM_LOG_WIDTH = -4.0
+"""log sigma of a mixture over atoms: a fraction of the distance between a thousand atoms."""
+_LEAST_ATOMS_TO_SHAPE = 12
+"""Fewer atoms have free logits only."""
+
+
+@dataclass(frozen=True)
+class MarginalParameters:
+    """The marginals at some z: log_beta[j, k] = log P(code of column j is k), and the numbers'.
+
+    Shape: log_beta, for each group of columns, (..., D_group, K_group); numbers (..., D_real).
+    """
+
+    log_beta: tuple[Tensor, ...]
+    numbers: Marginal
+
+    def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
+        """Zeros for the cells of the marginals, or of such rows. Shape: (..., n_columns)."""
+        return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
+
+    def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
+        """The batch's shape, with rows of such a shape before it."""
+        shape: torch.Size = torch.broadcast_shapes(self.numbers.outputs.shape[:-3], n_rows)
+        return shape
+
+
+@dataclass(frozen=True)
+class MarginalOutputs:
+    """What a network says of the marginals, before it is made into probabilities.
+
+    Outputs add up: those of the autoregressive network are added to those of the marginals.
+
+    Shape: logits, for each group of columns, (..., D_group, K_group); mixture (..., D_real, 3 M).
+    """
+
+    logits: tuple[Tensor, ...]
+    mixture: Tensor
+
+    def __add__(self, other: MarginalOutputs) -> MarginalOutputs:
+        """Sums, output by output."""
+        pairs = zip(self.logits, other.logits, strict=True)
+        return MarginalOutputs(tuple(a + b for a, b in pairs), self.mixture + other.mixture)
+
+    def first(self, n: int) -> MarginalOutputs:
+        """The outputs of the first n of the leading dimension."""
+        return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
+
+    def flattened(self) -> MarginalOutputs:
+        """The outputs with all leading dimensions in one, (N, D_part, k)."""
+        return MarginalOutputs(
+            tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
+        )
+
+
+class AtomShapes(nn.Module):
+    """Logits of the atoms of discrete numbers: the log density of the column's mixture at each.
+
+    So near atoms have near probabilities from few outputs, and the free logits that these are added
+    to need only say how an atom differs from its neighbours.
+    """
+
+    powers: Tensor
+    shaped: Tensor
+    rows: Tensor
+    real: Tensor
+
+    def __init__(
+        self, columns: Sequence[ColumnShape], group: Sequence[int], real: Sequence[int]
+    ) -> None:
+        super().__init__()
+        rows = [
+            row
+            for row, j in enumerate(group)
+            if len(columns[j].shaped_codes) >= _LEAST_ATOMS_TO_SHAPE
+        ]
+        width = max(columns[j].n_codes for j in group)
+        scores, shaped = torch.zeros(len(rows), width), torch.zeros(len(rows), width)
+        for i, row in enumerate(rows):
+            column = columns[group[row]]
+            assert column.code_scores is not None, "shaped codes have scores"
+            scores[i, : column.n_codes] = torch.tensor(column.code_scores)
+            shaped[i, list(column.shaped_codes)] = 1.0
+        places = [list(real).index(group[row]) for row in rows]
+        powers = torch.stack([torch.ones_like(scores), scores, scores.square()], dim=1)
+        self.register_buffer("powers", powers, persistent=False)
+        self.register_buffer("shaped", shaped, persistent=False)
+        self.register_buffer("rows", torch.tensor(rows, dtype=torch.long), persistent=False)
+        self.register_buffer("real", torch.tensor(places, dtype=torch.long), persistent=False)
+
+    def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
+        """The logits with the shapes added.
+
+        Shape: (..., D_group, K_group), (..., D_real, 3 M) -> (..., D_group, K_group).
+        """
+        if not len(self.rows):
+            return logits
+        return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
+
+    def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
+        """The logits of one column, the group's `row`, with its shape added.
+
+        Shape: (N, K_group), (N, 3 M) -> (N, K_group).
+        """
+        at = (self.rows == row).nonzero()[:, 0]
+        if not len(at):
+            return logits
+        assert mixture is not None, "a shaped column has a mixture"
+        return logits + self._shapes(mixture[:, None], at)[:, 0]
+
+    def _shapes(self, mixture: Tensor, at: slice | Tensor = slice(None)) -> Tensor:
+        """log of sum_m w_m N(s_k; mu_m, sigma_m^2) and a little, the exponents as A + B s + C s^2.
+
+        Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group).
+        """
+        weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
+        log_sigma = log_sigma.clamp(min=_MINIMUM_LOG_WIDTH)
+        precision = torch.exp(-2.0 * log_sigma)
+        log_weight = torch.log_softmax(weight, dim=-1)
+        constant = log_weight - log_sigma - 0.5 * mean.square() * precision
+        terms = torch.stack([constant, mean * precision, -0.5 * precision], dim=-1)
+        # One matrix product for each column: (D_shaped, N M, 3) @ (D_shaped, 3, K_group).
+        by_column = terms.reshape(-1, *terms.shape[-3:]).movedim(1, 0)
+        density = (by_column.flatten(1, 2) @ self.powers[at]).exp()
+        density = density.unflatten(1, by_column.shape[1:3]).sum(2)
+        shapes: Tensor = (density + _LEAST_SHAPE).log() * self.shaped[at][:, None]
+        return shapes.movedim(0, 1).reshape(*terms.shape[:-2], -1)
+
+
+class Marginals(nn.Module):
+    """Gaussian-mixture and categorical marginals, independent given z.
+
+    A real column with other codes than that of its numbers is a mixture of both: those codes are
+    intervals [F(x_k-), F(x_k)] where they stand among the numbers, and the numbers, which share the
+    rest of the probability, points Phi^-1(F(x)). So the kind goes by cell and not by column.
+
+    # PAPER-DIFF: the paper's marginal of a number is one Gaussian, which `n_components` 1 gives;
+    # more components follow skewed and many-peaked conditionals.
+
+    Source: Section 4, p_i(x_i^c) and p_i(x_i^s).
+    """
+
+    point_codes: Tensor
+    real_columns: Tensor
+    has_one_code: Tensor
+    places: Tensor
+    place_starts: Tensor
+
+    def __init__(
+        self,
+        d_hidden: int,
+        columns: Sequence[ColumnShape],
+        family: type[Marginal],
+        n_components: int = 1,
+    ) -> None:
+        super().__init__()
+        self.columns = tuple(columns)
+        self.n_components, self.family = n_components, family
+        point = [-1 if column.point_code is None else column.point_code for column in columns]
+        real = [j for j, column in enumerate(columns) if column.point_code is not None]
+        single = [columns[j].n_codes == 1 for j in real]
+        places = [place for j in real for place in (*columns[j].places, torch.inf)]
+        starts = [sum(columns[i].n_codes for i in real[:at]) for at in range(len(real))]
+        self.register_buffer("point_codes", torch.tensor(point), persistent=False)
+        self.register_buffer("real_columns", torch.tensor(real, dtype=torch.long), persistent=False)
+        self.register_buffer(
+            "has_one_code", torch.tensor(single, dtype=torch.bool), persistent=False
+        )
+        self.register_buffer("places", torch.tensor(places).double(), persistent=False)
+        self.register_buffer("place_starts", torch.tensor(starts).long(), persistent=False)
+        self.groups = nn.ModuleList(code_groups(d_hidden, columns))
+        self.shapes = nn.ModuleList(
+            AtomShapes(columns, group.columns.tolist(), real) for group in self.code_groups
+        )
+        self.mixture = linear(d_hidden, len(real) * 3 * n_components)
+        if real:
+            _spread_components(self.mixture.bias, len(real), n_components)
+
+    @property
+    def code_groups(self) -> list[CodeGroup]:
+        """The groups of columns that share a matrix."""
+        return [group for group in self.groups if isinstance(group, CodeGroup)]
+
+    @property
+    def atom_shapes(self) -> list[AtomShapes]:
+        """The shapes of the atoms of each group of columns."""
+        return [shapes for shapes in self.shapes if isinstance(shapes, AtomShapes)]
+
+    def start_at(self, code_counts: Sequence[Tensor]) -> None:
+        """Sets the biases so that code probabilities start at the shares of a table's codes.
+
+        A rare level's logit lies far from zero: an optimiser with steps of a thousandth would take
+        most of a training run to get there.
+
+        Args:
+            code_counts: For each column how many rows have each code. Shape: (K_j,) each.
+        """
+        n_rows = int(code_counts[0].sum())
+        with torch.no_grad():
+            for group in self.code_groups:
+                bias = group.logits.bias.view(group.shape)
+                for row, j in enumerate(group.columns.tolist()):
+                    counts = padded_counts(code_counts[j], group.shape[1])
+                    bias[row] = ((counts + 0.5) / (n_rows + 0.5)).log()
+            mixture = self.mixture.bias.view(-1, 3 * self.n_components)
+            for group, shapes in zip(self.code_groups, self.atom_shapes, strict=True):
+                bias = group.logits.bias.view(group.shape)
+                bias -= shapes.add_to(torch.zeros_like(bias), mixture)
+
+    def outputs(self, hidden: Tensor) -> MarginalOutputs:
+        """The heads' outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
+        shape = len(self.real_columns), 3 * self.n_components
+        return MarginalOutputs(
+            logits=tuple(group(hidden) for group in self.groups),
+            mixture=self.mixture(hidden).unflatten(-1, shape),
+        )
+
+    def parameters_of(self, outputs: MarginalOutputs) -> MarginalParameters:
+        """Outputs made into probabilities and distributions of numbers."""
+        triples = zip(self.code_groups, self.atom_shapes, outputs.logits, strict=True)
+        return MarginalParameters(
+            log_beta=tuple(
+                group.log_beta(shapes.add_to(logits, outputs.mixture))
+                for group, shapes, logits in triples
+            ),
+            numbers=self.numbers_of(outputs.mixture),
+        )
+
+    def numbers_of(self, mixture: Tensor) -> Marginal:
+        """Outputs of mixtures made into distributions. Shape: (..., 3 M) -> batch (...)."""
+        return self.family(mixture.unflatten(-1, (3, self.n_components)))
+
+    def column(self, parameters: MarginalParameters, j: int) -> ColumnDistribution:
+        """Column j alone, of marginals of N rows."""
+        log_beta = parameters.zeros(1)
+        for group, of_group in zip(self.code_groups, parameters.log_beta, strict=True):
+            at = (group.columns == j).nonzero()[:, 0]
+            log_beta = of_group[:, int(at)] if len(at) else log_beta
+        place = (self.real_columns == j).nonzero()[:, 0]
+        numbers = parameters.numbers.column(int(place)) if len(place) else None
+        return ColumnDistribution(log_beta, int(self.point_codes[j]), numbers, None)
+
+    def places_of(self, j: int) -> Tensor:
+        """Where the codes of column j stand, as `CodeGroup.places`. Shape: (K,)."""
+        rows = [g.places[g.columns == j] for g in self.code_groups if j in g.columns.tolist()]
+        return rows[0][0] if rows else self.places.new_full((1,), torch.inf)
+
+    def forward(self, hidden: Tensor) -> MarginalParameters:
+        """Parameters at z. Shape: (..., d_hidden) -> fields of `MarginalParameters`."""
+        return self.parameters_of(self.outputs(hidden))
+
+    def _code_tails(self, parameters: MarginalParameters, rows: EncodedTable) -> Triple:
+        """`CodeGroup.tails` of all columns; a single code has probability one.
+
+        Shape: rows (n, D) -> three of (..., n, D).
+        """
+        certain = parameters.zeros(len(self.columns), rows.codes.shape[:-1])
+        log_prob = torch.where(rows.codes >= 0, certain, -torch.inf)
+        tails = log_prob, certain - torch.inf, certain - torch.inf
+        for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
+            at = group.columns
+            found = group.tails(log_beta, rows.codes[..., at], rows.values[..., at])
+            tails = _placed(tails, at, found)
+        return tails
+
+    def _log_points(self, parameters: MarginalParameters) -> Tensor:
+        """log beta_c, the mass of each column's numbers. Shape: (..., D_real)."""
+        log_point = parameters.zeros(len(self.columns))
+        for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
+            log_point = log_point.index_copy(-1, group.columns, group.log_point(log_beta))
+        return log_point[..., self.real_columns]
+
+    def _places(self, rows: EncodedTable) -> Tensor:
+        """Where the cells stand among their column's numbers. Shape: (n, D) -> (n, D_real)."""
+        j = self.real_columns
+        codes = rows.codes[..., j]
+        of_code = self.places[codes.long().clamp(min=0) + self.place_starts]
+        return torch.where(codes == self.point_codes[j], rows.values[..., j], of_code)
+
+    def log_codes(self, parameters: MarginalParameters, codes: Tensor) -> Tensor:
+        """log P(code) of every cell. Shape: codes (n, D) -> (..., n, D)."""
+        log_prob = parameters.zeros(len(self.columns), codes.shape[:-1])
+        log_prob = torch.where(codes >= 0, log_prob, -torch.inf)
+        for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
+            found = group.log_prob(log_beta, codes[..., group.columns])
+            log_prob = log_prob.index_copy(-1, group.columns, found)
+        return log_prob
+
+    def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
+        """How the marginals see the cells of `rows`.
+
+        Shape: rows (n, D) and parameters (..., n, D) -> fields (..., n, D).
+        """
+        tails = self._code_tails(parameters, rows)
+        j, place = self.real_columns, self._places(rows)
+        is_number = (rows.codes == self.point_codes).expand(tails[0].shape)
+        is_point = is_number & ~rows.are_intervals
+        at = place.masked_fill(torch.isneginf(place), 0.0)
+        numbers = parameters.numbers.at(at.to(tails[0].dtype))
+        score = numbers.score
+        if score is None or rows.intervals is not None or not bool(self.has_one_code.all()):
+            inner = parameters.zeros(len(j), rows.codes.shape[:-1]), *numbers.log_tails
+            if rows.intervals is not None:
+                is_interval = (is_number & rows.are_intervals)[..., j]
+                narrowed = parameters.numbers.log_masses(rows.intervals[..., j, :])
+                inner = _chosen(is_interval, narrowed, inner)
+            tails = _joined(tails, j, self._log_points(parameters), inner, torch.isneginf(place))
+            by_tails = normal_score_of_tails(tails[1][..., j], tails[2][..., j])
+            score = by_tails if score is None else torch.where(self.has_one_code, score, by_tails)
+        log_prob, log_below, log_above = tails
+        score = torch.where(is_point[..., j], score, 0.0)
+        log_density = torch.where(is_point[..., j], numbers.log_prob, 0.0)
+        return CellProbabilities(
+            log_prob=log_prob.index_add(-1, j, log_density.to(log_prob.dtype)),
+            log_below=log_below,
+            log_above=log_above,
+            score=torch.zeros_like(log_prob).index_copy(-1, j, score.to(log_prob.dtype)),
+            is_point=is_point,
+        )
+
+    def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
+        """(codes, values) of the cells that normal scores fall into: the inverse of `cells`.
+
+        Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
+        Source: Appendix B (sampling from the copula), then the marginal quantile functions.
+        """
+        u = normal_cdf(score.double())
+        cells = torch.zeros_like(u, dtype=torch.long), torch.zeros_like(u), torch.ones_like(u)
+        for group, log_beta in zip(self.code_groups, parameters.log_beta, strict=True):
+            cdf = self._cdf_of(parameters, group)
+            found = group.codes_at(log_beta, u[..., group.columns], cdf)
+            cells = _placed(cells, group.columns, found)
+        codes, start, mass = cells
+        j = self.real_columns
+        inside = ((u - start) / mass)[..., j].clamp(1e-15, 1.0 - 1e-15)
+        inner = torch.where(self.has_one_code, score[..., j].double(), torch.special.ndtri(inside))
+        numbers = parameters.numbers.quantile(inner)
+        is_point = codes[..., j] == self.point_codes[j]
+        values = torch.zeros_like(u).index_copy(-1, j, torch.where(is_point, numbers, 0.0))
+        return codes.int(), values
+
+    def _cdf_of(
+        self, parameters: MarginalParameters, group: CodeGroup
+    ) -> Callable[[Tensor], Tensor]:
+        """G of the numbers of a group's columns, 0 for levels. Shape: (..., D_group) twice."""
+        at = group.is_real.nonzero()[:, 0]
+        real = torch.searchsorted(self.real_columns, group.columns[at])
+        numbers = parameters.numbers[..., real, :, :]
+
+        def cdf(places: Tensor) -> Tensor:
+            return torch.zeros_like(places).index_copy(-1, at, numbers.cdf(places[..., at]))
+
+        return cdf
+
+
+def padded_counts(counts: Tensor, n_codes: int) -> Tensor:
+    """The counts of n_codes codes, those beyond the last that comes up zero. Shape: (n_codes,)."""
+    return torch.nn.functional.pad(counts, (0, n_codes - len(counts)))
+
+
+def _spread_components(bias: Tensor, n_columns: int, n_components: int) -> None:
+    """Starts the components of every column at different means, their deviations below one."""
+    if n_components == 1:
+        return
+    with torch.no_grad():
+        by_column = bias.view(n_columns, 3, n_components)
+        by_column[:, 0] = 0.0
+        by_column[:, 1] = torch.linspace(-1.5, 1.5, n_components)
+        by_column[:, 2] = -0.4
+
+
+def _placed(whole: Triple, columns: Tensor, part: Triple) -> Triple:
+    """Three tensors with those columns replaced. Shape: (..., D), (..., D_group) -> (..., D)."""
+    first, second, third = (w.index_copy(-1, columns, p) for w, p in zip(whole, part, strict=True))
+    return first, second, third
+
+
+def _chosen(condition: Tensor, some: Triple, others: Triple) -> Triple:
+    """Three times `some` where the condition holds and `others` where not."""
+    first, second, third = (torch.where(condition, a, b) for a, b in zip(some, others, strict=True))
+    return first, second, third
+
+
+def _joined(
+    tails: Triple, j: Tensor, log_point: Tensor, inner: Triple, is_lowest: Tensor
+) -> Triple:
+    """Tails of cells among the other codes, joined by those among their column's numbers.
+
+    Shape: tails (..., D), log_point, inner and is_lowest (..., D_real).
+
+    Args:
+        tails: log P of the cells, and of the other codes below and above them.
+        j: The real columns.
+        log_point: log beta_c.
+        inner: log of the cell's share of beta_c, and of those below and above it.
+        is_lowest: Cells below all numbers; nothing of their gradient comes from there.
+    """
+    share, under, over = inner
+    code, below, above = (tail.to(share.dtype) for tail in tails)
+    under = torch.logaddexp(below[..., j], log_point + under)
+    over = log_point + over.masked_fill(is_lowest, 0.0)
+    return (
+        code.index_add(-1, j, share),
+        below.index_copy(-1, j, torch.where(is_lowest, below[..., j], under)),
+        above.index_copy(-1, j, torch.logaddexp(above[..., j], over)),
+    )

@@ -1,0 +1,76 @@
+"""Monotone transforms of the axes of numbers: rising, piecewise linear, the identity at the start.
+
+With p the density that a model gives to the numbers of a column and S the column's transform, a
+number v has the density p(S(v)) S'(v). Calibration sets S such that the model's one-way margin is
+the table's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+_RANGE = 3.5
+_N_KNOTS = 57
+
+
+@dataclass(frozen=True)
+class MonotoneTransform:
+    """S of one column: its heights at the knots, straight with slope one beyond them. Shape: (k,).
+
+    The heights are those of the model: who writes into them changes the model.
+    """
+
+    knots: Tensor
+    heights: Tensor
+
+    def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """(S(v), log S'(v)). Shape: (N,) -> (N,), (N,), float64."""
+        return piecewise(values.double(), self.knots, self.heights)
+
+    def inverse(self, transformed: Tensor) -> Tensor:
+        """S^-1. Shape: (N,) -> (N,), float64."""
+        return piecewise(transformed.double(), self.heights, self.knots)[0]
+
+
+class MonotoneTransforms(nn.Module):
+    """S of each real column, with common knots. Shape: heights (D_real, n_knots)."""
+
+    knots: Tensor
+    heights: Tensor
+
+    def __init__(self, n_columns: int) -> None:
+        super().__init__()
+        knots = torch.linspace(-_RANGE, _RANGE, _N_KNOTS, dtype=torch.float64)
+        self.register_buffer("knots", knots, persistent=False)
+        self.register_buffer("heights", knots.repeat(n_columns, 1))
+
+    def column(self, place: int) -> MonotoneTransform:
+        """The transform of one real column."""
+        return MonotoneTransform(self.knots, self.heights[place])
+
+    def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """(S(v), log S'(v)) of all real columns. Shape: (..., D_real) -> two of (..., D_real)."""
+        if bool((self.heights == self.knots).all()):  # before calibration, and with no column
+            return values, torch.zeros_like(values)
+        columns = values.movedim(-1, 0).flatten(1)
+        found = [self.column(j).forward(v) for j, v in enumerate(columns)]
+        transformed, log_slope = (torch.stack(of_all, -1) for of_all in zip(*found, strict=True))
+        return transformed.view(values.shape), log_slope.view(values.shape)
+
+
+def piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
+    """(y, log dy/dx) of the rising line through the knots, straight with slope one beyond them.
+
+    Shape: (N,), (k,), (k,) -> (N,), (N,).
+    """
+    at = torch.searchsorted(knots, x.contiguous(), right=True).clamp(1, len(knots) - 1)
+    left, base = knots[at - 1], heights[at - 1]
+    slope = (heights[at] - base) / (knots[at] - left)
+    is_low, is_high = x < knots[0], x > knots[-1]
+    slope = torch.where(is_low | is_high, 1.0, slope)
+    left = torch.where(is_high, knots[-1], left)
+    base = torch.where(is_high, heights[-1], base)
+    return base + slope * (x - left), slope.log()

@@ -1,0 +1,174 @@
+"""Encoder and decoder networks: plain multilayer perceptrons over mixed columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.codec.encoded_table import EncodedTable
+
+LOG_TAU_RANGE = (-7.0, 2.0)
+"""The posterior's log standard deviation is clamped to this range."""
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "silu": nn.SiLU}
+
+
+@dataclass(frozen=True)
+class ColumnShape:
+    """What the networks must know of a column."""
+
+    name: str
+    n_codes: int
+    point_code: int | None
+    """The code whose cells hold a real value; None for a column of levels."""
+    code_scores: tuple[float, ...] | None = None
+    """Where each code stands on the axis of the values; None where codes have no place on it."""
+    shaped_codes: range = range(0)
+    """Codes that are numbers on that axis, of a column that has hardly any other cells."""
+    parents: tuple[int, ...] = ()
+    """Columns that come before this one in the chain rule: its cells are read from theirs."""
+    other_places: tuple[float, ...] | None = None
+    """Where the codes other than the point code stand among the values; None: below them all."""
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        """`other_places`, -inf for what is below all values; none of a column of levels."""
+        if self.point_code is None:
+            return ()
+        lowest = (-math.inf,) * self.point_code
+        return lowest if self.other_places is None else self.other_places
+
+
+class EmptyLinear(nn.Module):
+    """W x + b where one side has no elements, as in a table without numbers.
+
+    nn.Linear computes the same, but warns when it initialises an empty matrix.
+    """
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(d_out, d_in))
+        self.bias = nn.Parameter(torch.zeros(d_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """b, broadcast over the rows of x."""
+        return nn.functional.linear(x, self.weight, self.bias)
+
+
+def linear(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
+    """A linear layer of any size, the empty one included."""
+    return nn.Linear(d_in, d_out) if d_in and d_out else EmptyLinear(d_in, d_out)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """What is left out at random in a training step.
+
+    Attributes:
+        columns: Mean rate of dropped input columns; each row has a rate of its own.
+        hidden: Rate of the hidden units.
+        generator: Of the step, so that a resumed run drops the same.
+    """
+
+    columns: float
+    hidden: float
+    generator: torch.Generator
+
+    def kept_columns(self, shape: torch.Size) -> Tensor:
+        """1 for the cells that are shown, 0 for the others. Shape: (n, D)."""
+        rate = 2.0 * self.columns * self._uniform((shape[0], 1))
+        return (self._uniform(tuple(shape)) > rate).float()
+
+    def kept_units(self, h: Tensor) -> Tensor:
+        """Hidden units with some set to zero and the others scaled up. Shape: as h."""
+        if self.hidden == 0.0:
+            return h
+        kept = self._uniform(tuple(h.shape)) > self.hidden
+        return h * kept.to(h.dtype) / (1.0 - self.hidden)
+
+    def _uniform(self, shape: tuple[int, ...]) -> Tensor:
+        return torch.rand(shape, generator=self.generator, device=self.generator.device)
+
+
+class MixedInput(nn.Module):
+    """First layer V_y x + b_y over one-hot coded and standardised columns.
+
+    The product of a matrix with a one-hot vector is a row of it, so codes look rows up instead. A
+    cell that is not observed adds nothing.
+
+    Shape: rows (n, D) -> (n, d_out).
+    Source: Eq. (vae4); one-hot and standardised input as in the experiment on UCI Auto.
+    """
+
+    offsets: Tensor
+    one_hot_columns: Tensor
+    real_columns: Tensor
+
+    def __init__(self, columns: Sequence[ColumnShape], d_out: int) -> None:
+        super().__init__()
+        one_hot = [j for j, column in enumerate(columns) if column.n_codes > 1]
+        real = [j for j, column in enumerate(columns) if column.point_code is not None]
+        starts = [sum(columns[i].n_codes for i in one_hot[:at]) for at in range(len(one_hot))]
+        self.register_buffer(
+            "one_hot_columns", torch.tensor(one_hot, dtype=torch.long), persistent=False
+        )
+        self.register_buffer("real_columns", torch.tensor(real, dtype=torch.long), persistent=False)
+        self.register_buffer("offsets", torch.tensor(starts, dtype=torch.long), persistent=False)
+        n_levels = sum(columns[j].n_codes for j in one_hot)
+        # The bound of a linear layer, by the number of inputs that are not zero in a row.
+        self.bound = math.sqrt(3.0 / max(1, len(one_hot) + len(real)))
+        self.levels = nn.Embedding(n_levels, d_out)
+        self.numbers = linear(len(real), d_out)
+        nn.init.uniform_(self.levels.weight, -self.bound, self.bound)
+
+    def forward(self, rows: EncodedTable) -> Tensor:
+        """The layer's output before its activation."""
+        j = self.one_hot_columns
+        codes = rows.codes[:, j].long()
+        counts = (rows.observed[:, j] & (codes >= 0)).to(self.levels.weight.dtype)
+        looked_up = self.levels(codes.clamp(min=0) + self.offsets)
+        r = self.real_columns
+        values = rows.values[:, r].to(self.numbers.weight.dtype) * rows.observed[:, r]
+        output: Tensor = (looked_up * counts[..., None]).sum(1) + self.numbers(values)
+        return output
+
+
+def perceptron(d_in: int, widths: Sequence[int], activation: str) -> nn.Sequential:
+    """Linear layers of the given widths, each followed by the activation."""
+    layers: list[nn.Module] = []
+    for width in widths:
+        layers += [nn.Linear(d_in, width), ACTIVATIONS[activation]()]
+        d_in = width
+    return nn.Sequential(*layers)
+
+
+class Encoder(nn.Module):
+    """Posterior q(z|x) = N(eta(x), diag tau(x)^2).
+
+    Shape: rows (n, D) -> eta (n, K), log tau (n, K).
+    Source: Eqs. (vae3) and (vae4).
+    """
+
+    def __init__(
+        self, columns: Sequence[ColumnShape], widths: Sequence[int], d_latent: int, activation: str
+    ) -> None:
+        super().__init__()
+        self.input = MixedInput(columns, widths[0])
+        self.activation = ACTIVATIONS[activation]()
+        self.hidden = perceptron(widths[0], widths[1:], activation)
+        self.eta = nn.Linear(widths[-1], d_latent)
+        self.log_tau = nn.Linear(widths[-1], d_latent)
+
+    def forward(self, rows: EncodedTable) -> tuple[Tensor, Tensor]:
+        """(eta, log tau) of each row."""
+        y = self.hidden(self.activation(self.input(rows)))
+        return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
+
+    def spread(self, factor: float) -> None:
+        """Starts with the means of different rows that much farther apart."""
+        with torch.no_grad():
+            self.eta.weight.mul_(factor)

@@ -1,0 +1,55 @@
+"""Draws of p(z | row), by importance from the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.errors import Problem, TableError
+from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.generators import normal
+from gcvae.numerics.normal import log_normal_density
+
+
+def posterior_draws(
+    model: GenerativeModel,
+    row: EncodedTable,
+    n_draws: int,
+    names: Sequence[str],
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """z_s ~ q(z|x) with weights w_s proportional to p(x|z_s) p(z_s) / q(z_s|x), which sum to one.
+
+    Blank cells are integrated out.
+
+    Args:
+        row: One row.
+        names: Of the columns, for the error.
+
+    Shape: (S, K), (S,).
+    Raises: TableError for a row that the model gives no probability at any draw.
+    """
+    with torch.no_grad():
+        eta, log_tau = model.encoder(row)
+        eps = normal((n_draws, 1, eta.shape[-1]), generator).to(eta.dtype)
+        z = eta + log_tau.exp() * eps
+        log_q = (log_normal_density(eps) - log_tau).sum(-1)
+        log_prob = model.conditional(z).log_exact(row, generator)
+        log_joint = log_prob + model.prior.log_prob(z)
+    log_weight = (log_joint - log_q).double()[:, 0]
+    if bool(torch.isneginf(log_weight).all()):
+        raise TableError(_impossible(row, names))
+    return z[:, 0], torch.softmax(log_weight, 0)
+
+
+def _impossible(row: EncodedTable, names: Sequence[str]) -> Problem:
+    unseen = [name for name, code in zip(names, row.codes[0].tolist(), strict=True) if code < 0]
+    return Problem(
+        "the row has no probability under the model",
+        "/row",
+        column=unseen[0] if unseen else None,
+        expected="cells such as the training table had" if unseen else "a row that it could draw",
+    )

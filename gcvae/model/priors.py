@@ -1,0 +1,282 @@
+"""Priors p(z) of the latent vector."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import ndtri
+from torch import Tensor, nn
+
+from gcvae.numerics.generators import normal, uniform
+from gcvae.numerics.normal import LOG_SQRT_2PI, log_normal_density
+from gcvae.progress import Report, report_to_nobody
+
+_N_EM_STEPS = 60
+_RIDGE = 1e-4
+_LEAST_DRAWS = 50
+_LEAST_LOG_SIGMA = -7.0
+_QUANTILE_DRAWS = 20_000
+
+Numbers = npt.NDArray[np.float64]
+
+
+class Prior(nn.Module):
+    """p(z) with an exact density.
+
+    Shape: z (..., K).
+    """
+
+    def __init__(self, d_latent: int) -> None:
+        super().__init__()
+        self.d_latent = d_latent
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log p(z). Shape: (..., K) -> (...)."""
+        raise NotImplementedError
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draws of z. Shape: (n, K)."""
+        raise NotImplementedError
+
+    def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
+        """KL[q(z|x) || p(z)], estimated by log q(z|x) - log p(z) at z ~ q(z|x).
+
+        Shape: (..., K) three times -> (...), nats.
+        """
+        eps = (z - eta) * torch.exp(-log_tau)
+        return (log_normal_density(eps) - log_tau).sum(-1) - self.log_prob(z)
+
+    def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
+        """Quantiles of each dimension, of many draws. Shape: (S,) -> (S, K)."""
+        draws = self.sample(_QUANTILE_DRAWS, generator).double().numpy()
+        quantiles: Numbers = np.quantile(draws, probability, axis=0)
+        return quantiles
+
+
+class StandardNormalPrior(Prior):
+    """p(z) = N(0, I_K). Source: Eq. (vae1)."""
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log p(z). Shape: (..., K) -> (...)."""
+        return log_normal_density(z).sum(-1)
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draws of z. Shape: (n, K)."""
+        return normal((n, self.d_latent), generator)
+
+    def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
+        """KL[q(z|x) || N(0, I)] in closed form. Shape: (..., K) -> (...), nats."""
+        return gaussian_kl(eta, log_tau)
+
+    def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
+        """The quantiles of N(0, 1), exactly. Shape: (S,) -> (S, K)."""
+        return np.repeat(ndtri(probability)[:, None], self.d_latent, axis=1)
+
+
+def gaussian_kl(eta: Tensor, log_tau: Tensor) -> Tensor:
+    """KL[N(eta, tau^2) || N(0, I)] = -1/2 sum_k (1 + 2 log tau_k - tau_k^2 - eta_k^2), nats.
+
+    Shape: (..., K), (..., K) -> (...).
+    Source: Section 3, below Eq. (elbo_vae_roc).
+    """
+    return -0.5 * (1.0 + 2.0 * log_tau - (2.0 * log_tau).exp() - eta.square()).sum(-1)
+
+
+class GaussianMixturePrior(Prior):
+    """p(z) = sum_c w_c N(z; m_c, L_c L_c^T) with full covariances.
+
+    # PAPER-DIFF: the paper's prior is N(0, I) throughout. Training keeps it; afterwards the mixture
+    is fitted to draws of the posterior over the training rows, so that rows are drawn from where
+    the rows are.
+
+    Shape: log_weight (C,), mean (C, K), factor (C, K, K) lower triangular.
+    """
+
+    log_weight: Tensor
+    mean: Tensor
+    factor: Tensor
+
+    def __init__(self, n_components: int, d_latent: int) -> None:
+        super().__init__(d_latent)
+        uniform_weight = torch.full((n_components,), -math.log(n_components))
+        factor = torch.zeros(n_components, d_latent, d_latent) + torch.eye(d_latent)
+        self.register_buffer("log_weight", uniform_weight)
+        self.register_buffer("mean", torch.zeros(n_components, d_latent))
+        self.register_buffer("factor", factor)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log p(z). Shape: (..., K) -> (...)."""
+        centred = (z[..., None, :] - self.mean).movedim(-2, 0)
+        flat = centred.flatten(1, -2).mT
+        whitened = torch.linalg.solve_triangular(self.factor, flat, upper=False)
+        square = whitened.square().sum(1).unflatten(-1, z.shape[:-1] or (1,)).movedim(0, -1)
+        log_det = self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        log_terms = self.log_weight - log_det - self.d_latent * LOG_SQRT_2PI - 0.5 * square
+        log_prob: Tensor = log_terms.logsumexp(-1)
+        return log_prob.view(z.shape[:-1])
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draws of z. Shape: (n, K)."""
+        u = uniform((n,), generator)
+        c = torch.searchsorted(self.log_weight.exp().cumsum(0), u).clamp(max=len(self.mean) - 1)
+        eps = normal((n, self.d_latent), generator)
+        return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
+
+    def widened(self, places: Tensor) -> GaussianMixturePrior:
+        """The same in the dimensions that are true in `places`, N(0, 1) in all others.
+
+        Shape: places (K,), as many of them true as this prior has dimensions.
+        """
+        wide = GaussianMixturePrior(len(self.mean), len(places))
+        wide.log_weight.copy_(self.log_weight)
+        wide.mean[:, places] = self.mean
+        at = places.nonzero()[:, 0]
+        wide.factor[:, at[:, None], at] = self.factor
+        return wide
+
+
+class AutoregressiveMixturePrior(Prior):
+    """p(z) = prod_k p(z_k | z_<k), each a mixture of C Gaussians from a masked network.
+
+    A group of hidden units belongs to each k; the units of group k see only z_1 .. z_{k-1}, in the
+    later layers through the groups up to their own. So one pass gives the density of all
+    dimensions, and drawing them one after the other costs one pass too.
+
+    # PAPER-DIFF: the paper's prior is N(0, I) throughout. This one is trained with the model: the
+    posterior need not fill a Gaussian without gaps, and rows are drawn from where the rows are.
+
+    Source: Germain et al. 2015 (masked autoencoder), mixture densities for its outputs.
+    """
+
+    def __init__(self, d_latent: int, n_components: int = 10, d_group: int = 24) -> None:
+        super().__init__(d_latent)
+        self.n_components, self.d_group = n_components, d_group
+        k = torch.arange(d_latent)
+        group = k.repeat_interleave(d_group)
+        self.enter = MaskedLinear(group[:, None] > k)
+        self.inner = MaskedLinear(group[:, None] >= group)
+        self.outer = MaskedLinear(group[:, None] >= group)
+        self.leave = MaskedLinear(k.repeat_interleave(3 * n_components)[:, None] >= group)
+        with torch.no_grad():
+            self.leave.weight.mul_(0.1)
+            self.leave.bias.zero_().view(d_latent, 3, -1)[:, 1] = torch.linspace(
+                -1.0, 1.0, n_components
+            )
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log p(z). Shape: (..., K) -> (...)."""
+        log_weight, mean, log_sigma = self.mixtures(z)
+        t = (z[..., None] - mean) * (-log_sigma).exp()
+        log_terms = log_weight - log_sigma + log_normal_density(t)
+        log_prob: Tensor = log_terms.logsumexp(-1).sum(-1)
+        return log_prob
+
+    def mixtures(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log weights, means and log deviations of every p(z_k | z_<k).
+
+        Shape: (..., K) -> three of (..., K, C).
+        """
+        act = nn.functional.silu
+        h = self.enter(z)
+        h = h + self.outer(act(self.inner(act(h))))
+        return self._of_outputs(self.leave(act(h)))
+
+    def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(log weights, means, log deviations). Shape: (..., 3 C k) -> three of (..., k, C)."""
+        weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
+        return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draws of z, dimension by dimension. Shape: (n, K)."""
+        act = nn.functional.silu
+        z = self.enter.weight.new_zeros(n, self.d_latent)
+        entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))
+        u = uniform((n, self.d_latent), generator)
+        eps = normal((n, self.d_latent), generator)
+        for k in range(self.d_latent):
+            own = _of_group(k, self.d_group)
+            seen = slice(0, own.stop)
+            h = self.enter.part(z[:, :k], own)
+            entered[:, own] = act(h)
+            inner[:, own] = act(self.inner.part(entered[:, seen], own))
+            left[:, own] = act(h + self.outer.part(inner[:, seen], own))
+            outputs = self.leave.part(left[:, seen], _of_group(k, 3 * self.n_components))
+            log_weight, mean, log_sigma = (part[:, 0] for part in self._of_outputs(outputs))
+            upper = log_weight.exp().cumsum(-1)
+            c = (upper <= u[:, k, None]).sum(-1, keepdim=True).clamp(max=self.n_components - 1)
+            z[:, k] = (mean.gather(-1, c) + log_sigma.gather(-1, c).exp() * eps[:, k, None])[:, 0]
+        return z
+
+
+class MaskedLinear(nn.Linear):
+    """(W * mask) x + b. Shape: mask (d_out, d_in), bool."""
+
+    mask: Tensor
+
+    def __init__(self, mask: Tensor) -> None:
+        super().__init__(mask.shape[1], mask.shape[0])
+        self.register_buffer("mask", mask.float(), persistent=False)
+        with torch.no_grad():
+            self.weight.mul_((mask.shape[1] / mask.sum(1).clamp(min=1)).sqrt()[:, None])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """All outputs."""
+        return nn.functional.linear(x, self.weight * self.mask, self.bias)
+
+    def part(self, x: Tensor, outputs: slice) -> Tensor:
+        """Some outputs, from the first inputs alone, which are all that these see."""
+        weight = (self.weight * self.mask)[outputs, : x.shape[-1]]
+        return nn.functional.linear(x, weight, self.bias[outputs])
+
+
+def _of_group(k: int, width: int) -> slice:
+    return slice(k * width, (k + 1) * width)
+
+
+def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior:
+    """The mixture by expectation maximisation over draws of z. Shape: (n, K)."""
+    if z.shape[1] == 0:
+        return GaussianMixturePrior(1, 0)
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
+    fitted = GaussianMixture(
+        n_components,
+        init_params="k-means++",
+        max_iter=_N_EM_STEPS,
+        reg_covar=_RIDGE,
+        random_state=seed % 2**32,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit((z if len(z) > 1 else z.repeat(2, 1)).double().numpy())  # it asks for two
+    prior = GaussianMixturePrior(n_components, z.shape[1])
+    prior.log_weight.copy_(torch.from_numpy(np.log(fitted.weights_)))
+    prior.mean.copy_(torch.from_numpy(fitted.means_))
+    prior.factor.copy_(torch.from_numpy(np.linalg.cholesky(fitted.covariances_)))
+    return prior
+
+
+def fit_best_mixture(
+    z: Tensor,
+    held_out: Tensor,
+    choices: Sequence[int],
+    seed: int,
+    report: Report = report_to_nobody,
+) -> GaussianMixturePrior:
+    """The mixture whose number of components gives held-out draws the highest density.
+
+    A component has fifty draws at least; the fewest components are tried in any case.
+    """
+    first, *others = sorted(choices)
+    allowed = [first, *(n for n in others if n * _LEAST_DRAWS <= len(z))]
+    fitted = []
+    for i, n in enumerate(allowed):
+        fitted.append(fit_mixture(z, n, seed))
+        report(sum(allowed[: i + 1]) / sum(allowed))
+    return max(fitted, key=lambda prior: float(prior.log_prob(held_out).mean()))

@@ -1,0 +1,133 @@
+"""A decoder's columns one after the other, each particle at a latent of its own.
+
+The latent of a walk is z and, where a factor f couples the columns, f beside it: given both, the
+columns are independent (copula, principal direction) or follow each other (autoregressive decoder).
+
+    autoregressive decoder   p_j(x_j | x_<j, z)
+    Gaussian copula          q_j = (b_j . f + e_j) / psi_j,  f ~ N(0, I_r)
+    principal direction      x_j = mu_j + a_j f + sqrt(omega) e_j,  f ~ N(0, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from gcvae.codec.region import WalkedColumn
+from gcvae.model.autoregressive import AutoregressiveNetwork, with_means_moved
+from gcvae.model.column_distribution import ColumnDistribution
+from gcvae.model.copula_column import CopulaColumn
+from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
+
+
+class ColumnWalk(Protocol):
+    """N particles on their way through the columns."""
+
+    @property
+    def order(self) -> Sequence[int] | None:
+        """The order of the columns; None where any order gives the same distribution."""
+
+    def column(self, j: int) -> WalkedColumn:
+        """Column j, given the columns that came."""
+
+    def step(self, j: int, codes: Tensor, values: Tensor) -> None:
+        """Column j has these cells. Shape: (N,), (N,)."""
+
+
+@dataclass(frozen=True)
+class IndependentWalk:
+    """Columns that are independent given the latent.
+
+    Those of a Gaussian copula are so given its factor f, by which `pull` = B f and `scale` = psi
+    move each column's normal score.
+
+    Shape: pull, scale (N, D), or None without a copula.
+    """
+
+    marginals: Marginals
+    parameters: MarginalParameters
+    pull: Tensor | None = None
+    scale: Tensor | None = None
+
+    @property
+    def order(self) -> None:
+        """None: any order will do."""
+
+    def column(self, j: int) -> WalkedColumn:
+        """Column j given z and f."""
+        alone = self.marginals.column(self.parameters, j)
+        if self.pull is None or self.scale is None:
+            return alone
+        places = self.marginals.places_of(j)
+        return CopulaColumn(alone, places, self.pull[:, j], self.scale[:, j])
+
+    def step(self, j: int, codes: Tensor, values: Tensor) -> None:
+        """Nothing: given the latent, no column depends on another."""
+
+
+class AutoregressiveWalk:
+    """A walk through the columns of N rows, each with its z: what comes next, and what came.
+
+    Shape: all leading dimensions of the conditional in one, N.
+    """
+
+    def __init__(
+        self,
+        marginals: Marginals,
+        network: AutoregressiveNetwork,
+        outputs: MarginalOutputs,
+        context: Tensor,
+    ) -> None:
+        """Stands before the first column."""
+        self.marginals, self.network = marginals, network
+        self.outputs = outputs.flattened()
+        self.total: Tensor = network.read(context.reshape(-1, context.shape[-1]))
+        self.lines = self.total.new_zeros(len(self.total), len(self.network.real))
+        self._came: dict[int, Tensor] = {}
+
+    @property
+    def order(self) -> Sequence[int]:
+        """The network's order."""
+        return self.network.order
+
+    def column(self, j: int) -> ColumnDistribution:
+        """p_j( . | x_<j, z) from the columns that came."""
+        return self.with_functions(j, self.column_alone(j))
+
+    def with_functions(self, j: int, column: ColumnDistribution) -> ColumnDistribution:
+        """Column j with its functions of the columns that came."""
+        log_beta = column.log_beta
+        for step in self.network.function_steps:
+            if step.last == j:
+                given = torch.stack([self._came[i] for i in step.given], dim=-1)
+                log_beta = step(log_beta, given)
+        return replace(column, log_beta=log_beta)
+
+    def column_alone(self, j: int) -> ColumnDistribution:
+        """Column j as the networks have it, before any function says what it can be."""
+        added = self.network.column_outputs(self.total, j)
+        log_beta = self.total.new_zeros(len(self.total), 1)
+        g, at = self.network.group_of(j)
+        mixture = marginal = transform = None
+        if added.mixture is not None:
+            place = self.network.real.index(j)
+            mixture = self.outputs.mixture[:, place] + added.mixture
+            mixture = with_means_moved(mixture, self.lines[:, place])
+            marginal = self.marginals.numbers_of(mixture)
+            transform = self.network.warps.column(place)
+        if g is not None and added.logits is not None:
+            logits = self.outputs.logits[g][:, at] + added.logits
+            logits = self.marginals.atom_shapes[g].add_to_row(logits, mixture, at)
+            padding = self.marginals.code_groups[g].padding[at]
+            log_beta = torch.log_softmax(logits + padding, dim=-1)
+        return ColumnDistribution(log_beta, int(self.marginals.point_codes[j]), marginal, transform)
+
+    def step(self, j: int, codes: Tensor, values: Tensor) -> None:
+        """Column j has these cells. Shape: (N,), (N,)."""
+        self._came[j] = codes
+        added, moved = self.network.added_by(codes, values, j)
+        self.total, self.lines = self.total + added, self.lines + moved

@@ -1,0 +1,85 @@
+"""Cramér's V of all pairs of grouped columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Groups = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+
+MOST_GROUPS = 50
+"""A column of more values than this is grouped by quantiles."""
+N_BINS = 10
+_COUNT_BUDGET = 8e8
+"""Cells that may be counted, over all pairs: some seconds on one core."""
+
+
+def group(ranks: NDArray[np.float64]) -> Groups:
+    """A column's values as groups: its levels, or ten quantile bins if it has more than 50.
+
+    A value that fills a bin by itself is a group by itself: of a column of hardly anything but
+    zeros all quantiles are zero, and yet it tells zeros from the others.
+
+    Shape: (n,) -> (n,).
+    """
+    levels, codes = np.unique(ranks, return_inverse=True)
+    if len(levels) <= MOST_GROUPS:
+        return codes.astype(np.int64)
+    quantiles = np.quantile(ranks, np.linspace(0, 1, N_BINS + 1)[1:-1])
+    edges, counts = np.unique(quantiles, return_counts=True)
+    bins = np.searchsorted(edges, ranks, side="right")
+    bins += np.searchsorted(edges[counts > 1], ranks, side="left")
+    return np.unique(bins, return_inverse=True)[1]
+
+
+def cramers_v(groups: Sequence[Groups]) -> Matrix:
+    """Cramér's V of every pair of grouped columns, corrected for its bias.
+
+    phi^2 = sum_ab O_ab^2 / (R_a C_b) - 1, less its expectation (r - 1)(c - 1) / (n - 1) under
+    independence, over the corrected number of groups. With very many columns the first rows are
+    counted, as many as take some seconds. A column of one group has no V with others: NaN.
+
+    Shape: D arrays (n,) -> (D, D).
+    Source: Bergsma 2013.
+    """
+    d = len(groups)
+    columns = _first_rows(groups)
+    sizes = np.array([column.max(initial=-1) + 1 for column in columns])
+    shares = [np.bincount(column) / len(column) for column in columns]
+    phi_squared = np.eye(d)
+    for i in range(1, d):
+        found = _phi_squared(columns[i], columns[:i], shares[i], shares[:i])
+        phi_squared[i, :i] = phi_squared[:i, i] = found
+    return _corrected(phi_squared, sizes, len(columns[0]) if d else 0)
+
+
+def _first_rows(groups: Sequence[Groups]) -> list[Groups]:
+    """The rows that are counted, their groups numbered without gaps."""
+    n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
+    return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
+
+
+def _phi_squared(
+    column: Groups, others: list[Groups], share: Matrix, other_shares: list[Matrix]
+) -> Matrix:
+    """phi^2 of one column with each of some others. Shape: (len(others),)."""
+    n, k = len(column), len(share)
+    found = np.empty(len(others))
+    for j, other in enumerate(others):
+        m = len(other_shares[j])
+        observed = np.bincount(column * m + other, minlength=k * m).reshape(k, m) / n
+        found[j] = (observed**2 / np.outer(share, other_shares[j])).sum() - 1.0
+    return found
+
+
+def _corrected(phi_squared: Matrix, sizes: Groups, n: int) -> Matrix:
+    r, c = sizes[:, None], sizes[None, :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        excess = np.maximum(0.0, phi_squared - (r - 1) * (c - 1) / (n - 1))
+        least = np.minimum(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1.0
+        v = np.minimum(1.0, np.sqrt(excess / np.where(least > 0.0, least, np.nan)))
+    np.fill_diagonal(v, 1.0)
+    return v

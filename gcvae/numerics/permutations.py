@@ -1,0 +1,74 @@
+"""Permutations of 0 .. size - 1 that a key chooses, of any size, number by number.
+
+No table is held: number x has its place by arithmetic alone, and the place its number. So row i of
+a sample has the i-th number of a shuffled range without any other row being drawn.
+
+A Feistel network over Z_a x Z_b with a b >= size, walked on until it is back in the range. It
+shuffles; it hides nothing from those who want to compute it.
+
+Source: Black and Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002, Generalized-Feistel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.uint64]
+
+_ROUNDS = 4
+_WHOLE = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15  # the odd number nearest 2^64 over the golden ratio
+
+
+def mixed(numbers: Numbers, key: int) -> Numbers:
+    """64 bits for each number that look random, a function of it and the key. Shape: (n,).
+
+    Source: the finalizer of Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators,
+    OOPSLA 2014.
+    """
+    x = numbers * np.uint64(_STEP) + np.uint64(key & _WHOLE)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def shuffled(numbers: Numbers, size: int, key: int) -> Numbers:
+    """The place of each number in the permutation. Shape: (n,), all in [0, size)."""
+    return _walked(numbers, size, list(_rounds(size, key)))
+
+
+def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
+    """The number at each place: `unshuffled(shuffled(x)) = x`. Shape: (n,), in [0, size)."""
+    return _walked(places, size, [(half, k, -1) for half, k, _ in reversed([*_rounds(size, key)])])
+
+
+def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
+    """(which half changes, key of the round, sign) of each round."""
+    assert 1 <= size < 1 << 63, "places are 63 bits wide"
+    yield from ((i % 2, (key + (i + 1) * _STEP) & _WHOLE, 1) for i in range(2 * _ROUNDS))
+
+
+def _walked(numbers: Numbers, size: int, rounds: list[tuple[int, int, int]]) -> Numbers:
+    """The numbers after the rounds, repeated for those that left the range."""
+    found = _through(numbers, size, rounds)
+    outside = np.flatnonzero(found >= size)
+    while len(outside):
+        found[outside] = _through(found[outside], size, rounds)
+        outside = outside[found[outside] >= size]
+    return found
+
+
+def _through(numbers: Numbers, size: int, rounds: list[tuple[int, int, int]]) -> Numbers:
+    a = isqrt(size - 1) + 1
+    widths = a, -(-size // a)
+    right, left = np.divmod(numbers, np.uint64(a))
+    halves = [left, right]
+    for changed, key, sign in rounds:
+        width = np.uint64(widths[changed])
+        moved = mixed(halves[1 - changed], key) % width
+        halves[changed] = (halves[changed] + (moved if sign > 0 else width - moved)) % width
+    return halves[0] + halves[1] * np.uint64(a)

@@ -1,0 +1,36 @@
+"""Which numbers are seeds. Loads without torch: the service and the commands look before it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from gcvae.errors import Problem, SettingError
+
+MAX_SEED = 2**63 - 1
+"""The largest integer that JSON readers, databases and torch all hold."""
+_FRESH_BITS = 53
+"""Readers of JSON that have float64 alone, such as a browser's, keep so many exactly."""
+
+
+def fresh_seed() -> int:
+    """A seed that nobody else has, for those who do not say which."""
+    return secrets.randbits(_FRESH_BITS)
+
+
+def derived_seed(*origin: str) -> int:
+    """The seed of these texts: the same for the same ones."""
+    digest = hashlib.sha256("\x1f".join(origin).encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> (64 - _FRESH_BITS)
+
+
+def check_seed(seed: int) -> int:
+    """The seed itself.
+
+    Raises:
+        SettingError: It is negative or too large.
+    """
+    if not 0 <= seed <= MAX_SEED:
+        expected = f"a whole number from 0 to {MAX_SEED}"
+        raise SettingError(Problem(f"seed is {seed}", pointer="/seed", expected=expected))
+    return seed

@@ -1,0 +1,364 @@
+"""The fields of a column of known kind: taken from its cells, checked against what is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gcvae.cells.distinct_cells import Cells, shortened
+from gcvae.cells.levels import are_numeric, boolean_pair, boolean_partner, find_levels, read_levels
+from gcvae.errors import Problem
+from gcvae.profiling.column_steps import completed_steps
+from gcvae.profiling.warnings import why_respelled
+from gcvae.schema.columns import Bound, Column, Draft, Level
+from gcvae.schema.kinds import ColumnKind, Outcomes
+from gcvae.spelling.date_text import infer_format, other_order, read_dates, second_digits
+from gcvae.spelling.number_formats import example, numerals, read_number
+from gcvae.spelling.number_text import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
+
+Mask = npt.NDArray[np.bool_]
+
+_ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype"}
+
+
+@dataclass
+class Completion:
+    """A column on its way: its cells, what is given, and what is found wrong or odd.
+
+    Attributes:
+        column: So far: name, kind, missing.
+        cells: Those that are not missing.
+        has_missing: Some other cells are.
+        draft: What the user says.
+        pointer: Of the draft in its document.
+    """
+
+    column: Column
+    cells: Cells
+    has_missing: bool
+    draft: Draft
+    pointer: str
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def refuse(self, wrong: Mask, message: str, key: str, expected: str) -> bool:
+        """Notes the first cell that is wrong, if there is one; `{}` in the message is the cell."""
+        if wrong.any():
+            place = f"{self.pointer}/{key}" if self.pointer else None
+            found = self.cells.problem(wrong, message, pointer=place, expected=expected)
+            self.problems.append(found)
+        return bool(wrong.any())
+
+    def refuse_field(self, message: str, key: str, expected: str | None = None) -> None:
+        """Notes that a given field is wrong."""
+        place = f"{self.pointer}/{key}"
+        name = self.column.name
+        self.problems.append(Problem(message, place, column=name, expected=expected))
+
+
+def complete_column(work: Completion) -> Column:
+    """The column with every field its kind needs; notes problems and warnings in `work`."""
+    kind = work.column.kind
+    for key in sorted(set(work.draft) - kind.members - _ANY_KIND):
+        work.refuse_field(f"{key} does not apply to kind {kind}", key)
+    return COMPLETERS[kind](work)
+
+
+def _complete_real(work: Completion) -> Column:
+    whole = work.column.kind.is_whole
+    wanted = "a whole number" if whole else "a number"
+    wrong = ~are_numbers(work.cells.numerals)
+    number_format = work.cells.number_format
+    written = "" if number_format is None else f" such as {example(number_format)}"
+    expected = f"{wanted}{written}, or a text named in missing.markers"
+    message = f"the kind is {work.column.kind}, but the cell is {{}}"
+    if work.refuse(wrong, message, "kind", expected):
+        return work.column
+    values = numbers_of(work.cells.numerals)
+    if whole:
+        broken = values != np.floor(values)
+        if work.refuse(broken, message, "kind", expected + ", or kind continuous"):
+            return work.column
+    column = replace(work.column, **_spelling_fields(work))
+    low, high = (_limit(work, values, key) for key in ("minimum", "maximum"))
+    return _with_steps(work, replace(column, minimum=low, maximum=high), values)
+
+
+def _with_steps(work: Completion, column: Column, values: npt.NDArray[Any]) -> Column:
+    """The column with its steps and endings, where it is what it was said to be."""
+    if work.problems:
+        return column
+    values = values.astype(column.kind.dtype)
+    codes = work.cells.codes
+    return completed_steps(column, values, codes, work.draft, work.pointer, work.problems)
+
+
+def _spelling_fields(work: Completion) -> dict[str, Any]:
+    """Decimals, padding and notation, as given and else as the cells are spelled."""
+    cells, draft = work.cells, work.draft
+    is_whole = work.column.kind.is_whole
+    spelling = infer_spelling(cells.numerals, whole=is_whole) if len(cells.texts) else Spelling(0)
+    come_back = cells.source != "text" or cells.as_numerals_are_written.equals(cells.texts)
+    if not (spelling.exact and come_back):
+        work.warnings.append(why_respelled(work.cells))
+    decimals: int | None = draft.get("decimals", spelling.decimals)
+    if (
+        decimals is not None
+        and "decimals" in draft
+        and (spelling.decimals is None or decimals < spelling.decimals)
+    ):
+        found = spelling.decimals if spelling.decimals is not None else "more"
+        work.refuse_field(
+            f"decimals is {decimals}, but the cells have {found}", "decimals", f"at least {found}"
+        )
+    if is_whole and decimals == 0:
+        decimals = None
+    same = decimals == spelling.decimals
+    return {
+        "decimals": decimals,
+        "padded": draft.get("padded", spelling.padded and same),
+        "notation": draft.get("notation", spelling.notation),
+        "number_format": cells.number_format,
+    }
+
+
+def _limit(work: Completion, values: npt.NDArray[Any], key: str) -> Bound | None:
+    """The given limit, a number or written as the cells are, or the one of the cells."""
+    found = (values.min() if key == "minimum" else values.max()).item() if len(values) else None
+    if work.column.kind.is_whole and found is not None:
+        found = int(found)
+    given = work.draft.get(key)
+    if given is None:
+        return found
+    if isinstance(text := given, str):
+        given = read_number(text, work.cells.number_format)
+    if given is None:
+        work.refuse_field(f"{key} is the text {text!r}", key, "a number")
+        return found
+    beyond = values < given if key == "minimum" else values > given
+    bound = "at most" if key == "minimum" else "at least"
+    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
+    return given
+
+
+def _complete_datetime(work: Completion) -> Column:
+    texts, draft = work.cells.texts, work.draft
+    date_format = draft.get("datetime_format") or work.cells.date_format or _found_format(work)
+    if date_format is None:
+        return work.column
+    times = read_dates(texts, date_format)
+    message = f"the date format is {date_format}, but the cell is {{}}"
+    expected = "a date of that format, or a text named in missing.markers"
+    if work.refuse(np.isnat(times), message, "datetime_format", expected):
+        return work.column
+    digits = second_digits(texts, date_format) if len(texts) else 0
+    column = replace(
+        work.column,
+        datetime_format=date_format,
+        decimals=draft.get("decimals", digits or None),
+    )
+    low, high = (_date_limit(work, times, date_format, key) for key in ("minimum", "maximum"))
+    return _with_steps(work, replace(column, minimum=low, maximum=high), times)
+
+
+def _found_format(work: Completion) -> str | None:
+    texts = work.cells.texts
+    if not len(texts):
+        return "%Y-%m-%d"
+    found = infer_format(texts)
+    if found is None:
+        work.refuse_field(
+            f"the kind is datetime, but no one format fits all cells, the first {_first(texts)}",
+            "kind",
+            "datetime_format, as strptime has it",
+        )
+        return None
+    if other := other_order(texts, found[0]):
+        work.warnings.append(
+            f"is read as {found[0]}, though {other} fits every cell too: no day is beyond 12, so"
+            " the order of day and month is assumed; if it is the other, give that datetime_format"
+        )
+    return found[0]
+
+
+def _first(texts: pa.Array) -> str:
+    return shortened(texts[0].as_py())
+
+
+def _date_limit(
+    work: Completion, times: npt.NDArray[Any], date_format: str, key: str
+) -> Bound | None:
+    if not len(times):
+        return work.draft.get(key)
+    index = int(times.argmin() if key == "minimum" else times.argmax())
+    found = work.cells.texts[index].as_py()
+    given = work.draft.get(key)
+    if given is None:
+        return found  # type: ignore[no-any-return]
+    limit = read_dates(pa.array([str(given)]), date_format)[0]
+    if np.isnat(limit):
+        work.refuse_field(f"{key} is {given!r}", key, f"a date of the format {date_format}")
+        return found  # type: ignore[no-any-return]
+    beyond = times < limit if key == "minimum" else times > limit
+    bound = "at most" if key == "minimum" else "at least"
+    work.refuse(beyond, f"{key} is {given}, but the cell is {{}}", key, f"{bound} {found}")
+    return given  # type: ignore[no-any-return]
+
+
+def _complete_levels(work: Completion) -> Column:
+    cells, given = work.cells, work.draft.get("levels")
+    spelled = _number_spelling(work)
+    if given is None:
+        as_float = cells.source == "float" and not work.has_missing
+        levels = find_levels(cells.numerals if spelled else cells.texts, spelled, as_float)
+        is_ordered = work.column.kind.outcomes is Outcomes.ORDERED_LEVELS
+        if is_ordered and levels and not are_numeric(levels):
+            work.warnings.append("is ordinal and has no levels given; they are taken in text order")
+        return replace(work.column, levels=levels, **_number_fields(spelled, work))
+    levels = tuple(_like_cells(given, spelled is not None, cells))
+    fields = _number_fields(spelled if are_numeric(levels) else None, work)
+    column = replace(work.column, levels=levels, **fields)
+    known = set(levels)
+    unlisted = np.array([x not in known for x in read_levels(column, cells)], dtype=bool)
+    shown = ", ".join(map(repr, levels[:20])) + (", ..." if len(levels) > 20 else "")
+    expected = f"one of {shown}" if levels else "at least one level"
+    work.refuse(unlisted, "the cell is {}, which is no listed level", "levels", expected)
+    return column
+
+
+def _number_spelling(work: Completion) -> Spelling | None:
+    """The spelling of levels that are numbers; None where they are to be kept as text."""
+    cells = work.cells
+    if not len(cells.texts) or not are_numbers(cells.numerals).all():
+        return None
+    spelling = infer_spelling(cells.numerals, whole=bool(are_whole(cells.numerals).all()))
+    if spelling.exact and cells.as_numerals_are_written.equals(cells.texts):
+        return spelling
+    if work.column.kind.outcomes is Outcomes.NOMINAL_LEVELS:
+        return None
+    work.warnings.append(why_respelled(work.cells))
+    return spelling
+
+
+def _number_fields(spelling: Spelling | None, work: Completion) -> dict[str, Any]:
+    if spelling is None:
+        return {}
+    draft = work.draft
+    decimals = draft.get("decimals", spelling.decimals or None)
+    padded = draft.get("padded", spelling.padded)
+    return {
+        "decimals": decimals,
+        "padded": padded,
+        "notation": draft.get("notation", spelling.notation),
+        "number_format": work.cells.number_format,
+    }
+
+
+def _like_cells(given: tuple[Level, ...], numeric: bool, cells: Cells) -> list[Level]:
+    """The given levels as numbers where the cells are numbers, as text where those are text."""
+    if numeric and not are_numeric(given):
+        texts = pa.array([str(level) for level in given], pa.string())
+        if cells.number_format is not None:
+            texts = numerals(texts, cells.number_format)
+        if are_numbers(texts).all():
+            return numbers_of(texts).tolist()  # type: ignore[no-any-return]
+    if cells.source == "float" and are_numeric(given):
+        return [float(level) for level in given]
+    return list(given)
+
+
+def _complete_boolean(work: Completion) -> Column:
+    given = work.draft.get("levels")
+    levels = _boolean_levels(work) if given is None else _spelled_booleans(given, work.cells)
+    if levels is None or len(levels) != 2:
+        work.refuse_field(
+            "the kind is boolean, but the cells are not two known words"
+            if given is None
+            else f"a boolean has two levels, not {len(given)}",
+            "levels",
+            "two levels, the false one first",
+        )
+        return work.column
+    column = replace(work.column, levels=levels)
+    read = read_levels(column, work.cells)
+    unlisted = np.array([not isinstance(x, bool) for x in read], dtype=bool)
+    expected = f"{levels[0]!r} or {levels[1]!r}"
+    work.refuse(unlisted, "the cell is {}, which is no listed level", "levels", expected)
+    return column
+
+
+def _boolean_levels(work: Completion) -> tuple[Level, ...] | None:
+    cells = work.cells
+    if cells.source == "boolean":
+        return (False, True)
+    found = set(cells.stripped.to_pylist())
+    if found <= {"0", "1"}:
+        return (0, 1)
+    stripped = pa.array(sorted(found), pa.string())
+    return boolean_partner(stripped[0].as_py()) if len(found) == 1 else boolean_pair(stripped)
+
+
+def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ...]:
+    """The given levels; true and false become the words of the cells, where those are words."""
+    if cells.source == "boolean" or not all(isinstance(level, bool) for level in given):
+        return given
+    pair = boolean_pair(cells.stripped)
+    return pair if pair is not None and len(given) == 2 else given
+
+
+def _complete_identifier(work: Completion) -> Column:
+    """Decimals of 0 say that the identifiers are whole numbers; without, they are text."""
+    texts = work.cells.texts
+    whole = len(texts) > 0 and are_numbers(texts).all() and numbers_of(texts).dtype == np.int64
+    return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
+
+
+def _complete_constant(work: Completion) -> Column:
+    work = _with_one_spelling(work)
+    cells = work.cells
+    spelled = _number_spelling(work) if len(cells.texts) == 1 else None
+    column = replace(work.column, **_number_fields(spelled, work))
+    if not len(cells.texts):
+        return replace(column, levels=work.draft.get("levels"))
+    if work.has_missing or len(cells.texts) > 1:
+        other = np.arange(len(cells.texts)) > 0
+        work.refuse(other, f"the kind is constant, but beside {_first(cells.texts)} there is {{}}",
+                    "kind", "one value in every row")  # fmt: skip
+        if not other.any():
+            work.refuse_field("the kind is constant, but some cells are missing", "kind")
+        return column
+    if cells.source == "boolean":
+        return replace(column, levels=(cells.texts[0].as_py() == "True",))
+    if cells.source == "datetime":
+        return replace(column, levels=(cells.texts[0].as_py(),), datetime_format=cells.date_format)
+    texts = cells.numerals if spelled else cells.texts
+    return replace(column, levels=find_levels(texts, spelled, cells.source == "float"))
+
+
+def _with_one_spelling(work: Completion) -> Completion:
+    """The work with the most frequent spelling only, where all cells are one number: 0 and -0."""
+    cells = work.cells
+    if len(cells.texts) < 2 or not are_numbers(cells.numerals).all():
+        return work
+    if len(np.unique(numbers_of(cells.numerals))) > 1:
+        return work
+    work.warnings.append(why_respelled(work.cells))
+    most_frequent = np.arange(len(cells.texts)) == cells.counts.argmax()
+    return replace(work, cells=cells.some(most_frequent))
+
+
+COMPLETERS: dict[ColumnKind, Callable[[Completion], Column]] = {
+    ColumnKind.CONTINUOUS: _complete_real,
+    ColumnKind.INTEGER: _complete_real,
+    ColumnKind.DATETIME: _complete_datetime,
+    ColumnKind.ORDINAL: _complete_levels,
+    ColumnKind.CATEGORICAL: _complete_levels,
+    ColumnKind.BOOLEAN: _complete_boolean,
+    ColumnKind.IDENTIFIER: _complete_identifier,
+    ColumnKind.CONSTANT: _complete_constant,
+}

@@ -1,0 +1,461 @@
+"""The schema that a table's cells speak for, completed around what its user says.
+
+A column is judged by its distinct cells: which of them mean "missing", what the others are, and how
+they are spelled. Where the user has said it, the cells are checked against what was said instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow.compute as pc
+
+from gcvae.cells.data_frames import refuse_empty
+from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, TextColumn, cells_of, shortened
+from gcvae.cells.from_arrow import plain_series
+from gcvae.cells.levels import boolean_pair
+from gcvae.constraints.constraint_set import check_constraints
+from gcvae.errors import Problem, SchemaError, TableError
+from gcvae.files.delimited import is_unnamed
+from gcvae.files.source_columns import SourceColumns
+from gcvae.files.typed_columns import typed_columns
+from gcvae.profiling.column_fields import Completion, complete_column
+from gcvae.profiling.column_notes import column_notes
+from gcvae.profiling.key_columns import are_keys, are_names, are_phrases
+from gcvae.profiling.table_notes import TableNotes
+from gcvae.profiling.table_rules import shown_finding, with_rules
+from gcvae.profiling.warnings import merged_numbers, two_readings, why_text
+from gcvae.progress import Report, report_to_nobody
+from gcvae.schema.columns import (
+    Column,
+    Draft,
+    InferredSchema,
+    Missing,
+    TableSchema,
+    read_document,
+    unknown_in_constraints,
+)
+from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.rule_documents import rule_problems, unknown_in_rules
+from gcvae.schema.suggestions import unknown_names
+from gcvae.spelling.date_text import infer_format
+from gcvae.spelling.forms import NumberFormat
+from gcvae.spelling.found_formats import FoundFormat, find_format, may_be_grouped
+from gcvae.spelling.number_formats import completed_format, example
+from gcvae.spelling.number_text import are_whole, numbers_of
+
+FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
+MANY_LEVELS = 1000
+LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
+MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
+MOST_NAME_CHARACTERS = 500
+
+Mask = npt.NDArray[np.bool_]
+
+
+def complete_schema(
+    source: SourceColumns,
+    given: Mapping[str, Any] | TableSchema | None,
+    report: Report = report_to_nobody,
+    *,
+    rules: bool = True,
+) -> InferredSchema:
+    """The schema of the table, and what its user should look at; see `infer_schema`."""
+    _check_shape(source)
+    document = given.to_json() if isinstance(given, TableSchema) else given
+    drafts, constraints, given_rules = read_document({} if document is None else document)
+    problems = _unknown_names(drafts, source.names)
+    problems += unknown_in_constraints(constraints, source.names)
+    problems += unknown_in_rules(given_rules or (), source.names)
+    places = {draft["name"]: (f"/columns/{i}", draft) for i, draft in enumerate(drafts)}
+    columns, warnings = [], []
+    notes = TableNotes(source)
+    for i, name in enumerate(source.names):
+        report(i / len(source.names))
+        pointer, draft = places.get(name, ("", {"name": name}))
+        if draft.get("drop"):  # nobody looks at its cells
+            columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
+            continue
+        judged = judge_column(source[name], draft, pointer, source.lines)
+        if judged.is_numbering:
+            columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
+            warnings.append(f"column {name!r}: {_NUMBERING_WARNING}")
+            continue
+        notes.see(judged.cells, judged.present, judged.column)
+        columns.append(_with_types(judged.column, draft, source))
+        warnings += [f"column {name!r}: {warning}" for warning in judged.warnings]
+        problems += judged.problems
+    if problems:
+        raise SchemaError(*problems)
+    _check_modelled(columns, notes)
+    separator = (document or {}).get("separator") or source.separator
+    schema = TableSchema(tuple(columns), constraints, separator=separator, rules=given_rules)
+    if misfits := rule_problems(given_rules or (), schema):
+        raise SchemaError(*misfits)
+    check_constraints(source, schema)
+    shown: tuple[dict[str, Any], ...] = ()
+    if rules:
+        with typed_columns(source, schema) as typed:
+            schema, findings = with_rules(schema, typed, source.line_of)
+        shown = tuple(shown_finding(finding, source.line_of) for finding in findings)
+    return InferredSchema(schema, (*notes.sentences(), *warnings), shown)
+
+
+def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
+    """The column with the types that it has elsewhere: in Parquet files and in data frames."""
+    dtype, parquet_type = source.types(column)
+    return replace(
+        column,
+        parquet_type=draft.get("parquet_type") or parquet_type,
+        dtype=draft.get("dtype") or dtype,
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A completed column, what is odd about it, and where it contradicts what was given.
+
+    Attributes:
+        cells: All of it.
+        present: Those that are not missing.
+        is_numbering: It has no name and does nothing but number the rows.
+    """
+
+    column: Column
+    cells: Cells
+    present: Cells
+    warnings: list[str]
+    problems: list[Problem]
+    is_numbering: bool = False
+
+
+def judge_column(
+    series: pd.Series[Any] | TextColumn, draft: Draft, pointer: str, lines: Any
+) -> Judged:
+    """The column of these cells, around what the draft says."""
+    if not isinstance(series, TextColumn):
+        draft = _with_categories(draft, plain_series(series))
+    cells = cells_of(series, lines, draft.get("datetime_format"))
+    warnings: list[str] = []
+    missing = _missing_cells(cells, draft)
+    problems = _forbidden_missing(cells, missing, draft, pointer)
+    if missing.sum() > 1:
+        warnings.append(_markers_warning(cells, missing))
+    present = cells.some(~missing)
+    has_missing = bool(missing.any() or (cells.codes < 0).any())
+    found = _found_format(present, draft)
+    if unread := _unread_numbers(present, found, draft, pointer):
+        column = Column(cells.name, ColumnKind.CONTINUOUS)
+        return Judged(column, cells, present, warnings, problems + unread)
+    present = replace(present, number_format=_number_format(found, draft))
+    kind = draft.get("kind") or _kind_of_draft(draft, present)
+    if kind is None:
+        kind = _infer_kind(present, has_missing, draft, found, warnings)
+    warnings += _two_readings(present, kind, draft, found)
+    if "levels" in kind.members:
+        _refuse_long_levels(present)
+    base = Column(
+        name=cells.name,
+        kind=kind,
+        missing=_missing_of(cells, missing, has_missing, draft),
+    )
+    work = Completion(base, present, has_missing, draft, pointer, problems, warnings)
+    column = complete_column(work)
+    if not problems:
+        warnings += column_notes(present, column, draft)
+    is_numbering = not has_missing and set(draft) == {"name"} and _is_numbering(cells)
+    return Judged(column, cells, present, warnings, problems, is_numbering)
+
+
+def _is_numbering(cells: Cells) -> bool:
+    """True for whole numbers that all differ, in a column without a name: an index, written out."""
+    if not is_unnamed(cells.name) or (cells.counts > 1).any():
+        return False
+    return bool(are_whole(cells.stripped).all())
+
+
+_NUMBERING_WARNING = (
+    "has no name and numbers the rows, as DataFrame.to_csv() does unless index=False: it is left"
+    ' out; "drop": false in the schema keeps it'
+)
+
+
+def _check_shape(source: SourceColumns) -> None:
+    names = list(source.names)
+    refuse_empty(len(names), len(source))
+    for name in names:
+        if len(name) > MOST_NAME_CHARACTERS:
+            message = f"the column name {shortened(name)} has {len(name)} characters"
+            raise TableError(Problem(message, expected=f"at most {MOST_NAME_CHARACTERS}"))
+
+
+def _refuse_long_levels(cells: Cells) -> None:
+    lengths = pc.utf8_length(cells.texts).to_numpy(zero_copy_only=False)
+    long = np.asarray(lengths > MOST_LEVEL_CHARACTERS, dtype=bool)
+    if long.any():
+        message = f"a level has at most {MOST_LEVEL_CHARACTERS} characters; longer is {{}}"
+        expected = "shorter text, kind identifier, or drop"
+        raise TableError(cells.problem(long, message, expected=expected))
+
+
+def _check_modelled(columns: list[Column], notes: TableNotes) -> None:
+    if any(column.is_modelled for column in columns):
+        return
+    raise TableError(
+        Problem(
+            "no column is left to model: every column is constant, an identifier or dropped",
+            expected=notes.hidden_separator or "at least one column whose values differ",
+        )
+    )
+
+
+def _unknown_names(drafts: list[Draft], names: list[str]) -> list[Problem]:
+    places = [
+        (draft["name"], {"pointer": f"/columns/{i}/name", "column": draft["name"]})
+        for i, draft in enumerate(drafts)
+        if draft["name"] not in names
+    ]
+    return unknown_names("the table has no such column", places, [str(name) for name in names])
+
+
+def _with_categories(draft: Draft, series: pd.Series[Any]) -> Draft:
+    """The draft with the levels and the order that a categorical dtype holds."""
+    dtype = series.dtype
+    if not isinstance(dtype, pd.CategoricalDtype) or "kind" in draft or not len(dtype.categories):
+        return draft
+    kind = ColumnKind.ORDINAL if dtype.ordered else ColumnKind.CATEGORICAL
+    categories = dtype.categories.tolist()
+    if all(isinstance(level, bool) for level in categories):
+        return draft  # false and true are a kind of their own
+    if all(isinstance(level, pd.Interval) for level in categories):
+        categories = [str(level) for level in categories]
+    if not all(isinstance(level, str | int | float) for level in categories):
+        return draft
+    return {"kind": kind, "levels": tuple(categories)} | draft
+
+
+# Missing cells
+
+
+def _missing_cells(cells: Cells, draft: Draft) -> Mask:
+    """True for each distinct text that means "missing"."""
+    given = draft.get("missing", {}).get("markers")
+    if given is not None:
+        return cells.are_listed(given)
+    if cells.source != "text":
+        return np.zeros(len(cells.texts), dtype=bool)
+    listed = cells.are_listed(tuple(x for x in draft.get("levels", ()) if isinstance(x, str)))
+    strong = cells.are_markers(MARKERS) & ~listed
+    weak = cells.are_markers(WEAK_MARKERS) & ~strong & ~listed
+    rest = cells.some(~strong & ~weak)
+    return strong | weak if weak.any() and _is_strict(rest, draft) else strong
+
+
+def _is_strict(cells: Cells, draft: Draft) -> bool:
+    """True where the cells are of a kind in which no word can stand."""
+    kind = draft.get("kind")
+    if kind is not None:
+        return bool(kind.is_strict)
+    if not len(cells.texts):
+        return False
+    if cells.are_numbers.all() or boolean_pair(cells.texts) or infer_format(cells.texts):
+        return True
+    found = _found_format(cells, draft)
+    return found is not None and bool(found.fits.all())
+
+
+def _markers_warning(cells: Cells, missing: Mask) -> str:
+    texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
+    most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
+    return (
+        f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}: they are one"
+        f" to the model, and rows that it draws have the most frequent, {most_frequent!r}"
+    )
+
+
+def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
+    """The markers by falling frequency; one that was given but does not occur comes last."""
+    given = draft.get("missing", {})
+    order = np.argsort(-cells.counts, kind="stable")
+    found = [cells.texts[int(i)].as_py() for i in order[missing[order]]]
+    found += [marker for marker in given.get("markers", ()) if marker not in found]
+    is_value = given.get("is_value", False)
+    return Missing(given.get("allowed", has_missing), tuple(found), is_value)
+
+
+def _forbidden_missing(cells: Cells, missing: Mask, draft: Draft, pointer: str) -> list[Problem]:
+    if draft.get("missing", {}).get("allowed", True):
+        return []
+    place = f"{pointer}/missing/allowed"
+    message = "missing cells are not allowed, but the cell is {}"
+    if missing.any():
+        return [cells.problem(missing, message, pointer=place, expected="allowed: true")]
+    if (cells.codes < 0).any():
+        row = int(np.argmax(cells.codes < 0))
+        return [
+            cells.problem_at(row, message.format("blank"), pointer=place, expected="allowed: true")
+        ]
+    return []
+
+
+# Number formats
+
+
+def _found_format(cells: Cells, draft: Draft) -> FoundFormat | None:
+    """How a column of text writes its numbers; None where they are plain, or no numbers."""
+    kind, given = draft.get("kind"), draft.get("number_format")
+    if kind is None and ("datetime_format" in draft or "levels" in draft):
+        kind = _kind_of_draft(draft, cells)
+    if kind is not None and not kind.may_be_numbers:
+        return None
+    if cells.source != "text" or cells.has_objects or not len(cells.texts):
+        return None
+    if not given and cells.are_numbers.all():
+        return None
+    return find_format(cells.stripped, cells.counts, given)
+
+
+def _number_format(found: FoundFormat | None, draft: Draft) -> NumberFormat | None:
+    """The format that the column has: one that reads every cell, or has to."""
+    given, kind = draft.get("number_format"), draft.get("kind")
+    if found is not None:
+        has_to = given is not None or (kind is not None and kind.is_real)
+        return found.format if has_to or found.fits.all() else None
+    return None if given is None else completed_format(given)
+
+
+def _unread_numbers(
+    cells: Cells, found: FoundFormat | None, draft: Draft, pointer: str
+) -> list[Problem]:
+    """The first cell that is no number of the format that is given."""
+    if "number_format" not in draft or found is None or found.fits.all():
+        return []
+    expected = f"a number such as {example(found.format)}, or a text named in missing.markers"
+    message = "the cell is {}, which is no number of the format"
+    place = f"{pointer}/number_format"
+    return [cells.problem(~found.fits, message, pointer=place, expected=expected)]
+
+
+def _two_readings(
+    cells: Cells, kind: ColumnKind, draft: Draft, found: FoundFormat | None
+) -> Iterator[str]:
+    """What is assumed of 1,234 and 1.234, where nobody could tell what stands before the 234."""
+    given = draft.get("number_format") or {}
+    if cells.source != "text" or not kind.may_be_numbers or {"decimal", "thousands"} & set(given):
+        return
+    if cells.number_format is not None:
+        if found is not None and found.other is not None:
+            yield two_readings(cells, cells.number_format, found.other)
+    elif may_be_grouped(cells.stripped):
+        yield two_readings(cells, NumberFormat(), NumberFormat(",", "."))
+
+
+# Kinds
+
+
+def _kind_of_draft(draft: Draft, cells: Cells) -> ColumnKind | None:
+    """The kind that the other given fields ask for."""
+    if "datetime_format" in draft:
+        return ColumnKind.DATETIME
+    if "levels" in draft:
+        return _kind_of_levels(draft["levels"])
+    if {"minimum", "maximum"} & set(draft) and len(cells.texts) and cells.are_numbers.all():
+        return ColumnKind.INTEGER if are_whole(cells.numerals).all() else ColumnKind.CONTINUOUS
+    return None
+
+
+def _kind_of_levels(levels: tuple[Any, ...]) -> ColumnKind:
+    if levels and all(isinstance(level, bool) for level in levels):
+        return ColumnKind.BOOLEAN
+    numeric = levels and all(isinstance(level, int | float) for level in levels)
+    return ColumnKind.ORDINAL if numeric else ColumnKind.CATEGORICAL
+
+
+def _infer_kind(
+    cells: Cells,
+    has_missing: bool,
+    draft: Draft,
+    found: FoundFormat | None,
+    warnings: list[str],
+) -> ColumnKind:
+    if len(cells.texts) == 0:
+        warnings.append("has no values; it is taken as constant")
+        return ColumnKind.CONSTANT
+    if len(cells.texts) == 1 and not has_missing:
+        return ColumnKind.CONSTANT
+    if cells.source == "boolean":
+        return ColumnKind.BOOLEAN
+    if cells.source == "datetime":
+        return ColumnKind.DATETIME
+    if cells.are_numbers.all() and not _are_days(cells):
+        return _numeric_kind(cells, has_missing, "number_format" in draft, warnings)
+    return _text_kind(cells, found, warnings)
+
+
+def _are_days(cells: Cells) -> bool:
+    """True for texts of eight digits that are all dates, such as 20240131."""
+    if cells.source != "text" or len(cells.texts) < 10:
+        return False
+    found = infer_format(cells.texts)
+    return found is not None and found[0] == "%Y%m%d"
+
+
+def _numeric_kind(
+    cells: Cells, has_missing: bool, are_amounts: bool, warnings: list[str]
+) -> ColumnKind:
+    values = numbers_of(cells.numerals)
+    n_distinct = len(np.unique(values))
+    if n_distinct == 1 and merged_numbers(cells):
+        warnings.append(
+            "is taken as text: its numbers differ only beyond the 15 to 17 digits that a number"
+            " keeps; take their common part away to have them modelled as numbers"
+        )
+        return _text_kind(cells, None, warnings)
+    if n_distinct == 1 and not has_missing:
+        return ColumnKind.CONSTANT
+    whole = _is_whole(cells, values, has_missing)
+    if whole and not are_amounts and are_keys(cells, values):
+        warnings.append(_IDENTIFIER_WARNING)
+        return ColumnKind.IDENTIFIER
+    if n_distinct < FEW_VALUES:
+        return ColumnKind.ORDINAL
+    return ColumnKind.INTEGER if whole else ColumnKind.CONTINUOUS
+
+
+_IDENTIFIER_WARNING = (
+    "is taken as an identifier: it is not modelled, and fresh values are generated for it"
+)
+_PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
+
+
+def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
+    """True for whole numbers; floats without missing cells were meant to be floats."""
+    if cells.source == "float" and not has_missing:
+        return False
+    if are_whole(cells.numerals).all():
+        return True
+    zero_decimals = pc.match_substring_regex(cells.numerals, r"^[+-]?[0-9]+\.0+$")
+    return bool(pc.all(zero_decimals).as_py() and (np.abs(values) < 2**53).all())
+
+
+def _text_kind(cells: Cells, found: FoundFormat | None, warnings: list[str]) -> ColumnKind:
+    if boolean_pair(cells.texts) is not None:
+        return ColumnKind.BOOLEAN
+    if infer_format(cells.texts) is not None:
+        return ColumnKind.DATETIME
+    n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
+    warnings += why_text(cells, found)
+    if are_names(cells, n_rows):
+        warnings.append(_IDENTIFIER_WARNING + (_PHRASES_WARNING if are_phrases(cells) else ""))
+        return ColumnKind.IDENTIFIER
+    if n_levels > MANY_LEVELS or (n_levels > FEW_VALUES and n_levels > LEVEL_SHARE * n_rows):
+        warnings.append(
+            f"has {n_levels} levels in {n_rows} rows; declare it an identifier or drop it"
+            " if its texts must not come out"
+        )
+    return ColumnKind.CATEGORICAL

@@ -1,0 +1,114 @@
+"""What a table looks like by column: missing share, quantiles or level counts, histogram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.files.typed_columns import TypedTable
+from gcvae.profiling.table_rules import LineOf, shown_finding
+from gcvae.rules.search import measured
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.date_text import write_dates
+
+QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+MOST_BINS = 30
+MOST_LEVELS = 50  # the rest are counted together
+
+
+def profile_table(
+    table: TypedTable, schema: TableSchema, line_of: LineOf | None = None
+) -> dict[str, Any]:
+    """A document of JSON types: the number of rows, the profile of each column, and the rules.
+
+    Of a dropped column its name, and that it is dropped; of a rule its document, its formula in
+    words, the rows in which it could hold, those in which it does, and the first that break it.
+
+    Args:
+        table: Values, as `parse_table` gives them; memory holds a column of those in files.
+        schema: Of the table.
+        line_of: The line of a row of the table's file, None where it has none.
+    """
+    columns = [
+        {"name": c.name, "drop": True} if c.drop else profile_column(table[c.name], c)
+        for c in schema
+        if c.drop or c.name in table.columns
+    ]
+    findings = measured(schema.rules or (), table, schema)
+    rules = [shown_finding(finding, line_of or (lambda _: None)) for finding in findings]
+    return {"rows": len(table), "columns": columns, "rules": rules}
+
+
+def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
+    """The profile of one column; of an identifier no value is shown."""
+    present = series[series.notna()]
+    profile: dict[str, Any] = {
+        "name": column.name,
+        "kind": str(column.kind),
+        "missing_share": int(series.isna().sum()) / len(series) if len(series) else 0.0,
+        "distinct": int(present.nunique()),
+    }
+    if column.kind.dtype == "datetime64[ns]":
+        profile |= _profile_dates(present, column)
+    elif column.kind.is_real:
+        profile |= _profile_numbers(present.to_numpy(dtype=np.float64))
+    elif column.kind.outcomes is not Outcomes.KEYS:
+        profile |= _profile_levels(present)
+    return profile
+
+
+def _profile_numbers(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+    if not len(values):
+        return {"quantiles": {}, "histogram": {"edges": [], "counts": []}}
+    found = np.quantile(values, QUANTILES)
+    counts, edges = np.histogram(values, bins=min(MOST_BINS, max(len(np.unique(values)), 1)))
+    return {
+        "mean": float(values.mean()),
+        "standard_deviation": float(values.std()),
+        "quantiles": {str(q): float(x) for q, x in zip(QUANTILES, found, strict=True)},
+        "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
+    }
+
+
+def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
+    """Quantiles and a histogram of times, each written in the column's format."""
+    times = present.to_numpy(dtype="datetime64[ns]").astype(np.int64)
+    profile = _profile_numbers(times.astype(np.float64))
+    if not len(times):
+        return profile
+    quantiles = _written(list(profile["quantiles"].values()), column)
+    return {
+        "quantiles": dict(zip(profile["quantiles"], quantiles, strict=True)),
+        "histogram": {
+            "edges": _written(profile["histogram"]["edges"], column),
+            "counts": profile["histogram"]["counts"],
+        },
+    }
+
+
+def _written(nanoseconds: list[float], column: Column) -> list[str]:
+    times = np.array(nanoseconds).astype(np.int64).astype("datetime64[ns]")
+    date_format = column.datetime_format or "%Y-%m-%d"
+    return [str(text) for text in write_dates(times, date_format, column.decimals).to_pylist()]
+
+
+def _profile_levels(present: pd.Series[Any]) -> dict[str, Any]:
+    """Counts of the most frequent levels, and of all others together."""
+    counts = present.astype(object).value_counts(sort=True)
+    shown = counts.iloc[:MOST_LEVELS]
+    levels = [
+        {"level": _plain(level), "count": int(n)}
+        for level, n in zip(shown.index, shown, strict=True)
+    ]
+    return {"levels": levels, "other_count": int(counts.iloc[MOST_LEVELS:].sum())}
+
+
+def _plain(level: Any) -> Any:
+    """The level as a JSON type."""
+    if isinstance(level, pd.Timestamp):
+        return str(level)
+    return level.item() if isinstance(level, np.generic) else level

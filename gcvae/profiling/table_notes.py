@@ -1,0 +1,301 @@
+"""What a careful colleague would say of a table before anything is learnt from it.
+
+Rows are looked at while the columns are judged one by one: of a file memory holds one column, and
+of what is noted here a few numbers a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow.compute as pc
+
+from gcvae.cells.distinct_cells import Cells, shortened
+from gcvae.files.source_columns import FrameColumns, SourceColumns
+from gcvae.schema.columns import Column
+from gcvae.schema.kinds import Outcomes
+
+FEW_ROWS = 50  # fewer say next to nothing of how columns depend on each other
+ENOUGH_ROWS = 500
+REPEATED_SHARE = 0.02  # of rows, from which on exact copies deserve a note
+BEYOND_CHANCE = 10  # times as many copies as if the columns had nothing to do with each other
+EXPLAINED = 0.5  # of the values that come again in the most varied column, those in such copies
+FEWEST_ABOVE_TOTAL = 3
+MOSTLY = 0.9
+_TOTAL = re.compile(
+    r"(grand |sub ?)?totals?|sum|summe|gesamt(summe)?|insgesamt|somme|suma|totale|total general"
+    r"|mean|average|avg\.?|mittelwert|durchschnitt|moyenne|media|promedio|合计|总计|平均|合計|итого|всего",
+    re.IGNORECASE,
+)
+_HASH = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products keep every bit
+
+_SEPARATORS = ((";", "a semicolon"), ("\t", "a tab"), ("|", "a bar"), (",", "a comma"))
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass
+class _LastRow:
+    """What the last row holds below the other cells.
+
+    Attributes:
+        sums, means: Columns whose last cell is the sum or the mean of those above.
+        others: Columns of numbers where it is neither.
+        label: The word for a total in it, with its column.
+        blank: How many of its cells are missing.
+    """
+
+    sums: list[str]
+    means: list[str]
+    others: list[str]
+    label: tuple[str, str] | None = None
+    blank: int = 0
+
+
+class TableNotes:
+    """Sees the columns of a table one after the other, and says what is odd about its rows.
+
+    Attributes:
+        hidden_separator: What is said of an only column whose cells look like rows; None else.
+    """
+
+    def __init__(self, source: SourceColumns) -> None:
+        """No column is seen yet."""
+        self._source = source
+        self._n_seen = 0
+        self._last = _LastRow([], [], [])
+        self._repeats_header: Mask | None = None
+        self._is_blank: Mask | None = None
+        self._hashes = np.zeros(len(source), dtype=np.uint64)
+        self._single_texts: list[str] = []
+        self._most_distinct = 0
+        self._chance = 1.0  # that two rows are alike, were the columns independent
+        self.hidden_separator: str | None = None
+
+    def see(self, cells: Cells, present: Cells, column: Column) -> None:
+        """Looks at one column.
+
+        Args:
+            cells: All of it.
+            present: Those that are not missing.
+            column: What it was judged to be.
+        """
+        self._n_seen += 1
+        if len(self._source.names) == 1:
+            self.hidden_separator = _hidden_separator(cells)
+        self._see_last(cells, present, column)
+        self._repeats_header = _both(self._repeats_header, lambda: _are_name(cells))
+        self._is_blank = _both(self._is_blank, lambda: present.codes < 0)
+        self._hashes *= _HASH
+        self._hashes += cells.codes.view(np.uint64)
+        self._most_distinct = max(self._most_distinct, len(cells.texts))
+        if _names_rows(present, column):
+            self._single_texts.append(column.name)
+        n_blank = int((cells.codes < 0).sum())
+        self._chance *= float((cells.counts**2).sum() + n_blank**2) / len(self._source) ** 2
+
+    def sentences(self) -> Iterator[str]:
+        """What is odd, a sentence each."""
+        notes = (
+            _few_rows(len(self._source), self._single_texts),
+            self.hidden_separator,
+            _index_of_frame(self._source),
+            self._header_again(),
+            self._blank_rows(),
+            self._total(),
+            self._copies(),
+        )
+        return (note for note in notes if note is not None)
+
+    def _see_last(self, cells: Cells, present: Cells, column: Column) -> None:
+        if len(self._source) <= FEWEST_ABOVE_TOTAL:
+            return
+        if present.codes[-1] < 0:
+            self._last.blank += 1
+            return
+        text = cells.texts[int(cells.codes[-1])].as_py()
+        if cells.counts[cells.codes[-1]] == 1 and _TOTAL.fullmatch(text.strip().rstrip(":")):
+            self._last.label = (cells.name, text)
+        elif not column.kind.is_modelled or not column.kind.may_be_numbers:
+            return
+        elif (found := _against_above(present)) is not None:
+            getattr(self._last, found).append(cells.name)
+
+    def _header_again(self) -> str | None:
+        rows = _rows_of(self._repeats_header)
+        if not len(rows) or self._n_seen < 2:
+            return None
+        what = "repeats the header" if len(rows) == 1 else "repeats the header, the first of"
+        more = "" if len(rows) == 1 else f" {len(rows)} such rows"
+        return f"{self._place(rows[0])} {what}{more}; leave it out of the file, or it is a row"
+
+    def _blank_rows(self) -> str | None:
+        rows = _rows_of(self._is_blank)
+        if not len(rows) or self._n_seen < 2:
+            return None
+        return (
+            f"{_counted(len(rows), 'row')} blank in every column, the first in"
+            f" {self._place(rows[0])}; leave them out of the file, or such rows are drawn"
+        )
+
+    def _total(self) -> str | None:
+        last = self._last
+        sure = last.label is not None and (last.sums or last.means)
+        rest_is_blank = last.blank == self._n_seen - len(last.sums) > 0
+        by_sums = not last.others and not last.means and (len(last.sums) > 1 or rest_is_blank)
+        if not sure and not (last.sums and by_sums):
+            return None
+        kept = [_held(last.sums, "sum"), _held(last.means, "mean")]
+        label = "" if last.label is None else f", and says {last.label[1]!r} in {last.label[0]!r}"
+        return (
+            f"{self._place(len(self._source) - 1)}, the last, looks like a row of totals: it holds"
+            f" {' and '.join(filter(None, kept))} of the cells above{label};"
+            " leave it out of the file, or it is learnt from like any other row"
+        )
+
+    def _copies(self) -> str | None:
+        n_rows = len(self._source)
+        ordered = np.sort(self._hashes)
+        n_copies = int((ordered[1:] == ordered[:-1]).sum())
+        by_chance = BEYOND_CHANCE * self._chance * n_rows * (n_rows - 1) / 2
+        enough = max(REPEATED_SHARE * n_rows, EXPLAINED * (n_rows - self._most_distinct), by_chance)
+        if n_copies < enough or n_rows < FEW_ROWS:
+            return None
+        order = np.argsort(self._hashes, kind="stable")
+        again = self._hashes[order][1:] == self._hashes[order][:-1]
+        second = int(order[1:][again].min())
+        first = int(np.argmax(self._hashes == self._hashes[second]))
+        return (
+            f"{_counted(n_copies, 'row')} exact copies of earlier ones ({n_copies / n_rows:.1%}),"
+            f" first {self._place(second)} of {self._place(first)}; leave them out of the file if"
+            " no two rows should be alike"
+        )
+
+    def _place(self, row: int) -> str:
+        line = self._source.line_of(int(row))
+        return f"row {row + 1}" if line is None else f"line {line}"
+
+
+def _names_rows(present: Cells, column: Column) -> bool:
+    """Whether each text of levels stands in one row: drawn rows then have a row's own."""
+    return (
+        column.kind.outcomes is Outcomes.NOMINAL_LEVELS
+        and len(present.texts) > 2
+        and bool((present.counts == 1).all())
+    )
+
+
+def _few_rows(n_rows: int, single_texts: list[str]) -> str | None:
+    if n_rows >= FEW_ROWS:
+        return None
+    own = ""
+    if single_texts:
+        own = (
+            f"; each text of {_shown_names(single_texts)} is one row's own and comes out as it is:"
+            " declare such a column an identifier, or drop it"
+        )
+    return (
+        f"the table has {_counted(n_rows, 'row', verb=False)}, too few to learn from: a model of it"
+        " knows little more than the range of each column, and its rows and scores say as little;"
+        f" it begins to make sense from about {ENOUGH_ROWS} rows on{own}"
+    )
+
+
+def _hidden_separator(cells: Cells) -> str | None:
+    """Says of an only column that its cells look like rows: a line above the names hides them."""
+    for separator, name in _SEPARATORS:
+        times = pc.count_substring(cells.texts, separator).to_numpy(zero_copy_only=False)
+        if len(times) > 1 and times[-1] > 0 and np.mean(times == times[-1]) > MOSTLY:
+            return (
+                f"the table has one column, whose cells have {name} as often each: if other lines"
+                " stand above the names of the columns, take them out of the file"
+            )
+    return None
+
+
+def _index_of_frame(source: SourceColumns) -> str | None:
+    """Says of a frame's index that has a name, or is no numbering, that it is left out."""
+    if not isinstance(source, FrameColumns):
+        return None
+    index = source.frame.index
+    names = [name for name in index.names if name is not None]
+    if not names and index.nlevels == 1 and pd.api.types.is_integer_dtype(index.dtype):
+        return None
+    what = f"index {', '.join(map(repr, names))}" if names else "index"
+    return f"the frame's {what} is no column and is left out; reset_index() makes it one"
+
+
+def _both(held: Mask | None, found: Any) -> Mask | None:
+    """Where both are true: what is held (None before the first), and what else is found."""
+    if held is None:
+        return found()  # type: ignore[no-any-return]
+    if held.any():
+        held &= found()
+    return held
+
+
+def _are_name(cells: Cells) -> Mask:
+    """Where a cell is its column's name."""
+    place = pc.index(cells.stripped, cells.name.strip()).as_py()
+    return cells.codes == place if place >= 0 else np.zeros(len(cells.codes), dtype=bool)
+
+
+def _rows_of(mask: Mask | None) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(mask) if mask is not None else np.zeros(0, dtype=np.int64)
+
+
+def _against_above(present: Cells) -> str | None:
+    """What the last cell is to the numbers above: of the `sums`, `means` or `others`.
+
+    None where the column has no numbers, or too few, or a last cell that says nothing.
+    """
+    if present.numbers is None:
+        return None
+    values = present.numbers.astype(np.float64)
+    counts = present.counts.copy()
+    code = int(present.codes[-1])
+    last, text = float(values[code]), present.numerals[code].as_py()
+    counts[code] -= 1
+    n_above = int(counts.sum())
+    if n_above < FEWEST_ABOVE_TOTAL:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        above = float((values * counts).sum())
+        slack = 0.5 * _unit(text) + 1e-9 * float((np.abs(values) * counts).sum())
+    if not np.isfinite(slack):
+        return None
+    largest = float(np.abs(values[counts > 0]).max())
+    if abs(last - above) <= slack and abs(last) > largest:
+        return "sums"
+    is_mean = abs(last - above / n_above) <= slack and counts[code] == 0 and last != 0
+    return "means" if is_mean else "others"
+
+
+def _unit(text: str) -> float:
+    """The value of one in a number's last digit: 0.01 for 12.50."""
+    mantissa, _, exponent = text.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return float(10.0 ** (int(exponent or 0) - decimals))
+
+
+def _held(names: list[str], what: str) -> str | None:
+    """The sums in 'price', 'weight' and 2 more columns."""
+    if not names:
+        return None
+    return f"the {what} in {_shown_names(names)}"
+
+
+def _shown_names(names: list[str]) -> str:
+    shown = ", ".join(shortened(name) for name in names[:3])
+    return shown + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _counted(n: int, what: str, *, verb: bool = True) -> str:
+    noun = what if n == 1 else f"{what}s"
+    return f"{n} {noun}" + ((" is" if n == 1 else " are") if verb else "")

@@ -1,0 +1,70 @@
+"""The rules of a schema, found in its table or counted in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gcvae.errors import Problem, SchemaError
+from gcvae.files.typed_columns import TypedTable
+from gcvae.progress import Report, report_to_nobody
+from gcvae.rules.search import RuleFinding, find_rules, measured
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.rule_documents import pointer_of_rule
+
+LineOf = Callable[[int], int | None]
+
+
+def with_rules(
+    schema: TableSchema, table: TypedTable, line_of: LineOf, report: Report = report_to_nobody
+) -> tuple[TableSchema, list[RuleFinding]]:
+    """The schema with rules, and how often they hold: its own, or those of the table.
+
+    Args:
+        schema: Complete.
+        table: Its values, as `parse_table` gives them.
+        line_of: The line of a row of the table's file, None where it has none.
+        report: Takes the progress of the search.
+
+    Raises:
+        SchemaError: A rule is demanded that rows of the table break.
+    """
+    if schema.rules is None:
+        findings = find_rules(table, schema, report)
+    else:
+        findings = measured(schema.rules, table, schema)
+    problems = [
+        _broken(i, finding, line_of)
+        for i, finding in enumerate(findings)
+        if finding.rule.keep == "demand" and finding.kept < finding.rows
+    ]
+    if problems:
+        raise SchemaError(*problems)
+    return replace(schema, rules=tuple(finding.rule for finding in findings)), findings
+
+
+def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
+    """A rule for its user, of JSON types: in words, how often it holds, and where it does not."""
+    return {
+        "rule": finding.rule.to_json(),
+        "columns": list(finding.rule.columns),
+        "formula": str(finding.rule),
+        "rows": finding.rows,
+        "kept": finding.kept,
+        "exceptions": [{"row": row + 1, "line": line_of(row)} for row in finding.exceptions],
+    }
+
+
+def _broken(number: int, finding: RuleFinding, line_of: LineOf) -> Problem:
+    """The problem of the rows of a table that break a rule which every row has to keep."""
+    broken = finding.rows - finding.kept
+    lines = {row: line_of(row) for row in finding.exceptions}
+    numbers = [row + 1 if line is None else line for row, line in lines.items()]
+    more = ", ..." if broken > len(numbers) else ""
+    listed = ", ".join(map(str, numbers)) + more
+    first = lines[finding.exceptions[0]]
+    what = "rows" if first is None else "lines"
+    message = f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}"
+    expected = 'a rule that every row keeps, or "keep": "model"'
+    return Problem(message, pointer_of_rule(number), line=first, expected=expected)

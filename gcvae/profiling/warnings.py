@@ -1,0 +1,269 @@
+"""Why a column was not taken as what it looks like: what its user should know of its cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.cells.distinct_cells import Cells, shortened
+from gcvae.spelling.date_text import (
+    FIRST_DAY,
+    LAST_DAY,
+    are_read,
+    are_written_so,
+    candidate_formats,
+    has_shape,
+    infer_format,
+)
+from gcvae.spelling.forms import NumberFormat
+from gcvae.spelling.found_formats import NEARLY, FoundFormat
+from gcvae.spelling.number_formats import read_number
+from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers, numbers_of
+
+MOSTLY = 0.5  # share of cells that are numbers, beside a few words that come again and again
+MOST_WORDS = 3
+FEWEST_NUMBERS = 20  # different ones; fewer may be levels among others
+MOST_FORMATS = 4  # of dates in a column, from which on it is no mixture of a few
+
+Mask = npt.NDArray[np.bool_]
+
+
+def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:
+    """Why a column of text is no column of numbers or dates, where it nearly is one.
+
+    Args:
+        cells: Those that are not missing; at least one.
+        found: The format that reads most of them as numbers.
+    """
+    if (mixed := _mixed_dates(cells)) is not None:
+        return iter((mixed,))
+    reasons = (
+        _words_among_numbers(cells, found),
+        _few_words_among_numbers(cells, found),
+        _long_numbers(cells),
+        _no_dates_among_dates(cells),
+        _offsets_of_times(cells),
+    )
+    return (reason for reason in reasons if reason is not None)
+
+
+def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
+    """What is assumed of cells that may be two numbers each, and how to say otherwise."""
+    texts = cells.stripped
+    sign = taken.thousands or taken.decimal
+    text = texts[pc.index(pc.match_substring(texts, sign), True).as_py()].as_py()
+    values = [read_number(text, replace(f, prefix=taken.prefix, suffix=taken.suffix))
+              for f in (taken, other)]  # fmt: skip
+    name, member = ("thousands", other.thousands) if other.thousands else ("decimal", other.decimal)
+    said = json.dumps({name: member}, ensure_ascii=False)
+    stands = "between thousands" if taken.thousands else "before decimals"
+    return (
+        f"may be read in two ways: its {_SIGN_NAMES.get(sign, 'sign')} is taken to stand {stands},"
+        f" so that {text!r} is {values[0]}; number_format {said} in the schema makes it {values[1]}"
+    )
+
+
+_SIGN_NAMES = {",": "comma", ".": "point"}
+
+
+def merged_numbers(cells: Cells) -> int:
+    """How many numbers a float64 does not tell from others of the column, all of it numbers."""
+    _, place, counts = np.unique(
+        numbers_of(cells.numerals), return_inverse=True, return_counts=True
+    )
+    alike = cells.numerals.filter(pa.array(counts[place] > 1))
+    return len({Decimal(text) for text in alike.to_pylist()}) - int((counts > 1).sum())
+
+
+def why_respelled(cells: Cells) -> str:
+    """Why numbers do not come back as they are spelled."""
+    if merged := merged_numbers(cells):
+        return (
+            "has numbers that differ only beyond the 15 to 17 digits that a number keeps, and"
+            f" become {merged} fewer; declare it categorical to keep all as text"
+        )
+    message = "spells its numbers in several ways; values stay, spellings do not"
+    if cells.number_format is None:
+        return message
+    written = cells.as_numerals_are_written
+    if written.equals(cells.texts):
+        return message
+    row = pc.index(pc.not_equal(written, cells.texts), True).as_py()
+    return (
+        f"{message}: {shortened(cells.texts[row].as_py())} comes back as {written[row].as_py()!r}"
+    )
+
+
+def _share(cells: Cells, chosen: Mask) -> float:
+    """The share of the column's cells."""
+    return float(cells.counts[chosen].sum() / cells.counts.sum())
+
+
+def _row_of_first(cells: Cells, chosen: Mask) -> int:
+    """Which text is the first one in the table that is chosen."""
+    row = int(np.argmax(np.append(chosen, False)[cells.codes]))
+    return int(cells.codes[row])
+
+
+def _first(cells: Cells, chosen: Mask) -> str:
+    """The first cell that is chosen, with its place."""
+    problem = cells.problem(chosen, "{}")
+    place = f"line {problem.line}" if problem.line is not None else "a cell"
+    return f"{place} holds {problem.message}"
+
+
+def _words_among_numbers(cells: Cells, found: FoundFormat | None) -> str | None:
+    if found is None or found.fits.all():
+        return None
+    are_alike = "numbers"
+    if found.format != NumberFormat() and found.fits.any():
+        first = cells.texts[int(np.argmax(found.fits))].as_py()
+        are_alike = f"numbers written like {first!r}"
+    reason = (
+        f"is taken as text although {_percent(_share(cells, found.fits))} of its cells are"
+        f" {are_alike}: {_first(cells, ~found.fits)}"
+    )
+    if (found.looks & ~found.fits)[_row_of_first(cells, ~found.fits)]:
+        return f"{reason}; write all in one way to have them modelled as numbers"
+    return f"{reason}; name it in missing.markers if it means missing"
+
+
+def _few_words_among_numbers(cells: Cells, found: FoundFormat | None) -> str | None:
+    """A few words that come again and again in a column of many numbers."""
+    if found is not None or len(cells.texts) < FEWEST_NUMBERS:
+        return None
+    words = np.flatnonzero(~cells.are_numbers)
+    share = _share(cells, cells.are_numbers)
+    are_few = len(words) <= MOST_WORDS and (cells.counts[words] > 1).all()
+    if not are_few or share < MOSTLY or len(cells.texts) - len(words) < FEWEST_NUMBERS:
+        return None
+    shown = [
+        f"{cells.texts[int(i)].as_py()!r} ({cells.counts[i]} cells, the first in"
+        f" {cells.place(int(np.argmax(cells.codes == i)))})"
+        for i in words
+    ]
+    return (
+        f"is taken as text although {_percent(share)} of its cells are numbers: the others are"
+        f" {' and '.join(shown)}; name them in missing.markers if they mean missing"
+    )
+
+
+def _long_numbers(cells: Cells) -> str | None:
+    long = _matches(cells.stripped, LONG_WHOLE)
+    if not long.any():
+        return None
+    numbers = are_numbers(cells.stripped)
+    long &= ~numbers
+    if not long.any() or _share(cells, long | numbers) < NEARLY:
+        return None
+    return (
+        f"is taken as text: {_first(cells, long)}, a whole number beyond {int(LARGEST_WHOLE)};"
+        " divide the numbers, or take their common part away, to have them modelled as numbers"
+    )
+
+
+def _percent(share: float) -> str:
+    """A share in per cent, 100 only where it is all of them."""
+    return f"{share if share == 1.0 else min(share, 0.999):.1%}"
+
+
+def _no_dates_among_dates(cells: Cells) -> str | None:
+    """Dates beyond what int64 counts in nanoseconds, or cells that are no dates, among dates."""
+    readable, date_format = _nearest_format(cells)
+    if date_format is None:
+        return None
+    far = ~readable
+    unread = cells.texts.filter(pa.array(far)).to_pylist()
+    far[far] = [_is_date(text, date_format) for text in unread]
+    share = _share(cells, readable)
+    if far.any() and _share(cells, readable | far) >= NEARLY:
+        odd = f"its cells are dates of the format {date_format}, but {_first(cells, far)}"
+        reason = f"is taken as text: {odd}, and dates are counted from {FIRST_DAY} to {LAST_DAY}"
+    elif share >= NEARLY:
+        odd = f"{_percent(share)} of its cells are dates of the format {date_format}"
+        reason = f"is taken as text although {odd}: {_first(cells, ~readable)}"
+    else:
+        return None
+    return f"{reason}; name it in missing.markers if it means that there is none"
+
+
+def _mixed_dates(cells: Cells) -> str | None:
+    """Dates of several formats, each the one that most cells are written in of those left."""
+    left = np.ones(len(cells.texts), dtype=bool)
+    shown: list[str] = []
+    while left.any() and len(shown) < MOST_FORMATS:
+        written, date_format = _nearest_format(cells.some(left), as_written=True)
+        if date_format is None or not written.any():
+            break
+        chosen = left.copy()
+        chosen[left] = written
+        left &= ~chosen
+        n = int(cells.counts[chosen].sum())
+        row = int(np.argmax(chosen[cells.codes] & (cells.codes >= 0)))
+        first = cells.texts[int(cells.codes[row])].as_py()
+        count = "1 cell" if n == 1 else f"{n} cells, the first"
+        shown.append(f"{first} ({date_format}, {count} in {cells.place(row)})")
+    if len(shown) < 2 or _share(cells, ~left) < NEARLY:
+        return None
+    rest = f"; {_first(cells, left)}, which is none" if left.any() else ""
+    return (
+        f"is taken as text: it mixes {len(shown)} formats of dates, {' and '.join(shown)}{rest};"
+        " write all in one to have them modelled as times"
+    )
+
+
+def _nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
+    """Which texts are dates, and of what format: the one of the most frequent cell's that reads
+    most of them; None where that cell has the shape of no date.
+
+    Args:
+        as_written: Only those count that the format writes so, leading zeros and all.
+    """
+    formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
+    if not formats:
+        return np.zeros(len(cells.texts), dtype=bool), None
+    find = are_written_so if as_written else are_read
+    read = [find(cells.texts, date_format) for date_format in formats]
+    best = int(np.argmax([mask.sum() for mask in read]))
+    return read[best], formats[best]
+
+
+def _is_date(text: str, date_format: str) -> bool:
+    """Whether a text is a date of the format, however far."""
+    if not has_shape(text, date_format):
+        return False
+    try:
+        datetime.strptime(text, date_format.replace("%-", "%"))
+    except ValueError:
+        return False
+    return True
+
+
+_OFFSET = "[+-][0-9]{2}:?[0-9]{2}$"
+_OFFSET_OR_UTC = "([+-][0-9]{2}:?[0-9]{2}|Z)$"
+
+
+def _offsets_of_times(cells: Cells) -> str | None:
+    with_offset = _matches(cells.texts, _OFFSET)
+    if not with_offset.any() or not _matches(cells.texts, _OFFSET_OR_UTC).all():
+        return None
+    if infer_format(pc.replace_substring_regex(cells.texts, _OFFSET, "Z")) is None:
+        return None
+    first = cells.texts[int(with_offset.argmax())].as_py()
+    return (
+        f"is taken as text: its cells are times with an offset, such as {first!r};"
+        " write them in UTC, with Z or +00:00, to have them modelled as times"
+    )
+
+
+def _matches(texts: pa.Array, pattern: str) -> Mask:
+    found = pc.match_substring_regex(texts, pattern)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)

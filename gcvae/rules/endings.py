@@ -1,0 +1,93 @@
+"""Endings of numbers and dates as a schema document writes them: .99, 09:00, Monday, 25."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from gcvae.schema.steps import DURATIONS, MONTH, Step
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NUMBER = re.compile(r"(\d{0,15})(?:\.(\d{1,15}))?")
+_CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+
+
+def number_ending(text: str, per_unit: int) -> tuple[int, int]:
+    """(what is left, of which step), in places: .99 is left of 1, 95 of 100.
+
+    Args:
+        text: Such as ".99" or "95".
+        per_unit: Places of the grid per unit of the column.
+
+    Raises:
+        ValueError: It is no such text, or between two places of the grid.
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None or text == "":
+        raise ValueError('endings such as ".99" or "95"')
+    rest = Fraction(f"0{text}") * per_unit
+    if rest.denominator != 1:
+        raise ValueError(f"endings of at most {len(str(per_unit)) - 1} decimals")
+    return int(rest), int(10 ** len(found[1]) * per_unit)
+
+
+def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
+    """The ending of `rest` places left of 10^digits units.
+
+    >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
+    ('.99', '95')
+    """
+    whole, part = divmod(rest, per_unit)
+    decimals = len(str(per_unit)) - 1
+    fraction = f".{part:0{decimals}d}" if part else ""
+    return (f"{whole:0{digits}d}" if digits else "") + fraction
+
+
+def date_ending(text: str, last: Step, step: int) -> int:
+    """What is left beyond the last step, in places.
+
+    Args:
+        text: "Monday", "25" or "25th" (behind months), "09:00" or "09:00:30", or two of them:
+            "Monday 09:00".
+        last: The last step of the column.
+        step: Nanoseconds between two places.
+
+    Raises:
+        ValueError: It is no such text, or between two places of the grid.
+    """
+    left = 0
+    for word in text.split():
+        left += _word(word, last)
+    if not text.split() or left % step:
+        raise ValueError('endings such as "09:00", "Monday", "25" or "25 09:00"')
+    return left // step
+
+
+def _word(word: str, last: Step) -> int:
+    """Nanoseconds that one word of an ending stands for. Raises: ValueError."""
+    if clock := _CLOCK.fullmatch(word):
+        hours, minutes, seconds = (int(x or 0) for x in clock.groups()[:3])
+        nanoseconds = int((clock[4] or "0").ljust(9, "0"))
+        return (hours * 3_600 + minutes * 60 + seconds) * 10**9 + nanoseconds
+    if word in WEEKDAYS and last == "1 week":
+        return WEEKDAYS.index(word) * DURATIONS["day"]
+    day = _DAY.fullmatch(word)
+    if day and last == MONTH and 1 <= int(day[1]) <= 31:
+        return (int(day[1]) - 1) * DURATIONS["day"]
+    raise ValueError('endings such as "09:00", "Monday" (of "1 week") or "25" (of "1 month")')
+
+
+def date_ending_text(left: int, last: Step, step: int) -> str:
+    """The text of `date_ending`: its first word is a weekday or a day, where there are any."""
+    days, nanoseconds = divmod(left * step, DURATIONS["day"])
+    words = []
+    if last == "1 week":
+        words.append(WEEKDAYS[days])
+    elif last == MONTH:
+        words.append(str(days + 1))
+    if nanoseconds:
+        seconds, fraction = divmod(nanoseconds, 10**9)
+        clock = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        words.append(f"{clock}.{fraction:09d}" if fraction else clock.removesuffix(":00"))
+    return " ".join(words)

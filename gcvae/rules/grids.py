@@ -1,0 +1,139 @@
+"""Numbers and dates as whole multiples of their column's resolution, in which sums are exact."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.schema.columns import Column
+from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
+
+LARGEST_PLACE = 1 << 52
+"""Places beyond this are no exact doubles once two of them are added."""
+_MOST_DECIMALS = 9
+_ORDERED = Outcomes.ORDERED_LEVELS
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The values of one column of numbers or dates: place k is the value k times the resolution.
+
+    Attributes:
+        column: Of the schema.
+        per_unit: Places per unit of the column: 10^decimals of numbers, 1 of dates.
+        step: Nanoseconds between two places; None for numbers.
+        low, high: The first and last place that the column's limits allow.
+    """
+
+    column: Column
+    per_unit: int
+    step: int | None
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, column: Column) -> Grid | None:
+        """The grid of a column; None where it has none, or is not of numbers or dates."""
+        if column.has_times:
+            return cls._of_dates(column)
+        is_whole, is_ordered = column.kind.is_whole, column.kind.outcomes is _ORDERED
+        if column.kind.is_real and not is_whole and column.decimals is not None:
+            ends = [float(end) for end in (column.minimum, column.maximum) if end is not None]
+            largest = max((abs(end) for end in ends), default=0.0)
+            if column.decimals > _MOST_DECIMALS or largest * 10**column.decimals > LARGEST_PLACE:
+                return None
+            return cls._of_numbers(column, 10**column.decimals, (column.minimum, column.maximum))
+        if is_whole and column.kind.is_real:
+            return cls._of_numbers(column, 1, (column.minimum, column.maximum))
+        levels = column.levels or ()
+        if is_ordered and levels and all(type(level) is int for level in levels):
+            return cls._of_numbers(column, 1, (min(levels), max(levels)))
+        return None
+
+    @classmethod
+    def _of_numbers(cls, column: Column, per_unit: int, limits: tuple[Any, Any]) -> Grid:
+        low, high = limits
+        return cls(
+            column,
+            per_unit,
+            None,
+            -LARGEST_PLACE if low is None else math.ceil(round(low * per_unit, 6)),
+            LARGEST_PLACE if high is None else math.floor(round(high * per_unit, 6)),
+        )
+
+    @classmethod
+    def _of_dates(cls, column: Column) -> Grid | None:
+        written = column.datetime_format or "%Y-%m-%d"
+        if "%d" not in written.replace("%-", "%") and not is_time_of_day(written):
+            return None  # months and years are no multiples of anything
+        step = resolution(written, column.decimals)
+        nanoseconds = int(step.astype("timedelta64[ns]").astype(np.int64))
+        ends = []
+        for end in (column.minimum, column.maximum):
+            found = None if end is None else read_dates(pa.array([str(end)]), written)
+            ends.append(None if found is None else int(_nanoseconds(found)[0]) // nanoseconds)
+        furthest = (1 << 62) // nanoseconds
+        low, high = ends
+        return cls(
+            column,
+            1,
+            nanoseconds,
+            -furthest if low is None else low,
+            furthest if high is None else high,
+        )
+
+    @property
+    def has_decimals(self) -> bool:
+        """Whether the values are numbers with decimals, be they none."""
+        return self.step is None and self.column.kind.is_real and not self.column.kind.is_whole
+
+    @property
+    def log_unit(self) -> float:
+        """log of the column's units (days for dates) between two places."""
+        if self.step is not None:
+            return math.log(self.step / DAY_NANOSECONDS)
+        return -math.log(self.per_unit)
+
+    def places(self, present: pd.Series[Any]) -> Places:
+        """The places of typed cells, none missing. Shape: (n,) -> (n,)."""
+        if self.step is not None:
+            return _nanoseconds(present) // self.step
+        if not self.has_decimals:
+            whole: Places = present.to_numpy(dtype=np.int64)
+            return whole
+        numbers = present.to_numpy(dtype=np.float64) * self.per_unit
+        nearest: Places = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
+        return nearest
+
+    def values(self, places: Places) -> npt.NDArray[Any]:
+        """The values at places, within the column's limits. Shape: (n,) -> (n,)."""
+        inside = np.clip(places, self.low, self.high)
+        if self.step is not None:
+            return (inside * self.step).astype("datetime64[ns]")
+        if self.has_decimals:
+            decimals = self.column.decimals or 0
+            return np.round(inside / self.per_unit, decimals) + 0.0  # no -0.0
+        return inside
+
+
+def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """Typed cells as near as the column's grid and limits allow; blanks stay. Shape: (n,)."""
+    grid = Grid.of(column)
+    if grid is None:
+        return series
+    near = series.copy()
+    known = series.notna()
+    near[known] = grid.values(grid.places(series[known]))
+    return near
+
+
+def _nanoseconds(times: Any) -> Places:
+    return np.asarray(times, dtype="datetime64[ns]").astype(np.int64)

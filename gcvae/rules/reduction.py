@@ -1,0 +1,243 @@
+"""A table written as what its rules leave open: y becomes e = y - g(x), by steps that are undone.
+
+Between the typed cells of a table and the codecs of its columns stands a triangular, one-to-one
+rewriting. A column that a rule gives from others is replaced by its residual, a whole number of
+steps of its own grid, under its own name; a column that is split becomes its parts, the first of
+which has its name. The model learns the rewritten table and knows nothing of it: with y <-> e one
+to one given the others, p(y | x) = p(e | x).
+
+# PAPER-DIFF: the paper models the columns of a table as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.files.typed_columns import TypedTable, rows_at
+from gcvae.rules.residuals import Residual, Rewriting
+from gcvae.rules.splits import Split, splits_of
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.rules import Rule
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The rewritings of a table, each after those of its parents; none leaves the table as it is.
+
+    Attributes:
+        schema: Of the written table.
+        rewritings: In an order in which they can be undone.
+    """
+
+    schema: TableSchema
+    rewritings: tuple[Rewriting, ...] = ()
+
+    @classmethod
+    def of_table(
+        cls,
+        table: TypedTable,
+        schema: TableSchema,
+        rules: Iterable[Rule],
+        left_out: Iterable[str],
+        whole: Iterable[str] = (),
+    ) -> Reduction:
+        """The reduction of a table by rules, but for those that name columns that are left out.
+
+        Columns that stay whole are not split.
+        """
+        unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
+        found: dict[str, Rewriting] = {}
+        for rule in rules:
+            is_usable = rule.rewrites and rule.keep != "drop" and unusable.isdisjoint(rule.columns)
+            if is_usable and rule.column not in found:
+                residual = Residual.of(rule, table, schema[rule.column])
+                if residual is not None:
+                    found[rule.column] = residual
+        for split in splits_of(schema, unusable.union(found, whole)):
+            found[split.column] = split
+        return cls(schema, tuple(in_order(found)))
+
+    def __len__(self) -> int:
+        """How many columns are rewritten."""
+        return len(self.rewritings)
+
+    @cached_property
+    def rewritten(self) -> dict[str, Rewriting]:
+        """The rewritings by their columns."""
+        return {rewriting.column: rewriting for rewriting in self.rewritings}
+
+    @cached_property
+    def reduced_schema(self) -> TableSchema:
+        """The columns of the reduced table, each in the place of the one that it stands for."""
+        columns: list[Column] = []
+        for column in self.schema:
+            rewriting = self.rewritten.get(column.name)
+            columns += [column] if rewriting is None else rewriting.parts
+        return TableSchema(tuple(columns))
+
+    @cached_property
+    def owners(self) -> dict[str, str]:
+        """The written column of each part."""
+        return {part.name: r.column for r in self.rewritings for part in r.parts}
+
+    @cached_property
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the reduced table that each of its parts needs to mean something."""
+        return {
+            part.name: (
+                *(name for parent in r.parents for name in self.parts_of(parent)),
+                *(earlier.name for earlier in r.parts[:i]),
+            )
+            for r in self.rewritings
+            for i, part in enumerate(r.parts)
+        }
+
+    def log_unit(self, part: str) -> float:
+        """log of the written column's unit, counted once among its parts."""
+        return self.rewritten[self.owners[part]].log_unit(part)
+
+    def parts_of(self, name: str) -> tuple[str, ...]:
+        """The columns of the reduced table that stand for a written one."""
+        rewriting = self.rewritten.get(name)
+        return (name,) if rewriting is None else tuple(part.name for part in rewriting.parts)
+
+    def reduce(
+        self,
+        frame: pd.DataFrame,
+        names: Sequence[str] | None = None,
+        *,
+        blanks_unknown: bool = False,
+    ) -> pd.DataFrame:
+        """The reduced rows of typed written ones.
+
+        Args:
+            frame: Typed.
+            names: Of the written columns that are wanted; all where not given.
+            blanks_unknown: A residual whose parents are blank is not known, and blank itself.
+        """
+        if not self.rewritings:
+            return frame if names is None else frame[list(names)]
+        columns: dict[str, Any] = {}
+        for name in frame.columns if names is None else names:
+            rewriting = self.rewritten.get(name)
+            if rewriting is None:
+                columns[name] = frame[name]
+            else:
+                parts = rewriting.reduced(frame, blanks_unknown=blanks_unknown)
+                columns |= {part: cells.set_axis(frame.index) for part, cells in parts.items()}
+        return pd.DataFrame(columns, index=frame.index)
+
+    def restore(self, frame: pd.DataFrame, names: Iterable[str] | None = None) -> pd.DataFrame:
+        """The written rows of reduced ones.
+
+        Args:
+            frame: Of all reduced columns, or of those that the names `need`.
+            names: Of the written columns that are wanted; all where not given.
+        """
+        if not self.rewritings:
+            return frame if names is None else frame[list(names)]
+        columns = {name: frame[name] for name in frame.columns if name not in self.owners}
+        for rewriting in self.rewritings:
+            if rewriting.column in frame.columns:
+                parents = pd.DataFrame(
+                    {name: columns[name] for name in rewriting.parents}, index=frame.index
+                )
+                cells = rewriting.restored(parents, frame)
+                columns[rewriting.column] = cells.set_axis(frame.index)
+        wanted = columns if names is None else names
+        return pd.DataFrame({name: columns[name] for name in wanted}, index=frame.index)
+
+    def needed(self, names: Iterable[str]) -> set[str]:
+        """The reduced columns of which these written ones are made."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            found.update(self.parts_of(name))
+            rewriting = self.rewritten.get(name)
+            waiting += () if rewriting is None else rewriting.parents
+        return found
+
+    def reduced_table(self, table: TypedTable) -> TypedTable:
+        """The reduced table, in memory or, of one in files, column by column as it is asked."""
+        if isinstance(table, pd.DataFrame):
+            return self.reduce(table)
+        return ReducedFiles(self, table) if self.rewritings else table  # type: ignore[return-value]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The rewritings as documents."""
+        return [rewriting.to_json() for rewriting in self.rewritings]
+
+    @classmethod
+    def from_json(cls, documents: Sequence[Mapping[str, Any]], schema: TableSchema) -> Reduction:
+        """The reduction of documents that `to_json` wrote."""
+        rewritings: list[Rewriting] = [
+            Split.from_json(document, schema)
+            if "split" in document
+            else Residual.from_json(document, schema)
+            for document in documents
+        ]
+        return cls(schema, tuple(in_order({r.column: r for r in rewritings})))
+
+
+def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
+    """The rewritings, each after those of its parents; those of a circle are left out."""
+    ordered: dict[str, Rewriting] = {}
+    waiting = dict(found)
+    while waiting:
+        ready = [
+            name
+            for name, rewriting in waiting.items()
+            if not any(parent in waiting for parent in rewriting.parents)
+        ]
+        if not ready:
+            break
+        ordered |= {name: waiting.pop(name) for name in ready}
+    return list(ordered.values())
+
+
+@dataclass(frozen=True)
+class ReducedFiles:
+    """The reduced table of a written one in files."""
+
+    reduction: Reduction
+    table: TypedTable
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        kept = set(self.table.columns)
+        return [
+            part for name in self.reduction.schema.names if name in kept
+            for part in self.reduction.parts_of(name)
+        ]  # fmt: skip
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.table)
+
+    def __getitem__(self, name: str) -> pd.Series[Any]:
+        """A column, in memory."""
+        return self.at(slice(None), [name])[name]
+
+    def at(self, places: slice | Places, names: Sequence[str]) -> pd.DataFrame:
+        """The named columns of some rows, in memory."""
+        owners = list(dict.fromkeys(self.reduction.owners.get(name, name) for name in names))
+        parents = {
+            parent
+            for owner in owners
+            if owner in self.reduction.rewritten
+            for parent in self.reduction.rewritten[owner].parents
+        }
+        wanted = [name for name in self.table.columns if name in parents.union(owners)]
+        rows = rows_at(self.table, places, wanted)
+        return self.reduction.reduce(rows, owners)[list(names)]

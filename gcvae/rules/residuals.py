@@ -1,0 +1,293 @@
+"""What replaces a column that a rule gives from others: its residual e = y - g(x).
+
+e is a whole number of steps of y's own grid, so that y <-> e is one to one given the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.cells.values import placed_values
+from gcvae.errors import Problem, SchemaError
+from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.rules.grids import LARGEST_PLACE, Grid
+from gcvae.rules.predictions import predicted
+from gcvae.rules.solutions import can_solve, solutions
+from gcvae.schema.columns import Column, Missing, TableSchema
+from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.rule_documents import read_rules
+from gcvae.schema.rules import Rule
+
+Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+_USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
+
+
+class Rewriting(Protocol):
+    """What replaces one column of the written table.
+
+    Attributes:
+        column: The name of the written column.
+        parents: Columns that must be known before it is.
+        parts: The columns that stand in its place; the first has its name.
+    """
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def parents(self) -> tuple[str, ...]: ...
+    @property
+    def parts(self) -> tuple[Column, ...]: ...
+
+    def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
+        """The parts' cells of typed written rows. Shape: (n,) each."""
+        ...
+
+    def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
+        """The written cells, of the written parents and the parts. Shape: (n,)."""
+        ...
+
+    def part_places(
+        self, part: str, earlier: pd.DataFrame, low: Places, high: Places
+    ) -> tuple[Places, Places]:
+        """Where a part must lie for the written cell to lie between two places.
+
+        Args:
+            part: One of the parts.
+            earlier: The written parents, and the parts before it. n rows.
+            low: Of the written column's grid. Shape: (n, m).
+            high: The same.
+
+        Returns: Ends of intervals, those that are empty with low > high. Shape: (n, m) twice.
+        """
+        ...
+
+    def can_solve(self, parent: str) -> bool:
+        """Whether `solutions` finds the cells of a parent."""
+        ...
+
+    def solutions(
+        self, parent: Column, others: pd.DataFrame, low: Places, high: Places
+    ) -> tuple[Places, Places]:
+        """Where a parent must lie for the column to lie between two places, in most rows.
+
+        See `gcvae.rules.solutions`. Shape: (n, m) twice -> (n, m') twice.
+        """
+        ...
+
+    def log_unit(self, part: str) -> float:
+        """log of the written column's unit per unit of a part that is a number."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """What the way back needs beside the schema."""
+        ...
+
+
+@dataclass(frozen=True)
+class Residual:
+    """e = y - g(x) in steps of y's grid, and y - fallback in rows where a parent is missing.
+
+    Attributes:
+        rule: Gives g.
+        written: The schema's column of y.
+        lowest, highest: Of the residuals of the table.
+        limits: The lowest and the highest where g has a value: a drawn residual stays within.
+        has_missing: A cell of y was missing.
+        fallback: The place of y's grid that stands for g where that has no value.
+        usual: Where the residuals of most rows lie: at a few places, or from one to another.
+    """
+
+    rule: Rule
+    written: Column
+    lowest: int
+    highest: int
+    has_missing: bool
+    fallback: int
+    usual: tuple[tuple[int, int], ...] = ()
+    limits: tuple[int, int] = (-LARGEST_PLACE, LARGEST_PLACE)
+
+    @classmethod
+    def of(cls, rule: Rule, table: TypedTable, written: Column) -> Residual | None:
+        """The residual of a rule on a table; None where the column has no grid."""
+        if Grid.of(written) is None:
+            return None
+        fallback = _middle(table, written)
+        draft = cls(rule, written, 0, 0, False, fallback)
+        has_missing = False
+        counts: Counter[int] = Counter()
+        limits: list[int] = []
+        for chunk in row_chunks(table, [rule.column, *rule.parents]):
+            residuals = draft.reduced(chunk, blanks_unknown=False)[rule.column]
+            has_missing |= bool(residuals.isna().any())
+            present = residuals.dropna()
+            defined = draft.reduced(chunk, blanks_unknown=True)[rule.column].dropna()
+            limits += [int(defined.min()), int(defined.max())] if len(defined) else []
+            counts.update({int(str(e)): n for e, n in present.value_counts().items()})
+        if not counts:
+            return None
+        ends = int(min(counts)), int(max(counts))
+        within = (min(limits), max(limits)) if limits else ends
+        return cls(rule, written, *ends, has_missing, fallback, _usual(counts), within)
+
+    def __str__(self) -> str:
+        """The rule in words."""
+        return str(self.rule)
+
+    @property
+    def column(self) -> str:
+        """The name of y."""
+        return self.rule.column
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The columns of g."""
+        return self.rule.parents
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Of y."""
+        grid = Grid.of(self.written)
+        assert grid is not None, "rules without one are left out"
+        return grid
+
+    @cached_property
+    def parts(self) -> tuple[Column, ...]:
+        """The residual: of one level where every row of the table keeps the rule to the digit."""
+        missing = Missing(self.written.missing.allowed or self.has_missing)
+        if self.lowest == self.highest:  # no row has another, so another has no probability
+            levels = (self.lowest,)
+            return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
+        low, high = self.lowest, self.highest
+        return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
+
+    def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
+        """The residuals; of a row with a blank parent unknown where blanks are."""
+        own = frame[self.column]
+        base, has_base = self.base(frame)
+        known = own.notna().to_numpy()
+        if blanks_unknown:
+            known = known & has_base
+        residuals = np.zeros(len(own), dtype=np.int64)
+        residuals[known] = self.grid.places(own[known]) - base[known]
+        return {self.column: _whole_numbers(residuals, ~known)}
+
+    def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
+        """y = g(x) + e, within the limits of y."""
+        residuals = parts[self.column]
+        known = residuals.notna().to_numpy()
+        base, has_base = self.base(frame)
+        steps = np.zeros(len(residuals), dtype=np.int64)
+        steps[known] = residuals[known].to_numpy(dtype=np.int64)
+        steps = np.where(has_base, steps.clip(*self.limits), steps)
+        values = self.grid.values(base + steps)
+        places = np.where(known, np.arange(len(values)), -1)
+        return placed_values(values, places, self.written.missing.allowed or self.has_missing)
+
+    def can_solve(self, parent: str) -> bool:
+        """Whether `solutions` finds the cells of a parent."""
+        return can_solve(self.rule, parent)
+
+    def part_places(
+        self, part: str, earlier: pd.DataFrame, low: Places, high: Places
+    ) -> tuple[Places, Places]:
+        """Where the residual lies if y lies between two places; drawn ones beyond the limits count
+        as the nearest limit."""
+        base, has_base = (found[:, None] for found in self.base(earlier))
+        first, last = self.limits
+        low, high = low - base, high - base
+        is_within = ~has_base | ((low <= last) & (high >= first))
+        low = np.where(has_base & (low <= first), -LARGEST_PLACE, low)
+        high = np.where(has_base & (high >= last), LARGEST_PLACE, high)
+        return np.where(is_within, low, 1), np.where(is_within, high, 0)
+
+    def solutions(
+        self, parent: Column, others: pd.DataFrame, low: Places, high: Places
+    ) -> tuple[Places, Places]:
+        """Where a parent lies if y lies between two places and has one of the usual residuals."""
+        ends = [
+            solutions(self.rule, parent, self.written, others, low - last, high - first)
+            for first, last in self.usual
+        ]
+        firsts, lasts = (np.concatenate(part, axis=1) for part in zip(*ends, strict=True))
+        return firsts, lasts
+
+    def base(self, frame: pd.DataFrame) -> tuple[npt.NDArray[np.int64], Mask]:
+        """(the places of g, where it has a value; elsewhere the fallback's). Shape: (n,) twice."""
+        given = predicted(self.rule, frame, self.written)
+        has_value = given.notna().to_numpy()
+        base = np.full(len(frame), self.fallback, dtype=np.int64)
+        base[has_value] = self.grid.places(given[has_value])
+        return base, has_value
+
+    def log_unit(self, part: str) -> float:
+        """log of the unit of y between two places of its grid."""
+        return self.grid.log_unit
+
+    def to_json(self) -> dict[str, Any]:
+        """What `of_json` needs beside the schema."""
+        return {
+            "rule": self.rule.to_json(),
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "has_missing": self.has_missing,
+            "fallback": self.fallback,
+            "limits": list(self.limits),
+            "usual": [list(ends) for ends in self.usual],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Residual:
+        """The residual of a document that `to_json` wrote."""
+        problems: list[Problem] = []
+        rules = read_rules([document["rule"]], problems)
+        if problems:
+            raise SchemaError(*problems)
+        [rule] = rules
+        written = schema[rule.column]
+        if Grid.of(written) is None:
+            raise ValueError(f"column {written.name!r} has no grid")
+        return cls(
+            rule,
+            written,
+            int(document["lowest"]),
+            int(document["highest"]),
+            bool(document["has_missing"]),
+            int(document["fallback"]),
+            tuple((int(first), int(last)) for first, last in document["usual"]),
+            (int(document["limits"][0]), int(document["limits"][1])),
+        )
+
+
+def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
+    """Where most residuals lie: at the most frequent ones, if these are most, else from one end
+    of the middle 98 % to the other."""
+    frequent = counts.most_common(_MOST_USUAL)
+    if sum(n for _, n in frequent) >= _MOSTLY * counts.total():
+        return tuple((int(e), int(e)) for e, n in frequent if n >= _USUAL_SHARE * counts.total())
+    residuals = np.array(sorted(counts))
+    below = np.cumsum([counts[e] for e in residuals.tolist()]) / counts.total()
+    first, last = residuals[np.searchsorted(below, (0.01, 0.99))]
+    return ((int(first), int(last)),)
+
+
+def _middle(table: TypedTable, written: Column) -> int:
+    """The place of the middle of a column's cells; 0 where all are missing."""
+    grid = Grid.of(written)
+    assert grid is not None, "asked before"
+    present = table[written.name].dropna()
+    return int(np.median(grid.places(present))) if len(present) else 0
+
+
+def _whole_numbers(numbers: npt.NDArray[np.int64], blank: Mask) -> pd.Series[Any]:
+    if not blank.any():
+        return pd.Series(numbers)
+    return pd.Series(pd.arrays.IntegerArray(numbers, blank.copy()))

@@ -1,0 +1,165 @@
+"""The rules of a table: looked for in a sample of its rows, measured in all of them.
+
+Half of the sample finds a rule, the other half judges it: it has to hold in nearly all of those
+rows, and to say more of them than one of so many rules says by chance. The kinds of rules take
+turns, the most telling first, and a rule is taken where it goes with those that are: a column is
+rewritten by one rule, and no column depends on itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
+from gcvae.progress import Report, report_to_nobody
+from gcvae.rules.predictions import keeps
+from gcvae.rules.row_sample import Candidate, RowSample
+from gcvae.rules.search_blanks import find_blanks
+from gcvae.rules.search_dates import find_clocks, find_date_parts, find_spans
+from gcvae.rules.search_functions import find_functions, joint_codes, most_frequent_codes
+from gcvae.rules.search_orders import find_orders
+from gcvae.rules.search_products import find_products
+from gcvae.rules.search_sums import find_sums
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.rule_documents import parents_of, rule_problems
+from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
+
+MOST_EXCEPTIONS = 10
+_LEAST_SHARE = 0.85
+"""Of all rows; in the sample a rule had to hold in more of them."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RuleFinding:
+    """A rule, and the rows of a table that keep it.
+
+    Attributes:
+        rule: With the share of rows that keep it.
+        kept: Rows that keep it.
+        rows: Rows in which all its columns are known; of blanks, in which a cell is blank that asks
+            for another.
+        exceptions: Numbers of the first rows that break it, counted from 0; at most ten.
+    """
+
+    rule: Rule
+    kept: int
+    rows: int
+    exceptions: tuple[int, ...]
+
+
+def find_rules(
+    table: TypedTable, schema: TableSchema, report: Report = report_to_nobody
+) -> list[RuleFinding]:
+    """The rules that hold in most rows of a typed table, those that rewrite columns first.
+
+    The same table gives the same rules. Time grows linearly with rows and with the square of
+    columns.
+
+    Args:
+        table: Values, as `parse_table` gives them.
+        schema: Of the table; its own rules are not asked.
+        report: Takes the share that is done.
+    """
+    sample = RowSample.of(table, schema)
+    if min(len(sample.finding), len(sample.judging)) == 0:
+        return []
+    taken: list[Rule] = []
+    for i, candidate in enumerate(_candidates(sample, taken)):
+        if _goes_with(candidate.rule, taken):
+            taken.append(candidate.rule)
+            report(1 - 1 / (i + 2) - 0.5)
+    found = measured(taken, table, schema)
+    return [finding for finding in found if (finding.rule.share or 0.0) >= _LEAST_SHARE]
+
+
+def _candidates(sample: RowSample, taken: Sequence[Rule]) -> Iterator[Candidate]:
+    """What may be taken, in turn; each search knows what is taken so far."""
+
+    def is_free(rule: Rule) -> bool:
+        return _goes_with(rule, taken)
+
+    yield from find_date_parts(sample)
+    yield from find_clocks(sample)
+    yield from find_spans(sample)
+    yield from find_sums(sample, is_free)
+    yield from find_products(sample, is_free)
+    yield from find_orders(sample)
+    yield from find_functions(sample)
+    yield from find_blanks(sample)
+
+
+def _goes_with(rule: Rule, taken: Sequence[Rule]) -> bool:
+    """Whether a rule may stand beside others: no column follows twice, and none from itself."""
+    if isinstance(rule, BlanksRule):
+        return all(other.column != rule.column for other in taken if isinstance(other, BlanksRule))
+    others = [other for other in taken if not isinstance(other, BlanksRule)]
+    if any(other.column == rule.column for other in others):
+        return False
+    parents = parents_of(others)
+    before, waiting = set[str](), list(rule.parents)
+    while waiting:
+        name = waiting.pop()
+        if name not in before:
+            before.add(name)
+            waiting += parents.get(name, ())
+    return rule.column not in before
+
+
+def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> list[RuleFinding]:
+    """Each rule with the rows that keep it, counted in all of a typed table.
+
+    Of a dropped rule that does not fit its columns, nothing is counted.
+    """
+    counts = [_Counts() for _ in rules]
+    fitting = [not rule_problems([replace(rule, keep="model")], schema) for rule in rules]
+    by_chunk = [
+        i for i, rule in enumerate(rules) if fitting[i] and not isinstance(rule, FunctionRule)
+    ]
+    names = list(dict.fromkeys(name for i in by_chunk for name in rules[i].columns))
+    n_before = 0
+    for chunk in row_chunks(table, names) if names else ():
+        for i in by_chunk:
+            counts[i].add(*keeps(rules[i], chunk, schema[rules[i].column]), n_before)
+        n_before += len(chunk)
+    for rule, count, fits in zip(rules, counts, fitting, strict=True):
+        if fits and isinstance(rule, FunctionRule):
+            count.add(*_function_keeps(rule, rows_at(table, slice(None), rule.columns)), 0)
+    return [count.finding(rule) for rule, count in zip(rules, counts, strict=True)]
+
+
+def _function_keeps(rule: FunctionRule, frame: pd.DataFrame) -> tuple[Mask, Mask]:
+    """(all is known, the cell is the one that most rows with its parents' cells have)."""
+    joint = joint_codes(frame[list(rule.of)])
+    codes = joint_codes(frame[[rule.column]])
+    known = (joint >= 0) & (codes >= 0)
+    usual = most_frequent_codes(joint, codes)
+    return known, known & (codes == np.append(usual, -1)[joint])
+
+
+@dataclass
+class _Counts:
+    """What was counted of a rule so far."""
+
+    kept: int = 0
+    rows: int = 0
+    exceptions: tuple[int, ...] = ()
+
+    def add(self, known: Mask, kept: Mask, first: int) -> None:
+        """Counts the rows from a number on. Shape: (n,), (n,)."""
+        self.rows += int(known.sum())
+        self.kept += int((known & kept).sum())
+        if len(self.exceptions) < MOST_EXCEPTIONS:
+            broken = np.flatnonzero(known & ~kept)[: MOST_EXCEPTIONS - len(self.exceptions)]
+            self.exceptions += tuple((broken + first).tolist())
+
+    def finding(self, rule: Rule) -> RuleFinding:
+        """The rule with its share."""
+        share = self.kept / self.rows if self.rows else None
+        return RuleFinding(replace(rule, share=share), self.kept, self.rows, self.exceptions)

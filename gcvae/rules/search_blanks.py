@@ -1,0 +1,60 @@
+"""Blanks that come together, and blanks that follow others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gcvae.rules.row_sample import Agreement, Candidate, Half, RowSample
+from gcvae.schema.rules import BlanksRule, Relation
+
+LEAST_SHARE = 0.98
+"""Of the blanks that ask for another, those that have it."""
+_LEAST_BLANKS = 5  # in each half
+
+
+def find_blanks(sample: RowSample) -> list[Candidate]:
+    """Of each column with blanks the column that it follows most closely, if it does.
+
+    Of columns that are blank together each one names the first of them in the table.
+    """
+    names = [c.name for c in sample.columns if sample.finding.frame[c.name].isna().any()]
+    if not names:
+        return []
+    halves = [half.frame[names].isna().to_numpy() for half in (sample.finding, sample.judging)]
+    both = [half.astype(np.float64).T @ half for half in halves]  # blanks of each pair of columns
+    found, same = list[Candidate](), set[int]()
+    for j, name in enumerate(names):
+        candidates = []
+        for i, of in enumerate(names):
+            if i == j or i in same:
+                continue
+            together = _share(both, i, j) >= LEAST_SHARE <= _share(both, j, i)
+            if together and i > j:
+                continue
+            follows = _share(both, i, j) >= LEAST_SHARE
+            if not follows or min(matrix[i, i] for matrix in both) < _LEAST_BLANKS:
+                continue
+            relation: Relation = "same" if together else "follows"
+            rule = BlanksRule(name, of, relation, source="found")
+            judged = _judged(rule, sample.judging, len(names) ** 2)
+            if judged is not None:
+                candidates.append((together, both[0][i, i], judged))
+            if together:
+                same.add(j)
+        if candidates:
+            found.append(max(candidates, key=lambda c: c[:2])[2])
+    return found
+
+
+def _share(both: list[np.ndarray], i: int, j: int) -> float:
+    """Of the blanks of column i, those where j is blank too, in the half where they are fewer."""
+    return float(min(matrix[i, j] / max(matrix[i, i], 1.0) for matrix in both))
+
+
+def _judged(rule: BlanksRule, half: Half, n_tried: int) -> Candidate | None:
+    here, there = (half.frame[name].isna().to_numpy() for name in rule.columns)
+    where = there | here if rule.relation == "same" else there
+    found = Agreement(float((here & there).sum() / where.sum()), float(here.mean()), 1, where.sum())
+    if not found.is_news(n_tried):
+        return None
+    return Candidate(rule, found.nats * float(where.mean()), found.share)

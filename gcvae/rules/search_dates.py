@@ -1,0 +1,182 @@
+"""Numbers that are parts of a date or the time between two, and times of day that lie minutes after
+others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations, product
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.rules.predictions import DAY_MINUTES, date_part, grid_unit
+from gcvae.rules.row_sample import Candidate, RowSample, judged
+from gcvae.schema.columns import Column
+from gcvae.schema.rules import ClockRule, DatePartName, DatePartRule, SumRule
+
+LEAST_SHARE = 0.9
+"""Of the rows, that a part of a date or a clock's rule holds in."""
+ZONES = (
+    "America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles",
+    "America/Phoenix", "America/Anchorage", "Pacific/Honolulu", "America/Halifax",
+    "America/St_Johns", "America/Sao_Paulo", "America/Argentina/Buenos_Aires", "America/Bogota",
+    "America/Santiago", "America/Mexico_City", "America/Caracas", "Europe/London",
+    "Europe/Berlin", "Europe/Athens", "Europe/Istanbul", "Europe/Moscow", "Africa/Lagos",
+    "Africa/Johannesburg", "Africa/Cairo", "Asia/Jerusalem", "Asia/Tehran", "Asia/Dubai",
+    "Asia/Karachi", "Asia/Kolkata", "Asia/Kathmandu", "Asia/Dhaka", "Asia/Bangkok",
+    "Asia/Shanghai", "Asia/Tokyo", "Australia/Perth", "Australia/Adelaide", "Australia/Darwin",
+    "Australia/Sydney", "Australia/Brisbane", "Pacific/Auckland",
+)  # fmt: skip
+"""One for each clock that many people live by; others are looked for by nobody, but can be given.
+
+Source: the IANA time zone database."""
+_WEEKDAYS = ((0, 6), (1, 7), (1, 0), (2, 1))
+_RANGES: dict[DatePartName, tuple[int, int]] = {
+    "year": (1600, 2300),
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "day": (1, 31),
+    "weekday": (0, 7),
+    "day_of_year": (1, 366),
+    "week": (1, 53),
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "second": (0, 59),
+}
+_UNITS = (1, 60, 3600, 86_400, 604_800)
+"""Seconds, minutes, hours, days and weeks."""
+_ZONE_PARTS: tuple[DatePartName, ...] = ("hour", "day", "month", "day_of_year")
+_ZONE_ROWS = 200
+_SIEVE_ROWS = 64
+_MOST_COLUMNS = 20
+
+Numbers = npt.NDArray[np.float64]
+
+
+def find_date_parts(sample: RowSample) -> list[Candidate]:
+    """Columns of numbers that are a part of a date column, those that hold most often first."""
+    found = []
+    numbers = sample.finding.numbers
+    likely = {c.name: parts for c in sample.numeric if (parts := _likely(numbers[c.name]))}
+    n_tried = max(len(sample.dates) * sum(map(len, likely.values())), 1)
+    for date in sample.dates[:_MOST_COLUMNS] if likely else ():
+        zone = _zone(sample, date, likely)
+        for of_zone in dict.fromkeys((zone, None)):
+            for rule, share in _matching(sample, date.name, likely, of_zone):
+                candidate = judged(rule, sample, n_tried, LEAST_SHARE)
+                found += [] if candidate is None else [(-share - candidate.share, candidate)]
+    return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
+
+
+def _likely(values: Numbers) -> tuple[DatePartName, ...]:
+    """The parts of a date that a column of numbers may be, by its range."""
+    low, high = np.nanmin(values), np.nanmax(values)
+    if not (values[~np.isnan(values)] % 1 == 0).all():
+        return ()
+    return tuple(part for part, (least, most) in _RANGES.items() if least <= low <= high <= most)
+
+
+def _matching(
+    sample: RowSample, of: str, likely: Mapping[str, Sequence[DatePartName]], zone: str | None
+) -> Iterator[tuple[DatePartRule, float]]:
+    """The parts of a date in a zone that columns agree with, and in what share of the rows."""
+    half = sample.finding
+    said: dict[tuple[str, int | None, int | None], Numbers] = {}
+    for name, parts in likely.items():
+        for part in parts:
+            for monday, sunday in _WEEKDAYS if part == "weekday" else ((None, None),):
+                rule = DatePartRule(name, of, part, zone, monday, sunday, source="found")
+                key = (part, monday, sunday)
+                if key not in said:
+                    said[key] = date_part(half.frame[of], rule)
+                share = _share_equal(half.numbers[name], said[key])
+                if share >= LEAST_SHARE:
+                    yield rule, share
+
+
+def _share_equal(values: Numbers, said: Numbers) -> float:
+    """Of the rows in which both are known. Shape: (n,), (n,)."""
+    known = ~(np.isnan(values) | np.isnan(said))
+    return float((values[known] == said[known]).mean()) if known.any() else 0.0
+
+
+def _zone(
+    sample: RowSample, date: Column, likely: Mapping[str, Sequence[DatePartName]]
+) -> str | None:
+    """The zone in which most columns agree with parts of a date that is in UTC; None for UTC."""
+    if not (date.datetime_format or "").endswith(("Z", "UTC", "+00:00", "+0000")):
+        return None
+    half = sample.finding
+    times = half.frame[date.name][:_ZONE_ROWS]
+    best, best_score = None, 0.0
+    for zone in (None, *ZONES):
+        score = 0.0
+        for part in _ZONE_PARTS:
+            names = [name for name, parts in likely.items() if part in parts]
+            said = date_part(times, DatePartRule("", date.name, part, zone)) if names else None
+            for name in names:
+                share = _share_equal(half.numbers[name][:_ZONE_ROWS], cast(Numbers, said))
+                score += share if share >= LEAST_SHARE / 2 else 0.0
+        if score > best_score + 1e-9:
+            best, best_score = zone, score
+    return best
+
+
+def find_clocks(sample: RowSample) -> list[Candidate]:
+    """Times of day written as 517 for 05:17 that lie so many minutes after others."""
+    half = sample.finding
+    clocks = [c for c in sample.numeric if _is_clock(half.numbers[c.name])][:_MOST_COLUMNS]
+    found = []
+    n_tried = max(len(clocks) ** 2 * len(sample.numeric), 1)
+    if len(clocks) < 2:
+        return []
+    gone = np.stack([half.numbers[c.name] % DAY_MINUTES for c in sample.numeric], axis=1)
+    for y, start in permutations(clocks, 2):
+        between = _minutes(half.numbers[y.name]) - _minutes(half.numbers[start.name])
+        between %= DAY_MINUTES
+        off = gone[:_SIEVE_ROWS] - between[:_SIEVE_ROWS, None]
+        least = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
+        for place in np.flatnonzero((off == 0).sum(0) >= least):
+            column = sample.numeric[int(place)]
+            if column in (y, start) or _share_equal(gone[:, place], between) < LEAST_SHARE:
+                continue
+            midnight = 2400 if y.maximum == 2400 else 0
+            rule = ClockRule(y.name, start.name, column.name, midnight, source="found")
+            found.append(judged(rule, sample, n_tried, LEAST_SHARE))
+    return [candidate for candidate in found if candidate is not None]
+
+
+def find_spans(sample: RowSample) -> list[Candidate]:
+    """Columns of numbers that are the time between two dates, in one of the usual units."""
+    numbers = sample.finding.numbers
+    dates = sample.dates[:_MOST_COLUMNS]
+    n_tried = max(len(dates) ** 2 * len(sample.numeric) * len(_UNITS), 1)
+    found = []
+    if len(dates) < 2 or not sample.numeric:
+        return []
+    values = np.stack([numbers[c.name][:_SIEVE_ROWS] for c in sample.numeric], axis=1)
+    near = np.array([(grid_unit(column) or 1e-6) / 2 for column in sample.numeric])
+    for (start, end), unit in product(permutations(dates, 2), _UNITS):
+        between = (numbers[end.name] - numbers[start.name])[:_SIEVE_ROWS]
+        off = np.abs(between[:, None] / unit - values)
+        least = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
+        factor = 1 if unit == 1 else 1 / unit
+        terms = ((end.name, factor), (start.name, -factor))
+        for place in np.flatnonzero((off <= near).sum(0) >= least):
+            rule = SumRule(sample.numeric[int(place)].name, terms, source="found")
+            found.append(judged(rule, sample, n_tried, LEAST_SHARE))
+    return [candidate for candidate in found if candidate is not None]
+
+
+def _is_clock(values: Numbers) -> bool:
+    """Whether numbers look like times of day: no minutes beyond 59, no hours beyond 24."""
+    known = values[~np.isnan(values)]
+    if not len(known) or known.min() < 0 or known.max() > 2400 or known.max() < 100:
+        return False
+    minutes = known % 100
+    return bool((minutes < 60).all() and (minutes > 0).any() and (known == np.floor(known)).all())
+
+
+def _minutes(clock: Numbers) -> Numbers:
+    return clock // 100 * 60 + clock % 100

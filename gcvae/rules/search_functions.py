@@ -1,0 +1,175 @@
+"""Columns of levels, or of few numbers, that one or two others fix: the country fixes the currency.
+
+Two rows that agree in the fixing column have to agree in the fixed one: of all pairs of columns
+that is asked of neighbours in the order of the fixing one, and of those that pass, unseen rows are
+told from the most frequent value that goes with theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.rules.row_sample import Agreement, Candidate, RowSample
+from gcvae.schema.columns import Column
+from gcvae.schema.rules import FunctionRule
+
+LEAST_SHARE = 0.95
+"""Of unseen rows, that a function holds in."""
+_LEAST_AGREEMENT = 0.88  # of neighbours
+_LEAST_UNUSUAL = 0.8
+_SURE_SHARE = 0.99  # of unseen rows: no other columns are looked for, and such functions come first
+_LEAST_REPEATED = 100
+"""Rows of each half whose fixing cells the other half has too."""
+_MOST_SHARE_OF_VALUES = 0.3  # distinct numbers by rows, of a column of few numbers
+_MOST_PAIRED = 40  # columns of which two may fix a third
+
+Codes = npt.NDArray[np.int64]
+
+
+def find_functions(sample: RowSample) -> list[Candidate]:
+    """Functions of one column, and of two where one does not do; the ones to take first are first.
+
+    Of columns that fix each other the first in the table is the one that fixes the others.
+    """
+    columns = [column for column in sample.columns if _has_few_values(sample, column)]
+    single = _found(sample, columns, [(column,) for column in columns])
+    fixes = {(c.rule.parents[0], c.rule.column) for c in single}
+    place = {name: i for i, name in enumerate(sample.schema.names)}
+    single = [
+        c
+        for c in single
+        if (c.rule.column, c.rule.parents[0]) not in fixes
+        or place[c.rule.parents[0]] < place[c.rule.column]
+    ]
+    few = columns[:_MOST_PAIRED]
+    pairs = [
+        (a, b)
+        for a, b in combinations(few, 2)
+        if (a.name, b.name) not in fixes and (b.name, a.name) not in fixes
+    ]
+    fixed = {c.rule.column for c in single if c.share >= _SURE_SHARE}
+    double = _found(sample, few, pairs)
+    double = [c for c in double if c.rule.column not in fixed]
+
+    def key(candidate: Candidate) -> tuple[float, ...]:
+        rule = candidate.rule
+        n_values = [sample.finding.codes[name].max() for name in rule.parents]
+        is_before = any(place[name] > place[rule.column] for name in rule.parents)
+        share = round(candidate.share, 3)
+        is_unsure = candidate.share < _SURE_SHARE
+        return (is_unsure, len(rule.parents), is_before, -share, float(np.prod(n_values)))
+
+    return sorted([*single, *double], key=key)
+
+
+def _has_few_values(sample: RowSample, column: Column) -> bool:
+    codes = sample.finding.codes[column.name]
+    if column.kind.has_levels:
+        return bool((codes >= 0).any())
+    return column.has_numbers and codes.max() < _MOST_SHARE_OF_VALUES * len(codes)
+
+
+def _found(
+    sample: RowSample, columns: Sequence[Column], fixing: Sequence[tuple[Column, ...]]
+) -> list[Candidate]:
+    """The functions of each group of fixing columns."""
+    if not columns:
+        return []
+    names = [column.name for column in columns]
+    codes = np.stack([sample.finding.codes[name] for name in names], axis=1)
+    chance = np.array([_collision(codes[:, j]) for j in range(len(names))])
+    n_tried = len(columns) * max(len(fixing), 1)
+    found = []
+    for group in fixing:
+        of = tuple(column.name for column in group)
+        joint = _joint_of_codes([sample.finding.codes[name] for name in of])
+        order = np.argsort(joint, kind="stable")
+        order = order[joint[order] >= 0]
+        first, second = order[:-1], order[1:]
+        same = joint[first] == joint[second]
+        first, second = first[same], second[same]
+        if len(first) < _LEAST_REPEATED:
+            continue
+        known = (codes[first] >= 0) & (codes[second] >= 0)
+        agree = (codes[first] == codes[second]) & known
+        shares = agree.sum(0) / np.maximum(known.sum(0), 1)
+        good = (shares >= _LEAST_AGREEMENT) & (known.sum(0) >= _LEAST_REPEATED)
+        for j in np.flatnonzero(good & (shares > chance + 0.2 * (1 - chance))):
+            if names[j] not in of:
+                candidate = _judged(sample, FunctionRule(names[j], of, source="found"), n_tried)
+                found += [] if candidate is None else [candidate]
+    return found
+
+
+def _collision(codes: Codes) -> float:
+    """How often two cells are equal by chance."""
+    counts = np.bincount(codes[codes >= 0])
+    return float(((counts / max(counts.sum(), 1)) ** 2).sum())
+
+
+def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
+    """A number for each combination of codes, -1 where one is. Shape: (n,) each -> (n,)."""
+    joint, blank = columns[0], columns[0] < 0
+    for codes in columns[1:]:
+        joint, blank = joint * (codes.max(initial=0) + 2) + codes, blank | (codes < 0)
+    return np.where(blank, -1, joint)
+
+
+def _joint(sample: RowSample, names: Sequence[str]) -> Codes:
+    """Which distinct combination stands in each row of both halves, -1 where a cell is blank."""
+    halves = (sample.finding.frame, sample.judging.frame)
+    frames = pd.concat([half[list(names)] for half in halves])
+    return joint_codes(frames)
+
+
+def joint_codes(frame: pd.DataFrame) -> Codes:
+    """Which combination of cells stands in each row, -1 where one is blank. Shape: (n,)."""
+    joint = np.zeros(len(frame), dtype=np.int64)
+    blank = np.zeros(len(frame), dtype=bool)
+    for name in frame:
+        codes, found = pd.factorize(frame[name])
+        blank |= codes < 0
+        joint = pd.factorize(joint * (len(found) + 1) + codes)[0]
+    return np.where(blank, -1, joint)
+
+
+def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
+    """Of each combination the code that most of its rows have, -1 where none is known.
+
+    Shape: (n,), (n,) of -1 and more -> (number of combinations,).
+    """
+    known = (joint >= 0) & (codes >= 0)
+    counts = pd.Series(1, index=pd.MultiIndex.from_arrays([joint[known], codes[known]]))
+    counted = counts.groupby(level=[0, 1]).sum().sort_values(kind="stable")
+    found = np.full(int(joint.max(initial=-1)) + 1, -1, dtype=np.int64)
+    found[counted.index.get_level_values(0)] = counted.index.get_level_values(1)
+    return found
+
+
+def _judged(sample: RowSample, rule: FunctionRule, n_tried: int) -> Candidate | None:
+    """The function that one half has, in the other."""
+    n = len(sample.finding)
+    joint = _joint(sample, rule.of)
+    codes = _joint(sample, [rule.column])
+    table = most_frequent_codes(joint[:n], codes[:n])
+    table = np.append(table, np.full(joint.max() + 2 - len(table), -1))
+    said, values = table[joint[n:]], codes[n:]
+    known = (said >= 0) & (values >= 0)
+    said, values = said[known], values[known]
+    if len(values) < _LEAST_REPEATED:
+        return None
+    usual = np.bincount(codes[codes >= 0]).argmax()
+    unusual = values != usual
+    agree = said == values
+    found = Agreement(
+        float(agree.mean()), max(float((values == usual).mean()), 1e-3), 1.0, len(values)
+    )
+    is_good = found.share >= LEAST_SHARE and unusual.any()
+    if not is_good or agree[unusual].mean() < _LEAST_UNUSUAL or not found.is_news(n_tried):
+        return None
+    return Candidate(rule, found.nats, found.share)

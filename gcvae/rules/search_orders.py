@@ -1,0 +1,125 @@
+"""Columns that are never less than others: an end after its start.
+
+An order is worth a rule where the gap between the two columns describes unseen rows better than the
+upper column by itself does, both given about where the lower one lies: two columns that hardly
+overlap, or that only go up and down together, have an order that says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.rules.predictions import grid_unit, predicted, quantities
+from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
+from gcvae.schema.columns import Column
+from gcvae.schema.rules import OrderRule
+
+LEAST_SHARE = 0.98
+"""Of the rows, that an order holds in."""
+_MOST_CHANCE = 0.95  # of the rows it would hold in, were the columns independent
+_LEAST_NATS = 0.4
+"""That a row gains. Histograms are coarser than a network: an order of less is mostly kept by
+columns that rise together, and the gap is no better to learn than the column."""
+_LEAST_SUM = 12.0  # that all gain, beside the logarithm of how many were tried
+_SIEVE_ROWS = 400
+_N_GROUPS, _N_BINS = 8, 16
+_FREE = 0.02  # of the mass of a histogram, that lies anywhere
+
+Numbers = npt.NDArray[np.float64]
+
+
+def find_orders(sample: RowSample) -> list[Candidate]:
+    """Orders between columns of numbers, and between columns of dates; the best come first."""
+    found = []
+    for columns in (sample.numeric, sample.dates):
+        n_tried = max(len(columns) * (len(columns) - 1), 1)
+        for low, high in _sieved(sample, columns):
+            candidate = _judged(sample, low, high, n_tried)
+            if candidate is not None:
+                found.append(candidate)
+    return sorted(found, key=lambda candidate: -candidate.nats)
+
+
+def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
+    """Pairs (low, high) whose order holds in nearly all of some rows, but not by chance."""
+    if len(columns) < 2:
+        return
+    numbers = sample.finding.numbers
+    values = np.stack([numbers[column.name][:_SIEVE_ROWS] for column in columns], axis=1)
+    shifted = np.roll(values, len(values) // 2, axis=0)
+    known = ~np.isnan(values)
+    for i, low in enumerate(columns):
+        both = (known & known[:, [i]]).sum(0)
+        holds = (values >= values[:, [i]]).sum(0)
+        chance = (shifted >= values[:, [i]]).sum(0) / np.maximum(
+            (known[:, [i]] & ~np.isnan(shifted)).sum(0), 1
+        )
+        good = (holds >= (LEAST_SHARE - 0.005) * both) & (both >= LEAST_ROWS)
+        for j in np.flatnonzero(good & (chance <= _MOST_CHANCE)):
+            if j != i:
+                yield low, columns[int(j)]
+
+
+def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
+    rule = OrderRule(low.name, high.name, source="found")
+    unit = grid_unit(high)
+    halves = []
+    for half in (sample.finding, sample.judging):
+        said = quantities(predicted(rule, half.frame, high))
+        values = half.numbers[high.name]
+        known = ~(np.isnan(said) | np.isnan(values))
+        halves.append((said[known], values[known]))
+    if min(len(said) for said, _ in halves) < LEAST_ROWS:
+        return None
+    step = unit if unit is not None else max(float(np.ptp(halves[0][1])), 1e-300) * 1e-6
+    share = min(float((values >= said).mean()) for said, values in halves)
+    if share < LEAST_SHARE:
+        return None
+    gaps = [(said, values - said) for said, values in halves]
+    gained = _log_masses(gaps, step) - _log_masses(halves, step)
+    nats = float(gained.mean())
+    error = float(gained.std()) / math.sqrt(len(gained))
+    least = max(_LEAST_NATS, 3 * error, (_LEAST_SUM + math.log(n_tried)) / len(gained))
+    return Candidate(rule, nats, share) if nats >= least else None
+
+
+def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:
+    """Log mass of unseen numbers by histograms of seen ones, in groups by another column.
+
+    Shape: (m,).
+
+    Args:
+        halves: (The other column, the number) of seen rows and of unseen ones. Shape: (n,), (m,).
+        step: The unit of the masses.
+    """
+    seen, unseen = halves
+    edges = np.unique(np.quantile(seen[0], np.arange(1, _N_GROUPS) / _N_GROUPS))
+    groups = [np.searchsorted(edges, other, side="right") for other, _ in (seen, unseen)]
+    masses = np.empty(len(unseen[0]))
+    for group in np.unique(groups[1]):
+        here = seen[1][groups[0] == group]
+        there = groups[1] == group
+        masses[there] = _masses(here if len(here) else seen[1], unseen[1][there], step)
+    return np.log(masses)
+
+
+def _masses(seen: Numbers, unseen: Numbers, step: float) -> Numbers:
+    """Mass of each number by a histogram whose bins hold about as many numbers, those that many
+    cells have by themselves, and which lets some lie anywhere near. Shape: (n,), (m,) -> (m,)."""
+    values, counts = np.unique(seen, return_counts=True)
+    atoms = values[counts * _N_BINS > len(seen)]
+    quantiles = np.quantile(seen, np.arange(_N_BINS + 1) / _N_BINS, method="lower")
+    edges = np.unique([*quantiles, *atoms, *(atoms + step), values[-1] + step])
+    edges = edges[np.append(True, np.diff(edges) > step / 2)]
+    held = np.histogram(seen, edges)[0] / len(seen)
+    units = np.array([max(round((b - a) / step), 1) for a, b in pairwise(edges)])
+    place = np.searchsorted(edges, unseen, side="right") - 1
+    inside = (place >= 0) & (place < len(held))
+    place = np.clip(place, 0, len(held) - 1)
+    anywhere = step / (3 * max(float(edges[-1] - edges[0]), step))
+    return (1 - _FREE) * np.where(inside, (held / units)[place], 0.0) + _FREE * anywhere

@@ -1,0 +1,292 @@
+"""Columns of numbers that are sums of others: y = Σ c x + constant, or a little more.
+
+The terms of a column are picked one after the other, each the one most correlated with what is
+left (orthogonal matching pursuit). Their factors minimise the sum of absolute residuals, which most
+rows decide however far off the others are, and are then made as plain as the rows allow: a rule
+holds to the last decimal or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.rules.predictions import grid_unit, rounded
+from gcvae.rules.row_sample import Candidate, Half, RowSample, judged, most_frequent
+from gcvae.schema.columns import Column
+from gcvae.schema.rule_documents import MOST_TERMS
+from gcvae.schema.rules import SumRule
+
+LEAST_SHARE = 0.9
+"""Of the rows, that a sum with its remainders holds in."""
+_LEAST_COMMON = 0.5  # of the rows: the most frequent remainder
+_LEAST_REMAINDER = 0.01  # of the rows, and some of them: every other one
+_LEAST_REMAINDER_ROWS = 5
+_MOST_REMAINDERS = 8
+_LEAST_GAP = 4  # grid units for each remainder
+_LEAST_FIT = 0.8  # R² of a column by its terms, from which on they are looked at
+_FIT_ROWS = 500
+_N_REWEIGHTED = 20
+_MOST_DIGITS = 6
+_TAIL = 0.01
+_MOST_COLUMNS = 300
+
+Numbers = npt.NDArray[np.float64]
+Free = Callable[[SumRule], bool]
+
+
+def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+    """Sums, each as one rule: of the columns that it could be a rule of, the best by `_preference`.
+
+    Args:
+        sample: Of the table.
+        is_free: Whether a rule goes with those that are taken already.
+    """
+    columns = sample.numeric[:_MOST_COLUMNS]
+    half = sample.finding
+    if len(columns) < 2:
+        return
+    scores = np.stack([_standardised(half.numbers[column.name]) for column in columns], axis=1)
+    correlations = scores.T @ scores / len(scores)
+    seen = set[frozenset[str]]()
+    for number, y in enumerate(columns):
+        for places in _terms(correlations, number):
+            names = [columns[place].name for place in places]
+            factors = _factors(half, y.name, names)
+            relation = {n: f for n, f in zip(names, factors, strict=True) if _counts(half, y, n, f)}
+            if not relation or frozenset({y.name, *relation}) in seen:
+                continue
+            rules = _rules(sample, {y.name: -1.0, **relation})
+            if not rules:
+                continue
+            seen.add(frozenset({y.name, *relation}))
+            found = _first(rules, sample, is_free, len(columns) ** 2 * MOST_TERMS)
+            if found is not None:
+                yield found
+            break
+
+
+def _first(
+    rules: Sequence[SumRule], sample: RowSample, is_free: Free, n_tried: int
+) -> Candidate | None:
+    for rule in rules:
+        candidate = judged(rule, sample, n_tried, LEAST_SHARE)
+        if candidate is not None and is_free(rule):
+            return candidate
+    return None
+
+
+def _standardised(values: Numbers) -> Numbers:
+    """Values without their tails, of mean 0 and deviation 1; 0 where unknown. Shape: (n,)."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return np.zeros(len(values))
+    values = values / max(np.abs(values[known]).max(), 1.0)  # squares of 1e300 are no doubles
+    low, high = np.quantile(values[known], [_TAIL, 1 - _TAIL])
+    if low == high:
+        low, high = values[known].min(), values[known].max()
+    clipped = np.clip(values, low, high)
+    deviation = clipped[known].std()
+    scores = (clipped - clipped[known].mean()) / (deviation if deviation > 0 else 1.0)
+    return np.where(known, scores, 0.0)
+
+
+def _terms(correlations: Numbers, y: int) -> Iterator[list[int]]:
+    """Ever more columns that fit column y by least squares, from where they fit it well.
+
+    Shape: correlations (D, D). Source: Pati, Rezaiifar and Krishnaprasad, Orthogonal Matching
+    Pursuit (1993).
+    """
+    chosen = list[int]()
+    left = correlations[:, y].copy()
+    for _ in range(min(MOST_TERMS, len(correlations) - 1)):
+        left[[y, *chosen]] = 0.0
+        chosen.append(int(np.abs(left).argmax()))
+        gram = correlations[np.ix_(chosen, chosen)] + 1e-9 * np.eye(len(chosen))
+        weights = np.linalg.solve(gram, correlations[chosen, y])
+        left = correlations[:, y] - correlations[:, chosen] @ weights
+        if weights @ correlations[chosen, y] >= _LEAST_FIT * correlations[y, y] > 0:
+            yield list(chosen)
+
+
+def _factors(half: Half, y: str, names: Sequence[str]) -> Numbers:
+    """The factors of the terms by least absolute residuals. Shape: (number of terms,).
+
+    Source: Schlossmacher, An iterative technique for absolute deviations curve fitting (1973).
+    """
+    matrix = np.stack([half.numbers[name] for name in (y, *names)], axis=1)
+    matrix = matrix[~np.isnan(matrix).any(1)][:_FIT_ROWS]
+    if len(matrix) <= 2 * len(names):
+        return np.zeros(len(names))
+    centre = np.median(matrix, axis=0)
+    scale = np.maximum(np.abs(matrix - centre).mean(0), 1e-300)
+    scaled = (matrix - centre) / scale
+    target, terms = scaled[:, 0], np.column_stack([scaled[:, 1:], np.ones(len(scaled))])
+    weights, found = np.ones(len(scaled)), np.zeros(terms.shape[1])
+    for step in range(_N_REWEIGHTED):
+        found = np.linalg.lstsq(terms * weights[:, None], target * weights, rcond=None)[0]
+        least = max(10.0 ** -(step / 2 + 2), 1e-12)
+        weights = 1.0 / np.sqrt(np.maximum(np.abs(target - terms @ found), least))
+    return np.asarray(found[:-1] * scale[0] / scale[1:])
+
+
+def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
+    """Whether a term moves y by more than rounding does."""
+    values = half.numbers[name]
+    spread = np.nanmax(values) - np.nanmin(values)
+    unit = grid_unit(y) or 1e-6 * np.nanstd(half.numbers[y.name])
+    return bool(abs(factor) * spread >= unit / 2)
+
+
+@dataclass(frozen=True)
+class _Oriented:
+    """A sum as a rule of one of its columns, and how well it holds where it was found."""
+
+    rule: SumRule
+    share: float
+    preference: tuple[float, ...]
+
+
+def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[SumRule]:
+    """A relation Σ c x = constant as a rule of each of its columns that it gives exactly.
+
+    The dependent column is the one whose factors are plainest; then that with the largest spread
+    c·σ, to a twentieth, for a total is spread wider than its terms; then the last one in the table,
+    for what is computed is mostly written after what it is computed from.
+    """
+    found = []
+    spreads = {n: abs(f) * np.nanstd(sample.finding.numbers[n]) for n, f in relation.items()}
+    in_order = sorted(relation.items(), key=lambda term: sample.schema.names.index(term[0]))
+    for y, own in in_order:
+        terms = {name: -factor / own for name, factor in in_order if name != y}
+        is_wide = spreads[y] >= 0.95 * max(spreads.values())
+        oriented = _oriented(sample, sample.schema[y], terms, is_wide)
+        if oriented is not None:
+            found.append(oriented)
+    most = max((o.share for o in found), default=0.0)
+    good = [o for o in found if o.share >= most - 0.005]
+    return [o.rule for o in sorted(good, key=lambda o: o.preference)]
+
+
+def _oriented(
+    sample: RowSample, y: Column, terms: Mapping[str, float], is_wide: bool
+) -> _Oriented | None:
+    half = sample.finding
+    plain = _plain(half, y, terms)
+    if plain is None:
+        return None
+    factors, (constant, remainders, share) = plain
+    if remainders and (_is_rounded(sample, y, factors) or not _are_apart(half, y, factors)):
+        return None
+    if len(factors) == 1 and not constant and [*factors.values()] == [1] and share == 1:
+        return None  # a copy, which is found elsewhere
+    if len(factors) > 1 and not _all_needed(half, y, factors, share):
+        return None
+    rule = SumRule(y.name, tuple(factors.items()), constant, remainders, source="found")
+    digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
+    place = sample.schema.names.index(y.name)
+    return _Oriented(rule, share, (digits, not is_wide, -place))
+
+
+def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> bool:
+    """Whether the sum may lie between two numbers of y's grid."""
+    unit = grid_unit(y)
+    for name, factor in factors.items():
+        step = grid_unit(sample.schema[name])
+        if unit is None or step is None:
+            return unit is not None
+        multiple = factor * step / unit
+        if abs(multiple - round(multiple)) > 1e-9 * abs(multiple):
+            return True
+    return False
+
+
+def _are_apart(half: Half, y: Column, factors: Mapping[str, float]) -> bool:
+    """Whether the remainders are a few values, and not the narrow noise of a near relation: one of
+    them has nearly all rows, or they leave most of the grid between them free."""
+    _, remainders, _ = _held(half, y, factors)
+    unit = grid_unit(y)
+    alone = _held(half, y, factors, most=1)[2]
+    if alone >= LEAST_SHARE or unit is None:
+        return True
+    return (max(remainders) - min(remainders)) / unit >= _LEAST_GAP * len(remainders)
+
+
+def _all_needed(half: Half, y: Column, factors: Mapping[str, float], share: float) -> bool:
+    """Whether no term can be left out: the sum would hold in many rows less."""
+    for name in factors:
+        rest = {other: factor for other, factor in factors.items() if other != name}
+        if _held(half, y, rest)[2] > share - 0.02:
+            return False
+    return True
+
+
+_Held = tuple[float, tuple[float, ...], float]
+
+
+def _plain(
+    half: Half, y: Column, terms: Mapping[str, float]
+) -> tuple[dict[str, float], _Held] | None:
+    """The plainest factors by which the sum holds as often as by any others, and how it holds."""
+    tried = list[tuple[dict[str, float], _Held]]()
+    for digits in range(1, _MOST_DIGITS + 1):
+        for rounding in (_to_digits, _to_whole_or_part, _to_part):
+            factors = {name: rounding(factor, digits) for name, factor in terms.items()}
+            if all(factors.values()) and factors not in [f for f, _ in tried]:
+                tried.append((factors, _held(half, y, factors)))
+    best = max((held[2] for _, held in tried), default=0.0)
+    if best < LEAST_SHARE:
+        return None
+    return next((f, held) for f, held in tried if held[2] >= best - 0.005)
+
+
+def _to_digits(factor: float, digits: int) -> float:
+    """The factor to so many digits that count; whole where it can be."""
+    return _whole(float(f"{factor:.{digits}g}"))
+
+
+def _to_part(factor: float, digits: int) -> float:
+    """One through a number of so many digits: 1/60."""
+    return _whole(1.0 / float(f"{1.0 / factor:.{digits}g}")) if factor else 0.0
+
+
+def _to_whole_or_part(factor: float, digits: int) -> float:
+    """The factor to so many digits if it is 1 or more, else one through such a number."""
+    return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
+
+
+def _whole(factor: float) -> float:
+    return int(factor) if factor == int(factor) and abs(factor) < 2**53 else factor
+
+
+def _held(
+    half: Half, y: Column, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
+) -> _Held:
+    """(constant, remainders, share of the rows) of a sum with these factors."""
+    said = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
+    unit = grid_unit(y)
+    values = half.numbers[y.name]
+    off = values - (said if unit is None else rounded(said, y, "even"))
+    off = off[~np.isnan(off)]
+    if not len(off):
+        return 0.0, (), 0.0
+    step = unit if unit is not None else 1e-9 * max(float(np.nanmax(np.abs(values))), 1e-300)
+    constant = float(_clean(most_frequent(np.rint(off / step)), step))
+    found, counts = np.unique(np.rint((off - constant) / step), return_counts=True)
+    shares = counts / len(off)
+    least = max(_LEAST_REMAINDER, _LEAST_REMAINDER_ROWS / len(off))
+    order = [i for i in np.argsort(-shares, kind="stable") if shares[i] >= least]
+    order = order[:most]
+    if not order or shares[order[0]] < _LEAST_COMMON:
+        return constant, (), 0.0
+    remainders = tuple(_clean(found[i], step) for i in order)
+    share = float(shares[order].sum())
+    return _whole(constant), () if remainders == (0,) else remainders, share
+
+
+def _clean(multiple: float, step: float) -> float:
+    """A whole multiple of a step, as decimals have it."""
+    return _whole(float(f"{multiple * step:.12g}"))

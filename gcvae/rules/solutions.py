@@ -1,0 +1,114 @@
+"""What a rule asks of one parent where its result and its other parents are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.rules.grids import Grid
+from gcvae.rules.predictions import predicted
+from gcvae.schema.columns import Column
+from gcvae.schema.rules import ClockRule, OrderRule, ProductRule, Rule, SumRule
+
+Places = npt.NDArray[np.int64]
+_MINUTES = 1440
+_FARTHEST = 1 << 40
+"""Places of a parent beyond this are not looked for."""
+
+
+def can_solve(rule: Rule, parent: str) -> bool:
+    """Whether `solutions` finds the cells of a parent."""
+    return isinstance(rule, OrderRule | SumRule | ProductRule) or (
+        isinstance(rule, ClockRule) and parent in (rule.start, rule.minutes)
+    )
+
+
+def solutions(
+    rule: Rule,
+    parent: Column,
+    column: Column,
+    others: pd.DataFrame,
+    low: Places,
+    high: Places,
+) -> tuple[Places, Places]:
+    """The places of a parent for which g lies between low and high.
+
+    Args:
+        rule: Gives g.
+        parent: The schema's column that is solved for.
+        column: The schema's column that the rule gives.
+        others: Typed cells of the other parents. n rows.
+        low: Places of the rule's column. Shape: (n, m).
+        high: The same, no smaller.
+
+    Returns: Ends of intervals, those that are empty with low > high. Shape: (n, m') twice.
+    """
+    grid, own = Grid.of(column), Grid.of(parent)
+    if grid is None or own is None:
+        return np.ones(low.shape, dtype=np.int64), np.zeros(low.shape, dtype=np.int64)
+    if isinstance(rule, ClockRule):
+        return _of_clock(rule, parent.name, others, low)
+
+    def g(places: Places) -> npt.NDArray[np.float64]:
+        """Places of g where the parent has these; NaN where g has no value. Shape: (n,)."""
+        cells = {name: others[name] for name in others.columns}
+        cells[parent.name] = pd.Series(own.values(places), index=others.index)
+        found = predicted(rule, pd.DataFrame(cells, index=others.index), column)
+        places_of_g = np.full(len(others), np.nan)
+        has_value = found.notna().to_numpy()
+        places_of_g[has_value] = grid.places(found[has_value])
+        return places_of_g
+
+    ends = [_of_monotone(g, own, low[:, i], high[:, i]) for i in range(low.shape[1])]
+    firsts, lasts = (np.stack(part, axis=1) for part in zip(*ends, strict=True))
+    return firsts, lasts
+
+
+def _of_monotone(
+    g: Callable[[Places], npt.NDArray[np.float64]], grid: Grid, low: Places, high: Places
+) -> tuple[Places, Places]:
+    """First and last place with low <= g <= high, by bisection; g rises or falls throughout."""
+    n = len(low)
+    first = np.full(n, max(grid.low, -_FARTHEST))
+    last = np.full(n, min(grid.high, _FARTHEST))
+    falls = g(first) > g(last)
+
+    def crossing(is_beyond: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]) -> Places:
+        """The smallest place at which g is beyond an end; one past the last where none is."""
+        below, above = first - 1, last + 1
+        while (above - below > 1).any():
+            middle = (below + above) // 2
+            beyond = is_beyond(g(middle)) | (above - below <= 1)
+            below, above = (
+                np.where((above - below > 1) & ~beyond, middle, below),
+                np.where((above - below > 1) & beyond, middle, above),
+            )
+        return above
+
+    start = crossing(lambda found: np.where(falls, found <= high, found >= low))
+    end = crossing(lambda found: np.where(falls, found < low, found > high)) - 1
+    return start, end
+
+
+def _of_clock(
+    rule: ClockRule, parent: str, others: pd.DataFrame, wanted: Places
+) -> tuple[Places, Places]:
+    """The one start, or the minutes of three days, that lead to the first of the wanted times."""
+    end = _minutes(wanted[:, 0])
+    known = others[rule.minutes if parent == rule.start else rule.start]
+    cells: Any = known.fillna(0).to_numpy(dtype=np.int64)
+    if parent == rule.start:
+        start = (end - cells) % _MINUTES
+        places = (start // 60 * 100 + start % 60)[:, None]
+        return places, places
+    gap = (end - _minutes(cells)) % _MINUTES
+    places = gap[:, None] + _MINUTES * np.array([-1, 0, 1])
+    return places, places
+
+
+def _minutes(clock: Places) -> Places:
+    return clock // 100 * 60 + clock % 100

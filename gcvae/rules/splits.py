@@ -1,0 +1,403 @@
+"""A number or a date as its parts: how many whole steps, and what is left beyond each.
+
+A price of 19.99 is 19 and 99 hundredths, a moment is a week, a weekday and a time of day. Parts are
+whole numbers in rising order of detail, one to one with the cells, so that what a table does only
+at some of them – whole hundreds, endings in .99, weekdays, office hours – is a column's own share.
+
+With n the place of a cell on its column's grid, counted from a Monday where there are weeks,
+
+    part_0 = n // s_0,    part_i = (n mod s_{i-1}) // s_i,    s_0 > s_1 > ..., each a multiple
+
+and n mod the last step, where that is wider than the grid, is the same in every cell. Months have
+no length: there part_0 is the month, and n the place within it, whose days are counted from its
+first or back from its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.cells.values import placed_values
+from gcvae.errors import Problem, SchemaError
+from gcvae.rules.endings import date_ending, number_ending
+from gcvae.rules.grids import Grid
+from gcvae.schema.columns import Column, Missing, TableSchema
+from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.steps import DURATIONS, MONTH, MONTH_END, Step, duration, duration_text, exact
+
+Places = npt.NDArray[np.int64]
+DAYS_TO_MONDAY = 3
+"""1970-01-01, from which places count, is a Thursday."""
+_MONTH_DAYS = 31
+
+
+@dataclass(frozen=True)
+class Split:
+    """One column in parts.
+
+    Attributes:
+        written: The schema's column.
+        steps: In places of the column's grid, falling.
+        ending: What is left beyond the last step, in places, in every cell.
+        months: The first part is the month; the steps divide what is left of it.
+        from_end: Days of a month are counted back from its last.
+        taken: Names that parts can not have.
+    """
+
+    written: Column
+    steps: tuple[int, ...]
+    ending: int = 0
+    months: bool = False
+    from_end: bool = False
+    taken: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, column: Column, taken: Collection[str] = ()) -> Split | None:
+        """The split that the steps and endings of a column ask for; None where they ask for none.
+
+        Raises:
+            SchemaError: They do not go together.
+        """
+        grid = Grid.of(column) if column.kind.is_real else None
+        if grid is None or not (column.steps or column.endings):
+            return None
+        try:
+            found = cls._of(column, grid, frozenset(taken))
+        except ValueError as error:
+            message = f"steps {list(column.steps or ())} and endings {list(column.endings or ())}"
+            problem = Problem(f"{message} do not fit", column=column.name, expected=str(error))
+            raise SchemaError(problem) from None
+        return found if found.months or found.steps != (1,) else None
+
+    @classmethod
+    def _of(cls, column: Column, grid: Grid, taken: frozenset[str]) -> Split:
+        names = [step for step in column.steps or () if step != MONTH]
+        steps = [_places_of(step, grid) for step in names]
+        endings = [ending for ending in column.endings or () if ending != MONTH_END]
+        months = MONTH in (column.steps or ())
+        from_end = MONTH_END in (column.endings or ())
+        if (months and column.steps and column.steps[0] != MONTH) or (months and grid.step is None):
+            raise ValueError(f"{MONTH!r} as the first step of dates")
+        if from_end and not months:
+            raise ValueError(f"{MONTH!r} as the first step beside {MONTH_END!r}")
+        if column.steps == ():
+            return cls(column, (1,), taken=taken)
+        if grid.step is None:
+            found = [number_ending(text, grid.per_unit) for text in endings]
+            last = steps[-1] if steps else 1
+            beyond = {modulus for rest, modulus in found if rest % last == 0}
+            steps = sorted({*steps, last, *beyond}, reverse=True)
+            rests = [rest for rest, _ in found]
+        else:
+            unit = names[-1] if names else MONTH
+            rests = [date_ending(text, unit, grid.step) for text in endings]
+        _check_chain(steps, grid, months)
+        ending = _ending(rests, steps, months)
+        return cls(column, tuple(steps), ending, months, from_end, taken)
+
+    @property
+    def column(self) -> str:
+        """The name of the written column."""
+        return self.written.name
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """None: a column is split by itself."""
+        return ()
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Of the written column."""
+        grid = Grid.of(self.written)
+        assert grid is not None, "a split is of a column with a grid"
+        return grid
+
+    @property
+    def has_ending(self) -> bool:
+        """The last part is the same in every cell."""
+        return not self.steps or self.steps[-1] > 1
+
+    @cached_property
+    def parts(self) -> tuple[Column, ...]:
+        """The columns of the parts: the first is as the written one is limited."""
+        limits = self._digits(np.array([self.grid.low, self.grid.high]))[0].tolist()
+        missing = Missing(self.written.missing.allowed)
+        columns = []
+        for i, name in enumerate(self.part_names):
+            if i == 0:
+                low, high = limits
+                column = Column(name, ColumnKind.INTEGER, missing, minimum=low, maximum=high)
+            elif self.has_ending and i == self._n_parts - 1:
+                column = Column(name, ColumnKind.ORDINAL, missing, levels=(self.ending,))
+            else:
+                column = _part_column(name, self._radix(i), missing)
+            columns.append(column)
+        return tuple(columns)
+
+    @cached_property
+    def part_names(self) -> tuple[str, ...]:
+        """The written column's name, and readable ones."""
+        names = [self.column]
+        for i in range(1, self._n_parts):
+            name = draft = f"{self.column} ({self._label(i)})"
+            again = 2
+            while name in self.taken or name in names:
+                name, again = f"{draft} {again}", again + 1
+            names.append(name)
+        return tuple(names)
+
+    def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
+        """The parts of typed cells; all of them are missing where the cell is. Shape: (n,) each."""
+        cells = frame[self.column]
+        known = cells.notna().to_numpy()
+        places = np.zeros(len(cells), dtype=np.int64)
+        places[known] = self.grid.places(cells[known])
+        at = np.where(known, np.arange(len(cells)), -1)
+        nullable = self.written.missing.allowed or not known.all()
+        found = self._digits(places)
+        return {
+            name: placed_values(digits, at, nullable)
+            for name, digits in zip(self.part_names, found, strict=True)
+        }
+
+    def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
+        """The cells of parts, within the column's limits; missing where a part is. Shape: (n,)."""
+        own = parts[list(self.part_names[: self._n_parts - self.has_ending])]
+        known = own.notna().all(axis=1).to_numpy()
+        digits = [own[name].where(known, 0).to_numpy(dtype=np.int64) for name in own]
+        values = self.grid.values(self._joined(digits))
+        at = np.where(known, np.arange(len(values)), -1)
+        return placed_values(values, at, self.written.missing.allowed or not known.all())
+
+    def part_places(
+        self, part: str, earlier: pd.DataFrame, low: Places, high: Places
+    ) -> tuple[Places, Places]:
+        """Where a part lies if the cell lies between two places, given the parts before it.
+
+        Shape: low, high (n, m) -> (n, m) twice.
+        """
+        names = list(self.part_names)
+        i = names.index(part)
+        if i == 0:
+            ends = [self._digits(end.ravel())[0].reshape(end.shape) for end in (low, high)]
+            return ends[0], ends[1]
+        digits = [earlier[name].fillna(0).to_numpy(dtype=np.int64) for name in names[:i]]
+        if self.has_ending and i == self._n_parts - 1:
+            return np.full_like(low, self.ending), np.full_like(high, self.ending)
+        first, last = self._span(digits)
+        inside = np.maximum(low, first[:, None]), np.minimum(high, last[:, None])
+        is_empty = inside[0] > inside[1]
+        ends = [
+            self._digits(np.where(is_empty, first[:, None], end).ravel())[i].reshape(end.shape)
+            for end in inside
+        ]
+        lower, upper = np.minimum(*ends), np.maximum(*ends)  # days from the month's end fall
+        return np.where(is_empty, 1, lower), np.where(is_empty, 0, upper)
+
+    def _span(self, digits: list[Places]) -> tuple[Places, Places]:
+        """The first and the last place of cells that begin with these parts. Shape: (n,) twice."""
+        n_steps = len(digits) - self.months
+        rest = [np.zeros(len(digits[0]), dtype=np.int64)] * (len(self.steps) - n_steps)
+        if self.months and n_steps == 0:
+            first = first_days(digits[0]) * self._day
+            return first, (last_days(digits[0]) + 1) * self._day - 1
+        first = self._joined([*digits, *rest]) - self.ending
+        return first, first + self.steps[n_steps - 1] - 1
+
+    def can_solve(self, parent: str) -> bool:
+        """False: a split has no parents."""
+        return False
+
+    def solutions(
+        self, parent: Column, others: pd.DataFrame, low: Places, high: Places
+    ) -> tuple[Places, Places]:
+        """There is nothing to be solved for."""
+        raise NotImplementedError
+
+    def log_unit(self, part: str) -> float:
+        """log of the column's unit between two places for the first part, 0 for the others.
+
+        The probabilities of all parts multiply to that of the written place, whatever the steps
+        are; per unit of the column the whole is a density.
+        """
+        return self.grid.log_unit if part == self.column else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema."""
+        return {
+            "split": self.column,
+            "steps": list(self.steps),
+            "ending": self.ending,
+            "months": self.months,
+            "from_end": self.from_end,
+            "taken": sorted(self.taken),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Split:
+        """The split of a document that `to_json` wrote."""
+        return cls(
+            schema[document["split"]],
+            tuple(document["steps"]),
+            document["ending"],
+            document["months"],
+            document["from_end"],
+            frozenset(document["taken"]),
+        )
+
+    # Places and digits
+
+    @property
+    def _n_parts(self) -> int:
+        return self.months + len(self.steps) + self.has_ending
+
+    @cached_property
+    def _day(self) -> int:
+        """Places of a day."""
+        return DURATIONS["day"] // (self.grid.step or 1)
+
+    @property
+    def _origin(self) -> int:
+        """The place from which steps count: a Monday's where there are weeks."""
+        has_weeks = self.grid.step is not None and self.steps[:1] == (7 * self._day,)
+        return -DAYS_TO_MONDAY * self._day if has_weeks else 0
+
+    def _digits(self, places: Places) -> list[Places]:
+        """The parts at places. Shape: (n,) -> (n,) each."""
+        digits, left = [], places
+        if self.months:
+            days = left // self._day
+            months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+            of_month = last_days(months) - days if self.from_end else days - first_days(months)
+            digits, left = [months], of_month * self._day + left % self._day
+        else:
+            left = left - self._origin
+        for step in self.steps:
+            digits.append(left // step)
+            left = left % step
+        return [*digits, left] if self.has_ending else digits
+
+    def _joined(self, digits: list[Places]) -> Places:
+        """The places of parts, without the ending. Shape: (n,) each -> (n,)."""
+        own = digits[1:] if self.months else digits
+        left = np.full(len(digits[0]), self.ending)
+        for step, digit in zip(self.steps, own, strict=True):
+            left = left + step * digit
+        if not self.months:
+            return left + self._origin
+        first, last = first_days(digits[0]), last_days(digits[0])
+        of_month = np.minimum(left // self._day, last - first)  # no 30th of February
+        days = last - of_month if self.from_end else first + of_month
+        joined: Places = days * self._day + left % self._day
+        return joined
+
+    def _radix(self, i: int) -> int:
+        """How many values part i has, from the second on."""
+        if self.months and i == 1:
+            return _MONTH_DAYS
+        steps = self.steps[i - 1 - self.months], self.steps[i - self.months]
+        return steps[0] // steps[1]
+
+    def _label(self, i: int) -> str:
+        """What part i is, from the second on."""
+        if self.months and i == 1 and self.steps:
+            return "days to the month's end" if self.from_end else "day of the month"
+        if self.months and i == 1:
+            return "within the month"
+        above = self.steps[i - 1 - self.months]
+        if self.grid.step is None:
+            return f"remainder of {step_of(above, self.grid)}"
+        if above == 7 * self._day and self.steps[i : i + 1] == (self._day,):
+            return "weekday"
+        if above == self._day:
+            return "time of day"
+        return f"remainder of {step_of(above, self.grid)}"
+
+
+def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
+    """The splits that the steps and endings of a schema's columns ask for.
+
+    Args:
+        schema: Of the written table.
+        left_out: Columns that are not split.
+
+    Raises:
+        SchemaError: Steps and endings of a column do not go together.
+    """
+    taken = set(schema.names)
+    splits = []
+    for column in schema:
+        split = Split.of(column, taken - {column.name}) if column.name not in left_out else None
+        if split is not None:
+            taken.update(split.part_names)
+            splits.append(split)
+    return splits
+
+
+def step_of(places: int, grid: Grid) -> Step:
+    """A step in places as a schema document has it."""
+    if grid.step is not None:
+        return duration_text(places * grid.step)
+    number = Fraction(places, grid.per_unit)
+    return int(number) if number.denominator == 1 else float(number)
+
+
+def _places_of(step: Step, grid: Grid) -> int:
+    """A step in places of the grid. Raises: ValueError."""
+    if grid.step is not None:
+        length = duration(step)
+        if length is None or length % grid.step:
+            wanted = "steps such as '1 hour' or '5 minutes'"
+            raise ValueError(f"{wanted}, multiples of {duration_text(grid.step)}")
+        return length // grid.step
+    number = None if isinstance(step, str) else exact(step) * grid.per_unit
+    if number is None or number.denominator != 1:
+        raise ValueError(f"steps that are multiples of {step_of(1, grid)}")
+    return int(number)
+
+
+def _check_chain(steps: list[int], grid: Grid, months: bool) -> None:
+    """Raises: ValueError where a step is no multiple of the next."""
+    if months and steps:
+        day = DURATIONS["day"] // (grid.step or 1)
+        if steps[0] != day:
+            raise ValueError(f"'1 day' behind {MONTH!r}")
+    for above, below in pairwise(steps):
+        if above % below or above == below:
+            raise ValueError("steps each of which is a multiple of the next")
+
+
+def _ending(rests: Iterable[int], steps: list[int], months: bool) -> int:
+    """What is left beyond the last step. Raises: ValueError where the endings differ in it."""
+    found = {rest % steps[-1] if steps else rest for rest in rests}
+    if steps and steps[-1] == 1:
+        return 0
+    if len(found) > 1:
+        raise ValueError("one ending where the last step says that all cells have it")
+    return found.pop() if found else 0
+
+
+def _part_column(name: str, radix: int, missing: Missing) -> Column:
+    """The column of a part beyond the first: seven weekdays are levels, others count."""
+    if radix == 7:
+        return Column(name, ColumnKind.ORDINAL, missing, levels=tuple(range(7)))
+    return Column(name, ColumnKind.INTEGER, missing, minimum=0, maximum=radix - 1)
+
+
+def first_days(months: Places) -> Places:
+    """Days from 1970 to the first of each month since 1970-01."""
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def last_days(months: Places) -> Places:
+    """Days from 1970 to the last of each month since 1970-01."""
+    return first_days(months + 1) - 1

@@ -1,0 +1,447 @@
+"""Conditions on columns, as documents, and the regions that they mean.
+
+    {"sex": "Female", "age": {"min": 30, "max": 40}, "education": ["Masters", "Doctorate"],
+     "occupation": null}
+
+A value is written as in the table or as JSON has it; null is a missing cell. A range holds for
+numbers, dates and ordered levels, both ends included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from gcvae.cells.distinct_cells import shortened
+from gcvae.cells.levels import are_numeric, level_texts, listed_levels
+from gcvae.cells.values import END_READERS, format_table, parse_table
+from gcvae.codec.column_codecs import LINES, LevelCodec, RealCodec
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.rare_levels import GroupedLevelCodec
+from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.errors import ConditionError, Problem, TableError, json_pointer
+from gcvae.numerics.generators import uniform
+from gcvae.rules.grids import Grid
+from gcvae.sampling.dependent_regions import WantedPlaces, regions_of_all
+from gcvae.sampling.regions import AnyRegion, level_region, number_region
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import Outcomes
+from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
+from gcvae.spelling.number_formats import number_text
+
+_RANGE = ("min", "max")
+_FURTHEST = 2.0**53
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What every row is to be.
+
+    Attributes:
+        regions: Of every modelled column; None where nothing is said.
+        grouped: For columns of grouped levels that are conditioned, which levels are possible.
+    """
+
+    regions: list[AnyRegion | None]
+    grouped: dict[int, Mask] = field(default_factory=dict)
+
+    def placed(
+        self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
+    ) -> EncodedTable:
+        """The rows with the levels of groups drawn among those that are possible."""
+        values = rows.values.clone()
+        for j, chosen in self.grouped.items():
+            column = codec.columns[j]
+            assert isinstance(column, GroupedLevelCodec), "only groups have members"
+            u = uniform((len(rows),), generator, torch.float64).numpy()
+            codes = rows.codes[:, j].numpy().astype(np.int64)
+            values[:, j] = torch.from_numpy(column.positions_among(chosen, codes, u))
+        return EncodedTable(rows.codes, values, rows.observed)
+
+
+def read_condition(
+    given: Mapping[str, Any], codec: TableCodec, order: Sequence[int] | None
+) -> Condition:
+    """The condition of a document, for the columns of a codec.
+
+    Args:
+        given: The document.
+        codec: Of the table.
+        order: Of the columns in the chain rule; None where a model has none.
+
+    Raises:
+        ConditionError: A column is unknown or not modelled, or a value none of its column's; every
+            problem has its pointer.
+    """
+    condition = Condition([None] * len(codec.columns))
+    given = dict(sorted(given.items(), key=lambda item: item[0] in codec.reduction.rewritten))
+    problems = _unknown(given, codec.schema)
+    for name, wanted in given.items():
+        if name not in codec.schema:
+            continue
+        try:
+            document = _as_document(wanted, codec.schema[name])
+            if name in codec.reduction.rewritten:
+                _add_dependent(condition, name, document, codec, order or ())
+            else:
+                _add(condition, name, document, given, codec)
+        except _NotUnderstoodError as error:
+            message, expected = error.args
+            place = json_pointer("given", name)
+            problems.append(Problem(message, place, column=name, expected=expected))
+    if problems:
+        raise ConditionError(*problems)
+    return condition
+
+
+def _as_document(wanted: Any, column: Column) -> Any:
+    """What is wanted as a document has it, where it is an object of NumPy's or pandas'."""
+    if isinstance(wanted, Mapping):
+        ends = ((key, _as_document(end, column)) for key, end in wanted.items())
+        return dict(ends)
+    if isinstance(wanted, np.ndarray | pd.Series | pd.Index | tuple | set | frozenset):
+        return [_as_document(item, column) for item in pd.Series(list(wanted), dtype=object)]
+    if isinstance(wanted, list):
+        return [_as_document(item, column) for item in wanted]
+    if column.datetime_format is not None and isinstance(wanted, date | np.datetime64):
+        return _date_text(pd.Timestamp(wanted), column)
+    return wanted.item() if isinstance(wanted, np.generic) else wanted
+
+
+def _date_text(time: pd.Timestamp, column: Column) -> Any:
+    """The time as the table writes it, or itself where the table could not write it."""
+    schema = TableSchema((column,))
+    frame = pd.DataFrame({column.name: pd.Series([time])})
+    text = format_table(frame, schema)
+    is_kept = parse_table(text, schema)[column.name].equals(frame[column.name])
+    return text[column.name].iloc[0] if is_kept else time
+
+
+def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
+    known = {column.name for column in schema}
+    unknown = [name for name in given if name not in known]
+    places = [(name, {"pointer": json_pointer("given", name), "column": name}) for name in unknown]
+    return unknown_names(NO_SUCH_COLUMN, places, [c.name for c in schema if c.is_modelled])
+
+
+def refuse_beyond_limits(typed: pd.DataFrame, schema: TableSchema) -> None:
+    """Lets a row pass whose numbers and dates the model could draw.
+
+    Raises:
+        TableError: One is beyond its column's limits.
+    """
+    problems = []
+    for column in schema:
+        if not (column.is_modelled and column.kind.is_real):
+            continue
+        try:
+            _written(typed[column.name].dropna(), column)
+        except _NotUnderstoodError as error:
+            message, expected = error.args
+            place = json_pointer("row", column.name)
+            problems.append(Problem(message, place, column=column.name, expected=expected))
+    if problems:
+        raise TableError(*problems)
+
+
+class _NotUnderstoodError(Exception):
+    """(what is wrong, what would be right)."""
+
+
+def _add(
+    condition: Condition, name: str, wanted: Any, given: Mapping[str, Any], codec: TableCodec
+) -> None:
+    """Adds what is said of one column."""
+    source = codec.copies.get(name, name)
+    if source != name and source in given:
+        message = f"it equals column {source!r} in every row, of which something is said too"
+        raise _NotUnderstoodError(message, "one of the two")
+    names = [column.name for column in codec.columns]
+    if source not in names:
+        _check_constant(name, wanted, codec.schema)
+        return
+    j = names.index(source)
+    column = codec.columns[j]
+    items = wanted if isinstance(wanted, list) else [wanted]
+    if not items:
+        raise _NotUnderstoodError("the list is empty", "at least one value")
+    missing = _has_missing(items, column)
+    items = [item for item in items if item is not None]
+    if isinstance(column, RealCodec | QuantileCodec):
+        low, high, missing = _intervals(items, column, missing)
+        region = number_region(column, low, high, missing)
+        if region is None:
+            raise _NotUnderstoodError(f"no number of the column is {_shown(wanted)}", None)
+        condition.regions[j] = region
+        return
+    assert isinstance(column, LevelCodec | GroupedLevelCodec), "numbers or levels"
+    chosen, missing = _chosen_levels(items, column, missing)
+    if not chosen.any() and not missing:
+        raise _NotUnderstoodError(_no_level(items), _levels_of(column))
+    condition.regions[j] = level_region(_log_shares(column, chosen, missing))
+    if isinstance(column, GroupedLevelCodec):
+        condition.grouped[j] = chosen
+
+
+def _add_dependent(
+    condition: Condition, name: str, wanted: Any, codec: TableCodec, order: Sequence[int]
+) -> None:
+    """Adds what is said of a column that a rule gives from others."""
+    items = wanted if isinstance(wanted, list) else [wanted]
+    if not items:
+        raise _NotUnderstoodError("the list is empty", "at least one value")
+    residual = codec.column_codec(name)
+    column, grid = codec.schema[name], Grid.of(codec.schema[name])
+    assert grid is not None, "only columns that have one are rewritten"
+    missing = _has_missing(items, residual)
+    items = [item for item in items if item is not None]
+    if column.kind.is_real:
+        line = LINES[column.kind](column, residual.has_missing, 0.0, 1.0)
+        low, high, missing = _intervals(items, line, missing)
+    else:
+        levels = LevelCodec(column, residual.has_missing)
+        chosen, missing = _chosen_levels(items, levels, missing)
+        low = high = pd.Series([level for level, c in zip(levels.levels, chosen, strict=True) if c])
+        if not chosen.any() and not missing:
+            raise _NotUnderstoodError(_no_level(items), _levels_of(levels))
+    ends = [grid.places(cells)[None] if len(cells) else _NO_PLACES for cells in (low, high)]
+    if not len(low):
+        ends[0] = ends[0] + 1  # an empty interval
+    is_known, is_missing = np.ones(1, dtype=bool), np.full(1, missing)
+    wanted_places = WantedPlaces(ends[0], ends[1], is_known, is_missing)
+    for j, region in regions_of_all(codec, name, wanted_places, order).items():
+        if condition.regions[j] is None:
+            condition.regions[j] = region
+
+
+_NO_PLACES = np.zeros((1, 1), dtype=np.int64)
+
+
+def _no_level(items: list[Any]) -> str:
+    """Says that no level is what was asked for."""
+    ends = items[0]
+    if not isinstance(ends, Mapping):
+        return f"no level of the column is {', '.join(map(_shown, items))}"
+    low, high = ends.get("min"), ends.get("max")
+    if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
+        return f"min {low} is above max {high}"
+    shown = ", ".join(f"{key} {value}" for key, value in ends.items())
+    return f"no level of the column is in the range {shown}"
+
+
+def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
+    """Lets a constant pass that is asked to be what it is."""
+    column = schema[name]
+    if column.drop:
+        raise _NotUnderstoodError("the column is dropped: no row has it", None)
+    if column.kind.outcomes is Outcomes.KEYS:
+        raise _NotUnderstoodError("the column is an identifier: its values are made up anew", None)
+    value = column.levels[0] if column.levels else None
+    if value is None and wanted is not None:
+        raise _NotUnderstoodError("the column is blank in every row", "null")
+    if wanted != value and _text(wanted, column) not in (str(value), *level_texts(column)):
+        raise _NotUnderstoodError(f"the column is {value!r} in every row", repr(value))
+
+
+def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
+    if None not in items:
+        return False
+    if not column.has_missing:
+        raise _NotUnderstoodError("no cell of the column was missing in training", "a value")
+    return True
+
+
+def _typed(items: list[Any], column: Column) -> pd.Series[Any]:
+    """The values as the column has them."""
+    for item in items:
+        if isinstance(item, Mapping | list):
+            expected = 'a value, a list of values, or {"min": …, "max": …}'
+            raise _NotUnderstoodError(f"{_shown(item)} is no value", expected)
+    texts = pd.DataFrame({column.name: [_text(item, column) for item in items]}, dtype=object)
+    try:
+        return parse_table(texts, TableSchema((column,)))[column.name]
+    except TableError as error:
+        problem = error.problems[0]
+        raise _NotUnderstoodError(problem.message, problem.expected) from None
+
+
+def _text(item: Any, column: Column) -> str:
+    """A value as the table writes it."""
+    if isinstance(item, bool):
+        return column.word(item)
+    if isinstance(item, str):
+        return item
+    if column.number_format is None or not isinstance(item, int | float):
+        return repr(item)
+    return number_text(item, column.number_format)
+
+
+def _is_range(items: list[Any]) -> bool:
+    if not (len(items) == 1 and isinstance(items[0], Mapping)):
+        return False
+    ends = items[0]
+    if not ends or any(key not in _RANGE for key in ends) or None in ends.values():
+        raise _NotUnderstoodError(
+            f"{_shown(ends)} is no range", '{"min": …, "max": …}, or one of both'
+        )
+    return True
+
+
+def _intervals(
+    items: list[Any], codec: RealCodec | QuantileCodec, missing: bool
+) -> tuple[pd.Series[Any], pd.Series[Any], bool]:
+    """(lows, highs, whether missing cells belong)."""
+    line = codec.line if isinstance(codec, QuantileCodec) else codec
+    if not _is_range(items):
+        typed = _typed(items, line.column)
+        if typed.isna().any():  # a text that means missing
+            missing = missing or _has_missing([None], codec)
+            typed = typed[typed.notna()].reset_index(drop=True)
+        typed = _written(typed, line.column)
+        return typed, typed, missing
+    ends = _ends(items[0], line.column)
+    if ends is None and not missing:
+        raise _NotUnderstoodError(*_empty(items[0], line.column))
+    low, high = (pd.Series([end]) for end in ends) if ends else (pd.Series([], dtype=float),) * 2
+    return low, high, missing
+
+
+def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """Values as near as the column's decimals allow, none of them beyond its limits."""
+    given = typed
+    if typed.dtype == np.float64 and column.decimals is not None:
+        with np.errstate(over="ignore"):  # of a number that no column reaches
+            typed = given.round(column.decimals)
+    is_outside = np.zeros(len(typed), dtype=bool)
+    if column.minimum is not None:
+        is_outside |= (typed < _end(column.minimum, column, "min")).to_numpy(dtype=bool)
+    if column.maximum is not None:
+        is_outside |= (typed > _end(column.maximum, column, "max")).to_numpy(dtype=bool)
+    if is_outside.any():
+        expected = " ".join(["a value", *_limits(column)])
+        raise _NotUnderstoodError(f"{given[is_outside].iloc[0]} is beyond its limits", expected)
+    return typed
+
+
+def _limits(column: Column) -> list[str]:
+    low, high = column.minimum, column.maximum
+    return ([] if low is None else [f"from {low}"]) + ([] if high is None else [f"to {high}"])
+
+
+def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
+    """The first and the last value of the column within a range; None where there is none."""
+    given = {key: _end(value, column, key) for key, value in wanted.items()}
+    limits = {
+        key: None if limit is None else _end(limit, column, key)
+        for key, limit in zip(_RANGE, (column.minimum, column.maximum), strict=True)
+    }
+    lows = [end for end in (given.get("min"), limits["min"]) if end is not None]
+    highs = [end for end in (given.get("max"), limits["max"]) if end is not None]
+    low = max(lows) if lows else -_FURTHEST
+    high = min(highs) if highs else _FURTHEST
+    low, high = _on_grid(low, column, np.ceil), _on_grid(high, column, np.floor)
+    return (low, high) if low <= high else None
+
+
+def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
+    """Why no number of the column lies in a range, and what would be right."""
+    shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
+    if len(wanted) == len(_RANGE) and bool(
+        _end(wanted["min"], column, "min") > _end(wanted["max"], column, "max")
+    ):
+        return f"min {wanted['min']} is above max {wanted['max']}", "a min that is no larger"
+    limits = _limits(column)
+    if column.decimals:
+        limits.append(f"of {column.decimals} decimal{'s' * (column.decimals > 1)}")
+    message = f"no number of the column is in the range {shown}"
+    return message, " ".join(["a range that meets its numbers", *limits])
+
+
+def _end(value: Any, column: Column, key: str) -> Any:
+    """The end of a range as a value of the column."""
+    try:
+        return END_READERS[column.kind](value, column)
+    except ValueError as error:
+        raise _NotUnderstoodError(f"{key} is {_shown(value)}", str(error)) from None
+
+
+def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
+    """The nearest number that the column can write, upward or downward."""
+    if isinstance(end, np.datetime64):
+        return end
+    if column.kind.is_whole:
+        return int(toward(end))
+    if column.decimals is None:
+        return float(end)
+    near = round(end, column.decimals)  # a given number that is written so already
+    step = 10.0**-column.decimals
+    return near if math.isclose(near, end, rel_tol=1e-12) else float(toward(end / step) * step)
+
+
+def _chosen_levels(
+    items: list[Any], codec: LevelCodec | GroupedLevelCodec, missing: bool
+) -> tuple[Mask, bool]:
+    """(which levels are possible, whether missing cells are)."""
+    levels = list(codec.levels)
+    if _is_range(items):
+        return _levels_between(items[0], codec), missing
+    chosen = np.zeros(len(levels), dtype=bool)
+    typed = _typed(items, codec.column)
+    if typed.isna().any():
+        missing = missing or _has_missing([None], codec)
+    for level in typed[typed.notna()].tolist():
+        if level not in levels:
+            raise _NotUnderstoodError(f"there is no level {_shown(level)}", _levels_of(codec))
+        chosen[levels.index(level)] = True
+    return chosen, missing
+
+
+def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelCodec) -> Mask:
+    if codec.column.kind.outcomes is not Outcomes.ORDERED_LEVELS:
+        raise _NotUnderstoodError(
+            "the column's levels have no order", "a level, or a list of levels"
+        )
+    places: list[Any] = list(codec.levels)
+    if are_numeric(codec.levels):
+        ends = {key: _end(value, codec.column, key) for key, value in wanted.items()}
+    else:
+        texts = [str(level) for level in codec.levels]
+        for value in wanted.values():
+            if str(value) not in texts:
+                raise _NotUnderstoodError(f"there is no level {_shown(value)}", _levels_of(codec))
+        ends = {key: texts.index(str(value)) for key, value in wanted.items()}
+        places = list(range(len(texts)))
+    low, high = ends.get("min", -math.inf), ends.get("max", math.inf)
+    return np.array([low <= place <= high for place in places], dtype=bool)
+
+
+def _log_shares(
+    codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool
+) -> npt.NDArray[np.float64]:
+    """log of the share of each code that is possible. Shape: (levels,) -> (codes,)."""
+    if isinstance(codec, GroupedLevelCodec):
+        log_shares = codec.log_shares(chosen)
+    else:
+        with_missing = np.concatenate([[False] * codec.has_missing, chosen])
+        log_shares = np.where(with_missing, 0.0, -np.inf)
+    if codec.has_missing:
+        log_shares[0] = 0.0 if missing else -np.inf
+    return log_shares
+
+
+def _levels_of(codec: LevelCodec | GroupedLevelCodec) -> str:
+    return listed_levels(codec.column)
+
+
+def _shown(value: Any) -> str:
+    return shortened(str(value))

@@ -1,0 +1,234 @@
+"""Rows of a model under constraints: drawn, kept where they satisfy all, drawn anew where not.
+
+Under constraints the model is p(x) 1[x satisfies all] / a, where the acceptance a is the share of
+the rows of p that satisfy all. It is measured once, on rows that nobody gets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.table_codec import TableCodec
+from gcvae.constraints.constraint_set import ConstraintSet
+from gcvae.errors import ConstraintError, Problem
+from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.generators import generator_for
+from gcvae.progress import Report, report_to_nobody
+
+MEASURED_ROWS = 10_000
+LEAST_ACCEPTANCE = 0.01
+"""A model of which a smaller share of rows satisfies the constraints is refused."""
+_MORE_OFTEN = (
+    f"at least {LEAST_ACCEPTANCE:.0%}: drop the constraint, or drop a column that follows from the "
+    "others and compute it afterwards"
+)
+_ANOTHER_CONDITION = "a condition under which the constraint can hold"
+MOST_DRAWS = 300
+"""A block may cost this many times its rows: three times what the least acceptance asks."""
+_FEWEST_ROWS = 64
+Source = Callable[[int, torch.Generator], EncodedTable]
+"""So many rows, drawn with this generator."""
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """How many rows of a model satisfy its constraints.
+
+    Attributes:
+        rows: How many were drawn.
+        accepted: How many of them satisfy all constraints.
+        satisfied: How many of them satisfy each constraint.
+    """
+
+    rows: int
+    accepted: int
+    satisfied: tuple[int, ...]
+
+    @property
+    def share(self) -> float:
+        """The share of rows that satisfy all constraints; 1 where nothing was measured."""
+        return self.accepted / self.rows if self.rows else 1.0
+
+    def to_json(self, pointers: Sequence[str]) -> dict[str, Any]:
+        """What the training record keeps, with the place of each constraint in the schema.
+
+        `log_standard_error` is that of log(share): sqrt((1 - a) / (a n)).
+        """
+        return {
+            "rows": self.rows,
+            "accepted": self.accepted,
+            "share": self.share,
+            "log_standard_error": math.sqrt((1.0 - self.share) / self.accepted),
+            "constraints": [
+                {"pointer": pointer, "satisfied": n, "share": n / self.rows}
+                for pointer, n in zip(pointers, self.satisfied, strict=True)
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The acceptance of a document that `to_json` wrote."""
+        satisfied = tuple(part["satisfied"] for part in document["constraints"])
+        return cls(document["rows"], document["accepted"], satisfied)
+
+
+NOT_MEASURED = Acceptance(0, 0, ())
+"""The acceptance of a model without constraints: every row is accepted."""
+
+
+@dataclass(frozen=True)
+class ConstrainedModel:
+    """A model whose rows satisfy constraints."""
+
+    model: GenerativeModel
+    codec: TableCodec
+    constraints: ConstraintSet
+    acceptance: Acceptance
+
+    def draw(
+        self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
+    ) -> EncodedTable:
+        """The first n rows of a block of `block_rows`, out of `source` where it is given.
+
+        Rows are drawn in rounds, each as large as the block's missing rows are likely to ask, until
+        n are accepted. How large a round is, follows from the block and not from n.
+
+        Raises:
+            ConstraintError: They cost more than MOST_DRAWS times the block, or none of
+                MEASURED_ROWS is accepted.
+        """
+        kept: list[EncodedTable] = []
+        n_kept, n_drawn, size = 0, 0, block_rows
+        n_satisfied = np.zeros(len(self.constraints), dtype=np.int64)
+        while True:
+            found = (
+                _drawn(self.model, self.codec, size, generator)
+                if source is None
+                else source(size, generator)
+            )
+            satisfied = self._satisfied(found)
+            drawn = found.take(torch.from_numpy(np.flatnonzero(satisfied.all(axis=1))))
+            kept.append(drawn)
+            n_kept, n_drawn = n_kept + len(drawn), n_drawn + size
+            n_satisfied += satisfied.sum(axis=0)
+            if n_kept >= n:
+                return joined(kept).take(torch.arange(n))
+            most = MOST_DRAWS * block_rows
+            if n_drawn >= (most if n_kept else min(most, MEASURED_ROWS)):
+                measured = Acceptance(n_drawn, n_kept, tuple(n_satisfied.tolist()))
+                expected = _MORE_OFTEN if source is None else _ANOTHER_CONDITION
+                raise _refusal(n_kept, n_drawn, measured, self.constraints, expected)
+            wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
+            size = min(max(wanted, _FEWEST_ROWS), block_rows)
+
+    def draw_at(
+        self, z: Tensor, generator: torch.Generator
+    ) -> tuple[EncodedTable, npt.NDArray[np.bool_]]:
+        """A row for each z, and which of them satisfy all constraints. Shape: (n, K) -> n, (n,)."""
+        rows = _drawn_at(self.model, self.codec, z, generator)
+        return rows, np.logical_and.reduce(self._satisfied(rows), axis=1)
+
+    def allowed(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which typed rows have a probability; a blank, not known, takes none. Shape: (n,)."""
+        satisfied = self.constraints.satisfied(frame, blanks_unknown=True)
+        return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
+
+    def _satisfied(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
+        """Which rows satisfy which constraints; none has to satisfy none. Shape: (n, C)."""
+        if not len(self.constraints):
+            return np.ones((len(rows), 0), dtype=bool)
+        return self.constraints.satisfied(self.codec.decode(rows))
+
+
+def measure_acceptance(
+    model: GenerativeModel,
+    codec: TableCodec,
+    constraints: ConstraintSet,
+    seed: int,
+    batch: int,
+    report: Report = report_to_nobody,
+) -> Acceptance:
+    """How many of MEASURED_ROWS rows satisfy the constraints; NOT_MEASURED where there are none.
+
+    Args:
+        model: Trained.
+        codec: Of the model's table.
+        constraints: May be none.
+        seed: Of the rows that are drawn.
+        batch: Rows that are drawn at once.
+        report: Takes the progress.
+
+    Raises:
+        ConstraintError: Under LEAST_ACCEPTANCE of the rows satisfy all constraints.
+    """
+    if not len(constraints):
+        return NOT_MEASURED
+    generator = generator_for(seed, "constraint acceptance")
+    found = []
+    for rows in torch.arange(MEASURED_ROWS).split(batch):
+        frame = codec.decode(_drawn(model, codec, len(rows), generator))
+        found.append(constraints.satisfied(frame))
+        report(sum(map(len, found)) / MEASURED_ROWS)
+    satisfied = np.concatenate(found)
+    accepted = int(satisfied.all(axis=1).sum())
+    counts = tuple(satisfied.sum(axis=0).tolist())
+    acceptance = Acceptance(MEASURED_ROWS, accepted, counts)
+    if acceptance.share < LEAST_ACCEPTANCE:
+        raise _refusal(accepted, MEASURED_ROWS, acceptance, constraints, _MORE_OFTEN)
+    return acceptance
+
+
+def _drawn(
+    model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator
+) -> EncodedTable:
+    with torch.no_grad():
+        z = model.prior.sample(n, generator)
+    return _drawn_at(model, codec, z, generator)
+
+
+def _drawn_at(
+    model: GenerativeModel, codec: TableCodec, z: Tensor, generator: torch.Generator
+) -> EncodedTable:
+    with torch.no_grad():
+        codes, values = model.conditional(z).sample(generator)
+    rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
+    return codec.with_positions(rows, generator)
+
+
+def joined(parts: list[EncodedTable]) -> EncodedTable:
+    """The rows of all parts, in order."""
+
+    def together(name: str) -> Tensor:
+        return torch.cat([getattr(part, name) for part in parts])
+
+    return EncodedTable(together("codes"), together("values"), together("observed"))
+
+
+def _refusal(
+    accepted: int,
+    drawn: int,
+    measured: Acceptance,
+    constraints: ConstraintSet,
+    expected: str,
+) -> ConstraintError:
+    worst = int(np.argmin(measured.satisfied))
+    share = measured.satisfied[worst] / measured.rows
+    return ConstraintError(
+        Problem(
+            f"{accepted} of {drawn} rows that the model drew satisfy all constraints; the one that "
+            f"fails most, {constraints.constraints[worst]}, is satisfied by {share:.2%} of "
+            "its rows",
+            constraints.pointers[worst],
+            expected=expected,
+        )
+    )

@@ -1,0 +1,409 @@
+"""Regions of cells that are known once earlier columns are drawn.
+
+A column y that a rule gives from others, y = g(x) + e, is modelled as e. What is known of y, a
+number or a range, is known of e given x: the region of e is that of y less g(x), another for each
+particle. A parent that is itself unknown is proposed near what y asks of it, for a free draw hardly
+ever meets a sharp rule: nine of ten particles draw it among the solutions, and the weights are
+those of a draw from the model.
+
+Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.codec.column_codecs import LevelCodec, RealCodec
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.region import Drawn, Region, WalkedColumn
+from gcvae.rules.grids import Grid
+from gcvae.rules.residuals import Rewriting
+
+if TYPE_CHECKING:
+    from gcvae.codec.table_codec import ColumnCodec, TableCodec
+
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_PROPOSED = 0.9
+"""Share of the particles that draw a solved parent among its solutions."""
+_LEAST_LOG_MASS = -600.0
+_LARGEST_NOISE = 1.0 - 1e-15
+_NOWHERE = 38.0
+"""A normal score above which no double has a mass: the lower end of an empty interval."""
+
+
+@dataclass(frozen=True)
+class WantedPlaces:
+    """What is known of one written column of n rows, or of all rows alike (n = 1).
+
+    Shape: low, high (n, m), places of the column's grid; an interval with low > high is empty.
+
+    Attributes:
+        is_known: Where something is known at all. Shape: (n,).
+        missing: Where a missing cell is possible. Shape: (n,).
+    """
+
+    low: Places
+    high: Places
+    is_known: Mask
+    missing: Mask
+
+    def take(self, rows: npt.NDArray[np.int64]) -> WantedPlaces:
+        """What is known of these rows."""
+        low, high, is_known, missing = self.low[rows], self.high[rows], self.is_known, self.missing
+        return WantedPlaces(low, high, is_known[rows], missing[rows])
+
+    @classmethod
+    def of_cells(cls, grid: Grid, series: pd.Series[Any], *, blanks_missing: bool) -> WantedPlaces:
+        """What typed cells say, of which blank ones are not known."""
+        is_known = series.notna().to_numpy()
+        places = np.zeros(len(series), dtype=np.int64)
+        places[is_known] = grid.places(series[is_known])
+        missing = ~is_known & blanks_missing
+        return cls(places[:, None], places[:, None], is_known, missing)
+
+    def of_particles(self, n: int) -> WantedPlaces:
+        """What is known, for each of n particles."""
+        return self.take(np.zeros(n, dtype=np.int64)) if len(self.low) == 1 else self
+
+
+@dataclass(frozen=True)
+class DependentRegion:
+    """The region of a part, such as a residual, from what is known of its written column.
+
+    Attributes:
+        codec: Of the table.
+        name: The written column.
+        part: The column of the reduced table.
+        wanted: What is known of it.
+        is_scored: A cell counts per unit of its column, as in scores, not by its mass.
+    """
+
+    codec: TableCodec
+    name: str
+    part: str
+    wanted: WantedPlaces
+    is_scored: bool = False
+
+    @property
+    def has_density(self) -> bool:
+        """False: places of a grid have masses."""
+        return False
+
+    @property
+    def says_more(self) -> Mask:
+        """Of which rows something is known. Shape: (n,) or (1,)."""
+        return self.wanted.is_known
+
+    def take(self, rows: Tensor | None) -> DependentRegion:
+        """The region of these rows."""
+        if rows is None:
+            return self
+        return replace(self, wanted=self.wanted.take(_places_of(rows, self.wanted)))
+
+    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+        """A cell for each particle within its region, and the region's probability.
+
+        Shape: noise (N,); codes and values of the columns that are drawn, (N, D).
+        """
+        wanted = self.wanted.of_particles(len(noise))
+        rewriting = self.codec.reduction.rewritten[self.name]
+        earlier = self.codec.earlier(rewriting, self.part, codes, values)
+        low, high = rewriting.part_places(self.part, earlier, wanted.low, wanted.high)
+        own = self.codec.column_codec(self.part)
+        drawn = column.draw_within(
+            region_of_wholes(own, replace(wanted, low=low, high=high)), noise
+        )
+        if not self.is_scored:
+            return drawn
+        is_present = drawn.codes >= own.has_missing
+        is_priced = is_present & torch.from_numpy(wanted.is_known.copy())
+        log_unit = torch.where(is_priced, rewriting.log_unit(self.part), 0.0)
+        return replace(drawn, log_prob=drawn.log_prob - log_unit)
+
+
+@dataclass(frozen=True)
+class SolvedRegion:
+    """Where a parent that is not known is proposed, so that a sharp rule can be met.
+
+    Attributes:
+        codec: Of the table.
+        parent: The written column that is proposed; all other parents are drawn before it.
+        part: The column of the reduced table, of those that stand for the parent.
+        name: The column that the rule gives.
+        wanted: What is known of that.
+        is_open: Where it is the parent to be proposed. Shape: (n,), or (1,).
+        known: What is known of the other parents, typed; None where they are all drawn before.
+    """
+
+    codec: TableCodec
+    parent: str
+    part: str
+    name: str
+    wanted: WantedPlaces
+    is_open: Mask
+    known: pd.DataFrame | None = None
+
+    @property
+    def has_density(self) -> bool:
+        """False: nothing is said of the parent itself."""
+        return False
+
+    @property
+    def says_more(self) -> Mask:
+        """In which rows the parent is asked for. Shape: (n,) or (1,)."""
+        return self.is_open & self.wanted.is_known
+
+    def take(self, rows: Tensor | None) -> SolvedRegion:
+        """The region of these rows."""
+        if rows is None:
+            return self
+        at = _places_of(rows, self.wanted)
+        is_open = self.is_open if len(self.is_open) == 1 else self.is_open[at]
+        known = None if self.known is None else self.known.iloc[at].reset_index(drop=True)
+        return replace(self, wanted=self.wanted.take(at), is_open=is_open, known=known)
+
+    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+        """A cell of the parent for each particle, and log p - log q of its proposal q."""
+        n = len(noise)
+        wanted = self.wanted.of_particles(n)
+        is_open = np.broadcast_to(self.is_open, n)
+        rewriting = self.codec.reduction.rewritten[self.name]
+        names = [name for name in rewriting.parents if name != self.parent]
+        others = self.codec.written(names, codes, values)
+        if self.known is not None:
+            others = self.known[names].where(self.known[names].notna(), others)
+        own, column_of_parent = self.codec.column_codec(self.part), self.codec.schema[self.parent]
+        low, high = rewriting.solutions(column_of_parent, others, wanted.low, wanted.high)
+        if self.parent in self.codec.reduction.rewritten:
+            split = self.codec.reduction.rewritten[self.parent]
+            earlier = self.codec.earlier(split, self.part, codes, values)
+            low, high = split.part_places(self.part, earlier, low, high)
+        solved = WantedPlaces(low, high, np.ones(n, dtype=bool), np.zeros(n, dtype=bool))
+        region = region_of_wholes(own, solved)
+        near = column.draw_within(region, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
+        is_asked = torch.from_numpy(is_open & wanted.is_known)
+        share = torch.where(is_asked & (near.log_prob > _LEAST_LOG_MASS), _PROPOSED, 0.0).double()
+        is_near = noise < share
+        rest = (noise - share) / (1.0 - share)
+        free = column.draw_within(None, rest.clamp(1.0 - _LARGEST_NOISE, _LARGEST_NOISE))
+        drawn_codes = torch.where(is_near, near.codes, free.codes)
+        drawn_values = torch.where(is_near, near.values, free.values)
+        is_inside = is_near | _lies_in(region, drawn_codes, drawn_values)
+        log_near = torch.where(is_inside, torch.log(share) - near.log_prob, -torch.inf)
+        log_proposal = torch.logaddexp(log_near, torch.log1p(-share))
+        return Drawn(-log_proposal, drawn_codes, drawn_values)
+
+
+@dataclass(frozen=True)
+class EitherRegion:
+    """A column's region by itself, and in rows of which more is known what that asks.
+
+    Attributes:
+        plain: Of the rows of which `dependent` says nothing; None for everything.
+    """
+
+    plain: Region | None
+    dependent: DependentRegion | SolvedRegion
+
+    @property
+    def has_density(self) -> bool:
+        """Whether some row's condition is a point."""
+        return self.plain is not None and self.plain.has_density
+
+    def take(self, rows: Tensor | None) -> EitherRegion:
+        """The regions of these rows."""
+        plain = None if self.plain is None else self.plain.take(rows)
+        return EitherRegion(plain, self.dependent.take(rows))
+
+    def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
+        """A cell for each particle, from the one or the other."""
+        own, more = (
+            column.draw_within(self.plain, noise),
+            self.dependent.draw(column, noise, codes, values),
+        )
+        says_more = torch.from_numpy(np.broadcast_to(self.dependent.says_more, len(noise)).copy())
+        return Drawn(
+            torch.where(says_more, more.log_prob, own.log_prob),
+            torch.where(says_more, more.codes, own.codes),
+            torch.where(says_more, more.values, own.values),
+        )
+
+
+def _places_of(rows: Tensor, wanted: WantedPlaces) -> npt.NDArray[np.int64]:
+    """The rows' numbers; 0 where what is known is of all rows alike."""
+    return rows.numpy() if len(wanted.low) > 1 else np.zeros(len(rows), dtype=np.int64)
+
+
+def _lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
+    """Which cells a region of as many rows holds. Shape: (N,), (N,) -> (N,)."""
+    is_code = ~torch.isneginf(region.log_share.gather(-1, codes.long()[:, None])[:, 0])
+    if not region.lower.shape[-1]:
+        return is_code
+    placed = values[:, None]
+    is_value = ((placed >= region.lower) & (placed <= region.upper)).any(-1)
+    is_point = codes == region.log_share.shape[-1] - 1
+    return is_code & (is_value | ~is_point)
+
+
+def region_of_wholes(codec: ColumnCodec, wanted: WantedPlaces) -> Region:
+    """The region of whole numbers within intervals; everything where nothing is known.
+
+    Args:
+        codec: Of numbers on a grid, or of levels that are whole numbers.
+        wanted: In places of the codec's column.
+    """
+    n, m = wanted.low.shape
+    log_share = np.where(wanted.is_known, -np.inf, 0.0)[:, None].repeat(codec.n_codes, 1)
+    if codec.has_missing:
+        log_share[wanted.is_known & wanted.missing, 0] = 0.0
+        log_share[~wanted.is_known & ~wanted.missing, 0] = -np.inf
+    if isinstance(codec, LevelCodec):
+        levels = np.array(codec.levels, dtype=np.int64)
+        inside = (wanted.low[..., None] <= levels) & (levels <= wanted.high[..., None])
+        at = log_share[:, codec.has_missing :]
+        at[inside.any(1) & wanted.is_known[:, None]] = 0.0
+        nothing = torch.zeros(n, 0, dtype=torch.float64)
+        return Region(torch.from_numpy(log_share), nothing, nothing)
+    assert isinstance(codec, QuantileCodec | RealCodec), "numbers or levels"
+    grid = Grid.of(codec.column)
+    assert grid is not None, "only columns that have one are parts of rules"
+    low, high = np.maximum(wanted.low, grid.low), np.minimum(wanted.high, grid.high)
+    is_empty = (low > high) & wanted.is_known[:, None]
+    first, last = np.where(is_empty, grid.low, low), np.where(is_empty, grid.low, high)
+    cells = [pd.Series(grid.values(ends.ravel())) for ends in (first, last)]
+    lower, upper = (ends.reshape(n, m) for ends in codec.edges(*cells))
+    if isinstance(codec, QuantileCodec):
+        atoms = codec.atoms_between(*cells).reshape(n, m, codec.n_codes) & ~is_empty[..., None]
+        log_share[atoms.any(1) & wanted.is_known[:, None]] = 0.0
+        is_empty |= atoms.any(-1) & (lower >= upper)  # no other number is between
+    log_share[(~is_empty).any(1) & wanted.is_known, -1] = 0.0
+    is_free = ~wanted.is_known
+    lower, upper = np.where(is_empty, _NOWHERE, lower), np.where(is_empty, np.inf, upper)
+    lower[is_free], upper[is_free] = _NOWHERE, np.inf
+    lower[is_free, 0] = -np.inf
+    ends = torch.from_numpy(lower), torch.from_numpy(np.maximum(lower, upper))
+    return Region(torch.from_numpy(log_share), *ends)
+
+
+DependentRegions = dict[int, DependentRegion | SolvedRegion]
+"""By the codec's columns."""
+
+
+def regions_of_all(
+    codec: TableCodec, name: str, wanted: WantedPlaces, order: Sequence[int]
+) -> DependentRegions:
+    """The regions of what is known in all rows of a column that is rewritten.
+
+    Args:
+        codec: Of the table.
+        name: The written column.
+        wanted: What is known of it. One row.
+        order: Of the columns in the chain rule.
+    """
+    rewriting, places = codec.reduction.rewritten[name], codec.places
+    regions: DependentRegions = {
+        places[part.name]: DependentRegion(codec, name, part.name, wanted)
+        for part in rewriting.parts
+        if part.name in places
+    }
+    if rewriting.parents:
+        last = _by_order(codec, rewriting.parents, order)[-1]
+        everywhere = np.ones(1, dtype=bool)
+        regions |= _solved(codec, rewriting, last, wanted, everywhere, None)
+    return regions
+
+
+def regions_of_rows(
+    codec: TableCodec,
+    frame: pd.DataFrame,
+    order: Sequence[int],
+    *,
+    blanks_missing: bool,
+    are_scored: bool = False,
+) -> DependentRegions:
+    """The regions of rows of which a column that a rule gives is known, and a parent of it is not.
+
+    Of several unknown parents the one that is drawn last is proposed where the rule asks for it.
+
+    Args:
+        codec: Of the table.
+        frame: Typed; blank cells are not known.
+        order: Of the columns in the chain rule.
+        blanks_missing: A cell that is not known may turn out to be missing.
+        are_scored: As of `DependentRegion`.
+    """
+    frame = frame.reset_index(drop=True)
+    regions: DependentRegions = {}
+    for rewriting in codec.reduction.rewritings:
+        name, parents = rewriting.column, _by_order(codec, rewriting.parents, order)
+        if not parents:
+            continue
+        blank = np.stack([frame[parent].isna().to_numpy() for parent in parents])
+        is_loose = frame[name].notna().to_numpy() & blank.any(axis=0)
+        if not is_loose.any():
+            continue
+        grid = Grid.of(codec.schema[name])
+        assert grid is not None, "only columns that have one are rewritten"
+        cells = frame[name].where(is_loose)
+        wanted = WantedPlaces.of_cells(grid, cells, blanks_missing=blanks_missing)
+        regions[codec.places[name]] = DependentRegion(codec, name, name, wanted, are_scored)
+        for i, parent in enumerate(parents):
+            is_last = is_loose & blank[i] & ~blank[i + 1 :].any(axis=0)
+            if is_last.any():
+                found = _solved(codec, rewriting, parent, wanted, is_last, frame[parents])
+                regions = found | regions
+    return regions
+
+
+def exact_columns(regions: Iterable[object]) -> set[str]:
+    """The columns on whose numbers what is known of others rests."""
+    own = (r.dependent if isinstance(r, EitherRegion) else r for r in regions)
+    return {
+        part
+        for region in own
+        if isinstance(region, DependentRegion)
+        for parent in region.codec.reduction.rewritten[region.name].parents
+        for part in region.codec.reduction.parts_of(parent)
+    }
+
+
+def _by_order(codec: TableCodec, names: Iterable[str], order: Sequence[int]) -> list[str]:
+    """Written columns in the order in which the last of their parts is drawn."""
+
+    def drawn_at(name: str) -> int:
+        parts = codec.reduction.parts_of(name)
+        return max(order.index(codec.places[part]) for part in parts if part in codec.places)
+
+    return sorted(names, key=drawn_at)
+
+
+def _solved(
+    codec: TableCodec,
+    rewriting: Rewriting,
+    parent: str,
+    wanted: WantedPlaces,
+    is_open: Mask,
+    known: pd.DataFrame | None,
+) -> DependentRegions:
+    """Where the parts of a parent are proposed; nothing where the rule can not be solved for it."""
+    own = codec.reduction.rewritten.get(parent)
+    has_grid = Grid.of(codec.schema[parent]) is not None
+    if not (has_grid and rewriting.can_solve(parent)) or (own is not None and own.parents):
+        return {}
+    return {
+        codec.places[part]: SolvedRegion(
+            codec, parent, part, rewriting.column, wanted, is_open, known
+        )
+        for part in codec.reduction.parts_of(parent)
+        if part in codec.places
+    }

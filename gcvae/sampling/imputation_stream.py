@@ -1,0 +1,101 @@
+"""Completed tables that come in blocks as the bytes of one file.
+
+Loads without pandas: the service names the formats before its port is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from gcvae.files.shards import WHOLE, FileShard
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import ColumnKind, Outcomes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAW_COLUMN = "draw"
+
+
+def stream_completed(
+    blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str, shard: FileShard = WHOLE
+) -> Iterator[bytes]:
+    """The bytes of one file, block by block.
+
+    In CSV text cells are written as they are, and separated as they were, so that known ones are
+    the file's own; other formats hold values.
+
+    Args:
+        blocks: As `Synthesizer.impute_blocks` gives them; at least one.
+        schema: Of the model's table.
+        format: As in `gcvae.files.table_stream`.
+        shard: Which of the file's shards the blocks are, as there.
+
+    Raises:
+        TableError: There is no such format.
+    """
+    from gcvae.files.table_stream import stream_table
+
+    if format == "csv":
+        return _csv(blocks, schema, shard)
+    number = Column(DRAW_COLUMN, ColumnKind.INTEGER)
+    has_draws = DRAW_COLUMN not in schema
+    # The types of the completed table, which need not be the ones that the model learnt from.
+    first = next(rest := iter(blocks))
+    types = first.attrs.get("parquet_types", {})
+    columns = [replace(c, parquet_type=types.get(c.name, c.parquet_type)) for c in schema]
+    whole = replace(schema, columns=(*([number] if has_draws else []), *columns))
+    return stream_table(_typed(chain([first], rest), schema), whole, format, shard)
+
+
+def _csv(blocks: Iterable[pd.DataFrame], schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
+    from pandas.api.types import infer_dtype
+
+    from gcvae.cells.values import format_table
+    from gcvae.files.delimited import write_delimited
+
+    for number, block in enumerate(blocks):
+        written = block.copy()
+        for name in block.columns:
+            is_text = infer_dtype(block[name], skipna=True) in ("string", "empty")
+            if name == DRAW_COLUMN and name not in schema:
+                written[name] = block[name].astype(str)
+            elif not is_text:
+                values = block[[name]].assign(**_dropped_cells(block[[name]], schema))
+                written[name] = format_table(values, schema)[name]
+        header = shard.is_first and number == 0
+        separator = block.attrs.get("separator", schema.separator)
+        yield from write_delimited(written.fillna(""), separator=separator, header=header)
+
+
+def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.DataFrame]:
+    from gcvae.cells.values import parse_table
+
+    for block in blocks:
+        names = [name for name in block.columns if name in schema]
+        typed = parse_table(block[names], schema).assign(**_dropped_cells(block, schema))
+        typed = typed[[name for name in schema.names if name in typed]]
+        types = block.attrs.get("parquet_types", {})
+        passed_on = (c.name for c in schema if c.kind.outcomes is Outcomes.KEYS)
+        typed.attrs["parquet_types"] = {name: types[name] for name in passed_on if name in types}
+        if DRAW_COLUMN not in schema and DRAW_COLUMN in block:
+            typed.insert(0, DRAW_COLUMN, block[DRAW_COLUMN])
+        yield typed
+
+
+def _dropped_cells(block: pd.DataFrame, schema: TableSchema) -> dict[str, pd.Series[Any]]:
+    """The cells of dropped columns, of which the schema knows nothing: numbers and truth values as
+    they came, all others as text.
+    """
+    from pandas.api.types import is_numeric_dtype
+
+    from gcvae.cells.values import parse_table
+
+    dropped = {c.name: block[c.name] for c in schema if c.drop and c.name in block}
+    texts = [name for name, series in dropped.items() if not is_numeric_dtype(series)]
+    identifiers = TableSchema(tuple(replace(schema[name], drop=False) for name in texts))
+    read = parse_table(block[texts], identifiers)
+    return dropped | {name: read[name] for name in texts}

@@ -1,0 +1,286 @@
+"""Rows of which some cells are known, completed by a model in blocks, within its constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.cells.distinct_cells import shortened
+from gcvae.cells.levels import listed_levels
+from gcvae.cells.values import parse_table, refuse_unknown_columns
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.table_codec import TableCodec
+from gcvae.errors import ConditionError, ConstraintError, Problem, TableError
+from gcvae.rules.grids import nearest_on_grid
+from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.sampling.dependent_regions import exact_columns
+from gcvae.sampling.regions import known_regions
+from gcvae.sampling.row_completion import Completions, complete_rows
+from gcvae.schema.kinds import Outcomes
+
+BLOCK_ROWS = 512
+"""Rows are completed in blocks of this many, each with a generator of (seed, block number)."""
+_MOST_ROUNDS = 50
+"""How often a completion that breaks a constraint is drawn anew."""
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """Typed rows, the same encoded, and the model that completes them.
+
+    Attributes:
+        blanks_missing: A blank may turn out to be a missing cell; else it is always a value.
+        lines: Of the rows, in the file that they come from.
+    """
+
+    constrained: ConstrainedModel
+    typed: pd.DataFrame
+    rows: EncodedTable
+    blanks_missing: bool
+    lines: tuple[int | None, ...] | None = None
+
+    @classmethod
+    def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
+        """Rows to be drawn around their known cells; columns may be left out, cells blank.
+
+        A number beyond its column's limits or decimals is the nearest that the column has.
+
+        Raises:
+            ConditionError: A known cell is impossible, or breaks a constraint.
+            TableError: A cell can not be read; there are no rows.
+            UnknownColumnError: The schema has no such column.
+        """
+        schema, codec = constrained.codec.schema, constrained.codec
+        if not len(frame):
+            raise TableError("there are no rows of known cells")
+        refuse_unknown_columns(frame, schema)
+        absent = [c.name for c in schema if c.is_modelled and c.name not in frame]
+        whole = _with_columns(frame, dict.fromkeys(absent))
+        whole.attrs = dict(frame.attrs)
+        typed = _nearest(parse_table(whole, schema), codec).reset_index(drop=True)
+        numbers = frame.attrs.get("lines")
+        lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
+        rows = codec.encode(typed, blanks_unknown=True)
+        known = cls(constrained, typed, rows, blanks_missing=True, lines=lines)
+        known._check(whole)
+        return known
+
+    @classmethod
+    def with_blanks(
+        cls, typed: pd.DataFrame, constrained: ConstrainedModel, kept: Collection[str]
+    ) -> KnownRows:
+        """Rows whose blanks are to be filled by values; those of the `kept` columns are known.
+
+        A known cell that the model has no outcome for says nothing of the others.
+        """
+        typed, codec = typed.reset_index(drop=True), constrained.codec
+        rows = codec.encode(typed, blanks_unknown=True)
+        own = {codec.copies.get(name, name) for name in kept}
+        are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
+        # Code 0, which unknown cells have too, is the missing level.
+        observed = (rows.observed & (rows.codes >= 0)) | (~rows.observed & are_kept)
+        return cls(constrained, typed, EncodedTable(rows.codes, rows.values, observed), False)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of blocks."""
+        return -(-len(self) // BLOCK_ROWS)
+
+    def block_numbers(self, among: range) -> range:
+        """The blocks of some of the rows, which begin a block and end one or all."""
+        assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
+        return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
+
+    def rows_of(self, number: int) -> slice:
+        """The rows of a block."""
+        return slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, len(self)))
+
+    def complete(
+        self, number: int, n_outputs: int, generator: torch.Generator, seed: int
+    ) -> tuple[pd.DataFrame, Tensor]:
+        """(typed completions of a block, effective particles of each row).
+
+        The seed is that of identifiers, which a row has by its number; the generator draws the
+        rest.
+        The completions of a row stand one after the other. Shape: (n * n_outputs rows), (n,).
+
+        Raises:
+            ConstraintError: No completion of a row satisfies the constraints.
+        """
+        at = self.rows_of(number)
+        index = torch.arange(at.start, at.stop)
+        typed, rows = self.typed.iloc[at].reset_index(drop=True), self.rows.take(index)
+        held = torch.from_numpy(self.constrained.allowed(typed).copy())
+        codec = self.constrained.codec
+        regions = known_regions(
+            codec, typed, rows, self.constrained.model.order, blanks_missing=self.blanks_missing
+        )
+        pending = torch.arange(len(rows))
+        codes = torch.zeros(len(rows), n_outputs, rows.codes.shape[1], dtype=torch.int32)
+        values = torch.zeros(codes.shape, dtype=torch.float64)
+        is_open = torch.ones(len(rows), n_outputs, dtype=torch.bool)
+        effective = torch.zeros(len(rows), dtype=torch.float64)
+        for _ in range(_MOST_ROUNDS):
+            drawn = complete_rows(
+                self.constrained.model,
+                [None if region is None else region.take(pending) for region in regions],
+                rows.take(pending),
+                n_outputs,
+                generator,
+            )
+            found = self._positioned(drawn, rows.take(pending), generator, exact_columns(regions))
+            good = self._satisfied(found).view(len(pending), n_outputs) | ~held[pending, None]
+            taken = is_open[pending] & good
+            shape = (len(pending), n_outputs, -1)
+            codes[pending] = torch.where(taken[..., None], found.codes.view(shape), codes[pending])
+            values[pending] = torch.where(
+                taken[..., None], found.values.view(shape), values[pending]
+            )
+            effective[pending] = drawn.effective
+            is_open[pending] &= ~taken
+            pending = is_open.any(1).nonzero()[:, 0]
+            if not len(pending):
+                everything = torch.ones_like(codes, dtype=torch.bool)
+                table = EncodedTable(
+                    codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1)
+                )
+                return codec.decode(table, at.start * n_outputs, seed), effective
+        row = at.start + int(pending[0])
+        message = "no completion of the row satisfies the constraints"
+        raise ConstraintError(self._problem(row, message))
+
+    def _positioned(
+        self,
+        drawn: Completions,
+        rows: EncodedTable,
+        generator: torch.Generator,
+        exact: Collection[str],
+    ) -> EncodedTable:
+        """The completions with the level of each group drawn, and known cells as they are.
+
+        Shape: (n, O, D) -> (n O, D).
+        """
+        codes, values = drawn.codes, drawn.values
+        n_outputs = codes.shape[1]
+        table = EncodedTable(
+            codes.flatten(0, 1),
+            values.flatten(0, 1),
+            torch.ones_like(codes, dtype=torch.bool).flatten(0, 1),
+        )
+        table = self.constrained.codec.with_positions(table, generator, exact=exact)
+        known = rows.observed.repeat_interleave(n_outputs, 0)
+        own = rows.values.repeat_interleave(n_outputs, 0)
+        return EncodedTable(table.codes, torch.where(known, own, table.values), table.observed)
+
+    def _satisfied(self, table: EncodedTable) -> Tensor:
+        """Which rows satisfy the constraints. Shape: (n,)."""
+        constraints = self.constrained.constraints
+        if not len(constraints):
+            return torch.ones(len(table), dtype=torch.bool)
+        satisfied = constraints.satisfied(self.constrained.codec.decode(table)).all(axis=1)
+        return torch.from_numpy(satisfied)
+
+    def _check(self, written: pd.DataFrame) -> None:
+        """Lets rows pass that the model can draw; `written` has their cells as they came."""
+        problems = [*self._made_up(), *self._impossible(written)]
+        for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
+            if differ.any():
+                row = int(np.argmax(differ))
+                source = self.constrained.codec.copies[copy]
+                message = (
+                    f"columns {copy!r} and {source!r} differ; they are equal in every row of the "
+                    "training table"
+                )
+                problems.append(self._problem(row, message))
+        broken = ~self.constrained.allowed(self.typed)
+        if broken.any():
+            row = int(np.argmax(broken))
+            problems.append(self._problem(row, "the known cells break a constraint"))
+        if problems:
+            raise ConditionError(*problems)
+
+    def _made_up(self) -> list[Problem]:
+        schema = self.constrained.codec.schema
+        message = "identifiers are made up anew and can not be known"
+        return [
+            Problem(message, column=column.name, expected="a table without the column")
+            for column in schema
+            if column.kind.outcomes is Outcomes.KEYS
+            and column.name in self.typed
+            and self.typed[column.name].notna().any()
+        ]
+
+    def _impossible(self, written: pd.DataFrame) -> list[Problem]:
+        """A problem for each column with a level that the model does not have."""
+        problems = []
+        for j, column in enumerate(self.constrained.codec.columns):
+            unseen = (self.rows.observed[:, j] & (self.rows.codes[:, j] < 0)).numpy()
+            if not unseen.any():
+                continue
+            row, name = int(np.argmax(unseen)), column.name
+            names = [name, *(c for c, s in self.constrained.codec.copies.items() if s == name)]
+            cell = next(written[n].iloc[row] for n in names if pd.notna(self.typed[n].iloc[row]))
+            message = f"{shortened(str(cell))} is no level of the column"
+            rewriting = self.constrained.codec.reduction.rewritten.get(name)
+            if rewriting is not None:
+                message = (
+                    f"{shortened(str(cell))} breaks a rule that every row of the training table "
+                    f"keeps: {rewriting}"
+                )
+                problems.append(self._problem(row, message, column=name))
+                continue
+            expected = listed_levels(column.column)
+            problems.append(self._problem(row, message, column=name, expected=expected))
+        return problems
+
+    def _problem(self, row: int, message: str, **place: Any) -> Problem:
+        """A problem of one row, with its line where the rows have lines."""
+        line = None if self.lines is None else self.lines[row]
+        message = message if line is not None else f"row {row + 1}: {message}"
+        return Problem(message, line=line, **place)
+
+
+def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
+    """The rows, their numbers and dates as near as the columns' limits and decimals allow."""
+    codecs = {column.name: column for column in codec.columns if column.is_real}
+    columns = codecs | {c: codecs[s] for c, s in codec.copies.items() if s in codecs}
+    near = {}
+    for name, column in columns.items():
+        own = typed[name]
+        if name in codec.reduction.rewritten:
+            back = nearest_on_grid(own, codec.schema[name])
+        else:
+            codes, values = column.encode(own)
+            back = column.decode(codes.astype(np.int64), values).set_axis(own.index)
+        differ = own.notna().to_numpy()
+        if differ.any():
+            differ = differ.copy()
+            differ[differ] = _differ(own[differ], back[differ])
+        near[name] = own.mask(differ, back)
+    return _with_columns(typed, near)
+
+
+def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """A copy with these columns; `assign` has no place for one that is called self."""
+    whole = frame.copy()
+    for name, cells in columns.items():
+        whole[name] = cells
+    return whole
+
+
+def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    """Where cells differ by more than what is lost in their encoding."""
+    if own.dtype.kind == "f" and other.dtype.kind == "f":
+        return ~np.isclose(own, other, rtol=1e-9, atol=1e-9 * float(other.abs().max() or 0.0))
+    return (own != other).fillna(False).to_numpy(dtype=bool)

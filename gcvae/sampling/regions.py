@@ -1,0 +1,129 @@
+"""Which cells of a column are possible: some codes, and some intervals of values.
+
+A region is what a condition says of a column, in the codec's terms. A known cell is one code, and
+under the point code the values that round to its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from gcvae.codec.column_codecs import RealCodec
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.region import Region
+from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.sampling.dependent_regions import (
+    DependentRegion,
+    EitherRegion,
+    SolvedRegion,
+    regions_of_rows,
+)
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+AnyRegion = Region | DependentRegion | SolvedRegion | EitherRegion
+Regions = Sequence[AnyRegion | None]
+"""The regions of all columns; None where every cell is possible."""
+
+
+def level_region(log_share: Numbers) -> Region:
+    """The region of a column of levels, for all rows. Shape: (K,)."""
+    nothing = torch.zeros(1, 0, dtype=torch.float64)
+    return Region(torch.from_numpy(log_share)[None], nothing, nothing)
+
+
+def number_region(
+    codec: RealCodec | QuantileCodec, low: pd.Series[Any], high: pd.Series[Any], missing: bool
+) -> Region | None:
+    """The numbers between any low and its high, both included, and perhaps the missing cells.
+
+    A single number of which the model has no mass, but a density, is a point; beside anything that
+    has mass it adds nothing.
+
+    Args:
+        low: Typed cells. Shape: (m,).
+        high: The same.
+        missing: Missing cells belong too; the codec must have them.
+
+    Returns: None where nothing belongs.
+    """
+    possible = np.zeros(codec.n_codes, dtype=bool)
+    if isinstance(codec, QuantileCodec) and len(low):
+        possible |= codec.atoms_between(low, high).any(axis=0)
+    possible[0] |= missing
+    lower, upper = codec.edges(low, high) if len(low) else (np.zeros(0), np.zeros(0))
+    has_mass = lower < upper
+    kept = has_mass if has_mass.any() or possible.any() else np.ones(len(low), dtype=bool)
+    possible[-1] |= kept.any()
+    if not possible.any():
+        return None
+    log_share = torch.from_numpy(np.where(possible, 0.0, -np.inf))
+    lower, upper = lower[kept], np.maximum(lower, upper)[kept]
+    if not len(lower):  # the point code is barred, and any interval under it with it
+        lower, upper = np.array([-np.inf]), np.array([np.inf])
+    return Region(log_share[None], torch.from_numpy(lower)[None], torch.from_numpy(upper)[None])
+
+
+def known_regions(
+    codec: TableCodec,
+    frame: pd.DataFrame,
+    rows: EncodedTable,
+    order: Sequence[int] | None,
+    *,
+    blanks_missing: bool,
+) -> list[AnyRegion | None]:
+    """The regions of the known cells of rows, each its own.
+
+    Args:
+        codec: Of the table.
+        frame: Typed.
+        rows: The same rows, encoded; cells that are not `observed` are not known.
+        order: Of the columns in the chain rule; None where a model has none.
+        blanks_missing: A cell that is not known may turn out to be missing.
+    """
+    reduced = codec.reduced(frame)
+    plain = [
+        _known_region(column, reduced[column.name], rows, j, blanks_missing)
+        for j, column in enumerate(codec.columns)
+    ]
+    regions: list[AnyRegion | None] = [*plain]
+    if len(codec.reduction) and order is not None:
+        loose = regions_of_rows(codec, frame, order, blanks_missing=blanks_missing)
+        for j, region in loose.items():
+            regions[j] = EitherRegion(plain[j], region)
+    return regions
+
+
+def _known_region(
+    codec: ColumnCodec, series: pd.Series[Any], rows: EncodedTable, j: int, blanks_missing: bool
+) -> Region | None:
+    known = rows.observed[:, j]
+    bars_missing = codec.has_missing and not blanks_missing
+    if not bool(known.any()) and not bars_missing:
+        return None
+    codes = rows.codes[:, j].long()
+    is_own = torch.arange(codec.n_codes) == codes[:, None]
+    log_share = torch.where(known[:, None] & ~is_own, -torch.inf, 0.0).double()
+    if bars_missing:
+        log_share[~known, 0] = -torch.inf
+    if not codec.is_real:
+        nothing = torch.zeros(len(rows), 0, dtype=torch.float64)
+        return Region(log_share, nothing, nothing)
+    lower = torch.full((len(rows), 1), -torch.inf, dtype=torch.float64)
+    upper = -lower
+    at = (known & (codes == codec.n_codes - 1)).numpy()
+    if at.any():
+        assert isinstance(codec, RealCodec | QuantileCodec), "numbers are on a line"
+        ends = codec.edges(series[at], series[at])
+        low, high = (torch.from_numpy(end)[:, None] for end in ends)
+        lower[at], upper[at] = low, torch.maximum(low, high)
+    return Region(log_share, lower, upper)

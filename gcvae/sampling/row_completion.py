@@ -1,0 +1,210 @@
+"""p(unknown cells | known cells) of rows, each with known cells of its own.
+
+Each row has particles of its own. The first come half from the prior and half from the encoder at
+the known cells alone; the rows that they become are encoded whole, and the second come from the
+mixture of those posteriors, with a share from the prior. A completion is one of the second, chosen
+by its weight.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.generators import normal, uniform
+from gcvae.numerics.normal import log_normal_density
+from gcvae.sampling.conditioning import Proposal
+from gcvae.sampling.particles import Particles, complete, draw_particles, effective_size, systematic
+from gcvae.sampling.regions import Regions
+
+N_PARTICLES = 24
+"""How many particles a row has; half as many of the first proposal."""
+ROWS_PER_BATCH = 128
+LEAST_EFFECTIVE = 6.0
+"""A row of which fewer particles count is drawn anew with `_MORE` times as many."""
+_MORE = 8
+_N_ENCODED = 6
+"""Completions of a row that are encoded for the second proposal."""
+_ENCODER_SHARE = 0.5
+_PRIOR_SHARE = 0.1
+_WIDENED = 1.1
+_LEAST_FACTOR_SIGMA = 0.1
+
+
+@dataclass(frozen=True)
+class Completions:
+    """Rows with their unknown cells drawn, and each row's effective number of particles.
+
+    Shape: codes and values (n, O, D); effective (n,).
+    """
+
+    codes: Tensor
+    values: Tensor
+    effective: Tensor
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """All three."""
+        return self.codes, self.values, self.effective
+
+
+def complete_rows(
+    model: GenerativeModel,
+    regions: Regions,
+    rows: EncodedTable,
+    n_outputs: int,
+    generator: torch.Generator,
+) -> Completions:
+    """Completions of rows, `n_outputs` of each; known cells keep their codes and values.
+
+    Args:
+        model: Of the rows.
+        regions: Of the rows' cells, as `known_regions` gives them.
+        rows: Encoded; cells that are not `observed` are drawn.
+        n_outputs: Completions of each row.
+        generator: Of all draws.
+    """
+    n_particles = max(N_PARTICLES, 2 * n_outputs)
+    found = _completed(model, regions, rows, n_outputs, n_particles, generator)
+    poor = (found.effective < LEAST_EFFECTIVE).nonzero()[:, 0]
+    if len(poor):
+        n_particles *= _MORE
+        again = _taken(regions, poor), rows.take(poor), n_outputs, n_particles, generator
+        better = _completed(model, *again)
+        for whole, part in zip(found.parts, better.parts, strict=True):
+            whole[poor] = part
+    return found
+
+
+def _completed(
+    model: GenerativeModel,
+    regions: Regions,
+    rows: EncodedTable,
+    n_outputs: int,
+    n_particles: int,
+    generator: torch.Generator,
+) -> Completions:
+    """Completions from so many particles of each row; of many rows batch by batch."""
+    n, size = len(rows), max(1, ROWS_PER_BATCH * N_PARTICLES // n_particles)
+    if n > size:
+        found = [
+            _completed(model, _taken(regions, at), rows.take(at), n_outputs, n_particles, generator)
+            for at in torch.arange(n).split(size)
+        ]
+        parts = zip(*(batch.parts for batch in found), strict=True)
+        return Completions(*(torch.cat(part) for part in parts))
+    with torch.no_grad():
+        first = _RowProposal.of_known(model, rows)
+        particles = _particles_of(model, regions, first, n, n_particles // 2, generator)
+        chosen = _chosen(particles, n, _N_ENCODED, generator)
+        second = _RowProposal.of_completed(model, regions, chosen, particles, n, generator)
+        particles = _particles_of(model, regions, second, n, n_particles, generator)
+        log_weight = particles.log_weight.view(n, -1)
+        chosen = _chosen(particles, n, n_outputs, generator)
+        codes, values = complete(model, regions, chosen, generator)
+    known = rows.observed[:, None]
+    shape = (n, n_outputs, -1)
+    return Completions(
+        torch.where(known, rows.codes[:, None], codes.view(shape)),
+        torch.where(known, rows.values[:, None], values.view(shape)),
+        effective_size(log_weight),
+    )
+
+
+def _taken(regions: Regions, at: Tensor) -> Regions:
+    return [None if region is None else region.take(at) for region in regions]
+
+
+@dataclass(frozen=True)
+class _RowProposal:
+    """g_i(l) of each row i: a share of the prior, and a mixture of C Gaussians.
+
+    Shape: mean and sigma (n, C, K + F).
+    """
+
+    prior: Proposal
+    prior_share: float
+    mean: Tensor
+    sigma: Tensor
+
+    @classmethod
+    def of_known(cls, model: GenerativeModel, rows: EncodedTable) -> _RowProposal:
+        """The encoder at the known cells; the factor from its prior."""
+        eta, log_tau = model.encoder(rows)
+        proposal = Proposal(model.prior, model.decoder.n_factors)
+        zeros = eta.new_zeros(len(rows), proposal.n_factors)
+        mean = torch.cat([eta, zeros], dim=-1)[:, None]
+        sigma = torch.cat([_WIDENED * log_tau.exp(), zeros + 1.0], dim=-1)[:, None]
+        return cls(proposal, 1.0 - _ENCODER_SHARE, mean, sigma)
+
+    @classmethod
+    def of_completed(
+        cls,
+        model: GenerativeModel,
+        regions: Regions,
+        chosen: Particles,
+        particles: Particles,
+        n: int,
+        generator: torch.Generator,
+    ) -> _RowProposal:
+        """The encoder at completed rows; the factor about where it was, as wide as it varied."""
+        codes, values = complete(model, regions, chosen, generator)
+        everything = torch.ones_like(codes, dtype=torch.bool)
+        eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
+        proposal = Proposal(model.prior, model.decoder.n_factors)
+        d_latent, n_chosen = eta.shape[-1], len(eta) // n
+        weight = torch.softmax(particles.log_weight.view(n, -1), dim=-1)[..., None]
+        shape = (n, weight.shape[1], proposal.n_factors)
+        factor = particles.latent[:, d_latent:].reshape(shape).double()
+        mean = (weight * factor).sum(1, keepdim=True)
+        spread = (weight * (factor - mean).square()).sum(1, keepdim=True).sqrt()
+        spread = spread.clamp(min=_LEAST_FACTOR_SIGMA).to(eta.dtype).expand(-1, n_chosen, -1)
+        centre = torch.cat([eta, chosen.latent[:, d_latent:]], dim=-1).unflatten(0, (n, n_chosen))
+        sigma = (_WIDENED * log_tau.exp()).unflatten(0, (n, n_chosen))
+        return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
+
+    def draw(self, n_particles: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """n_particles latents of each row, and log p - log g. Shape: (n, S, K + F), (n, S)."""
+        n, n_components, width = self.mean.shape
+        n_prior = math.ceil(self.prior_share * n_particles)
+        drawn, _ = self.prior.draw(n * n_prior, generator)
+        shape = (n, n_particles - n_prior)
+        at = (uniform(shape, generator, torch.float64) * n_components).long()
+        at = at[..., None].expand(-1, -1, width)
+        eps = normal((*shape, width), generator).to(self.mean.dtype)
+        near = self.mean.gather(1, at) + self.sigma.gather(1, at) * eps
+        latent = torch.cat([drawn.view(n, n_prior, width), near], dim=1)
+        log_prior = self.prior.log_prior(latent)
+        t = (latent[:, :, None] - self.mean[:, None]) / self.sigma[:, None]
+        log_near = (log_normal_density(t) - self.sigma[:, None].log()).sum(-1).double()
+        log_near = log_near.logsumexp(-1) - math.log(n_components)
+        share = n_prior / n_particles
+        log_g = torch.logaddexp(math.log(share) + log_prior, math.log1p(-share) + log_near)
+        return latent, log_prior - log_g
+
+
+def _particles_of(
+    model: GenerativeModel,
+    regions: Regions,
+    proposal: _RowProposal,
+    n: int,
+    n_particles: int,
+    generator: torch.Generator,
+) -> Particles:
+    latent, log_ratio = proposal.draw(n_particles, generator)
+    rows = torch.arange(n).repeat_interleave(n_particles)
+    return draw_particles(
+        model, regions, latent.flatten(0, 1), log_ratio.flatten(), generator, rows
+    )
+
+
+def _chosen(particles: Particles, n: int, n_chosen: int, generator: torch.Generator) -> Particles:
+    """Particles of each row by their weights. Shape: n rows of n_chosen, one after the other."""
+    n_particles = len(particles.log_weight) // n
+    at = systematic(particles.log_weight.view(n, -1), n_chosen, generator)
+    return particles.take((at + n_particles * torch.arange(n)[:, None]).flatten())

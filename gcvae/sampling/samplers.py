@@ -1,0 +1,292 @@
+"""Rows of a model under conditions: drawn in blocks, within the schema's constraints.
+
+    given           every row lies in a region of columns
+    given_rows      row i has the known cells of row i of a table
+    distribution    the levels of one column have given shares
+
+A sampler knows what it is asked before it draws: the pilot estimates the condition's probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.region import Region
+from gcvae.errors import ConditionError, Problem, SettingError, json_pointer
+from gcvae.numerics.generators import generator_for
+from gcvae.sampling.conditioning import ConditionedModel
+from gcvae.sampling.conditions import Condition, read_condition
+from gcvae.sampling.constrained import ConstrainedModel, joined
+from gcvae.sampling.dependent_regions import exact_columns
+from gcvae.sampling.known_cells import KnownRows
+
+SAMPLE_BLOCK_ROWS = 4096
+"""Rows are drawn in blocks of this many, each with a generator of (seed, block number)."""
+_GOLDEN = 0.6180339887498949
+"""The fractional parts of its multiples fill (0, 1) evenly, however many are taken."""
+_MOST_OFF = 1e-3
+"""Shares may add up to one but for this."""
+
+
+class Sampler(Protocol):
+    """Draws rows that are conditioned."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of all draws."""
+        ...
+
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
+        """Rows in blocks, typed; joined they do not depend on how they are cut.
+
+        With `among` only the blocks of these rows, which begin a block, out of all `rows`.
+        """
+
+    def summary(self, rows: int) -> dict[str, Any]:
+        """What is known of them before they are drawn.
+
+        `probability` of the condition under the model (`density` where it names numbers that are
+        not rounded), and the `effective_sample_size`: how many independent rows they are worth, as
+        far as the condition goes.
+        """
+
+
+def block_places(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
+    """(first row, number of rows) of each block of `among`, or of all rows; one where all are none.
+
+    A block is drawn by its number alone: whoever draws some of the blocks draws the same rows.
+    """
+    among = range(rows) if among is None else among
+    assert among.start % SAMPLE_BLOCK_ROWS == 0, "a run of rows begins with a block"
+    for first_row in range(among.start, max(among.stop, among.start + 1), SAMPLE_BLOCK_ROWS):
+        yield first_row, min(SAMPLE_BLOCK_ROWS, among.stop - first_row)
+
+
+def free_blocks(
+    constrained: ConstrainedModel, rows: int, seed: int, among: range | None
+) -> Iterator[pd.DataFrame]:
+    """Rows without a condition, in blocks. See `Sampler.blocks`."""
+    for first_row, n in block_places(rows, among):
+        generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
+        block = constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
+        yield constrained.codec.decode(block, first_row, seed)
+
+
+def make_sampler(
+    constrained: ConstrainedModel,
+    seed: int,
+    *,
+    given: Mapping[str, Any] | None = None,
+    given_rows: pd.DataFrame | None = None,
+    distribution: Mapping[str, Any] | None = None,
+) -> Sampler:
+    """The sampler of what is asked: given, given and distribution, or given_rows alone.
+
+    Raises:
+        ConditionError: Something is malformed, unknown, or too improbable under the model.
+        TableError: A cell of `given_rows` can not be read.
+    """
+    if given_rows is not None:
+        if given is not None or distribution is not None:
+            message = "rows of known cells can not be joined with another condition"
+            raise ConditionError(Problem(message, "/given_rows", expected="one of them"))
+        return RowsSampler(KnownRows.read(given_rows, constrained), seed)
+    if distribution is not None:
+        return SharesSampler.fit(constrained, seed, dict(given or {}), distribution)
+    return ConditionSampler.fit(constrained, seed, given or {})
+
+
+@dataclass(frozen=True)
+class ConditionSampler:
+    """Rows that all meet one condition."""
+
+    constrained: ConstrainedModel
+    seed: int
+    condition: Condition
+    conditioned: ConditionedModel
+
+    @classmethod
+    def fit(
+        cls, constrained: ConstrainedModel, seed: int, given: Mapping[str, Any]
+    ) -> ConditionSampler:
+        """Reads the condition and runs the pilot. Raises: ConditionError."""
+        condition = read_condition(given, constrained.codec, constrained.model.order)
+        conditioned = ConditionedModel.fit(constrained.model, condition.regions, seed)
+        return cls(constrained, seed, condition, conditioned)
+
+    def summary(self, rows: int) -> dict[str, Any]:
+        """Probability and effective sample size."""
+        name = "density" if self.conditioned.has_density else "probability"
+        return {
+            name: math.exp(self.conditioned.log_probability),
+            "effective_sample_size": round(self._effective_rows(rows), 1),
+        }
+
+    def _effective_rows(self, rows: int) -> float:
+        return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
+
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
+        """Rows in blocks; each is drawn whole and then cut."""
+        for first_row, n in block_places(rows, among):
+            generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
+            block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
+            yield self.constrained.codec.decode(block, first_row, self.seed)
+
+    def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
+        """The first n rows of a block of so many. Raises: ConstraintError."""
+        return self.constrained.draw(n, block_rows, generator, self._drawn)
+
+    def _drawn(self, n: int, generator: torch.Generator) -> EncodedTable:
+        codec = self.constrained.codec
+        codes, values = self.conditioned.draw(n, generator)
+        rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
+        regions = [r if isinstance(r, Region) else None for r in self.condition.regions]
+        rows = codec.with_positions(rows, generator, regions, exact_columns(self.condition.regions))
+        return self.condition.placed(rows, codec, generator)
+
+
+@dataclass(frozen=True)
+class SharesSampler:
+    """Rows of which given shares have given levels. Shape: shares (L,), adding up to one."""
+
+    samplers: tuple[ConditionSampler, ...]
+    shares: npt.NDArray[np.float64]
+    seed: int
+
+    @classmethod
+    def fit(
+        cls,
+        constrained: ConstrainedModel,
+        seed: int,
+        given: dict[str, Any],
+        distribution: Mapping[str, Any],
+    ) -> SharesSampler:
+        """One sampler for each level. Raises: ConditionError."""
+        name, wanted = _read_distribution(distribution, given)
+        levels = [level for level, share in wanted.items() if share > 0]
+        problems: list[Problem] = []
+        samplers = []
+        for level in levels:
+            try:
+                samplers.append(ConditionSampler.fit(constrained, seed, given | {name: level}))
+            except ConditionError as error:
+                problems += [_moved(problem, name, level) for problem in error.problems]
+        if problems:
+            raise ConditionError(*problems)
+        shares = np.array([wanted[level] for level in levels])
+        return cls(tuple(samplers), shares / shares.sum(), seed)
+
+    def summary(self, rows: int) -> dict[str, Any]:
+        """Probability that a row has one of the levels, and the effective sample size."""
+        parts = [sampler.summary(rows) for sampler in self.samplers]
+        name = next(iter(parts[0]))
+        effective = sum(
+            share * part["effective_sample_size"]
+            for share, part in zip(self.shares, parts, strict=True)
+        )
+        return {
+            name: sum(part[name] for part in parts),
+            "effective_sample_size": round(float(effective), 1),
+        }
+
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
+        """Rows in blocks; which row has which level follows from its number alone."""
+        codec = self.samplers[0].constrained.codec
+        for first_row, n in block_places(rows, among):
+            block = self._block(first_row)
+            yield codec.decode(block.take(torch.arange(n)), first_row, self.seed)
+
+    def _block(self, first_row: int) -> EncodedTable:
+        number = first_row // SAMPLE_BLOCK_ROWS
+        u = (0.5 + _GOLDEN * np.arange(first_row, first_row + SAMPLE_BLOCK_ROWS)) % 1.0
+        places = np.searchsorted(np.cumsum(self.shares), u, side="right")
+        places = places.clip(max=len(self.shares) - 1)
+        parts = []
+        for level, sampler in enumerate(self.samplers):
+            n = int((places == level).sum())
+            generator = generator_for(self.seed, "sample", number, level)
+            parts.append(sampler.draw(n, n, generator))
+        order = np.argsort(np.argsort(places, kind="stable"), kind="stable")
+        return joined(parts).take(torch.from_numpy(order))
+
+
+@dataclass(frozen=True)
+class RowsSampler:
+    """One completion of each of some rows."""
+
+    known: KnownRows
+    seed: int
+
+    def summary(self, rows: int) -> dict[str, Any]:
+        """The rows' effective particles: their median over the first block."""
+        return {"effective_particles": round(float(self._first[1].median()), 1)}
+
+    def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
+        """The completed rows in blocks, in order.
+
+        Raises:
+            SettingError: `rows` is not their number.
+        """
+        if rows != len(self.known):
+            expected = f"{len(self.known)}, or leave rows out"
+            message = f"rows is {rows}, and {len(self.known)} rows have known cells"
+            raise SettingError(Problem(message, "/rows", expected=expected))
+        for number in self.known.block_numbers(range(rows) if among is None else among):
+            yield (self._first if number == 0 else self._block(number))[0]
+
+    @cached_property
+    def _first(self) -> tuple[pd.DataFrame, torch.Tensor]:
+        return self._block(0)
+
+    def _block(self, number: int) -> tuple[pd.DataFrame, torch.Tensor]:
+        generator = generator_for(self.seed, "given rows", number)
+        completed, effective = self.known.complete(number, 1, generator, self.seed)
+        return completed, effective
+
+
+def _read_distribution(
+    distribution: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[str, dict[str, float]]:
+    """(column, share of each level). Raises: ConditionError."""
+    expected = '{"column": {"level": share, ...}}, the shares adding up to 1'
+    if len(distribution) != 1:
+        message = f"it names {len(distribution)} columns"
+        raise ConditionError(Problem(message, "/distribution", expected=expected))
+    [(name, shares)] = distribution.items()
+    place = json_pointer("distribution", name)
+    if name in given:
+        message = "the column is in `given` too"
+        raise ConditionError(Problem(message, place, column=name, expected="one of the two"))
+    if not isinstance(shares, Mapping) or not shares:
+        message = "there are no shares of levels"
+        raise ConditionError(Problem(message, place, column=name, expected=expected))
+    wrong = [
+        Problem(
+            f"the share is {share!r}", place + json_pointer(level), expected="a number from 0 to 1"
+        )
+        for level, share in shares.items()
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1
+    ]
+    if wrong:
+        raise ConditionError(*wrong)
+    total = sum(shares.values())
+    if abs(total - 1.0) > _MOST_OFF:
+        message = f"the shares add up to {total:g}"
+        raise ConditionError(Problem(message, place, column=name, expected="1"))
+    return name, {str(level): float(share) for level, share in shares.items()}
+
+
+def _moved(problem: Problem, name: str, level: str) -> Problem:
+    """The problem of one level, at its place in the distribution."""
+    place = json_pointer("distribution", name, level)
+    return replace(problem, pointer=place, column=name)

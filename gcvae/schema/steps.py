@@ -1,0 +1,98 @@
+"""The steps and endings of a column, as a schema document has them.
+
+    "steps": [1, 0.01], "endings": [".99"]          "steps": ["1 week", "1 day", "5 minutes"]
+
+Steps fall: the last is that of all cells, and each one before says that how far a cell lies beyond
+its multiples is worth a column of its own: the cents, the weekday, the time of day.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from itertools import pairwise
+
+Step = int | float | str
+MONTH = "1 month"
+"""The step that has no length."""
+MONTH_END = "month end"
+"""The ending of dates whose days are counted back from the end of their month."""
+DURATIONS = {
+    "week": 7 * 86_400 * 10**9,
+    "day": 86_400 * 10**9,
+    "hour": 3_600 * 10**9,
+    "minute": 60 * 10**9,
+    "second": 10**9,
+    "millisecond": 10**6,
+    "microsecond": 10**3,
+    "nanosecond": 1,
+}
+"""Nanoseconds of the units in which a step of time is written."""
+_DURATION = re.compile(rf"([1-9]\d{{0,8}}) ({'|'.join(DURATIONS)})s?")
+
+
+def read_steps(value: object) -> tuple[Step, ...]:
+    """The steps of a document.
+
+    Raises:
+        ValueError: They are none; the text says what would be right.
+    """
+    expected = 'falling steps, such as [100, 1], ["1 hour"] or ["1 month", "1 day"]; [] for none'
+    if not isinstance(value, list | tuple) or not all(map(_is_step, value)):
+        raise ValueError(expected)
+    lengths = [_length(step) for step in value]
+    if any(high <= low for high, low in pairwise(lengths)):
+        raise ValueError(expected)
+    return tuple(value)
+
+
+def read_endings(value: object) -> tuple[str, ...]:
+    """The endings of a document.
+
+    Raises:
+        ValueError: They are none; the text says what would be right.
+    """
+    if not isinstance(value, list | tuple) or not all(isinstance(x, str) and x for x in value):
+        raise ValueError('texts, such as [".99"], ["09:00"], ["Monday"] or ["month end"]')
+    return tuple(value)
+
+
+def duration(step: Step) -> int | None:
+    """Nanoseconds of a step of time; None for any other.
+
+    >>> duration("5 minutes") == 5 * DURATIONS["minute"]
+    True
+    """
+    found = _DURATION.fullmatch(step) if isinstance(step, str) else None
+    return None if found is None else int(found[1]) * DURATIONS[found[2]]
+
+
+def duration_text(nanoseconds: int) -> str:
+    """How a step of time is written, in the widest unit of which it is a whole number.
+
+    >>> duration_text(5 * DURATIONS["minute"])
+    '5 minutes'
+    """
+    unit = next(name for name, length in DURATIONS.items() if nanoseconds % length == 0)
+    count = nanoseconds // DURATIONS[unit]
+    return f"{count} {unit}{'s' if count > 1 else ''}"
+
+
+def exact(number: float) -> Fraction:
+    """The number that a document writes: 0.01 is a hundredth."""
+    return Fraction(repr(number))
+
+
+def _is_step(step: object) -> bool:
+    if isinstance(step, str):
+        return step == MONTH or duration(step) is not None
+    is_number = isinstance(step, int | float) and not isinstance(step, bool)
+    return is_number and math.isfinite(step) and step > 0  # type: ignore[arg-type, operator]
+
+
+def _length(step: Step) -> float:
+    """What steps are compared by."""
+    if step == MONTH:
+        return 30.0 * DURATIONS["day"]
+    return float(step if isinstance(step, int | float) else duration(step) or 0)

@@ -1,0 +1,76 @@
+"""Names that are not known, and the known ones that were probably meant.
+
+>>> print(unknown_name("there is no such column", "Agee", ["age", "sex"], column="Agee"))
+column 'Agee': there is no such column; did you mean 'age'?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from gcvae.errors import Problem
+
+NO_SUCH_COLUMN = "there is no such column"
+MOST_LISTED = 12
+_MOST_COMPARED = 5_000
+_LEAST_LIKENESS = 0.6  # so that aeg is like age
+_MOST_CHARACTERS = 100
+_MOST_SUGGESTIONS = 5
+"""In one answer: each is compared with every known name."""
+
+
+def unknown_name(message: str, name: str, known: Iterable[str], **place: Any) -> Problem:
+    """The problem of a name that is not known, with the nearest known one and the first of all.
+
+    Args:
+        message: What is wrong, as a clause.
+        name: As it was given.
+        known: The names that there are, in the order in which they are to be listed.
+        **place: `pointer`, `line` and `column` of the problem.
+    """
+    known = list(known)
+    return Problem(message, suggestion=nearest(name, known), expected=listed(known), **place)
+
+
+def unknown_names(
+    message: str, places: Iterable[tuple[str, dict[str, Any]]], known: Collection[str]
+) -> list[Problem]:
+    """The problems of several names, each with its place; the first few have suggestions."""
+    problems = []
+    for number, (name, place) in enumerate(places):
+        if number < _MOST_SUGGESTIONS:
+            problems.append(unknown_name(message, name, known, **place))
+        else:
+            problems.append(Problem(message, expected=listed(known), **place))
+    return problems
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is spelled most alike, whatever its case; None where none is near.
+
+    >>> nearest("max-step", ["max_steps", "max_passes"])
+    'max_steps'
+    """
+    by_spelling: dict[str, str] = {}
+    for candidate in known:
+        by_spelling.setdefault(_plain(candidate), str(candidate))
+    plain = _plain(name)
+    if plain in by_spelling:
+        return by_spelling[plain]
+    if len(by_spelling) > _MOST_COMPARED:
+        return None
+    found = get_close_matches(plain, by_spelling, n=1, cutoff=_LEAST_LIKENESS)
+    return by_spelling[found[0]] if found else None
+
+
+def listed(known: Iterable[str]) -> str:
+    """The first of the names that there are."""
+    names = [str(name) for name in known]
+    return "one of " + ", ".join([*names[:MOST_LISTED], *(["..."] * (len(names) > MOST_LISTED))])
+
+
+def _plain(name: str) -> str:
+    """The name without what is easily mistaken: case, outer spaces, hyphens and underscores."""
+    return str(name)[:_MOST_CHARACTERS].strip().casefold().replace("-", "_").replace(" ", "_")

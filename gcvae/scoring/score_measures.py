@@ -1,0 +1,46 @@
+"""The interval of values that a number stands for: its rounding cell, or its quantile bin.
+
+A number counts with a density where it stands for itself alone, and with the mass of the interval
+where a measure gives it one. Levels, atoms and the missing level have masses in every measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from gcvae.codec.column_codecs import Numbers, RealCodec
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.table_codec import TableCodec
+from gcvae.errors import Problem, SettingError
+
+
+def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTable:
+    """The rows with the intervals of a measure, a key of `MEASURES`.
+
+    Raises: SettingError for `pmf` where numbers are coded without bins.
+    """
+    if measure == "density":
+        return table
+    if measure == "pmf" and any(isinstance(column, RealCodec) for column in codec.columns):
+        message = "measure is pmf, but this model has no bins: its numbers are standardised"
+        raise SettingError(Problem(message, "/measure", expected="density or rounding_cell"))
+    intervals = np.full((*table.codes.shape, 2), np.nan)
+    codes, values, observed = (t.numpy() for t in (table.codes, table.values, table.observed))
+    for j, column in enumerate(codec.columns):
+        if isinstance(column, RealCodec | QuantileCodec):
+            is_number = observed[:, j] & (codes[:, j] == column.n_codes - 1)
+            found = _intervals(column, values[:, j], measure)
+            intervals[is_number, j] = found[is_number]
+    return replace(table, intervals=torch.from_numpy(intervals))
+
+
+def _intervals(column: RealCodec | QuantileCodec, values: Numbers, measure: str) -> Numbers:
+    """Shape: (n,) -> (n, 2)."""
+    if measure == "pmf":
+        assert isinstance(column, QuantileCodec), "bins were looked for"
+        return column.bins(values)
+    return column.rounding_cells(values)

@@ -1,0 +1,117 @@
+"""What may be asked of a score, and what the numbers then mean, in words.
+
+Loads without torch and pandas: the service knows both before its port is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gcvae.errors import Problem, SettingError
+from gcvae.files.shards import SHARD_UNIT_ROWS
+from gcvae.schema.suggestions import unknown_name
+
+MEASURES = {
+    "density": "density per original unit of continuous ones (per day for dates)",
+    "rounding_cell": (
+        "mass of the rounding cell of continuous ones (half a unit of the column's decimals below "
+        "and above; a density per unit where a column has no fixed decimals)"
+    ),
+    "pmf": "mass of the quantile bin that a continuous value lies in",
+}
+"""How a continuous value counts. Discrete columns and atoms always count with their mass."""
+BLANK_REFERENCE_ROWS = 1000
+"""Rows of the model among which a row with blanks is ranked, with the same cells blanked."""
+MOST_BLANK_SETS = 32
+"""Of every 4,096 rows those have a percentile whose set of blanks is among the first so many."""
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """How rows are scored.
+
+    Attributes:
+        draws: Of z for each row.
+        seed: The same seed gives the same scores.
+        jitters: Draws of the continuous extension within each draw of z, where a copula joins
+            discrete columns; 0 integrates exactly instead.
+        measure: A key of `MEASURES`.
+        score_missingness: A blank counts with the probability of being missing, and is not
+            integrated out.
+    """
+
+    draws: int = 100
+    seed: int = 0
+    jitters: int = 0
+    measure: str = "density"
+    score_missingness: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks every option. Raises: SettingError that names those out of range."""
+        problems = []
+        if self.draws < 1:
+            problem = f"draws is {self.draws}; it must be at least 1"
+            problems.append(Problem(problem, "/draws", expected="at least 1"))
+        if self.jitters < 0:
+            problem = f"jitters is {self.jitters}; it must be zero or more"
+            problems.append(Problem(problem, "/jitters", expected="zero or more"))
+        if self.measure not in MEASURES:
+            problem = f"unknown measure {self.measure!r}"
+            problems.append(unknown_name(problem, self.measure, MEASURES, pointer="/measure"))
+        if problems:
+            raise SettingError(*problems)
+
+    @property
+    def has_percentiles(self) -> bool:
+        """Whether held-out rows were scored in this measure."""
+        return self.measure == "density" and self.jitters == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The options by name."""
+        return asdict(self)
+
+    def heading(self, order: Sequence[str]) -> dict[str, Any]:
+        """What stands before the scores: the options, and what the numbers mean.
+
+        `order` names the modelled columns in the model's order.
+        """
+        options = self.to_json()
+        return options | {
+            "measure": self._meaning(),
+            "options": options,
+            "notes": self._notes(order),
+        }
+
+    def _meaning(self) -> str:
+        """What a score is, in one sentence."""
+        blank = (
+            "a blank cell counts with its probability of being missing"
+            if self.score_missingness
+            else "a blank cell is integrated out over all outcomes, the missing level included"
+        )
+        return (
+            "lower bound on log p(row) in nats, in the data's own measure: probability mass of "
+            f"discrete columns and atoms, {MEASURES[self.measure]}; {blank}; a level that the "
+            "schema does not list scores -Infinity, and so does a row that breaks a constraint "
+            "(all others are renormalised by the measured acceptance)"
+        )
+
+    def _notes(self, order: Sequence[str]) -> list[str]:
+        """How the numbers were got."""
+        return [
+            f"importance-weighted with {self.draws} draws of z, a fifth of them from the prior; "
+            "standard_error is that of the bound's estimate over such draws, its bias included",
+            f"the copula is evaluated with {self.jitters} jitters in each draw"
+            if self.jitters
+            else "given z, masses of discrete cells are exact, without jitter",
+            "contributions are chain-rule terms, log p(column | columns before), in the model's "
+            f"order: {', '.join(order)}; they add up to log_likelihood, and a blank adds 0",
+            "percentile, 0 to 100, is the row's among held-out rows of training, and that of a row "
+            f"with blanks among {BLANK_REFERENCE_ROWS:,} rows of the model with the same cells "
+            f"blanked (in every {SHARD_UNIT_ROWS:,} rows for the first {MOST_BLANK_SETS} sets of "
+            "blank columns, for others there is none); of equal scores half count as below"
+            if self.has_percentiles
+            else "no percentile: held-out rows were scored by density, without jitter",
+        ]

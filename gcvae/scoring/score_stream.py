@@ -1,0 +1,161 @@
+"""Scores that come in blocks as the bytes of one file, with what the numbers mean.
+
+Loads without pandas: the service names the formats before its port is open.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from gcvae.errors import SettingError
+from gcvae.files.shards import WHOLE, FileShard
+from gcvae.numerics.exact_sum import ExactSum
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CONTRIBUTION = "contributions."
+"""What the names of the columns of contributions begin with."""
+
+MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
+"""The formats, and what HTTP calls them."""
+
+
+class ScoreTotals:
+    """Sum and mean of the bounds of all rows, and the standard error of the sum.
+
+    A single impossible row, of likelihood 0, makes the sum -inf: how many there are stands beside.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is counted yet."""
+        self.rows = 0
+        self.n_impossible = 0
+        self._sum = ExactSum()
+        self._variance = ExactSum()
+
+    def add(self, block: pd.DataFrame) -> None:
+        """Counts the rows of a block."""
+        self.rows += len(block)
+        self.n_impossible += int((block["log_likelihood"] == -math.inf).sum())
+        self._sum.add(float(block["log_likelihood"].sum(skipna=False)))
+        self._variance.add(float((block["standard_error"] ** 2).sum()))
+
+    def add_all(self, totals: ScoreTotals) -> None:
+        """Counts the rows of other blocks."""
+        self.rows += totals.rows
+        self.n_impossible += totals.n_impossible
+        self._sum.add_all(totals._sum)
+        self._variance.add_all(totals._variance)
+
+    def to_json(self) -> dict[str, Any]:
+        """The totals; rows are independent, so their variances add up."""
+        bound = self._sum.value
+        totals = {
+            "rows": self.rows,
+            "n_impossible": self.n_impossible,
+            "log_likelihood": bound,
+            "mean_log_likelihood": bound / self.rows if self.rows else math.nan,
+            "standard_error": math.sqrt(self._variance.value),
+        }
+        return {name: json_number(value) for name, value in totals.items()}
+
+    def state(self) -> dict[str, Any]:
+        """What `of_state` needs: sums that others are added to without loss."""
+        return {
+            "rows": self.rows,
+            "n_impossible": self.n_impossible,
+            "sum": self._sum.to_json(),
+            "variance": self._variance.to_json(),
+        }
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> Self:
+        """The totals that `state` describes."""
+        totals = cls()
+        totals.rows, totals.n_impossible = state["rows"], state["n_impossible"]
+        totals._sum = ExactSum.from_json(state["sum"])
+        totals._variance = ExactSum.from_json(state["variance"])
+        return totals
+
+
+def stream_scores(
+    blocks: Iterable[pd.DataFrame],
+    format: str,
+    heading: Mapping[str, Any],
+    totals: ScoreTotals,
+    shard: FileShard = WHOLE,
+) -> Iterator[bytes]:
+    """The bytes of one file, block by block.
+
+    Args:
+        blocks: Lines of scores, as `Synthesizer.score_blocks` gives them.
+        format: `csv`, or `json`: an object with the heading, `scores` and `totals`.
+        heading: What stands first in the JSON object, such as what the numbers mean.
+        totals: Counts the blocks as they pass.
+        shard: Which of the file's shards the blocks are; only the last ends with `scores_end`.
+
+    Raises:
+        SettingError: There is no such format.
+    """
+    if format not in MEDIA_TYPES:
+        raise SettingError(f"there is no score format {format!r}, but {', '.join(MEDIA_TYPES)}")
+    passing = counted(blocks, totals)
+    return _csv(passing, shard) if format == "csv" else _json(passing, heading, totals, shard)
+
+
+def scores_end(format: str, totals: ScoreTotals) -> bytes:
+    """What stands behind the last score."""
+    if format == "csv":
+        return b""
+    return f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()
+
+
+def counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
+    """The blocks, each added to the totals as it passes."""
+    for block in blocks:
+        totals.add(block)
+        yield block
+
+
+def json_number(value: float) -> float | int | str | None:
+    """A number that JSON has; an infinite one as text that every language reads back."""
+    if isinstance(value, int) or math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return None
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _nested(line: dict[str, Any]) -> dict[str, Any]:
+    """A line with its contributions as an object of their own."""
+    parts = [name for name in line if name.startswith(CONTRIBUTION)]
+    contributions = {name.removeprefix(CONTRIBUTION): line.pop(name) for name in parts}
+    return {**line, "contributions": contributions} if parts else line
+
+
+def _csv(blocks: Iterable[pd.DataFrame], shard: FileShard) -> Iterator[bytes]:
+    for number, block in enumerate(blocks):
+        yield block.to_csv(index=False, header=shard.is_first and number == 0).encode()
+
+
+def _json(
+    blocks: Iterable[pd.DataFrame],
+    heading: Mapping[str, Any],
+    totals: ScoreTotals,
+    shard: FileShard,
+) -> Iterator[bytes]:
+    head = json.dumps({**heading, "scores": []}, allow_nan=False)
+    if shard.is_first:
+        yield head[:-2].encode()
+    comma = "" if shard.is_first else ","
+    for block in blocks:
+        for row in block.to_dict(orient="records"):
+            line = _nested({str(name): json_number(value) for name, value in row.items()})
+            yield f"{comma}\n{json.dumps(line, allow_nan=False)}".encode()
+            comma = ","
+    if shard.is_last:
+        yield scores_end("json", totals)

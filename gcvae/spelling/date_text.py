@@ -1,0 +1,297 @@
+"""Dates in text: their formats recognised, read, and written back as they were.
+
+A format is strptime's, with `%-d`, `%-m`, `%-H`, `%-I` for numbers without leading zeros. Digits of
+a second (`%f`) are written with the column's number of decimals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.spelling.number_text import chunks
+
+_TOKEN = re.compile(r"%-?[a-zA-Z%]")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_PADDED = [f"{n:02d}" for n in range(100)]
+_BARE = [str(n) for n in range(100)]
+
+# The order is the preference where several formats fit every cell.
+_DAYS = (
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%-d.%-m.%Y", "%m/%d/%Y", "%-m/%-d/%Y",
+    "%d/%m/%Y", "%-d/%-m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%-m/%-d/%y",
+    "%d/%m/%y", "%-d/%-m/%y", "%d %b %Y", "%-d %b %Y", "%d-%b-%Y", "%-d-%b-%Y", "%d-%b-%y",
+    "%-d-%b-%y", "%d %B %Y", "%-d %B %Y", "%b %d, %Y", "%b %-d, %Y", "%B %d, %Y", "%B %-d, %Y",
+    "%Y-%-m-%-d", "%Y/%-m/%-d", "%Y%m%d", "%Y-%m",
+)  # fmt: skip
+_CLOCKS = [
+    joint + clock + zone
+    for joint in (" ", "T", ", ")
+    for clock in (
+        "%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p",
+        "%I:%M:%S %p", "%-I:%M:%S %p",
+    )
+    for zone in ("", "Z", "+00:00", " UTC", "+0000")
+]  # fmt: skip
+_AMBIGUOUS = {"%m": "%d", "%d": "%m", "%-m": "%-d", "%-d": "%-m"}
+_KNOWN_TOKENS = {
+    "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
+    "%p", "%M", "%S", "%f",
+}  # fmt: skip
+# A time of day: a time of the day that strptime takes where there is none. 3:04 may be a ratio.
+_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p", "%I:%M:%S %p",
+          "%-I:%M:%S %p")  # fmt: skip
+DAY_NANOSECONDS = 86_400 * 10**9
+DAY_OF_TIMES = np.datetime64("1900-01-01", "ns")
+FIRST_DAY, LAST_DAY = "1677-09-22", "2262-04-10"  # that int64 counts in nanoseconds, whole
+FIRST_YEAR, LAST_YEAR = 1900, 2099  # of eight digits that are to be a date
+
+Dates = npt.NDArray[np.datetime64]
+
+
+def candidate_formats(text: str) -> Iterator[str]:
+    """The formats that a text has the shape of, the preferred ones first."""
+    for day in _DAYS:
+        match = _shape(day).match(text)
+        if match and match.end() == len(text):
+            yield day
+        elif match and day != "%Y%m%d":
+            yield from (
+                day + clock for clock in _CLOCKS if _shape(clock).fullmatch(text, match.end())
+            )
+    yield from (clock for clock in _TIMES if _shape(clock).fullmatch(text))
+
+
+def has_shape(text: str, date_format: str) -> bool:
+    """Whether a text looks like one of the format, its numbers unchecked."""
+    return _shape(date_format).fullmatch(text) is not None
+
+
+def check_format(text: str) -> str:
+    """The format itself.
+
+    Raises:
+        ValueError: A date can not be read by it; the text says what would be right.
+    """
+    tokens = set(_TOKEN.findall(text)) - {"%%"}
+    if not {"%Y", "%y"} & tokens and not is_time_of_day(text):
+        raise ValueError("a format that has a year, such as %Y-%m-%d, or is of a time, as %H:%M")
+    if unknown := tokens - _KNOWN_TOKENS:
+        raise ValueError(f"a format without {', '.join(sorted(unknown))}")
+    return text
+
+
+def is_time_of_day(date_format: str) -> bool:
+    """Whether the format writes a time of day and no date."""
+    letters = {token[-1] for token in _TOKEN.findall(date_format)}
+    return bool(letters & set("HI")) and not letters & set("YymbBdaA")
+
+
+def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | None]:
+    """The ISO format that writes these times in full, and its digits of a second.
+
+    Args:
+        times: None of them NaT. All of 1900-01-01, and not all at midnight, they are times of day.
+        has_zone: They are of UTC.
+    """
+    days = times.astype("datetime64[D]")
+    are_whole = bool((times.astype("datetime64[s]") == times).all())
+    are_midnights = bool((days == times).all())
+    kept = [n for n, unit in ((3, "ms"), (6, "us")) if (times.astype(f"M8[{unit}]") == times).all()]
+    clock, digits = ("%H:%M:%S", None) if are_whole else ("%H:%M:%S.%f", min(kept, default=9))
+    if has_zone:
+        return f"%Y-%m-%d {clock}+00:00", digits
+    if are_midnights:
+        return "%Y-%m-%d", None
+    return (clock if (days == DAY_OF_TIMES).all() else f"%Y-%m-%d {clock}"), digits
+
+
+def infer_format(texts: pa.Array) -> tuple[str, int] | None:
+    """The format that gives every distinct text back, and its digits of a second.
+
+    >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
+    ('%Y-%m-%d', 0)
+    """
+    fitting = list(candidate_formats(texts[0].as_py()))
+    for sample in (texts.slice(0, 1), texts.slice(0, 200), texts):
+        fitting = [f for f in fitting if _gives_back(sample, f)]
+    return (fitting[0], second_digits(texts, fitting[0])) if fitting else None
+
+
+def other_order(texts: pa.Array, date_format: str) -> str | None:
+    """The format with day and month exchanged, where it fits every text too."""
+    if "%b" in date_format.lower() or date_format.startswith("%Y"):
+        return None
+    other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
+    return other if other != date_format and _gives_back(texts, other) else None
+
+
+def read_dates(texts: pa.Array, date_format: str) -> Dates:
+    """The time of each text, to the nanosecond; NaT where it is no date of the format."""
+    return np.concatenate([_read_dates(chunk, date_format) for chunk in chunks(texts)])
+
+
+def _read_dates(texts: pa.Array, date_format: str) -> Dates:
+    series = pd.Series(texts.to_pandas(), dtype=object)
+    form = date_format.replace("%-", "%")
+    return np.asarray(pd.to_datetime(series, format=form, errors="coerce").to_numpy())
+
+
+def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
+    """The text of each time in the format; `digits` of a second where it has %f, 6 by default."""
+    index = pd.DatetimeIndex(times)
+    written: list[pa.Array | str] = []
+    end = 0
+    for match in _TOKEN.finditer(date_format):
+        written += [date_format[end : match.start()], _token_texts(index, match[0], digits)]
+        end = match.end()
+    written.append(date_format[end:])
+    return pc.binary_join_element_wise(
+        *[x for x in written if not (isinstance(x, str) and not x)], ""
+    )
+
+
+def are_read(texts: pa.Array, date_format: str) -> npt.NDArray[np.bool_]:
+    """True for each text that is a date of the format, leading zeros aside."""
+    return ~np.isnat(read_dates(texts, date_format))
+
+
+def are_written_so(texts: pa.Array, date_format: str) -> npt.NDArray[np.bool_]:
+    """True for each text that is a date of the format and comes back by it to the character."""
+    times = read_dates(texts, date_format)
+    found = ~np.isnat(times)
+    written = write_dates(times[found], date_format, second_digits(texts, date_format))
+    found[found] = np.asarray(written) == np.asarray(texts.filter(pa.array(found)))
+    return found
+
+
+def second_digits(texts: pa.Array, date_format: str) -> int:
+    """How many digits of a second the texts have."""
+    if "%f" not in date_format:
+        return 0
+    match = re.search(r"[0-9:]\.([0-9]+)[^0-9]*$", texts[0].as_py())
+    return len(match[1]) if match else 6
+
+
+def resolution(date_format: str, digits: int | None) -> np.timedelta64:
+    """The smallest step that the format can write."""
+    tokens = set(_TOKEN.findall(date_format))
+    if "%f" in tokens:
+        return np.timedelta64(10 ** (9 - min(6 if digits is None else digits, 9)), "ns")
+    if "%S" in tokens:
+        return np.timedelta64(1, "s")
+    if "%M" in tokens:
+        return np.timedelta64(1, "m")
+    return np.timedelta64(1, "h") if tokens & {"%H", "%I", "%-H", "%-I"} else np.timedelta64(1, "D")
+
+
+@cache
+def _shape(date_format: str) -> re.Pattern[str]:
+    """A pattern of the texts that a format can write, values unchecked."""
+    tokens = [_shape_of(token) for token in _TOKEN.findall(date_format)]
+    literal = [re.escape(text) for text in _TOKEN.split(date_format)]
+    return re.compile("".join(x for pair in zip(literal, [*tokens, ""], strict=True) for x in pair))
+
+
+def _shape_of(token: str) -> str:
+    shapes = {
+        "%Y": r"\d{4}",
+        "%f": r"\d{1,9}",
+        "%b": r"[A-Za-z]{3}",
+        "%B": r"[A-Za-z]{3,9}",
+        "%p": "[AP]M",
+    }
+    return shapes.get(token, r"[1-9]?\d" if token.startswith("%-") else r"\d\d")
+
+
+_SHAPES = {
+    "%Y": r"\d{4}",
+    "%f": r"\d{1,9}",
+    "%b": r"[A-Za-z]{3}",
+    "%B": r"[A-Za-z]{3,9}",
+    "%p": "[AP]M",
+}
+
+
+def _gives_back(texts: pa.Array, date_format: str) -> bool:
+    """True where writing what was read gives every text to the character."""
+    digits = second_digits(texts, date_format)
+    return all(_is_written_so(chunk, date_format, digits) for chunk in chunks(texts))
+
+
+def _is_written_so(texts: pa.Array, date_format: str, digits: int) -> bool:
+    times = _read_dates(texts, date_format)
+    if np.isnat(times).any():
+        return False
+    if date_format == "%Y%m%d" and not _plausible(times):
+        return False
+    return bool(write_dates(times, date_format, digits).equals(texts))
+
+
+def _plausible(times: Dates) -> bool:
+    years = times.astype("datetime64[Y]").astype(int) + 1970
+    return bool(years.min() >= FIRST_YEAR and years.max() <= LAST_YEAR)
+
+
+def _token_texts(index: pd.DatetimeIndex, token: str, digits: int | None) -> pa.Array | str:
+    """The texts of one token of the format."""
+    if token == "%%":
+        return "%"
+    if token == "%f":
+        return _fractions(index, 6 if digits is None else digits)
+    number, words = _words(index, token)
+    return pa.array(words, pa.string()).take(pa.array(number))
+
+
+def _words(index: pd.DatetimeIndex, token: str) -> tuple[npt.NDArray[Any], list[str]]:
+    """For each time a number from 0, and the words that the numbers stand for."""
+    letter = token[-1]
+    number = np.asarray(_NUMBERS[letter](index))
+    if letter == "Y":
+        first, last = int(number.min(initial=9999)), int(number.max(initial=0))
+        return number - first, [f"{year:04d}" for year in range(first, last + 1)]
+    return number, _NAMES.get(letter) or (_BARE if token.startswith("%-") else _PADDED)
+
+
+_NUMBERS: dict[str, Callable[[pd.DatetimeIndex], Any]] = {
+    "Y": lambda index: index.year,
+    "y": lambda index: index.year % 100,
+    "m": lambda index: index.month,
+    "b": lambda index: index.month - 1,
+    "B": lambda index: index.month - 1,
+    "a": lambda index: index.dayofweek,
+    "A": lambda index: index.dayofweek,
+    "d": lambda index: index.day,
+    "H": lambda index: index.hour,
+    "I": lambda index: (index.hour - 1) % 12 + 1,
+    "p": lambda index: index.hour // 12,
+    "M": lambda index: index.minute,
+    "S": lambda index: index.second,
+}
+_NAMES = {
+    "b": [name[:3] for name in _MONTHS],
+    "B": list(_MONTHS),
+    "a": [name[:3] for name in _WEEKDAYS],
+    "A": list(_WEEKDAYS),
+    "p": ["AM", "PM"],
+}
+
+
+def _fractions(index: pd.DatetimeIndex, digits: int) -> pa.Array:
+    nanoseconds = np.asarray(index.microsecond, dtype=np.int64) * 1000 + np.asarray(
+        index.nanosecond
+    )
+    texts = pa.array(nanoseconds).cast(pa.string())
+    return pc.utf8_slice_codeunits(pc.utf8_lpad(texts, 9, "0"), 0, digits)

@@ -1,0 +1,301 @@
+"""The number format that the cells of a column speak for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.spelling.forms import NumberFormat
+from gcvae.spelling.number_formats import (
+    GROUPINGS,
+    alike,
+    are_bodies,
+    digits_of,
+    negative_sides,
+    numerals_of,
+)
+from gcvae.spelling.number_text import Texts, are_numbers
+from gcvae.spelling.written_numbers import (
+    APOSTROPHES,
+    DECIMALS,
+    PER_CENT,
+    SIGNS,
+    SPACES,
+    Mask,
+    Side,
+    Split,
+    is_known,
+    mask_of,
+    side_of,
+    symbol_of,
+)
+
+NEARLY = 0.95  # share of cells that are numbers from which on the others deserve a warning
+_MOST_SIDES = 1_000  # distinct texts beside the digits; more are no units
+_CODE_DIGITS = 6  # that groups of digits without a sign have in every cell, where they are a code
+
+
+@dataclass(frozen=True)
+class FoundFormat:
+    """The format that reads most cells of a column.
+
+    Attributes:
+        format: As the cells have it, by the majority where they differ.
+        fits: Which of the texts are numbers of it. Shape: (U,).
+        looks: Which are numbers of some format. Shape: (U,).
+        other: What the cells may be instead, where nobody could tell.
+    """
+
+    format: NumberFormat
+    fits: Mask
+    looks: Mask
+    other: NumberFormat | None = None
+
+
+def find_format(
+    texts: Texts, counts: npt.NDArray[np.int64], given: Mapping[str, Any] | None = None
+) -> FoundFormat | None:
+    """The format of a column's cells; None where they are words, or codes made of digits.
+
+    Args:
+        texts: Distinct cells without surrounding spaces.
+        counts: How often each stands in the column.
+        given: Members that the format has, whatever the cells look like.
+    """
+    split = Split.of(texts)
+    members = {} if given is None else dict(given)
+    is_matched = split.codes >= 0
+    if not given and counts[is_matched].sum() < NEARLY * counts.sum():
+        return None
+    if len(split.sides) > _MOST_SIDES:
+        return None
+    evidence = _Evidence(split, counts, members)
+    candidates = list(_candidates(evidence))
+    read = [evidence.reads(candidate) for candidate in candidates]
+    weights = [int(counts[mask].sum()) for mask in read]
+    best = [i for i, weight in enumerate(weights) if weight == max(weights)]
+    found, other = _chosen([candidates[i] for i in best], evidence)
+    fits = read[candidates.index(found)]
+    looks = np.any([evidence.looks(candidate) for candidate in candidates], axis=0)
+    found = evidence.as_most_are(found, fits)
+    if not given and evidence.are_codes(found, fits):
+        return None
+    are_too_long = fits & ~are_numbers(numerals_of(split, found))
+    fits, looks = fits & ~are_too_long, looks & ~are_too_long
+    if not given and counts[looks].sum() < NEARLY * counts.sum():
+        return None
+    return FoundFormat(found, fits, looks, other)
+
+
+def may_be_grouped(texts: Texts) -> bool:
+    """Whether plain numbers look as if their points stood between thousands: 1.234, 2.521, 950.
+
+    >>> may_be_grouped(pa.array(["1.234", "950"])), may_be_grouped(pa.array(["1.234", "0.500"]))
+    (True, False)
+    """
+    shape = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
+    if not len(texts) or re.match(shape, texts[0].as_py()) is None:
+        return False
+    all_match = pc.all(pc.match_substring_regex(texts, shape)).as_py()
+    return bool(all_match and pc.any(pc.match_substring(texts, ".")).as_py())
+
+
+class _Evidence:
+    """What the cells of a column say about their format."""
+
+    def __init__(
+        self, split: Split, counts: npt.NDArray[np.int64], members: dict[str, Any]
+    ) -> None:
+        self.split, self.counts, self.members = split, counts, members
+        self._are_bodies: dict[NumberFormat, Mask] = {}
+        self._sides = [side_of(*side) for side in split.sides]
+        self._side_weights = np.bincount(
+            split.codes[split.codes >= 0],
+            counts[split.codes >= 0],
+            minlength=len(split.sides),
+        )
+        self.unit = self._most_frequent_unit()
+        self.is_money = bool(self.unit) and not self.unit & PER_CENT
+        self.separators = [
+            sign
+            for sign in (*DECIMALS, *SPACES, *APOSTROPHES)
+            if pc.any(pc.match_substring(split.bodies, sign)).as_py()
+        ]
+
+    def _most_frequent_unit(self) -> frozenset[str]:
+        given = {name: self.members[name] for name in ("prefix", "suffix") if name in self.members}
+        if given:
+            return frozenset(map(symbol_of, given.values())) - {""}
+        weights: dict[frozenset[str], float] = {}
+        for side, weight in zip(self._sides, self._side_weights, strict=True):
+            if side is not None and side.unit and all(map(is_known, side.unit)):
+                weights[side.unit] = weights.get(side.unit, 0.0) + weight
+        return max(weights, key=lambda unit: weights[unit], default=frozenset())
+
+    def _has_unit(self, side: Side | None) -> bool:
+        """Whether what stands beside the digits is the column's unit.
+
+        A sign of money may be absent. 12 % beside 0.12 may be a hundred times as much, or less.
+        """
+        if side is None:
+            return False
+        is_said = bool({"prefix", "suffix"} & set(self.members))
+        may_be_absent = is_said or not self.unit & PER_CENT
+        return side.unit == self.unit or (may_be_absent and side.unit <= self.unit)
+
+    def reads(self, number_format: NumberFormat) -> Mask:
+        """Which texts are numbers of the column's unit, in a format. Shape: (U,)."""
+        return self._of_sides([self._has_unit(side) for side in self._sides], number_format)
+
+    def looks(self, number_format: NumberFormat) -> Mask:
+        """Which are numbers of any unit. Shape: (U,)."""
+        known = [side is not None and all(map(is_known, side.unit)) for side in self._sides]
+        return self._of_sides(known, number_format)
+
+    def _of_sides(self, allowed: list[bool], number_format: NumberFormat) -> Mask:
+        chosen = np.array([*allowed, False], dtype=bool)[self.split.codes]
+        if number_format not in self._are_bodies:
+            matches = are_bodies(self.split.bodies, number_format)
+            self._are_bodies[number_format] = mask_of(matches)
+        return chosen & self._are_bodies[number_format]
+
+    def has_small_whole(self) -> bool:
+        """Whether some cell has no sign between its digits and is under 1000."""
+        return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{1,3}$")).as_py())
+
+    def has_large_whole(self) -> bool:
+        """Whether some cell has no sign between its digits though it is 1000 or more."""
+        return bool(pc.any(pc.match_substring_regex(self.split.bodies, "^[0-9]{4,}$")).as_py())
+
+    def are_codes(self, found: NumberFormat, fits: Mask) -> bool:
+        """Whether cells are names made of digits: footnotes (1), marks 2-, phones 555 123 456."""
+        if self.unit:
+            return False
+        sides = {self._sides[code] for code in np.unique(self.split.codes[fits])}
+        if not self.separators and any(side is not None and side.has_late_sign for side in sides):
+            return True
+        if not found.thousands or found.thousands not in SPACES + ".":
+            return False
+        bodies = self.split.bodies.filter(pa.array(fits))
+        digits = pc.utf8_length(digits_of(bodies, found))
+        has_decimals = pc.any(pc.match_substring(bodies, found.decimal)).as_py()
+        limits = pc.min_max(digits).as_py()
+        return not has_decimals and limits["min"] == limits["max"] >= _CODE_DIGITS
+
+    def as_most_are(self, found: NumberFormat, fits: Mask) -> NumberFormat:
+        """The format with prefix, suffix, sign and grouping as most of the cells have them."""
+        sides = self._weighed_sides(fits)
+        found = replace(found, **self._affixes(sides))
+        if found.thousands:
+            found = replace(found, **self._grouping(found, fits))
+        if found.negative is None:
+            found = replace(found, negative=_most_frequent_negative(sides, found))
+        return found
+
+    def _weighed_sides(self, fits: Mask) -> list[tuple[tuple[str, str], float]]:
+        weights = np.bincount(self.split.codes[fits], self.counts[fits], minlength=len(self._sides))
+        return [(s, w) for s, w in zip(self.split.sides, weights.tolist(), strict=True) if w]
+
+    def _affixes(self, sides: list[tuple[tuple[str, str], float]]) -> dict[str, Any]:
+        """The unit as most of the cells have it that have one: the others are read with it too."""
+        weights: dict[tuple[str, str], float] = {("", ""): 0.0}
+        for (left, right), weight in sides:
+            affixes = _without_signs(left).lstrip(SPACES), _without_signs(right).rstrip(SPACES)
+            if any(affixes):
+                weights[affixes] = weights.get(affixes, 0.0) + weight
+        prefix, suffix = max(weights, key=lambda pair: weights[pair])
+        return {
+            "prefix": self.members.get("prefix", prefix),
+            "suffix": self.members.get("suffix", suffix),
+        }
+
+    def _grouping(self, found: NumberFormat, fits: Mask) -> dict[str, Any]:
+        """Which sign stands between thousands, and from how many digits on."""
+        bodies, counts = self.split.bodies.filter(pa.array(fits)), self.counts[fits]
+        if "thousands" not in self.members:
+            signs = {
+                sign: counts[mask_of(pc.match_substring(bodies, sign))].sum()
+                for sign in alike(found.thousands)
+            }
+            found = replace(found, thousands=max(signs, key=lambda sign: signs[sign]))
+        whole = pc.replace_substring_regex(bodies, f"[{found.decimal}eE].*$", "")
+        digits = pc.replace_substring_regex(whole, "[^0-9]", "")
+        lengths = np.asarray(pc.utf8_length(digits).to_numpy(zero_copy_only=False))
+        is_grouped = ~mask_of(pc.equal(whole, digits))
+        wrong = {
+            first: counts[(lengths >= first) & ~is_grouped].sum()
+            + counts[(lengths < first) & is_grouped].sum()
+            for first in range(4, max(int(lengths.max(initial=0)) + 2, 5))
+        }
+        first = self.members.get("grouped_from_digits", min(wrong, key=lambda n: wrong[n]))
+        return {"thousands": found.thousands, "grouped_from_digits": first}
+
+
+def _without_signs(text: str) -> str:
+    return "".join(c for c in text if c not in SIGNS)
+
+
+def _most_frequent_negative(
+    sides: list[tuple[tuple[str, str], float]], found: NumberFormat
+) -> str | None:
+    """How most negative cells with the format's own unit are written; None for "-" before all."""
+    own = (symbol_of(found.prefix), symbol_of(found.suffix))
+    weights: dict[tuple[str, str], float] = {}
+    for (left, right), weight in sides:
+        side = side_of(left, right)
+        if side is not None and side.is_negative and (side.prefix, side.suffix) == own:
+            weights[left, right] = weight
+    if not weights:
+        return None
+    chosen = max(weights, key=lambda pair: weights[pair])
+    return None if chosen == negative_sides(found) else "1".join(chosen)
+
+
+def _candidates(evidence: _Evidence) -> Iterator[NumberFormat]:
+    """The formats that the signs between the digits allow, what is given taken as it is."""
+    found, members = evidence.separators, evidence.members
+    decimals = [sign for sign in DECIMALS if sign in found] or ["."]
+    if "," in found and "." not in found:
+        decimals = [",", "."]
+    if found == ["."]:
+        decimals = [".", ","]
+    if "decimal" in members:
+        decimals = [members["decimal"]]
+    groups = ["", *dict.fromkeys(alike(sign)[0] for sign in found)]
+    if "thousands" in members:
+        groups = [members["thousands"]]
+    fixed = {k: v for k, v in members.items() if k in ("prefix", "suffix", "negative")}
+    if "decimal" not in members and "thousands" in members:
+        decimals = [sign for sign in DECIMALS if sign != members["thousands"]]
+    for decimal, thousands, grouping in product(decimals, groups, GROUPINGS):
+        if decimal == thousands or (grouping != GROUPINGS[0] and not thousands):
+            continue
+        if members.get("grouping", grouping) == grouping:
+            yield NumberFormat(decimal, thousands, grouping=grouping, **fixed)
+
+
+def _chosen(
+    tied: list[NumberFormat], evidence: _Evidence
+) -> tuple[NumberFormat, NumberFormat | None]:
+    """The format of those that read as much, and another where nobody could tell.
+
+    Only a sign that always has three digits behind it can stand for both. A point is taken as a
+    decimal point, unless money is counted, which has no thousandths; a comma as one between
+    thousands, unless some cell of 1000 or more goes without.
+    """
+    plain = [c for c in tied if not c.thousands and c.decimal in evidence.separators]
+    grouped = [c for c in tied if plain and c.thousands == plain[0].decimal]
+    if not grouped:
+        return tied[0], next((c for c in tied if c.decimal != tied[0].decimal), None)
+    is_grouped = not evidence.has_large_whole() and (plain[0].decimal == "," or evidence.is_money)
+    if not is_grouped:
+        return plain[0], grouped[0]
+    return grouped[0], None if evidence.has_small_whole() else plain[0]

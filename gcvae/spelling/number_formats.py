@@ -1,0 +1,262 @@
+"""Numbers as people write them, `1.234,50 €`, `$2,521.79`, `12 %`, `(474)`: read, and written back.
+
+A numeral is a number in digits with a decimal point alone, such as `1234.50`: what a notation
+spells. A number format says how numerals stand in a column's cells:
+
+    numerals(written_in(n, f), f) = n        written_in(numerals(t, f), f) = t of every cell in f
+
+The first holds of every numeral that a notation writes. What stands beside the digits has no part
+in the value: 12 % is 12.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.spelling.forms import NumberFormat
+from gcvae.spelling.number_text import Texts, are_numbers, chunks, numbers_of
+from gcvae.spelling.written_numbers import (
+    APOSTROPHES,
+    DECIMALS,
+    SIGNS,
+    SPACES,
+    Split,
+    side_of,
+    symbol_of,
+)
+
+_THOUSANDS = (",", ".", *SPACES, *APOSTROPHES)
+GROUPINGS = ("thousands", "indian")
+
+
+def read_members(given: object) -> dict[str, Any]:
+    """The members of a format that a document gives; the others are found among the cells.
+
+    Raises:
+        ValueError: They are no members of a format; the text says what would be right.
+    """
+    names = [f.name for f in fields(NumberFormat)]
+    if isinstance(given, NumberFormat):
+        return {name: getattr(given, name) for name in names}
+    if not isinstance(given, Mapping) or set(given) - set(names):
+        raise ValueError("an object of " + ", ".join(names))
+    members = {name: value for name, value in given.items() if value is not None}
+    _check_members(members)
+    return members
+
+
+def completed_format(members: Mapping[str, Any]) -> NumberFormat:
+    """The format of members, without looking at cells.
+
+    Raises:
+        ValueError: They contradict each other.
+    """
+    decimal = members.get("decimal", "," if members.get("thousands") == "." else ".")
+    found = NumberFormat(**{**members, "decimal": decimal})
+    if found.negative is not None and not _negative_unit(found.negative) <= _unit(found):
+        raise ValueError('for "negative" no unit but that of the prefix and the suffix')
+    return found
+
+
+def _negative_unit(negative: str) -> frozenset[str]:
+    """The unit beside the digit of minus one.
+
+    Raises:
+        ValueError: It is not how minus one is written.
+    """
+    left, one, right = negative.partition("1")
+    side = side_of(left, right)
+    if not one or side is None or not side.is_negative or "1" in right:
+        raise ValueError(
+            'for "negative" how minus one is written, with its unit, such as "-$1", "(1)" or "1- €"'
+        )
+    return side.unit
+
+
+def _check_members(members: Mapping[str, Any]) -> None:
+    digits = members.get("grouped_from_digits", 4)
+    if type(digits) is not int or not 4 <= digits <= 400:
+        raise ValueError('for "grouped_from_digits" a whole number from 4')
+    if not all(type(x) is str for name, x in members.items() if name != "grouped_from_digits"):
+        raise ValueError("an object of texts")
+    if members.get("decimal", ".") not in DECIMALS:
+        raise ValueError('for "decimal" a point or a comma')
+    if members.get("thousands", "") not in ("", *_THOUSANDS):
+        raise ValueError('for "thousands" a comma, a point, a space, an apostrophe or nothing')
+    if members.get("grouping", GROUPINGS[0]) not in GROUPINGS:
+        raise ValueError('for "grouping" one of ' + ", ".join(GROUPINGS))
+    for name in ("prefix", "suffix"):
+        if re.search(rf"[0-9\r\n{re.escape(SIGNS)}]", members.get(name, "")):
+            raise ValueError(f'for "{name}" a text without digits, signs and brackets')
+    if re.search(r"(?<![^\W_])[.,]$|,$", members.get("prefix", "")):
+        raise ValueError('for "prefix" a text that does not end in a decimal sign')
+    if members.get("suffix", "").startswith(DECIMALS):
+        raise ValueError('for "suffix" a text that does not begin with a decimal sign')
+    if members.get("decimal", "") == members.get("thousands", "-"):
+        raise ValueError("another sign between thousands than before the decimals")
+    if "negative" in members:
+        _negative_unit(members["negative"])
+
+
+def _unit(number_format: NumberFormat) -> frozenset[str]:
+    return frozenset(map(symbol_of, (number_format.prefix, number_format.suffix))) - {""}
+
+
+# Reading
+
+
+def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
+    """The numeral of each text without surrounding spaces; empty where it is no such number.
+
+    A unit may be absent, and so may the signs between thousands.
+
+    >>> numerals(pa.array(["1.234,50 €", "-3", "2.5"]), NumberFormat(",", ".", suffix=" €")).to_pylist()
+    ['1234.50', '-3', '']
+    """  # noqa: E501
+    read = [numerals_of(Split.of(chunk), number_format) for chunk in chunks(texts)]
+    return pa.concat_arrays(read)
+
+
+def read_number(text: str, number_format: NumberFormat | None) -> int | float | None:
+    """The number that a text is in a format, or plainly where there is none; None for no number."""
+    texts = pa.array([text.strip()], pa.string())
+    plain = texts if number_format is None else numerals(texts, number_format)
+    return numbers_of(plain)[0].item() if are_numbers(plain)[0] else None
+
+
+def numerals_of(split: Split, number_format: NumberFormat) -> Texts:
+    """The numerals of texts that are split."""
+    unit = _unit(number_format)
+    sides = [side_of(*side) for side in split.sides]
+    signs = split.signs(side is not None and side.unit <= unit for side in sides)
+    none = pa.scalar(None, split.bodies.type)
+    bodies = pc.if_else(are_bodies(split.bodies, number_format), split.bodies, none)
+    digits = pc.binary_join_element_wise(signs, digits_of(bodies, number_format), "")
+    return digits.cast(pa.string()).fill_null("")
+
+
+def digits_of(bodies: Texts, number_format: NumberFormat) -> Texts:
+    """Bodies of the format without signs between thousands, and with a decimal point."""
+    if number_format.thousands:
+        for sign in alike(number_format.thousands):
+            bodies = pc.replace_substring(bodies, sign, "")
+    if number_format.decimal == ".":
+        return bodies
+    return pc.replace_substring(bodies, number_format.decimal, ".")
+
+
+def are_bodies(bodies: Texts, number_format: NumberFormat) -> Texts:
+    """Which digits, with the signs between them, are of the format."""
+    return pc.match_substring_regex(bodies, _body_pattern(number_format))
+
+
+def _body_pattern(number_format: NumberFormat) -> str:
+    decimal = re.escape(number_format.decimal)
+    whole = "(?:0|[1-9][0-9]*)"
+    if number_format.thousands:
+        sign = f"[{''.join(alike(number_format.thousands))}]"
+        grouped = (
+            f"[1-9][0-9]{{0,2}}(?:{sign}[0-9]{{3}})+"
+            if number_format.grouping == "thousands"
+            else f"[1-9][0-9]?(?:{sign}[0-9]{{2}})*{sign}[0-9]{{3}}|[1-9][0-9]{{2}}{sign}[0-9]{{3}}"
+        )
+        whole = f"(?:{grouped}|{whole})"
+    exponent = "(?:[eE][+-]?[0-9]{1,3})?"
+    return f"^(?:{whole}(?:{decimal}[0-9]*)?|{decimal}[0-9]+){exponent}$"
+
+
+def alike(thousands: str) -> str:
+    """The signs that are read as this one: people do not see which space it is."""
+    return next((alike for alike in (SPACES, APOSTROPHES) if thousands in alike), thousands)
+
+
+# Writing
+
+
+def written_in(texts: Texts, number_format: NumberFormat) -> Texts:
+    """Numerals as a column of the format has them.
+
+    >>> written_in(pa.array(["-1234567.5"]), NumberFormat(thousands=",", prefix="$")).to_pylist()
+    ['-$1,234,567.5']
+    """
+    return pa.concat_arrays([_written(chunk, number_format) for chunk in chunks(texts)])
+
+
+def number_texts(numbers: Iterable[Any], number_format: NumberFormat) -> list[str]:
+    """Numbers, each as short as it can be, in the format; what is not finite as Python has it."""
+    listed = list(numbers)
+    texts = pa.array([repr(number) for number in listed], pa.string())
+    written = written_in(texts, number_format).to_pylist()
+    return [
+        text if math.isfinite(number) else repr(number)
+        for number, text in zip(listed, written, strict=True)
+    ]
+
+
+def number_text(number: float, number_format: NumberFormat) -> str:
+    """One number as text in a format."""
+    return number_texts([number], number_format)[0]
+
+
+def example(number_format: NumberFormat) -> str:
+    """A number in the format, in quotes."""
+    return repr(number_text(1234.5, number_format))
+
+
+def _written(texts: Texts, number_format: NumberFormat) -> Texts:
+    parts = pc.extract_regex(texts, r"^(?P<sign>-?)(?P<whole>[0-9]*)(?P<point>\.?)(?P<rest>[^.]*)$")
+    sign, whole, point, rest = (
+        pc.struct_field(parts, name) for name in ("sign", "whole", "point", "rest")
+    )
+    if number_format.thousands:
+        whole = _grouped(whole, number_format)
+    if number_format.decimal != ".":
+        point = pc.replace_substring(point, ".", number_format.decimal)
+    body = pc.binary_join_element_wise(whole, point, rest, "")
+    left, right = negative_sides(number_format)
+    return pc.if_else(
+        pc.equal(sign, "-"),
+        pc.binary_join_element_wise(left, body, right, ""),
+        pc.binary_join_element_wise(number_format.prefix, body, number_format.suffix, ""),
+    )
+
+
+def negative_sides(number_format: NumberFormat) -> tuple[str, str]:
+    """What stands before and behind the digits of a negative number."""
+    if number_format.negative is None:
+        return f"-{number_format.prefix}", number_format.suffix
+    left, _, right = number_format.negative.partition("1")
+    return left, right
+
+
+def _grouped(whole: Texts, number_format: NumberFormat) -> Texts:
+    """Digits with signs between their groups, from the last ones on."""
+    lengths = pc.utf8_length(whole)
+    are_long = pc.greater_equal(lengths, number_format.grouped_from_digits)
+    longest = pc.max(pc.if_else(are_long, lengths, 0)).as_py() or 0
+    if not longest:
+        return whole
+    grouped, rest, end = _last(whole, 3), _without_last(whole, 3), 3
+    size = 3 if number_format.grouping == "thousands" else 2
+    while end < longest:
+        joined = pc.binary_join_element_wise(
+            _last(rest, size), number_format.thousands, grouped, ""
+        )
+        grouped = pc.if_else(pc.greater(lengths, end), joined, grouped)
+        rest, end = _without_last(rest, size), end + size
+    return pc.if_else(are_long, grouped, whole)
+
+
+def _last(texts: Texts, n: int) -> Texts:
+    return pc.utf8_slice_codeunits(texts, -n)
+
+
+def _without_last(texts: Texts, n: int) -> Texts:
+    return pc.utf8_slice_codeunits(texts, 0, -n)

@@ -1,0 +1,359 @@
+"""How numbers are spelled in text: recognised, read, and written back as they were.
+
+A spelling is a function of the value, so that `write_numbers(read_numbers(t)) = t` for every column
+whose cells follow one rule: shortest decimals, fixed decimals, or exponents by magnitude.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.spelling.forms import Notation
+
+NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+WHOLE = r"^[+-]?(0|[1-9][0-9]{0,18})$"
+LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
+LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
+_CHUNK_TEXTS = 1 << 17
+MOST_DECIMALS = 15  # a float64 holds no more that mean anything
+_EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
+
+FloatArray = npt.NDArray[np.float64]
+Texts: TypeAlias = pa.Array  # of strings, without nulls
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a column of numbers is written.
+
+    Attributes:
+        decimals: Most decimals that a cell has; None for no limit.
+        padded: Every cell has exactly `decimals` decimals.
+        notation: What plain decimals do not say; None where they say all.
+        exact: Writing gives every cell back to the character.
+    """
+
+    decimals: int | None = None
+    padded: bool = False
+    notation: Notation | None = None
+    exact: bool = True
+
+
+def chunks(texts: Texts) -> Iterator[Texts]:
+    """The texts a chunk at a time, so that what is made of them needs no memory for all; at least
+    one chunk."""
+    for first in range(0, max(len(texts), 1), _CHUNK_TEXTS):
+        yield texts.slice(first, _CHUNK_TEXTS)
+
+
+def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
+    """True for each text that is a finite number without leading zeros or thousands separators.
+
+    Whole numbers beyond 64 bits are not: they are names, and no float64 could give them back.
+
+    >>> are_numbers(pa.array(["1.50", "-3e2", "007", "1,000", "nan"])).tolist()
+    [True, True, False, False, False]
+    """
+    return np.concatenate([_are_numbers(chunk) for chunk in chunks(texts)])
+
+
+def _are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
+    numbers = _where(_matches(texts, NUMBER), texts, np.isfinite)
+    return numbers & (~_matches(texts, LONG_WHOLE) | _are_whole(texts))
+
+
+def are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
+    """True for each text that is a whole number within 64 bits."""
+    return np.concatenate([_are_whole(chunk) for chunk in chunks(texts)])
+
+
+def _are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
+    return _where(_matches(texts, WHOLE), texts, lambda values: np.abs(values) <= LARGEST_WHOLE)
+
+
+def _matches(texts: Texts, pattern: str) -> npt.NDArray[np.bool_]:
+    found = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+    return np.array(found, dtype=bool)
+
+
+def _where(
+    chosen: npt.NDArray[np.bool_], texts: Texts, check: Callable[[FloatArray], Any]
+) -> npt.NDArray[np.bool_]:
+    """True for the chosen texts whose number passes the check."""
+    if chosen.any():
+        chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
+    return chosen
+
+
+def read_numbers(texts: Texts) -> FloatArray:
+    """The nearest float64 of each text."""
+    return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
+
+
+def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
+    """The integer of each text."""
+    digits = pc.utf8_ltrim(texts, characters="+")  # Arrow reads it before a float only
+    return np.asarray(digits.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def numbers_of(texts: Texts) -> npt.NDArray[Any]:
+    """The numbers of the texts: int64 where every one is whole, else float64."""
+    return read_whole(texts) if are_whole(texts).all() else read_numbers(texts)
+
+
+def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
+    """The text of each finite value under a spelling."""
+    notation = spelling.notation or Notation()
+    if notation.significant is not None:
+        return pa.array([f"{x:.{notation.significant}g}" for x in values.tolist()], pa.string())
+    if spelling.padded and spelling.decimals is not None:
+        texts = pa.array([f"{x:.{spelling.decimals}f}" for x in values.tolist()], pa.string())
+    else:
+        texts = _shortest(values, notation.point)
+    return _with_exponents(texts, values, notation)
+
+
+def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
+    """The text of each integer; with zero decimals behind the point where the column has them."""
+    notation = spelling.notation or Notation()
+    if notation.exponent_from is not None or notation.significant is not None:
+        return write_numbers(values.astype(np.float64), spelling)
+    decimals = spelling.decimals if spelling.padded and spelling.decimals else int(notation.point)
+    texts = pa.array(values).cast(pa.string())
+    return pc.binary_join_element_wise(texts, "." + "0" * decimals, "") if decimals else texts
+
+
+def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
+    """The rule by which these texts, all numbers, are written.
+
+    The first rule that gives every text back is taken; where none does, one that keeps the values.
+    With `whole` the rule is for integers, of which a float64 would lose the last digits.
+
+    >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
+    True
+    """
+    if whole and all(_is_plain_whole(chunk) for chunk in chunks(texts)):
+        return Spelling(0)
+    values = read_numbers(texts)
+    parts = _Parts.joined([_parts(chunk) for chunk in chunks(texts)])
+    for spelling in _candidates(parts, values):
+        if all(_is_spelled(chunk, spelling) for chunk in chunks(texts)):
+            return spelling
+    return Spelling(decimals=_limited(parts.most_decimals), exact=False)
+
+
+def _is_plain_whole(texts: Texts) -> bool:
+    is_whole = bool(_are_whole(texts).all())
+    return is_whole and bool(write_whole(read_whole(texts), Spelling(0)).equals(texts))
+
+
+def _is_spelled(texts: Texts, spelling: Spelling) -> bool:
+    """Whether writing the numbers gives every text back."""
+    return bool(write_numbers(read_numbers(texts), spelling).equals(texts))
+
+
+def check_notation(notation: Notation) -> Notation:
+    """The notation itself.
+
+    Raises:
+        ValueError: A field is out of its range; the text says what would be right.
+    """
+    if _EXPONENT.fullmatch(str(notation.exponent)) is None:
+        raise ValueError('an exponent such as "e+01", "E01" or "e1"')
+    counts = (notation.significant, notation.mantissa_decimals)
+    if not all(n is None or (type(n) is int and 0 <= n <= 30) for n in counts):
+        raise ValueError("counts of digits from 0 to 30")
+    limits = (notation.exponent_below, notation.exponent_from)
+    are_numbers = all(x is None or type(x) in (int, float) for x in limits)
+    if not are_numbers or type(notation.point) is not bool:
+        raise ValueError("magnitudes that are numbers, and a point that is true or false")
+    return notation
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What the texts are made of: per text whether it has a point, its decimals, its exponent."""
+
+    has_point: npt.NDArray[np.bool_]
+    decimals: npt.NDArray[np.int64]
+    has_exponent: npt.NDArray[np.bool_]
+    exponents: list[str]  # "E-05" of each text that has one
+    most_decimals: int
+    most_digits: int
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Parts]) -> _Parts:
+        """The parts of all texts, from those of each chunk in order."""
+        return cls(
+            has_point=np.concatenate([part.has_point for part in parts]),
+            decimals=np.concatenate([part.decimals for part in parts]),
+            has_exponent=np.concatenate([part.has_exponent for part in parts]),
+            exponents=[exponent for part in parts for exponent in part.exponents],
+            most_decimals=max(part.most_decimals for part in parts),
+            most_digits=max(part.most_digits for part in parts),
+        )
+
+
+def _parts(texts: Texts) -> _Parts:
+    fields = pc.extract_regex(
+        texts,
+        r"^[+-]?(?P<whole>[0-9]*)(?P<point>\.?)(?P<fraction>[0-9]*)(?P<exponent>(?:[eE].*)?)$",
+    )
+    whole, point, fraction, exponent = (
+        fields.field(i) for i in (fields.type.get_field_index(n) for n in _PART_NAMES)
+    )
+    decimals = _lengths(fraction)
+    has_exponent = _lengths(exponent) > 0
+    exponents = exponent.filter(pa.array(has_exponent)).to_pylist()
+    real_decimals = decimals.copy()
+    real_decimals[has_exponent] -= np.array([int(e[1:]) for e in exponents], dtype=np.int64)
+    digits = decimals + _lengths(whole)
+    return _Parts(
+        has_point=_lengths(point) > 0,
+        decimals=decimals,
+        has_exponent=has_exponent,
+        exponents=exponents,
+        most_decimals=max(int(real_decimals.max(initial=0)), 0),
+        most_digits=int(digits.max(initial=0)),
+    )
+
+
+_PART_NAMES = ("whole", "point", "fraction", "exponent")
+
+
+def _lengths(texts: Texts) -> npt.NDArray[np.int64]:
+    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _candidates(parts: _Parts, values: FloatArray) -> list[Spelling]:
+    most = _limited(parts.most_decimals)
+    found = []
+    for exponents in _exponent_rules(parts, values):
+        found += _fixed(parts, exponents)
+        found.append(Spelling(most, notation=exponents))
+        if parts.has_point.any():
+            found.append(Spelling(most, notation=replace(exponents or Notation(), point=True)))
+    if parts.most_digits >= MOST_DECIMALS:
+        counts = sorted({parts.most_digits, 15, 16, 17})
+        found += [Spelling(most, notation=Notation(significant=n)) for n in counts if n <= 30]
+    return found
+
+
+def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:
+    """The spelling with one number of decimals, where no value has more than that."""
+    plain = parts.decimals[~parts.has_exponent]
+    if not plain.size or not 0 < plain.min() == plain.max() == max(
+        parts.most_decimals, plain.max()
+    ):
+        return []
+    return [Spelling(int(plain[0]), padded=True, notation=exponents)] if plain[0] <= 30 else []
+
+
+def _exponent_rules(parts: _Parts, values: FloatArray) -> list[Notation | None]:
+    """The magnitudes from which on, or below which, a cell has an exponent."""
+    if not parts.exponents:
+        return [None]
+    rule = replace(_exponent_limits(parts, values), exponent=_exponent_spelling(parts.exponents))
+    decimals = int(parts.decimals[parts.has_exponent].max())
+    return [rule, replace(rule, mantissa_decimals=decimals)] if decimals <= 30 else [rule]
+
+
+def _exponent_limits(parts: _Parts, values: FloatArray) -> Notation:
+    if parts.has_exponent.all():
+        return Notation(exponent_from=0.0)
+    sizes = np.abs(values[parts.has_exponent])
+    small, large = sizes[sizes < 1], sizes[sizes >= 1]
+    return Notation(
+        exponent_below=_power_above(small.max()) if small.size else None,
+        exponent_from=_power_upto(large.min()) if large.size else None,
+    )
+
+
+def _exponent_spelling(exponents: list[str]) -> str:
+    positive = [e for e in exponents if e[1] != "-"]
+    plus = "+" if not positive or positive[0][1] == "+" else ""
+    digits = min(len(e.lstrip("eE+-")) for e in exponents)
+    return exponents[0][0] + plus + "1".zfill(digits)
+
+
+def _power_above(size: float) -> float:
+    """The smallest power of ten above a size under 1; as 1e-04 is to 9.8e-05."""
+    return float(f"1e{int(f'{size:e}'.split('e')[1]) + 1}")
+
+
+def _power_upto(size: float) -> float:
+    return float(f"1e{int(f'{size:e}'.split('e')[1])}")
+
+
+def _shortest(values: FloatArray, point: bool) -> Texts:
+    """The fewest decimals that give the value back, without an exponent."""
+    texts = pa.array(values).cast(pa.string())
+    with_exponent = pc.match_substring(texts, "e").to_numpy(zero_copy_only=False)
+    if with_exponent.any():
+        positional = [format(Decimal(repr(x)), "f") for x in values[with_exponent].tolist()]
+        positional = [t.removesuffix(".0") for t in positional]
+        texts = pc.replace_with_mask(
+            texts, pa.array(with_exponent), pa.array(positional, pa.string())
+        )
+    if point:
+        whole = pc.invert(pc.match_substring(texts, "."))
+        texts = pc.if_else(whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
+    return texts
+
+
+def _with_exponents(texts: Texts, values: FloatArray, notation: Notation) -> Texts:
+    """The texts, with an exponent where the magnitude asks for one.
+
+    So do whole numbers beyond 64 bits, which are read as names without one.
+    """
+    sizes = np.abs(values)
+    chosen = sizes > LARGEST_WHOLE
+    if chosen.any():
+        chosen &= ~pc.match_substring(texts, ".").to_numpy(zero_copy_only=False).astype(bool)
+    if notation.exponent_below is not None:
+        chosen |= (sizes < notation.exponent_below) & (sizes > 0)
+    if notation.exponent_from is not None:
+        chosen |= sizes >= notation.exponent_from
+    if not chosen.any():
+        return texts
+    written = [_scientific(x, notation) for x in values[chosen].tolist()]
+    return pc.replace_with_mask(texts, pa.array(chosen), pa.array(written, pa.string()))
+
+
+def _scientific(value: float, notation: Notation) -> str:
+    match = _EXPONENT.fullmatch(notation.exponent)
+    assert match is not None
+    letter, plus, digits = match.groups()
+    if notation.mantissa_decimals is not None:
+        text = f"{value:.{notation.mantissa_decimals}e}"
+    else:
+        text = _shortest_scientific(value)
+    mantissa, power = text.split("e")
+    sign = "-" if int(power) < 0 else plus
+    return f"{mantissa}{letter}{sign}{abs(int(power)):0{len(digits)}d}"
+
+
+def _shortest_scientific(value: float) -> str:
+    sign, digits, power = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(power, int)
+    fraction = "".join(map(str, digits[1:]))
+    mantissa = f"{digits[0]}.{fraction}" if fraction else f"{digits[0]}"
+    return f"{'-' if sign else ''}{mantissa}e{power + len(digits) - 1}"
+
+
+def _limited(decimals: int) -> int | None:
+    return decimals if decimals <= MOST_DECIMALS else None
+
+
+def spelling_of(column: Any) -> Spelling:
+    """The spelling that a schema column names."""
+    return Spelling(column.decimals, column.padded, column.notation)

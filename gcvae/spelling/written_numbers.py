@@ -1,0 +1,151 @@
+"""Numbers as people write them, in parts: the digits, and the signs and units beside them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.spelling.number_text import Texts
+
+Mask = npt.NDArray[np.bool_]
+
+SPACES = " \u00a0\u202f"  # a plain, a no-break and a narrow no-break one
+APOSTROPHES = "'\u2019"
+DECIMALS = (".", ",")
+_MINUSES = "-\u2212\u2013"  # a hyphen, a minus and a dash
+SIGNS = "()+" + _MINUSES
+_BODY = rf"[0-9](?:[0-9.,{SPACES}{APOSTROPHES}]*[0-9])?(?:[eE][+-]?[0-9]{{1,3}})?"
+_SHAPE = rf"^[^0-9]*{_BODY}[^0-9]*$"
+_PARTS = rf"^(?P<left>[^0-9]*)(?P<body>{_BODY})(?P<right>[^0-9]*)$"
+
+PER_CENT = frozenset(["%", "‰", "％"])
+# Unicode tells signs of currencies (category Sc). These are the codes of ISO 4217, and what is
+# written for currencies that have no sign.
+_CURRENCIES = """
+AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD
+CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF
+GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT
+LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR
+NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP
+STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF
+XPF YER ZAR ZMW
+eur Eur Euro euro usd chf gbp kr kr. Kr Kr. zł zl Kč Ft lei Fr Fr. SFr SFr. sFr. Rs Rs. RM Rp S/ S/.
+TL лв лв. руб руб. р. грн грн. ден дин. KM 元 円 圆 원
+"""
+_CURRENCY_NAMES = frozenset(_CURRENCIES.split())
+
+
+class Side(NamedTuple):
+    """What stands beside the digits of a cell.
+
+    Attributes:
+        prefix: The unit before them, without spaces.
+        suffix: The unit behind them.
+        is_negative: A sign or brackets say so.
+        has_late_sign: The sign is brackets, or stands behind the digits.
+    """
+
+    prefix: str
+    suffix: str
+    is_negative: bool
+    has_late_sign: bool
+
+    @property
+    def unit(self) -> frozenset[str]:
+        """The unit, wherever it stands; empty where there is none."""
+        return frozenset((self.prefix, self.suffix)) - {""}
+
+
+def side_of(left: str, right: str) -> Side | None:
+    """None where signs stand in no order that means a number."""
+    before, behind = ("".join(c for c in text if c in SIGNS) for text in (left, right))
+    if before + behind not in ("", "+", *_MINUSES, "()") or behind in ("+", "()", "("):
+        return None
+    if before == "()":
+        return None
+    is_negative = (before + behind) not in ("", "+")
+    return Side(symbol_of(left), symbol_of(right), is_negative, bool(behind))
+
+
+def symbol_of(text: str) -> str:
+    """A text without signs and spaces: the unit beside a number."""
+    return "".join(c for c in text if c not in SIGNS and c not in SPACES)
+
+
+def is_known(symbol: str) -> bool:
+    """Whether a unit is one of money or a share."""
+    is_sign = bool(symbol) and unicodedata.category(symbol[-1]) == "Sc" and len(symbol) <= 4
+    return is_sign or symbol in PER_CENT | _CURRENCY_NAMES
+
+
+@dataclass(frozen=True)
+class Split:
+    """Texts in three: what is before the digits, these, and what is behind; null for no number.
+
+    Attributes:
+        bodies: The digits with the signs between them.
+        codes: Which of the sides each text has, -1 for none.
+        sides: Distinct texts before and behind, in order of first appearance.
+    """
+
+    bodies: Texts
+    codes: npt.NDArray[np.int64]
+    sides: list[tuple[str, str]]
+
+    @classmethod
+    def of(cls, texts: Texts) -> Split:
+        """Splits numbers only: to know words from numbers is far faster than to split them."""
+        are_matched = mask_of(pc.match_substring_regex(texts, _SHAPE))
+        if are_matched.all():
+            return cls._of_matched(texts)
+        split = cls._of_matched(texts.filter(pa.array(are_matched)))
+        codes = np.full(len(texts), -1, dtype=np.int64)
+        codes[are_matched] = split.codes
+        places = np.cumsum(are_matched) - 1
+        bodies = split.bodies.take(pa.array(places, mask=~are_matched))
+        return cls(bodies, codes, split.sides)
+
+    @classmethod
+    def _of_matched(cls, texts: Texts) -> Split:
+        parts = pc.extract_regex(texts, _PARTS)
+        bodies, left, right = (pc.struct_field(parts, name) for name in ("body", "left", "right"))
+        encoded = pc.binary_join_element_wise(left, right, "\0").dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        sides = [text.split("\0", 1) for text in encoded.dictionary.to_pylist()]
+        points = [_point_before_digits(left) for left, _ in sides]
+        if any(points):
+            found = pa.array(points, pa.string()).take(pa.array(codes))
+            bodies = pc.binary_join_element_wise(found, bodies, "")
+        kept = [
+            (left.removesuffix(p), right) for (left, right), p in zip(sides, points, strict=True)
+        ]
+        return cls(bodies, codes, kept)
+
+    def signs(self, allowed: Iterable[bool]) -> Texts:
+        """The sign of each text, null where its sides are not allowed."""
+        read = [side_of(*side) for side in self.sides]
+        signs = [
+            None if side is None or not is_allowed else "-" * side.is_negative
+            for side, is_allowed in zip(read, allowed, strict=True)
+        ]
+        places = pa.array(self.codes, mask=self.codes < 0)
+        return pa.array(signs, pa.string()).take(places)
+
+
+def _point_before_digits(left: str) -> str:
+    """The decimal sign that ends what is before the first digit: that of $.50, and not of Rs.50,
+    where it ends an abbreviation."""
+    is_sign = left.endswith(DECIMALS) and not left[:-1][-1:].isalpha()
+    return left[-1] if is_sign else ""
+
+
+def mask_of(matches: Any) -> Mask:
+    """Which texts match; null does not."""
+    return np.asarray(matches.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)

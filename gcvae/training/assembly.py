@@ -1,0 +1,87 @@
+"""An untrained model of a configuration: which objects it is made of, and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.table_codec import TableCodec
+from gcvae.model.autoregressive import AutoregressiveNetwork
+from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
+from gcvae.model.decoders import CopulaDecoder, Decoder, GenerativeModel, PrincipalDirectionDecoder
+from gcvae.model.level_functions import LevelFunction
+from gcvae.model.networks import ColumnShape, Encoder
+from gcvae.model.number_marginals import GaussianMarginal
+from gcvae.model.priors import AutoregressiveMixturePrior, Prior, StandardNormalPrior
+from gcvae.numerics.generators import generator_for
+from gcvae.training.settings import SettledConfig
+
+_POSTERIOR_SPREAD = 4.0
+"""A learned prior does not hold posterior means near zero, and from far apart they tell more."""
+
+
+def column_shapes(codec: TableCodec) -> list[ColumnShape]:
+    """What the networks must know of the codec's columns, in its order."""
+    places, parents = codec.places, codec.reduction.parents
+    return [
+        ColumnShape(
+            column.name,
+            column.n_codes,
+            point_code=column.n_codes - 1 if column.is_real else None,
+            code_scores=column.scores if isinstance(column, QuantileCodec) else None,
+            shaped_codes=column.shaped_codes if isinstance(column, QuantileCodec) else range(0),
+            parents=tuple(places[name] for name in parents.get(column.name, ()) if name in places),
+            other_places=tuple(column.places.tolist())
+            if isinstance(column, QuantileCodec)
+            else None,
+        )
+        for column in codec.columns
+    ]
+
+
+def build_model(
+    config: SettledConfig,
+    columns: Sequence[ColumnShape],
+    seed: int,
+    functions: Sequence[LevelFunction] = (),
+) -> GenerativeModel:
+    """An untrained model of a settled configuration, its weights a function of the seed.
+
+    The autoregressive decoder keeps the functions between columns; without one there are none.
+    """
+    widths = [config.d_hidden] * config.n_hidden_layers
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator_for(seed, "weights").initial_seed())
+        encoder = Encoder(columns, widths, config.d_latent, config.activation)
+        decoder = _decoder(config, columns, widths, functions)
+        if config.prior == "autoregressive":
+            encoder.spread(_POSTERIOR_SPREAD)
+        return GenerativeModel(_prior(config), encoder, decoder)
+
+
+def _prior(config: SettledConfig) -> Prior:
+    """The prior that the model is trained with; a mixture takes its place afterwards."""
+    if config.prior == "autoregressive":
+        return AutoregressiveMixturePrior(config.d_latent)
+    return StandardNormalPrior(config.d_latent)
+
+
+def _decoder(
+    config: SettledConfig,
+    columns: Sequence[ColumnShape],
+    widths: list[int],
+    functions: Sequence[LevelFunction],
+) -> Decoder:
+    layers = columns, config.d_latent, widths, config.activation
+    if config.decoder == "principal-direction":
+        return PrincipalDirectionDecoder(*layers)
+    marginals = GaussianMarginal, config.n_components
+    head = CopulaDecoder(*layers, config.rank, config.score_gradient, *marginals)
+    if not config.refinement:
+        return head
+    network = AutoregressiveNetwork(
+        columns, head.marginals, widths[-1], config.d_sum, config.d_column, functions
+    )
+    return AutoregressiveDecoder(head, network)

@@ -1,0 +1,58 @@
+"""Checkpoints of a training run: when they are written, and that a run continues from its own."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class CheckpointStore(Protocol):
+    """Where a run keeps its checkpoint. `save` replaces the last one atomically."""
+
+    interval_seconds: float
+
+    def load(self) -> bytes | None:
+        """The last checkpoint saved, None when there is none."""
+
+    def restored(self, *, is_continued: bool) -> None:
+        """Hears whether the run continues from what was loaded, or begins anew: it is another's."""
+
+    def save(self, data: bytes) -> None:
+        """Keeps a checkpoint in the place of the last one."""
+
+
+class Resumable(Protocol):
+    """A run that can be written down and taken up again."""
+
+    def fingerprint(self) -> str:
+        """What makes two runs the same."""
+
+    def to_bytes(self, fingerprint: str) -> bytes:
+        """Where the run stands."""
+
+    def continue_from(self, data: bytes, fingerprint: str) -> bool:
+        """Takes up what `to_bytes` wrote, if it is of this very run; whether it is."""
+
+
+class Saver:
+    """Saves a checkpoint at the store's interval, the first within that interval of the start."""
+
+    def __init__(self, run: Resumable, store: CheckpointStore | None) -> None:
+        """A run without a store is never saved."""
+        self._run, self._store = run, store
+        self._saved_at = time.monotonic()
+        self._fingerprint = run.fingerprint() if store is not None else ""
+
+    def restore(self) -> None:
+        """Continues the run from the store's checkpoint, if it has one."""
+        store = self._store
+        if store is not None and (data := store.load()) is not None:
+            store.restored(is_continued=self._run.continue_from(data, self._fingerprint))
+
+    def save_if_due(self) -> None:
+        """Saves once the interval has passed."""
+        store = self._store
+        if store is None or time.monotonic() - self._saved_at < store.interval_seconds:
+            return
+        store.save(self._run.to_bytes(self._fingerprint))
+        self._saved_at = time.monotonic()

@@ -1,0 +1,158 @@
+"""What work is likely to take before it starts: CPU seconds and memory, from the table's size.
+
+    cost = sum over features of coefficient x feature
+
+The features are counts of what the work does (cells read, updates, cells in them); the coefficients
+were measured by `python -m benchmarks.costs` on one core, and hold for networks about as wide as
+the preset's own. Loads without torch: the service estimates before any worker sees a job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from gcvae.training.settings import SettledConfig
+
+MOST_ROWS_IN_MEMORY = 100_000
+BYTES_PER_ROW = 100
+"""What a column of texts that all differ takes in memory: benchmarks/results/scale-*.json."""
+_CHUNK_ROWS = 4096
+
+Features = dict[str, list[float]]
+"""What seconds and memory grow with, by name, in the order of the coefficients."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An estimate.
+
+    Attributes:
+        seconds: On one core of the CPU; of training the most, for it may stop earlier.
+        memory_bytes: At the peak.
+    """
+
+    seconds: float
+    memory_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The estimate, with how far to trust it."""
+        return asdict(self) | {"accuracy": ACCURACY}
+
+
+def training_cost(preset: str, settled: SettledConfig, rows: int, columns: int) -> Cost:
+    """What it takes to train on so many rows and columns; `settled` leaves nothing open."""
+    found = _cost(f"train {coefficients_of(preset)}", training_features(settled, rows, columns))
+    return replace(found, memory_bytes=found.memory_bytes + BYTES_PER_ROW * rows)
+
+
+def sampling_cost(preset: str, rows: int, columns: int) -> Cost:
+    """What it takes to draw so many rows without conditions."""
+    return _cost(f"sample {coefficients_of(preset)}", sampling_features(rows, columns))
+
+
+def scoring_cost(preset: str, rows: int, columns: int, draws: int) -> Cost:
+    """What it takes to score so many rows."""
+    return _cost(f"score {coefficients_of(preset)}", scoring_features(rows, columns, draws))
+
+
+def training_features(settled: SettledConfig, rows: int, columns: int) -> Features:
+    """Of a run that does not stop early.
+
+    Memory grows with the cells of as many rows as calibration draws; from there on the table lies
+    in files, of which memory holds a column.
+    """
+    steps = math.ceil(settled.max_steps * (1.0 + settled.annealing))
+    batch = min(settled.batch_size, rows) * columns
+    return {
+        "seconds": [1.0, rows * columns, steps, steps * batch],
+        "memory_bytes": [1.0, min(rows, MOST_ROWS_IN_MEMORY) * columns, batch],
+    }
+
+
+def sampling_features(rows: int, columns: int) -> Features:
+    """Rows are drawn block by block: memory does not grow with them."""
+    return {"seconds": [1.0, rows * columns], "memory_bytes": [1.0, columns]}
+
+
+def scoring_features(rows: int, columns: int, draws: int) -> Features:
+    """The table is read and scored chunk by chunk."""
+    return {
+        "seconds": [1.0, rows * columns, rows * columns * draws],
+        "memory_bytes": [1.0, min(rows, _CHUNK_ROWS) * columns, columns * draws],
+    }
+
+
+def coefficients_of(preset: str) -> str:
+    """The preset whose coefficients hold: those of the paper differ little."""
+    return "paper-gcvae" if preset.startswith("paper-") else preset
+
+
+def _cost(work: str, features: Features) -> Cost:
+    def total(name: str) -> float:
+        coefficients: Sequence[float] = COEFFICIENTS[work][name]
+        return sum(c * x for c, x in zip(coefficients, features[name], strict=True))
+
+    return Cost(round(total("seconds"), 1), round(total("memory_bytes")))
+
+
+COEFFICIENTS: Mapping[str, Mapping[str, Sequence[float]]] = {
+    "train default": {
+        "seconds": (6.5, 2.49e-05, 0.0254, 2.82e-06),
+        "memory_bytes": (712e6, 332.0, 0.0),
+    },
+    "train fast": {
+        "seconds": (7.5, 6.18e-06, 0.00971, 8.63e-06),
+        "memory_bytes": (613e6, 417.0, 0.0),
+    },
+    "train gcvae": {
+        "seconds": (7.96, 5.86e-05, 0.0231, 0.0),
+        "memory_bytes": (612e6, 294.0, 0.0),
+    },
+    "train paper-gcvae": {
+        "seconds": (6.67, 1.14e-05, 0.00441, 2.22e-06),
+        "memory_bytes": (514e6, 233.0, 0.0),
+    },
+    "sample default": {
+        "seconds": (3.29, 3.38e-06),
+        "memory_bytes": (434e6, 2360000.0),
+    },
+    "score default": {
+        "seconds": (4.2, 0.0, 3.07e-06),
+        "memory_bytes": (450e6, 545.0, 13800.0),
+    },
+    "sample fast": {
+        "seconds": (3.32, 2.39e-06),
+        "memory_bytes": (425e6, 1330000.0),
+    },
+    "score fast": {
+        "seconds": (4.16, 8.52e-06, 1.64e-06),
+        "memory_bytes": (447e6, 379.0, 8400.0),
+    },
+    "sample gcvae": {
+        "seconds": (3.68, 5.51e-06),
+        "memory_bytes": (429e6, 4720000.0),
+    },
+    "score gcvae": {
+        "seconds": (4.43, 4.88e-06, 6.31e-06),
+        "memory_bytes": (481e6, 0.0, 28400.0),
+    },
+    "sample paper-gcvae": {
+        "seconds": (3.19, 7.33e-07),
+        "memory_bytes": (407e6, 1210000.0),
+    },
+    "score paper-gcvae": {
+        "seconds": (3.13, 5.29e-05, 3.31e-06),
+        "memory_bytes": (423e6, 1450.0, 28400.0),
+    },
+}
+"""Measured on one table (Adult, cut in rows and columns); benchmarks/results/costs-*.json."""
+ACCURACY = (
+    "measured on one machine and one table, of which the estimates are 0.75 to 1.16 times the CPU "
+    "seconds and 0.84 to 1.08 times the memory; whole trainings of two other tables, which stopped "
+    "early, took 0.4 to 0.9 times the estimated seconds. Settings that widen the networks take "
+    "more, and so does a busy or a slower machine."
+)
+"""How far to trust an estimate, in words."""

@@ -1,0 +1,69 @@
+"""What follows on training: the prior and the margins of a model, and what is measured of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gcvae.codec.encoded_rows import EncodedRows
+from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.generators import generator_for
+from gcvae.rules.search import measured
+from gcvae.sampling.constrained import Acceptance, ConstrainedModel, measure_acceptance
+from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
+from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
+from gcvae.training.calibration import calibrate, mixture_prior
+from gcvae.training.fit_progress import FitProgress
+from gcvae.training.preparation import PreparedTable
+from gcvae.training.settings import SettledConfig
+from gcvae.training.training_progress import TrainingResult
+
+
+def adjust(
+    model: GenerativeModel,
+    config: SettledConfig,
+    rows: EncodedRows,
+    result: TrainingResult,
+    seed: int,
+    line: FitProgress,
+) -> None:
+    """Gives a trained model its prior and the margins of its table, in place."""
+    if config.prior == "mixture":
+        with line.finishing("prior") as report:
+            model.prior = mixture_prior(model, rows, result.held_out, seed, report)
+    if config.calibration:
+        with line.finishing("calibration") as report:
+            calibrate(model, rows.code_counts, seed, report)
+
+
+KEPT_ROWS = 4_096
+"""Rows of a model of which is counted how many keep each rule."""
+
+
+def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
+    """The rules that a model was made with, and the share of its own rows that keep each."""
+    schema = constrained.codec.schema
+    rules = [rule for rule in schema.rules or () if rule.keep != "drop"]
+    if not rules:
+        return []
+    generator = generator_for(seed, "kept rules")
+    rows = constrained.codec.decode(constrained.draw(KEPT_ROWS, KEPT_ROWS, generator))
+    return [
+        rule.to_json() | {"formula": str(rule), "share_of_drawn": finding.rule.share}
+        for rule, finding in zip(rules, measured(rules, rows, schema), strict=True)
+    ]
+
+
+def measure(
+    model: GenerativeModel,
+    prepared: PreparedTable,
+    result: TrainingResult,
+    seed: int,
+    line: FitProgress,
+) -> tuple[Acceptance, dict[str, list[float]]]:
+    """How many rows of the model satisfy the constraints, and the scores of held-out rows."""
+    codec, constraints = prepared.codec, prepared.constraints
+    with line.finishing("acceptance") as report:
+        acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS, report)
+    held_out = prepared.rows.take(result.held_out[:REFERENCE_ROWS])
+    with line.finishing("scores") as report:
+        return acceptance, reference_scores(model, codec, held_out, acceptance, seed, report)

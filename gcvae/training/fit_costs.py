@@ -1,0 +1,73 @@
+"""What the parts of a fit take, in seconds on one core of the CPU, before the fit shows it itself.
+
+The coefficients were measured by `python -m benchmarks.progress`; a fit's own speed corrects them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gcvae.sampling.constrained import MEASURED_ROWS
+from gcvae.scoring.row_scores import REFERENCE_ROWS
+from gcvae.training.calibration import LEAST_ROWS, MOST_ROWS, PRIOR_ROWS
+from gcvae.training.costs import coefficients_of
+from gcvae.training.settings import SettledConfig
+
+_STEP = {
+    "default": (0.0085, 6.5e-6),
+    "fast": (0.0085, 3.5e-6),
+    "gcvae": (0.0125, 6.5e-6),
+    "paper-gcvae": (0.003, 1.6e-6),
+}
+"""Seconds of an update, and of each cell in it."""
+_DRAWING = {
+    "default": (5.0e-6, 1.65e-5),
+    "fast": (3.0e-6, 9.0e-6),
+    "gcvae": (4.5e-6, 4.5e-6),
+    "paper-gcvae": (1.0e-6, 1.0e-6),
+}
+"""Seconds of each cell that is drawn and calibrated: in columns of codes, and of numbers."""
+_SCORING = {"default": 2.4e-4, "fast": 1.5e-4, "gcvae": 1.0e-3, "paper-gcvae": 4.6e-4}
+"""Seconds of each cell that is scored."""
+_PRIOR, _MAP = (0.2, 4e-5), 3e-9
+"""Seconds of a fitted prior and of each of its rows; of each pair of cells that a map compares."""
+_MOST_PAIRS = 2e8
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """How large a table is.
+
+    Attributes:
+        numbers: Columns of numbers that are not all atoms.
+    """
+
+    rows: int
+    columns: int
+    numbers: int
+
+
+def step_seconds(preset: str, settled: SettledConfig, table: TableSize) -> float:
+    """Seconds of one update."""
+    by_step, by_cell = _STEP[coefficients_of(preset)]
+    return by_step + by_cell * min(settled.batch_size, table.rows) * table.columns
+
+
+def finishing_seconds(
+    preset: str, settled: SettledConfig, table: TableSize, *, has_constraints: bool
+) -> dict[str, float]:
+    """Seconds of each part that follows on training, in order; what is not done takes none."""
+    like, rows = coefficients_of(preset), table.rows
+    n_drawn = min(max(rows, LEAST_ROWS), MOST_ROWS)
+    n_held_out = min(max(1, round(settled.held_out_share * rows)), REFERENCE_ROWS)
+    by_code, by_number = _DRAWING[like]
+    drawn_row = by_code * (table.columns - table.numbers) + by_number * table.numbers
+    parts: Mapping[str, tuple[bool, float]] = {
+        "prior": (settled.prior == "mixture", _PRIOR[0] + _PRIOR[1] * min(rows, PRIOR_ROWS)),
+        "calibration": (settled.calibration, n_drawn * drawn_row),
+        "acceptance": (has_constraints, MEASURED_ROWS * drawn_row),
+        "scores": (True, _SCORING[like] * n_held_out * table.columns),
+        "map": (True, _MAP * min(0.5 * rows**2 * table.columns, _MOST_PAIRS)),
+    }
+    return {name: seconds if is_done else 0.0 for name, (is_done, seconds) in parts.items()}

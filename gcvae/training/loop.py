@@ -1,0 +1,486 @@
+"""Training: auto-encoding variational Bayes with Adam, early stopping and exact resumption.
+
+Every random number of a run is a function of the seed and of where it is used (epoch, step), so a
+run that continues from a checkpoint ends, on the CPU, with the same bits as one that was never
+interrupted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from gcvae.artifact.file import pack_tensors, unpack_tensors
+from gcvae.artifact.versions import VERSION
+from gcvae.codec.encoded_rows import TrainingRows
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.errors import DivergedError
+from gcvae.model.bounds import draw_elbo, elbo, locality_penalty, rank_penalty
+from gcvae.model.decoders import GenerativeModel
+from gcvae.model.networks import Dropout
+from gcvae.numerics.generators import generator_for
+from gcvae.training.augmentation import ImaginedRows
+from gcvae.training.checkpoints import CheckpointStore, Saver
+from gcvae.training.expected_end import (
+    PARTS_OF_AN_ANNEALING,
+    StepsLeft,
+    before_annealing,
+    in_annealing,
+)
+from gcvae.training.settings import MOST_HELD_OUT_ROWS, SettledConfig
+from gcvae.training.training_progress import (
+    Divergence,
+    Evaluation,
+    Progress,
+    Reporter,
+    TrainingResult,
+)
+
+_HELD_OUT_DRAWS = 1
+_HELD_OUT_CHUNK_ROWS = 512
+_WARM_UP_STEPS = 100
+_LEAST_ROWS_TO_HOLD_OUT = 10
+_LOOKS_IN_ANNEALING = 6
+_ANNEALING_OF_A_RUN_AT_ITS_BEST = 0.25
+_MOST_DIVERGENCES = 3
+_HEAD_EVERY_STEPS = 4
+"""An autoregressive decoder's copula head is trained in every fourth step: row by row it costs half
+as much as the decoder."""
+_MOST_ROWS_TO_IMAGINE_FROM = 100_000
+_DIGESTED_ROWS = 1 << 16
+
+
+def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
+    """(training rows, held-out rows): indices, disjoint but for tables of under 10 rows.
+
+    Those are too small to spare any: all their rows train and decide.
+    """
+    if n_rows < _LEAST_ROWS_TO_HOLD_OUT:
+        return torch.arange(n_rows), torch.arange(n_rows)
+    order = torch.randperm(n_rows, generator=generator_for(seed, "split"))
+    n_held_out = min(max(1, round(share * n_rows)), MOST_HELD_OUT_ROWS)
+    return order[n_held_out:].sort().values, order[:n_held_out].sort().values
+
+
+def train(
+    model: GenerativeModel,
+    rows: TrainingRows,
+    config: SettledConfig,
+    *,
+    seed: int,
+    log_scale: Tensor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoints: CheckpointStore | None = None,
+) -> TrainingResult:
+    """Maximises the regularised bound and leaves in `model` the weights with the best held-out one.
+
+    `rows` are on the model's device, or on the CPU, from where minibatches are moved. A checkpoint
+    of the same run is continued; one of another version, configuration, seed or table is left.
+    `log_scale` (n,), on the CPU, is each row's log Jacobian to original units; the bounds that are
+    reported are less by it, the loss is not.
+
+    Raises:
+        DivergedError: if the loss leaves the finite numbers, with ever smaller step sizes too.
+        CancelledError: out of the progress callback.
+    Source: Algorithm 1 (AEVB for GCVAE), Eq. (elbo_vae_roc_reg).
+    """
+    run = _Run(model, rows, config, seed, log_scale)
+    reporter = Reporter(run, progress)
+    saver = Saver(run, checkpoints)
+    saver.restore()
+    reporter.start()
+    while not run.is_over:
+        run.advance()
+        reporter.stepped()
+        saver.save_if_due()
+    model.load_state_dict(run.best_weights)
+    return TrainingResult(
+        tuple(run.history),
+        run.best,
+        run.step,
+        run.epoch,
+        run.held_out_index,
+        tuple(run.divergences),
+    )
+
+
+@dataclass
+class _Run:
+    """The state of a training run; all of it but what is derived goes into a checkpoint."""
+
+    model: GenerativeModel
+    rows: TrainingRows
+    config: SettledConfig
+    seed: int
+    log_scale: Tensor | None = None
+    step: int = 0
+    history: list[Evaluation] = field(default_factory=list)
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    loss_sum: float = 0.0
+    """Sum of minus the bound since the last evaluation, nats per row."""
+    averaged: dict[str, Tensor] = field(default_factory=dict)
+    """Exponential average of the weights, where one is kept."""
+    annealing_from: int | None = None
+    """The step at which the learning rate began to fall."""
+    divergences: list[Divergence] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Splits the rows and sets the optimiser up."""
+        config = self.config
+        self.parameters = list(self.model.parameters())
+        self.device = self.parameters[0].device
+        train_index, self.held_out_index = split(len(self.rows), config.held_out_share, self.seed)
+        self.train_log_scale = self._mean_log_scale(train_index)
+        self.held_out_log_scale = self._mean_log_scale(self.held_out_index)
+        self.train_index = train_index.to(self.rows.device)
+        self.held_out_rows = self._taken(self.held_out_index.to(self.rows.device))
+        self.imagined_rows = self._imagine() if config.imagined_rows else None
+        self.batch_size = min(config.batch_size, len(train_index))
+        self.steps_per_epoch = -(-len(train_index) // self.batch_size)
+        self.first_weights = {name: t.clone() for name, t in self.model.state_dict().items()}
+        self.optimiser = self._new_optimiser()
+        self._order_of: tuple[int, Tensor] | None = None
+
+    def _imagine(self) -> ImaginedRows:
+        """What imagines rows, from training rows or some of them: held-out rows stay unseen."""
+        step = -(-len(self.train_index) // _MOST_ROWS_TO_IMAGINE_FROM)
+        rows = self._taken(self.train_index[::step])
+        return ImaginedRows(rows, self.model.marginals.columns)
+
+    def _taken(self, index: Tensor) -> EncodedTable:
+        """Rows of the table, where the model is."""
+        return self.rows.take(index).to(self.device)
+
+    def _new_optimiser(self) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(
+            self.parameters,
+            lr=self.base_rate,
+            betas=(0.9, self.config.gradient_memory),
+            weight_decay=self.config.weight_decay,
+            fused=True,
+        )
+
+    @property
+    def base_rate(self) -> float:
+        """The step size between rise and fall; a third after each divergence."""
+        return self.config.learning_rate / 3.0 ** len(self.divergences)
+
+    def _mean_log_scale(self, index: Tensor) -> float:
+        return 0.0 if self.log_scale is None else float(self.log_scale[index].mean())
+
+    @property
+    def best(self) -> Evaluation:
+        return max(self.history, key=lambda evaluation: evaluation.bound_held_out)
+
+    @property
+    def epoch(self) -> int:
+        return self.step // self.steps_per_epoch
+
+    @property
+    def n_epochs(self) -> int:
+        return -(-self.last_step // self.steps_per_epoch)
+
+    @property
+    def last_step(self) -> int:
+        """The step at which the run ends at the latest."""
+        start = self.config.max_steps if self.annealing_from is None else self.annealing_from
+        return start + self._annealing_steps_after(start)
+
+    @property
+    def steps_left(self) -> StepsLeft:
+        """How many steps it takes yet, at least and at most."""
+        if self.annealing_from is not None:
+            return in_annealing(
+                done=self.step - self.annealing_from,
+                steps=self.annealing_steps,
+                has_better=self.best.step > self.annealing_from,
+            )
+        share = self.config.annealing
+        return before_annealing(
+            step=self.step,
+            waits_from=self.waits_from,
+            patience=self.config.patience_steps,
+            most=self.config.max_steps,
+            shares=(share * _ANNEALING_OF_A_RUN_AT_ITS_BEST, share),
+        )
+
+    @property
+    def is_over(self) -> bool:
+        if self.annealing_from is not None:
+            is_done = self.step >= self.annealing_from + self.annealing_steps
+            return is_done or self.is_annealed_in_vain
+        return bool(self.history) and self.is_at_its_best
+
+    @property
+    def is_at_its_best(self) -> bool:
+        """Whether the held-out bound has stopped rising, or the steps are used up."""
+        out_of_patience = self.step - self.waits_from >= self.config.patience_steps
+        return self.step >= self.config.max_steps or out_of_patience
+
+    @property
+    def waits_from(self) -> int:
+        """The step from which the patience counts: that of the best bound, or a later one."""
+        best = self.best.step if self.history else 0
+        return max(best, self.warm_up_steps, self.config.patience_from)
+
+    @property
+    def is_annealed_in_vain(self) -> bool:
+        """Whether a third of the annealing brought nothing better than the best before it."""
+        assert self.annealing_from is not None
+        n_steps = self.step - self.annealing_from
+        is_long = PARTS_OF_AN_ANNEALING * n_steps >= self.annealing_steps
+        return is_long and self.best.step <= self.annealing_from
+
+    @property
+    def look_every_steps(self) -> int:
+        """Steps between two looks at the held-out bound, closer together while annealing."""
+        if self.annealing_from is None:
+            return self.config.evaluate_every_steps
+        return max(
+            1, min(self.config.evaluate_every_steps, self.annealing_steps // _LOOKS_IN_ANNEALING)
+        )
+
+    @property
+    def annealing_steps(self) -> int:
+        """How long the learning rate falls: shorter once the bound has stopped rising by itself."""
+        assert self.annealing_from is not None
+        return self._annealing_steps_after(self.annealing_from)
+
+    def _annealing_steps_after(self, step: int) -> int:
+        share = self.config.annealing
+        if step < self.config.max_steps:
+            share *= _ANNEALING_OF_A_RUN_AT_ITS_BEST
+        return round(share * step)
+
+    def advance(self) -> None:
+        """One update, and an evaluation where one is due; a divergence begins the run anew."""
+        try:
+            self._advance()
+        except DivergedError:
+            if len(self.divergences) == _MOST_DIVERGENCES:
+                raise
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Starts from the first weights again, with a smaller step size."""
+        self.divergences.append(Divergence(self.step, self.base_rate))
+        self.model.load_state_dict(self.first_weights)
+        self.optimiser = self._new_optimiser()
+        self.step, self.loss_sum, self.annealing_from = 0, 0.0, None
+        self.history, self.best_weights, self.averaged = [], {}, {}
+
+    def _advance(self) -> None:
+        loss = self._loss(self._taken(self._batch()))
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.config.gradient_limit is not None:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_limit)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._learning_rate()
+        self.optimiser.step()
+        self.step += 1
+        self._average()
+        is_last = self.step == self.config.max_steps or self.is_over
+        since = self.step - (self.annealing_from or 0)
+        if since % self.look_every_steps == 0 or is_last:
+            self._evaluate()
+
+    def _learning_rate(self) -> float:
+        """Rises over the first steps, holds, and falls to zero once the bound is at its best."""
+        rate = self.base_rate
+        if self.config.annealing:
+            rate *= min(1.0, (self.step + 1) / _WARM_UP_STEPS)
+        if self.annealing_from is not None:
+            rate *= 1.0 - (self.step - self.annealing_from) / self.annealing_steps
+        return rate
+
+    @property
+    def kl_weight(self) -> float:
+        """Weight of the divergence in the loss: rises to one over the first steps."""
+        return min(1.0, (self.step + 1) / self.warm_up_steps) if self.warm_up_steps else 1.0
+
+    @property
+    def warm_up_steps(self) -> int:
+        """Steps over which the divergence's weight rises."""
+        return round(self.config.kl_warm_up * self.config.max_steps)
+
+    def _average(self) -> None:
+        """Moves the average a step towards the weights, faster at the start."""
+        if not self.config.averaging:
+            return
+        state = self.model.state_dict()
+        if not self.averaged:
+            self.averaged = {name: tensor.detach().clone() for name, tensor in state.items()}
+        share = 1.0 - min(self.config.averaging, (1.0 + self.step) / (10.0 + self.step))
+        torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
+
+    def _kept_weights(self) -> dict[str, Tensor]:
+        """The weights that are judged: the average, or the present ones. Copies."""
+        state = self.averaged or self.model.state_dict()
+        return {name: tensor.detach().clone() for name, tensor in state.items()}
+
+    def _batch(self) -> Tensor:
+        """Rows of this step: the epoch's permutation is cut into minibatches. Shape: (M,)."""
+        epoch, at = divmod(self.step, self.steps_per_epoch)
+        if self._order_of is None or self._order_of[0] != epoch:
+            generator = generator_for(self.seed, "order", epoch)
+            order = torch.randperm(len(self.train_index), generator=generator)
+            self._order_of = epoch, order.to(self.rows.device)
+        order = self._order_of[1][at * self.batch_size : (at + 1) * self.batch_size]
+        return self.train_index[order]
+
+    def _loss(self, batch: EncodedTable) -> Tensor:
+        """Minus the regularised bound, in nats per row.
+
+        The paper's factor N / M is left out: Adam's steps do not depend on the loss's scale.
+        """
+        config = self.config
+        generator = generator_for(self.seed, "noise", self.step, device=self.device)
+        dropout = None
+        if config.refinement:
+            dropout = Dropout(config.column_dropout, config.hidden_dropout, generator)
+        exact = config.objective == "exact"
+        rows = self._with_imagined(batch)
+        has_head = config.refinement and self.step % _HEAD_EVERY_STEPS == 0
+        n_head_rows = len(batch) if has_head else 0
+        draw = draw_elbo(
+            self.model, rows, generator, exact=exact, dropout=dropout, n_head_rows=n_head_rows
+        )
+        loss = -draw.elbo.mean()
+        self.loss_sum += self._finite(-draw.elbo[: len(batch)].mean())
+        if self.kl_weight < 1.0:
+            loss = loss - (1.0 - self.kl_weight) * draw.kl.mean()
+        if draw.head_log_prob is not None:
+            loss = loss - draw.head_log_prob.mean()
+        if config.locality_weight:
+            loadings = draw.conditional.loadings
+            if loadings is not None:
+                penalty = locality_penalty(loadings, config.locality_norm).mean()
+                loss = loss + config.locality_weight * penalty
+        if config.rank_weight:
+            loss = loss + config.rank_weight * rank_penalty(draw.z, generator).mean()
+        return loss
+
+    def _with_imagined(self, batch: EncodedTable) -> EncodedTable:
+        """The minibatch, and after it its share of imagined rows, drawn anew in every step."""
+        if self.imagined_rows is None:
+            return batch
+        n = round(self.config.imagined_rows * len(batch) / len(self.train_index))
+        generator = generator_for(self.seed, "imagined rows", self.step)
+        return batch.followed_by(self.imagined_rows.draw(n, generator))
+
+    def _finite(self, loss: Tensor) -> float:
+        value = float(loss.detach())
+        if value - value != 0.0:
+            raise DivergedError(
+                f"training diverged at step {self.step}: the bound became {-value}, as it did with "
+                "larger step sizes before; a lower learning_rate may help"
+            )
+        return value
+
+    def _evaluate(self) -> None:
+        """Looks at the held-out bound, always with the same noise, and keeps the best weights."""
+        generator = generator_for(self.seed, "held-out", device=self.device)
+        exact = self.config.objective == "exact"
+        present, kept = self.model.state_dict(), self._kept_weights()
+        present = {name: tensor.detach().clone() for name, tensor in present.items()}
+        self.model.load_state_dict(kept)
+        with torch.no_grad():
+            bounds = [
+                elbo(
+                    self.model,
+                    self.held_out_rows.take(index),
+                    generator,
+                    n_draws=_HELD_OUT_DRAWS,
+                    exact=exact,
+                )
+                for index in torch.arange(len(self.held_out_rows)).split(_HELD_OUT_CHUNK_ROWS)
+            ]
+        self.model.load_state_dict(present)
+        held_out = self._finite(-torch.cat(bounds).mean())
+        n_steps = self.step - (self.history[-1].step if self.history else 0)
+        evaluation = Evaluation(
+            step=self.step,
+            bound_train=-self.loss_sum / n_steps - self.train_log_scale,
+            bound_held_out=-held_out - self.held_out_log_scale,
+        )
+        self.loss_sum = 0.0
+        self.history.append(evaluation)
+        if self.best is evaluation:
+            self.best_weights = kept
+        if self.config.annealing and self.annealing_from is None and self.is_at_its_best:
+            self.annealing_from = self.step
+            self.model.load_state_dict(self.best_weights)
+            self.averaged = {name: t.clone() for name, t in self.best_weights.items()}
+
+    def fingerprint(self) -> str:
+        """What makes two runs the same: version, configuration, seed, weights' shapes and rows.
+
+        The version is of the model's format: what codes mean and how a model is built changes with
+        it, also where the codes stay the same.
+        """
+        shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
+        same = [VERSION, dataclasses.asdict(self.config), self.seed, shapes]
+        digest = hashlib.sha256(json.dumps(same).encode())
+        for index in torch.arange(len(self.rows), device=self.rows.device).split(_DIGESTED_ROWS):
+            part = self.rows.take(index)
+            for tensor in (part.codes, part.values, part.observed):
+                digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def to_bytes(self, fingerprint: str) -> bytes:
+        """The checkpoint: weights, best weights, optimiser, and where the run stands."""
+        tensors = {f"weights/{name}": t for name, t in self.model.state_dict().items()}
+        tensors |= {f"best/{name}": t for name, t in self.best_weights.items()}
+        tensors |= {f"averaged/{name}": t for name, t in self.averaged.items()}
+        for i, state in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser/{i}/{name}": t for name, t in state.items()}
+        history = [dataclasses.astuple(evaluation) for evaluation in self.history]
+        place = {
+            "fingerprint": fingerprint,
+            "step": self.step,
+            "history": history,
+            "loss_sum": self.loss_sum,
+            "annealing_from": self.annealing_from,
+            "divergences": [dataclasses.astuple(divergence) for divergence in self.divergences],
+        }
+        return pack_tensors(tensors, place)
+
+    def continue_from(self, data: bytes, fingerprint: str) -> bool:
+        """Takes up a checkpoint if it is of this very run; whether it is."""
+        tensors, place = unpack_tensors(data)
+        if place["fingerprint"] != fingerprint:
+            return False
+        tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
+        self.model.load_state_dict(_under("weights/", tensors))
+        self.best_weights = _under("best/", tensors)
+        self.averaged = _under("averaged/", tensors)
+        self.annealing_from = place["annealing_from"]
+        self.divergences = [Divergence(*values) for values in place["divergences"]]
+        self.optimiser.load_state_dict(
+            {
+                **self.optimiser.state_dict(),
+                "state": _optimiser_state(_under("optimiser/", tensors)),
+            }
+        )
+        self.step, self.loss_sum = place["step"], place["loss_sum"]
+        self.history = [Evaluation(*values) for values in place["history"]]
+        return True
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        i, key = name.split("/")
+        state.setdefault(int(i), {})[key] = tensor.cpu() if key == "step" else tensor
+    return state

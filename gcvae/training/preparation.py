@@ -1,0 +1,123 @@
+"""From a table to what a model is trained on: schema, codec, constraints, encoded rows.
+
+A table in memory is prepared in memory. Of a file, memory holds a column at a time, or some rows:
+the columns and the encoded rows are kept in temporary files. Both ways give the same to the bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from gcvae.codec.encoded_rows import EncodedRows, encode_rows
+from gcvae.codec.table_codec import TableCodec
+from gcvae.constraints.constraint_set import ConstraintSet
+from gcvae.files.source_columns import source_columns
+from gcvae.files.table_reader import Rows
+from gcvae.files.temporary_files import temporary_files
+from gcvae.files.typed_columns import TypedTable, row_chunks, typed_columns
+from gcvae.profiling.infer import complete_schema
+from gcvae.profiling.table_rules import with_rules
+from gcvae.progress import Report, report_to_nobody
+from gcvae.schema.columns import TableSchema
+from gcvae.training.fit_costs import TableSize
+from gcvae.training.fit_progress import FitProgress
+from gcvae.training.functions import kept_functions
+from gcvae.training.settings import TrainingConfig
+
+_READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
+"""Shares of the preparation after which its parts are done, the encoding at last."""
+
+
+@dataclass(frozen=True)
+class PreparedTable:
+    """A table, ready to be trained on.
+
+    Attributes:
+        schema: Complete.
+        codec: Fitted on the table.
+        constraints: Of the schema, with the table's combinations.
+        typed: The table's values.
+        rows: The table, encoded.
+        notes: What one should know of the table: the warnings of its inference.
+    """
+
+    schema: TableSchema
+    codec: TableCodec
+    constraints: ConstraintSet
+    typed: TypedTable
+    rows: EncodedRows
+    notes: tuple[str, ...]
+
+
+@contextmanager
+def prepared_table(
+    table: Rows,
+    schema: TableSchema | Mapping[str, Any] | None,
+    config: TrainingConfig,
+    line: FitProgress | None = None,
+) -> Iterator[PreparedTable]:
+    """Reads, infers, fits the codec and encodes; the files that it needs go with the block.
+
+    Args:
+        table: Cells as text or typed, or a file.
+        schema: What is known of the columns.
+        config: Which codec.
+        line: Takes the preparation's reports; what it raises ends that.
+
+    Raises:
+        TableError: It is no table, or nothing in it can be modelled.
+        SchemaError: The schema contradicts the table, or rows of it break a constraint or a rule
+            that is demanded.
+        OSError: The disk is full.
+    """
+    with source_columns(table, _part(line, 0.0, _READ)) as source:
+        if line is not None:
+            n_columns = len(source.names)
+            line.plan(config, TableSize(len(source), n_columns, n_columns // 2))
+        inferred = complete_schema(source, schema, _part(line, _READ, _INFERRED), rules=False)
+        full = inferred.schema
+        with typed_columns(source, full, _part(line, _INFERRED, _TYPED)) as typed:
+            full, _ = with_rules(_with_asked(full, config), typed, source.line_of)
+            codec = TableCodec.fit(
+                typed,
+                full,
+                numbers=config.numbers,
+                levels=config.levels,
+                with_copies=config.copies,
+                with_rules=config.rules == "model",
+                functions=kept_functions(full.rules or (), config),
+            )
+            constraints = ConstraintSet.fit(typed, full)
+            in_memory = isinstance(typed, pd.DataFrame)
+            with nullcontext() if in_memory else temporary_files() as folder:
+                rows = encode_rows(codec, typed, folder, _part(line, _TYPED, 1.0))
+                yield PreparedTable(full, codec, constraints, typed, rows, inferred.warnings)
+
+
+def _with_asked(schema: TableSchema, config: TrainingConfig) -> TableSchema:
+    """The schema with the rules that the settings ask for: without them those that users gave."""
+    if config.rules != "none":
+        return schema
+    given = [r for r in schema.rules or () if r.source == "given" or r.keep == "demand"]
+    return replace(schema, rules=tuple(given))
+
+
+def _part(line: FitProgress | None, start: float, end: float) -> Report:
+    """What takes the progress of a part of the preparation."""
+    if line is None:
+        return report_to_nobody
+    return lambda share: line.preparing(start + (end - start) * share)
+
+
+def table_digest(table: TypedTable) -> str:
+    """sha256 over a typed table's cells, names and order."""
+    digest = hashlib.sha256("\x1f".join(map(str, table.columns)).encode())
+    for block in row_chunks(table):
+        digest.update(pd.util.hash_pandas_object(block, index=False).to_numpy().tobytes())
+    return digest.hexdigest()

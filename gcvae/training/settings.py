@@ -1,0 +1,497 @@
+"""Named configurations, the settings that they are made of, and the rules for what is left open.
+
+Loads without torch: the service checks a request's settings before any worker sees them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, get_args, get_type_hints
+
+from gcvae.errors import Problem, SettingError
+from gcvae.schema.suggestions import nearest, unknown_name
+
+USUAL = "usual"
+"""Marks a setting that people set; the others are for experts."""
+MOST_HELD_OUT_ROWS = 10_000
+"""More rows tell no better when to stop."""
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Every setting of a model and of its training. None means: by rule, from the table."""
+
+    decoder: str = "copula"
+    """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
+    numbers: str = "standardised"
+    """How numbers are coded: `standardised`, or `quantile`: as atoms and normal scores."""
+    levels: str = "listed"
+    """How levels of categorical columns are coded: `listed`, in the schema's order, or `learned`:
+    in the order of a correspondence analysis, rare levels sharing a code."""
+    copies: bool = False
+    """Whether columns that equal another in every row are copied from it, and not modelled."""
+    rules: Annotated[str, USUAL] = "none"
+    """`model`: what holds between the columns in most rows is found in the table, modelled with its
+    exceptions and kept in drawn rows; `none`: no rules but the schema's."""
+    n_components: Annotated[int, USUAL] = 1
+    """Gaussians in the marginal mixture of a number; the paper has one."""
+    refinement: bool = False
+    """Whether an autoregressive decoder draws each column given those before it."""
+    d_sum: int | None = None
+    """Width of the autoregressive decoder's running sum. Rule: 32 under 1,000 rows, 64 under 3,000,
+    128 from there on."""
+    d_column: int | None = None
+    """Width of the autoregressive decoder's layers of each column. Rule: 16 under 1,000 rows, 32
+    under 3,000, then 64."""
+    prior: str = "normal"
+    """`normal`; `mixture`: a Gaussian mixture fitted to the posterior after training; or
+    `autoregressive`: mixtures dimension by dimension, trained with the model."""
+    kl_warm_up: float = 0.0
+    """Share of `max_steps` over which the weight of the divergence from the prior rises to one."""
+    column_dropout: float | None = 0.0
+    """Mean rate at which the autoregressive decoder's input columns are dropped in training. Rule:
+    0.1 under 3,000 rows, 0 from there on."""
+    hidden_dropout: Annotated[float | None, USUAL] = 0.0
+    """Rate at which the autoregressive decoder's hidden units are dropped in training. Rule: 0.3
+    under 3,000 rows, 0.2 from there on."""
+    weight_decay: Annotated[float | None, USUAL] = 0.0
+    """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
+    0.2."""
+    imagined_rows: float | None = 0.0
+    """Weight, in rows, of the rows of a plain Gaussian copula that are trained on beside the
+    table's. Rule: 75 under 1,000 rows, 0 from there on."""
+    gradient_memory: float = 0.999
+    """Decay per step of Adam's average of squared gradients (beta_2); the paper has Adam's own."""
+    averaging: float = 0.0
+    """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
+    annealing: float = 0.0
+    """Share of the steps so far over which the learning rate then falls to zero: of all of it after
+    `max_steps`, of a quarter where the held-out bound stopped rising before; 0 stops at once."""
+    gradient_limit: float | None = None
+    """Norm to which gradients are cut."""
+    calibration: bool = False
+    """Whether code probabilities are shifted (and an autoregressive decoder's numbers moved by a
+    monotone transform) after training, so that the model's one-way margins are those of the
+    training table."""
+    rank: Annotated[int, USUAL] = 1
+    """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
+    d_latent: Annotated[int | None, USUAL] = None
+    """Dimensions of z. Rule: half the modelled columns, at least 2 and at most 16."""
+    d_hidden: Annotated[int | None, USUAL] = None
+    """Units in each hidden layer. Rule: 50 under 1,000 rows, 100 from there on."""
+    n_hidden_layers: Annotated[int, USUAL] = 1
+    """Hidden layers of the encoder and of the decoder."""
+    activation: str = "tanh"
+    """`tanh`, `relu` or `silu`."""
+    score_gradient: bool = False
+    """Whether the copula's gradient also runs through the normal scores; the paper holds them
+    constant, as in inference for margins."""
+    objective: str = "jitter"
+    """`jitter`: the continuous extension with one draw per row, as in the paper; `exact`: the mixed
+    likelihood without jitter (rank 1)."""
+    locality_weight: float = 0.0
+    """lambda_a of the locality regulariser |a|_p^2, nats per row."""
+    locality_norm: int = 2
+    """p of the locality regulariser: 1 or 2."""
+    rank_weight: float = 0.0
+    """lambda_r of the rank regulariser, nats per row."""
+    learning_rate: Annotated[float | None, USUAL] = 1e-3
+    """Adam's step size. Rule: 0.002 under 3,000 rows, 0.006 from there on."""
+    batch_size: Annotated[int | None, USUAL] = None
+    """Rows per minibatch. Rule: the power of two nearest to rows / 50, within 32 and 256; 512 from
+    100,000 rows on."""
+    max_steps: Annotated[int | None, USUAL] = 10_000
+    """Parameter updates at most before annealing (the paper's limit on UCI Auto). Rule:
+    `max_passes` over the rows, at least 400 updates; from 30,000 rows on the passes fall with the
+    square root of the rows."""
+    max_passes: Annotated[float, USUAL] = 11.0
+    """Passes over the rows at most before annealing, where `max_steps` is left to its rule."""
+    patience_steps: Annotated[int | None, USUAL] = 2_000
+    """Updates without a better held-out bound after which training stops. Rule: a pass and a
+    half over the rows, at least 150."""
+    patience_from: int | None = 0
+    """The update from which the patience counts: while z comes into use, the held-out bound falls
+    for a while although rows are described better. Rule: two fifths of `max_steps`' rule."""
+    evaluate_every_steps: int | None = 100
+    """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
+    20 and at most 200."""
+    held_out_share: float = 0.1
+    """Share of the rows that decides when to stop, at most 10,000 rows of them; under 10 rows the
+    training rows decide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettledConfig(TrainingConfig):
+    """A configuration that leaves nothing to its rules; `settle` makes it of one that may.
+
+    A field of its own for each setting with a rule: `field()` takes the base's default away.
+    """
+
+    d_sum: int = field()
+    d_column: int = field()
+    column_dropout: float = field()
+    hidden_dropout: float = field()
+    weight_decay: float = field()
+    imagined_rows: float = field()
+    d_latent: int = field()
+    d_hidden: int = field()
+    learning_rate: float = field()
+    batch_size: int = field()
+    max_steps: int = field()
+    patience_steps: int = field()
+    patience_from: int = field()
+    evaluate_every_steps: int = field()
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A configuration with a name and a sentence on what it is for."""
+
+    name: str
+    description: str
+    config: TrainingConfig
+
+
+_BEYOND_THE_PAPER = TrainingConfig(
+    numbers="quantile",
+    levels="learned",
+    copies=True,
+    n_components=8,
+    d_latent=8,
+    d_hidden=128,
+    n_hidden_layers=2,
+    activation="silu",
+    score_gradient=True,
+    prior="mixture",
+    column_dropout=None,
+    hidden_dropout=None,
+    learning_rate=None,
+    weight_decay=None,
+    gradient_memory=0.99,
+    averaging=0.997,
+    annealing=1.0,
+    gradient_limit=5.0,
+    max_steps=None,
+    patience_steps=None,
+    patience_from=None,
+    evaluate_every_steps=None,
+)
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "default",
+            "GCVAE with mixture marginals and an autoregressive decoder: the highest fidelity.",
+            replace(
+                _BEYOND_THE_PAPER,
+                refinement=True,
+                rules="model",
+                calibration=True,
+                imagined_rows=None,
+            ),
+        ),
+        Preset(
+            "fast",
+            "The default's model with narrow layers and a third of its passes, for a first look.",
+            replace(
+                _BEYOND_THE_PAPER,
+                refinement=True,
+                rules="model",
+                calibration=True,
+                d_hidden=64,
+                d_sum=64,
+                d_column=32,
+                n_components=5,
+                learning_rate=0.01,
+                max_passes=4.0,
+            ),
+        ),
+        Preset(
+            "gcvae",
+            "Copula model alone, with mixture marginals and a learned prior: its samples, scores "
+            "and maps are one model.",
+            replace(
+                _BEYOND_THE_PAPER,
+                prior="autoregressive",
+                calibration=True,
+                d_latent=16,
+                d_hidden=256,
+                kl_warm_up=0.6,
+                max_passes=16.0,
+                patience_steps=600,
+            ),
+        ),
+        Preset(
+            "paper-gcvae",
+            "Gaussian copula VAE of the paper: Gaussian and categorical marginals, rank-1 copula.",
+            TrainingConfig(),
+        ),
+        Preset(
+            "paper-vae",
+            "Plain VAE of the paper: the same marginals, independent given z.",
+            TrainingConfig(rank=0),
+        ),
+        Preset(
+            "paper-vae-roc",
+            "VAE-ROC of the paper: N(mu, omega I + a a^T) over the continuous columns.",
+            TrainingConfig(decoder="principal-direction"),
+        ),
+    )
+}
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "numbers": ("standardised", "quantile"),
+    "levels": ("listed", "learned"),
+    "rules": ("model", "none"),
+    "prior": ("normal", "mixture", "autoregressive"),
+    "decoder": ("copula", "principal-direction"),
+    "activation": ("tanh", "relu", "silu"),
+    "objective": ("jitter", "exact"),
+    "locality_norm": (1, 2),
+}
+_MINIMA: dict[str, float] = {
+    "n_components": 1,
+    "d_sum": 1,
+    "d_column": 1,
+    "kl_warm_up": 0,
+    "column_dropout": 0,
+    "hidden_dropout": 0,
+    "weight_decay": 0,
+    "imagined_rows": 0,
+    "averaging": 0,
+    "gradient_memory": 0,
+    "annealing": 0,
+    "gradient_limit": 0,
+    "rank": 0,
+    "d_latent": 1,
+    "d_hidden": 1,
+    "n_hidden_layers": 1,
+    "locality_weight": 0,
+    "rank_weight": 0,
+    "batch_size": 1,
+    "max_steps": 1,
+    "max_passes": 0.1,
+    "patience_steps": 1,
+    "patience_from": 0,
+    "evaluate_every_steps": 1,
+}
+
+# Far beyond what a table can use, and within what a machine can hold; rates under 1.
+_MAXIMA: dict[str, float] = {
+    "kl_warm_up": 1,
+    "patience_from": 100_000_000,
+    "column_dropout": 0.99,
+    "hidden_dropout": 0.99,
+    "averaging": 0.99999,
+    "gradient_memory": 0.99999,
+    "n_components": 128,
+    "d_sum": 4096,
+    "d_column": 4096,
+    "imagined_rows": 10_000,
+    "rank": 64,
+    "d_latent": 512,
+    "d_hidden": 8192,
+    "n_hidden_layers": 32,
+    "batch_size": 1_000_000,
+    "max_steps": 100_000_000,
+    "patience_steps": 100_000_000,
+    "evaluate_every_steps": 100_000_000,
+}
+
+
+BESIDE_SETTINGS = ("preset", "seed", "device")
+"""What stands beside the settings and is none of them."""
+FOREIGN_NAMES: dict[str, str] = {
+    foreign: own
+    for own, names in {
+        "max_passes": "epoch epochs n_epoch n_epochs num_epochs nb_epoch max_epoch max_epochs "
+        "train_epochs passes n_passes",
+        "max_steps": "steps n_steps num_steps train_steps training_steps iterations n_iterations "
+        "num_iterations iters n_iter max_iter max_iterations updates n_updates",
+        "batch_size": "batch batchsize bs minibatch minibatch_size mini_batch_size",
+        "learning_rate": "lr lrate step_size eta0 learning_rate_init generator_lr",
+        "weight_decay": "l2 l2scale l2_scale l2_penalty generator_decay",
+        "hidden_dropout": "dropout dropout_rate dropout_p p_dropout",
+        "d_latent": "latent latent_dim latent_dims latent_size n_latent z_dim z_size "
+        "embedding_dim embedding_size n_latents",
+        "d_hidden": "hidden hidden_dim hidden_dims hidden_size hidden_sizes hidden_units n_hidden "
+        "hidden_layer_sizes compress_dims decompress_dims layer_sizes width",
+        "n_hidden_layers": "layers n_layers num_layers num_hidden_layers hidden_layers depth",
+        "activation": "activation_function nonlinearity",
+        "n_components": "components n_mixtures num_mixtures mixture_components n_gaussians",
+        "patience_steps": "patience early_stopping early_stopping_patience n_iter_no_change",
+        "held_out_share": "validation_split validation_fraction validation_size val_split "
+        "val_size val_fraction test_size holdout",
+        "gradient_limit": "grad_clip gradient_clip clip_grad clip_grad_norm gradient_clip_val "
+        "max_grad_norm clipnorm",
+        "gradient_memory": "beta2 beta_2 adam_beta2",
+        "averaging": "ema ema_decay",
+        "kl_warm_up": "warmup warm_up kl_warmup kl_annealing beta_warmup n_epochs_kl_warmup",
+        "seed": "random_state random_seed rng",
+        "device": "cuda gpu use_gpu enable_gpu accelerator",
+    }.items()
+    for foreign in names.split()
+}
+"""What other tools call a setting, and its name here."""
+_EXPLAINED = {
+    "max_passes": "an epoch is a pass over the rows; max_passes limits those where max_steps, which"
+    " counts updates, is null, as in the presets default, fast and gcvae",
+    "preset": "the preset stands beside the settings",
+    "seed": "the seed stands beside the settings",
+    "device": "the device stands beside the settings: auto, cpu or cuda",
+}
+
+
+def usual_settings() -> list[str]:
+    """The names of the settings that people set."""
+    hints = get_type_hints(TrainingConfig, include_extras=True)
+    return [name for name, hint in hints.items() if USUAL in getattr(hint, "__metadata__", ())]
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises: SettingError that lists the names there are.
+    """
+    preset = PRESETS.get(name)
+    if preset is None:
+        problem = unknown_name(f"unknown preset {name!r}", name, PRESETS, pointer="/preset")
+        raise SettingError(problem)
+    return preset
+
+
+def configure(preset: str, settings: Mapping[str, object] | None = None) -> TrainingConfig:
+    """The preset's configuration with `settings` in the place of its own.
+
+    Raises: SettingError that names every setting which is unknown or out of range.
+    """
+    config = preset_named(preset).config
+    problems = [
+        problem
+        for key, value in (settings or {}).items()
+        if (problem := _problem_of(key, value)) is not None
+    ]
+    if problems:
+        raise SettingError(*problems)
+    config = dataclasses.replace(config, **_plain(settings or {}))
+    if config.objective == "exact" and config.rank > 1 and config.decoder == "copula":
+        raise SettingError(
+            Problem(
+                f"the exact objective has no quadrature for rank {config.rank}",
+                pointer="/objective",
+                expected="rank 0 or 1, or objective jitter",
+            )
+        )
+    return config
+
+
+def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
+    """Settings with whole numbers turned to floats where the field is a float."""
+    hints = get_type_hints(TrainingConfig)
+    return {
+        key: float(value) if hints[key] is float and isinstance(value, int) else value
+        for key, value in settings.items()
+    }
+
+
+def _problem_of(key: str, value: object) -> Problem | None:
+    """What is wrong with one setting, or None."""
+    hints = get_type_hints(TrainingConfig)
+    pointer = f"/{key}"
+    if key not in hints:
+        return _unknown_setting(key, [*hints])
+    types = get_args(hints[key]) or (hints[key],)
+    if not _is_a(value, types):
+        names = " or ".join("null" if t is type(None) else t.__name__ for t in types)
+        return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=names)
+    if key in _CHOICES and value not in _CHOICES[key]:
+        expected = f"one of {', '.join(map(str, _CHOICES[key]))}"
+        return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=expected)
+    return _range_problem(key, value)
+
+
+def meant_setting(name: str) -> str | None:
+    """The setting, or what stands beside the settings, that a name means: it may be misspelled, or
+    another tool's. None where it is like none.
+
+    >>> meant_setting("n_epochs"), meant_setting("max_step"), meant_setting("colour")
+    ('max_passes', 'max_steps', None)
+    """
+    own = nearest(name, [*get_type_hints(TrainingConfig), *BESIDE_SETTINGS])
+    return FOREIGN_NAMES.get(name.lower(), own)
+
+
+def _unknown_setting(key: str, known: list[str]) -> Problem:
+    """What is wrong with a name: it is misspelled, another tool's, or no setting at all."""
+    alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
+    meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
+    explained = f" ({_EXPLAINED[meant]})" if meant in _EXPLAINED and alike not in known else ""
+    expected = f"one of {', '.join(usual_settings()[:6])}, ...: `gcvae settings` lists all"
+    message = f"unknown setting {key!r}{explained}"
+    return Problem(message, f"/{key}", suggestion=meant, expected=expected)
+
+
+def _is_a(value: object, types: tuple[type, ...]) -> bool:
+    """Whether a value from JSON is of one of the types; a boolean is no number."""
+    if isinstance(value, bool):
+        return bool in types
+    return isinstance(value, types) or (float in types and isinstance(value, int))
+
+
+def _range_problem(key: str, value: object) -> Problem | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    pointer = f"/{key}"
+    if not math.isfinite(value):
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected="a finite number")
+    if key in _MINIMA and value < _MINIMA[key]:
+        least = f"at least {_MINIMA[key]}"
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected=least)
+    if key in _MAXIMA and value > _MAXIMA[key]:
+        most = f"at most {_MAXIMA[key]}"
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected=most)
+    if key == "learning_rate" and not 0 < value <= 1:
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected="between 0 and 1")
+    if key == "held_out_share" and not 0 < value <= 0.5:
+        return Problem(
+            f"setting {key} is {value}", pointer=pointer, expected="above 0, at most 0.5"
+        )
+    return None
+
+
+def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
+    """The configuration with every setting that is left open replaced by its rule.
+
+    `n_rows` counts the table's rows, `n_columns` its modelled columns.
+    """
+    is_tiny, is_small = n_rows < 1000, n_rows < 3000
+    d_latent = min(max(2, round(n_columns / 2)), 16)
+    d_hidden = 50 if is_tiny else 100
+    batch_size = min(max(32, 2 ** round(math.log2(max(n_rows, 1) / 50))), 256)
+    batch_size = batch_size if n_rows < 100_000 else 512
+    n_held_out = min(config.held_out_share * n_rows, MOST_HELD_OUT_ROWS)
+    steps_per_pass = math.ceil((n_rows - n_held_out) / (config.batch_size or batch_size))
+    n_passes = config.max_passes * math.sqrt(min(1.0, 30_000 / max(n_rows, 1)))
+    max_steps = max(400, round(n_passes * steps_per_pass))
+    evaluate_every_steps = min(max(20, steps_per_pass // 2), 200)
+    rules: dict[str, Any] = {
+        "d_latent": d_latent,
+        "d_hidden": d_hidden,
+        "d_sum": 32 if is_tiny else 64 if is_small else 128,
+        "d_column": 16 if is_tiny else 32 if is_small else 64,
+        "batch_size": batch_size,
+        "max_steps": max_steps,
+        "learning_rate": 0.002 if is_small else 0.006,
+        "column_dropout": 0.1 if is_small else 0.0,
+        "hidden_dropout": 0.3 if is_small else 0.2,
+        "weight_decay": 0.1 if is_small else 0.2,
+        "imagined_rows": 75.0 if is_tiny else 0.0,
+        "evaluate_every_steps": evaluate_every_steps,
+        "patience_steps": max(150, 3 * steps_per_pass // 2),
+        "patience_from": round(0.4 * max_steps),
+    }
+    open_settings = {name: rule for name, rule in rules.items() if getattr(config, name) is None}
+    return SettledConfig(**(vars(config) | open_settings))

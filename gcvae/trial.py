@@ -1,0 +1,49 @@
+"""A model of somebody else's file, tried out before it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcvae.artifact.checks import artifact_errors
+from gcvae.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from gcvae.synthesizer import Synthesizer
+
+
+_TRIAL_ROWS = 64
+_TRIAL_DRAWS = 2
+
+
+def try_out(synthesizer: Synthesizer) -> None:
+    """Lets models pass that work: rows are drawn, scored, encoded, completed and mapped.
+
+    Raises:
+        ArtifactError: Something fails, or comes out as no number.
+    """
+    with artifact_errors("the model in the file does not work"):
+        rows = synthesizer.sample(_TRIAL_ROWS, seed=0)
+        for is_scored in (False, True):
+            scores = synthesizer.log_likelihood(
+                rows, draws=_TRIAL_DRAWS, score_missingness=is_scored
+            )
+            _require_numbers(scores["log_likelihood"], "scores")
+        _require_numbers(synthesizer.encode(rows), "encodings")
+        for codec in synthesizer.codec.columns:
+            codes = np.arange(codec.n_codes)
+            codec.decode(codes, np.linspace(-4.0, 4.0, len(codes)))
+        blank = {synthesizer.codec.columns[0].name: None}  # which no dtype need have a place for
+        synthesizer.impute(rows.head(1).assign(**blank))
+        for kind in ("data", "expected"):
+            found = synthesizer.dependencies(kind)
+            shape = (len(found.columns),) * 2
+            if found.tau.shape != shape or found.unsigned.shape != shape:
+                raise ArtifactError(f"its map {kind} has not a row and a column for each column")
+
+
+def _require_numbers(found: Any, what: str) -> None:
+    values = np.asarray(found, dtype=np.float64)
+    if np.isnan(values).any() or np.isposinf(values).any():
+        raise ArtifactError(f"its {what} are no numbers")

@@ -1,0 +1,284 @@
+"""The whole way on one table: upload, train, sample, score, map; over REST, as users go it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from gcvae.figures.figures import require_matplotlib
+from gcvae_cli.client.errors import client_errors
+from gcvae_cli.errors import ServerError
+from gcvae_cli.outputs import opened_output, write_text
+from gcvae_cli.ports import free_port
+from gcvae_cli.progress import progress_bar, training_note
+from gcvae_client import Client, ClientError
+
+Document = dict[str, Any]
+
+_READY_SECONDS = 60.0
+_GRACE_SECONDS = 40.0
+_MAPS = {"total": "dependencies", "expected": "dependencies-copula"}
+_OUTPUT = Path("demo-out")
+_DIABETES = "diabetes.csv"
+_TABLE_ENDINGS = (".gz", ".csv", ".parquet")
+_OWNER = "table.txt"
+"""Which table a folder's results are of: by it a demo knows its own folder again."""
+_RESULTS = {
+    "synthetic.csv": "as many synthetic rows as the table has",
+    "scores.csv": "how likely the model finds each row of the table",
+    "comparison.png": "real against synthetic, column by column and between them",
+    "dependencies.png": "which columns depend on which, in the model's rows",
+    "dependencies.json": "the same in numbers",
+    "dependencies-copula.png": "what is left of it once z is known: the decoder's copula",
+    "dependencies-copula.json": "the same in numbers",
+    "job.json": "the training job as the service describes it",
+}
+_DIABETES_SCHEMA: Document = {"columns": [{"name": "sex", "kind": "categorical"}]}
+
+
+def run_demo(
+    table: Path | None,
+    output: Path | None,
+    *,
+    encoding: str | None,
+    settings: Mapping[str, Any],
+    seed: int,
+) -> None:
+    """Goes the whole way and leaves the results in `output`; ends the service it started.
+
+    Args:
+        table: None takes scikit-learn's diabetes table, in its original units.
+        output: None is `demo-out`, and for a table a folder of its own in it.
+        encoding: Of the table, where it is a text file in another than UTF-8.
+        settings: Training settings in the place of the preset's own.
+
+    Raises:
+        ServerError: the service does not start.
+        UnfinishedJobError: training failed or was cancelled.
+        CommandError: the service refused the table.
+        ModuleNotFoundError: the server is not installed.
+        MissingPackageError: matplotlib is not installed.
+    """
+    require_matplotlib()
+    import_module("service.settings")  # a missing server is said here, not in the service's log
+    if output is None:
+        output = _OUTPUT if table is None else folder_of(table, _OUTPUT)
+    output.mkdir(parents=True, exist_ok=True)
+    _clear(output, table)
+    schema = None if table is not None else _DIABETES_SCHEMA
+    source = table if table is not None else _write_diabetes(output / _DIABETES)
+    with client_errors(), _embedded_service(output / "service") as url, Client(url) as client:
+        print(f"service   {url}", flush=True)
+        _cancel_what_was_left(client)
+        dataset = _upload(client, source, schema, encoding)
+        model = _train(client, dataset, settings, seed, output)
+        _sample(client, model, dataset["rows"], seed, output)
+        _score(client, model, source, encoding, seed, output)
+        _draw_maps(client, model, output)
+    _draw_comparison(source, encoding, dataset["schema"], output)
+    _tell_results(output)
+
+
+def folder_of(table: Path, among: Path) -> Path:
+    """The folder of a table's results, claimed for it: named as the table, without its endings.
+
+    A name that is taken, by a table of the same name from elsewhere or by anything else, gets a
+    number: `orders`, `orders-2`. The same table finds its folder again.
+    """
+    owner = os.fsencode(f"{table.resolve()}\n")
+    for name in _names_of(table):
+        folder = among / name
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            (folder / _OWNER).write_bytes(owner)
+            return folder
+        if _owner_of(folder) == owner:
+            return folder
+    raise AssertionError("there is always another number")
+
+
+def _names_of(table: Path) -> Iterator[str]:
+    name = table.name
+    for ending in _TABLE_ENDINGS:
+        name = name[: -len(ending)] if name.lower().endswith(ending) else name
+    name = name if name.strip(".") else "table"  # `..` would be the folder above
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
+
+
+def _owner_of(folder: Path) -> bytes | None:
+    try:
+        return (folder / _OWNER).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _clear(output: Path, table: Path | None) -> None:
+    """Takes away an earlier demo's results, so that none stands beside this one's."""
+    for name in (*_RESULTS, _DIABETES):
+        path = output / name
+        if table is None or path.resolve() != table.resolve():
+            path.unlink(missing_ok=True)
+
+
+def _write_diabetes(path: Path) -> Path:
+    """Writes scikit-learn's diabetes table: 442 patients, ten measurements, the disease later."""
+    from sklearn.datasets import load_diabetes
+
+    frame = load_diabetes(scaled=False, as_frame=True).frame
+    whole = [name for name in frame if (frame[name] == frame[name].round()).all()]
+    with opened_output(str(path)) as stream:
+        frame.astype(dict.fromkeys(whole, "int64")).to_csv(stream, index=False, lineterminator="\n")
+    return path
+
+
+@contextmanager
+def _embedded_service(data_dir: Path) -> Iterator[str]:
+    """A `gcvae serve` of our own and its URL; ended, with everything it started, afterwards."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    port = free_port("127.0.0.1", 0)
+    command = [sys.executable, "-m", "gcvae_cli", "serve", "--port", str(port)]
+    command += ["--data-dir", str(data_dir), "--parent", str(os.getpid())]
+    log = data_dir / "service.log"
+    with log.open("w") as stream:
+        # A session of its own: Ctrl-C comes to the demo alone, which then ends the service.
+        process = subprocess.Popen(
+            command, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        _wait_until_ready(process, f"http://127.0.0.1:{port}", log)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    with Client(url, retries=0) as client:
+        while not client.is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise ServerError(f"the service did not start; {log} says why")
+            time.sleep(0.2)
+
+
+def _cancel_what_was_left(client: Client) -> None:
+    """An earlier demo may have been killed in the midst of training; its job would come first."""
+    for status in ("queued", "running"):
+        for job in client.jobs(status=status):
+            client.cancel(job)
+
+
+def _upload(
+    client: Client, source: Path, schema: Document | None, encoding: str | None
+) -> Document:
+    dataset = client.upload(source, schema=schema, encoding=encoding)
+    print(f"uploaded  {source.name}: {dataset['rows']:,} rows, {dataset['columns']} columns")
+    for warning in dataset["warnings"]:
+        print(f"          note: {warning}")
+    sys.stdout.flush()
+    return dataset
+
+
+def _train(
+    client: Client, dataset: Document, settings: Mapping[str, Any], seed: int, output: Path
+) -> Document:
+    started_at = time.monotonic()
+    model = client.train(dataset["id"], seed=seed, **settings)
+    print(f"training  {model['id']} …", flush=True)
+    try:
+        with progress_bar("training") as bar:
+            job = client.wait(model, lambda job: bar.move(*_reading(job)))
+    except BaseException:
+        with suppress(ClientError):
+            client.cancel(model)
+        raise
+    write_text(str(output / "job.json"), json.dumps(job, indent=2, ensure_ascii=False))
+    trained = client.model(model["id"])
+    seconds = time.monotonic() - started_at
+    bound = trained["bound_held_out"]
+    print(f"trained   in {seconds:.0f} s, held-out bound {bound:.2f} nats per row", flush=True)
+    return trained
+
+
+def _reading(job: Document) -> tuple[float, str]:
+    """Where the bar stands, and the words beside it."""
+    progress = job["progress"]
+    return progress["fraction"] or 0.0, training_note(progress) or str(job["status"])
+
+
+def _sample(client: Client, model: Document, rows: int, seed: int, output: Path) -> None:
+    client.sample(model["id"], rows, seed=seed, to=output / "synthetic.csv")
+    print(f"sampled   {rows:,} synthetic rows", flush=True)
+
+
+def _score(
+    client: Client, model: Document, source: Path, encoding: str | None, seed: int, output: Path
+) -> None:
+    with progress_bar("scoring") as bar:
+        client.score(
+            model["id"],
+            source,
+            encoding=encoding,
+            seed=seed,
+            format="csv",
+            to=output / "scores.csv",
+            on_progress=lambda job: bar.move(*_reading(job)),
+        )
+    print("scored    every row of the table", flush=True)
+
+
+def _draw_maps(client: Client, model: Document, output: Path) -> None:
+    first = next(iter(_MAPS))  # all in its order, so that the pictures can be laid side by side
+    for kind, name in _MAPS.items():
+        for form in ("png", "json"):
+            place = output / f"{name}.{form}"
+            client.dependencies(model, kind, order=first, format=form, to=place)
+    print("mapped    the dependencies", flush=True)
+
+
+def _draw_comparison(source: Path, encoding: str | None, schema: Document, output: Path) -> None:
+    from gcvae.cells.values import parse_table
+    from gcvae.files.tables import read_table
+    from gcvae.schema.columns import TableSchema
+    from gcvae_cli.client.comparison import draw_comparison
+
+    columns = TableSchema.from_json(schema)
+    real, synthetic = (
+        parse_table(frame, columns)
+        for frame in (
+            read_table(source, encoding=encoding),
+            read_table(output / "synthetic.csv"),
+        )
+    )
+    with opened_output(str(output / "comparison.png")) as stream:
+        draw_comparison(real, synthetic, columns, stream)
+
+
+def _tell_results(output: Path) -> None:
+    print(f"\n{output}/ holds")
+    for name, meaning in _RESULTS.items():
+        print(f"  {name:<28}{meaning}")
+    print("\nTo go on with this model, start the service on the same records:")
+    print(f"  {_own_command()} serve --data-dir {output / 'service'}")
+
+
+def _own_command() -> str:
+    """How this command can be called again from here."""
+    beside_python = Path(sys.executable).with_name("gcvae")
+    if beside_python.is_relative_to(Path.cwd()):
+        return str(beside_python.relative_to(Path.cwd()))
+    return str(beside_python) if beside_python.exists() else "gcvae"

@@ -1,0 +1,1 @@
+"""Commands on files: they need the library alone."""

@@ -1,0 +1,383 @@
+"""Commands on files. They need no server, and import nothing of one."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from gcvae.numerics.seeds import MAX_SEED, fresh_seed
+from gcvae_cli.assignments import parse_assignments
+from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.files.conditions import number_of_rows, read_conditions, report_condition
+from gcvae_cli.files.json_texts import read_json
+from gcvae_cli.files.options import (
+    MODEL_FORMATS,
+    TABLE_FORMATS,
+    AsJson,
+    Encoding,
+    ModelFile,
+    SchemaFile,
+    Seed,
+    Table,
+    TableOutput,
+    Threads,
+    check_device,
+    load_model,
+    table_reader,
+    use_threads,
+)
+from gcvae_cli.files.temporary import own_temporary_folder
+from gcvae_cli.outputs import (
+    STANDARD_OUTPUT,
+    answer,
+    format_of,
+    opened_output,
+    refuse_two_answers,
+    require_space,
+    warn,
+    write_text,
+)
+from gcvae_cli.progress import progress_bar, training_note
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gcvae.files.table_reader import TableReader
+    from gcvae.synthesizer import Synthesizer
+    from gcvae.training.training_progress import Progress
+
+
+def schema(
+    table: Table,
+    output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
+    schema_file: SchemaFile = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+) -> None:
+    """Infer a table's schema and print it."""
+    from gcvae import infer_schema
+
+    inferred = infer_schema(table_reader(table, encoding), _read_schema(schema_file))
+    document = inferred.schema.to_json()
+    warn(inferred.warnings)
+    for found in inferred.rules:
+        _report_rule(found)
+    if not as_json or output != STANDARD_OUTPUT:
+        write_text(output, json.dumps(document, indent=2, ensure_ascii=False))
+    if as_json:
+        answer({"schema": document, "warnings": inferred.warnings, "rules": inferred.rules})
+
+
+def _report_rule(found: dict[str, Any]) -> None:
+    """A rule in words, how often it holds, and the first lines that break it."""
+    places = [where["line"] or where["row"] for where in found["exceptions"]]
+    lines = bool(places) and found["exceptions"][0]["line"] is not None
+    but = f"; not in {'lines' if lines else 'rows'} {', '.join(map(str, places))}" if places else ""
+    more = ", ..." if found["rows"] - found["kept"] > len(places) else ""
+    held = f"{found['kept']:,} of {found['rows']:,} rows"
+    print(f"gcvae: rule: {found['formula']} ({held}{but}{more})", file=sys.stderr)
+
+
+def train(
+    table: Table,
+    output: Annotated[str, typer.Option("--output", "-o", help="A name that ends in .gcvae.")],
+    schema_file: SchemaFile = None,
+    encoding: Encoding = None,
+    preset: Annotated[str, typer.Option(help="A named configuration.")] = "default",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting of the preset; repeatable."),
+    ] = None,
+    seed: Seed = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on a table, which need not fit into memory."""
+    from gcvae import infer_schema
+    from gcvae.training.settings import configure
+
+    refuse_two_answers(output, as_json)
+    format_of(output, MODEL_FORMATS, standard_output="gcvae")
+    settings = parse_assignments(assignments or ())
+    configure(preset, settings)  # a wrong setting is refused before torch is loaded
+    check_device(device)
+    inferred = infer_schema(table_reader(table, encoding), _read_schema(schema_file), rules=False)
+    warn(inferred.warnings)
+    use_threads(threads)
+    # A place that can not be written is refused at once.
+    with opened_output(output) as stream, own_temporary_folder():
+        synthesizer = _fit(
+            table_reader(table, encoding),
+            table.name,
+            schema=inferred.schema,
+            preset=preset,
+            settings=settings,
+            seed=seed,
+            device=device,
+        )
+        stream.write(synthesizer.to_bytes())
+    _report_training(synthesizer, output, as_json)
+
+
+def sample(
+    model: ModelFile,
+    output: TableOutput,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="How many rows to draw; as many as --given-rows has.")
+    ] = None,
+    given: Annotated[
+        str | None, typer.Option(metavar="JSON|@FILE", help='Such as {"age": {"min": 30}}.')
+    ] = None,
+    given_rows: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Known cells: a row is drawn around each."),
+    ] = None,
+    distribution: Annotated[
+        str | None,
+        typer.Option(metavar="JSON|@FILE", help='Such as {"sex": {"Female": 0.5, "Male": 0.5}}.'),
+    ] = None,
+    encoding: Encoding = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=MAX_SEED,
+            help="The same seed gives the same rows; without one a fresh one is drawn and named.",
+        ),
+    ] = None,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Draw synthetic rows from a model."""
+    from gcvae.files.table_stream import stream_table
+
+    table_format = _table_format(output, as_json)
+    conditions = read_conditions(given, given_rows, distribution, encoding)
+    rows = number_of_rows(rows, conditions.get("given_rows"))
+    synthesizer = load_model(model, threads)
+    is_fresh, seed = seed is None, fresh_seed() if seed is None else seed
+    sampler = synthesizer.sampler(seed, **conditions) if conditions else None
+    summary = {} if sampler is None else sampler.summary(rows)
+    report_condition(summary)
+    notes = synthesizer.notes(rows)
+    warn(tuple(notes))
+    with progress_bar("sampling") as bar, opened_output(output) as stream:
+
+        def show(fraction: float, note: str) -> None:
+            bar.move(fraction, note)
+            require_space(output, _bytes_to_come(stream, fraction))
+
+        drawn = synthesizer.sample_blocks(rows, seed) if sampler is None else sampler.blocks(rows)
+        blocks = _watched(drawn, rows, show)
+        _write(partial(stream_table, blocks, synthesizer.schema), stream, table_format)
+    if is_fresh:
+        print(f"gcvae: the seed is {seed}; --seed {seed} draws the same rows", file=sys.stderr)
+    if as_json:
+        answer({"output": output, "rows": rows, "seed": seed, **summary, "notes": notes})
+
+
+def impute(
+    model: ModelFile,
+    table: Table,
+    output: TableOutput,
+    draws: Annotated[int, typer.Option(min=1, help="Completions of each row.")] = 1,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,…", help="Fill only these; blanks of all others stay."),
+    ] = None,
+    keep_blanks: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,…", help="Blanks of these are values: they stay, and count."),
+    ] = None,
+    encoding: Encoding = None,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Fill a table's blanks from what is known; known cells stay as they are."""
+    from gcvae.sampling.filled_columns import read_names
+    from gcvae.sampling.imputation_stream import stream_completed
+
+    filled = None if columns is None else read_names(columns, "--columns")
+    kept = None if keep_blanks is None else read_names(keep_blanks, "--keep-blanks")
+    table_format = _table_format(output, as_json)
+    synthesizer, reader = load_model(model, threads), table_reader(table, encoding)
+    completed = synthesizer.impute_blocks(
+        reader, draws=draws, seed=seed, columns=filled, keep_blanks=kept
+    )
+    with progress_bar(f"imputing {table.name}") as bar, opened_output(output) as stream:
+        blocks = _watched_reader(completed, reader, bar.move, draws)
+        _write(partial(stream_completed, blocks, synthesizer.schema), stream, table_format)
+    if as_json:
+        rows = reader.rows * draws
+        answer({"output": output, "rows": rows, "draws": draws, "seed": seed})
+
+
+def score(
+    model: ModelFile,
+    table: Table,
+    output: TableOutput,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of z per row.")] = 100,
+    jitters: Annotated[
+        int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
+    ] = 0,
+    measure: Annotated[
+        str, typer.Option(help="Of continuous values: density, rounding_cell or pmf (of bins).")
+    ] = "density",
+    score_missingness: Annotated[
+        bool, typer.Option("--score-missingness", help="Blanks count; else any outcome may be.")
+    ] = False,
+    encoding: Encoding = None,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Say how likely each row of a table is: one line per row, in nats, with each column's part."""
+    from gcvae.files.parquet_files import write_parquet
+    from gcvae.scoring.score_options import ScoreOptions
+    from gcvae.scoring.score_stream import ScoreTotals, counted, stream_scores
+
+    table_format = _table_format(output, as_json)
+    options, totals = ScoreOptions(draws, seed, jitters, measure, score_missingness), ScoreTotals()
+    scorer, reader = load_model(model, threads).scorer, table_reader(table, encoding)
+    with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
+        blocks = _watched_reader(scorer.blocks(reader, options), reader, bar.move)
+        if table_format == "parquet":
+            write_parquet(counted(blocks, totals), stream)
+        else:
+            _write(partial(stream_scores, blocks, heading={}, totals=totals), stream, table_format)
+    if as_json:
+        heading = options.heading(scorer.order())
+        answer({"output": output, **heading, "totals": totals.to_json()})
+
+
+def encode(
+    model: ModelFile,
+    table: Table,
+    output: TableOutput,
+    encoding: Encoding = None,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Say where each row of a table lies in the latent space: posterior mean and deviation."""
+    from gcvae.files.parquet_files import write_parquet
+    from gcvae.latent.encoding_stream import stream_encodings
+
+    table_format = _table_format(output, as_json)
+    synthesizer, reader = load_model(model, threads), table_reader(table, encoding)
+    with progress_bar(f"encoding {table.name}") as bar, opened_output(output) as stream:
+        blocks = _watched_reader(synthesizer.encode_blocks(reader), reader, bar.move)
+        if table_format == "parquet":
+            write_parquet(blocks, stream)
+        else:
+            _write(partial(stream_encodings, blocks, heading={}), stream, table_format)
+    if as_json:
+        answer({"output": output, "rows": reader.rows})
+
+
+def settings(
+    output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
+) -> None:
+    """Print what every setting does, with its value in each preset."""
+    from gcvae_cli.files.settings_page import settings_page
+
+    write_text(output, settings_page())
+
+
+def _table_format(output: str, as_json: bool) -> str:
+    """The format of the table that a command writes."""
+    refuse_two_answers(output, as_json)
+    return format_of(output, TABLE_FORMATS, standard_output="csv")
+
+
+def _read_schema(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        document = read_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise WrongUsageError(f"{path}: no JSON ({error}); write one with `gcvae schema`") from None
+    return document  # type: ignore[no-any-return]
+
+
+def _fit(table: TableReader, title: str, **choices: Any) -> Synthesizer:
+    from gcvae import Synthesizer
+
+    with progress_bar(f"training on {title}") as bar:
+
+        def show(progress: Progress) -> None:
+            bar.move(progress.fraction, training_note(dataclasses.asdict(progress)))
+
+        return Synthesizer.fit(table, progress=show, **choices)
+
+
+def _watched(
+    blocks: Iterator[pd.DataFrame], rows: int, move: Callable[[float, str], None]
+) -> Iterator[pd.DataFrame]:
+    done = 0
+    for block in blocks:
+        yield block
+        done += len(block)
+        move(done / max(rows, 1), f"{done:,} rows")
+
+
+def _watched_reader(
+    blocks: Iterator[pd.DataFrame],
+    reader: TableReader,
+    move: Callable[[float, str], None],
+    lines_per_row: int = 1,
+) -> Iterator[pd.DataFrame]:
+    """Blocks made of what was read: the bar moves within the one that is worked on, too."""
+    done = 0
+    for block in blocks:
+        yield block
+        done += len(block)
+        rows = done // lines_per_row
+        move(reader.fraction * rows / reader.rows, f"{rows:,} rows")
+
+
+def _bytes_to_come(stream: BinaryIO, fraction: float) -> float:
+    """Estimate of what is still to be written, from what has been for this share of the rows."""
+    return stream.tell() * (1.0 - fraction) / fraction if stream.seekable() else 0.0
+
+
+def _write(stream_as: Callable[..., Iterable[bytes]], stream: BinaryIO, table_format: str) -> None:
+    """Write a table, packed where the format says so; equal bytes give equal files."""
+    chunks = stream_as(format=table_format.removesuffix(".gz"))
+    if not table_format.endswith(".gz"):
+        stream.writelines(chunks)
+        return
+    with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
+        packed.writelines(chunks)
+
+
+def _report_training(synthesizer: Synthesizer, output: str, as_json: bool) -> None:
+    record = synthesizer.training_record
+    if as_json:
+        answer({"model": output, "training": record})
+        return
+    _report_acceptance(record)
+    if output != STANDARD_OUTPUT:
+        print(f"wrote {output}: `gcvae sample {output} --rows 1000 -o synthetic.csv` draws rows")
+
+
+def _report_acceptance(record: Mapping[str, Any]) -> None:
+    """How many of the model's rows satisfy the constraints, where there are any."""
+    acceptance = record.get("constraint_acceptance")
+    if acceptance is None:
+        return
+    each = ", ".join(f"{c['pointer']} {c['share']:.1%}" for c in acceptance["constraints"])
+    print(
+        f"gcvae: {acceptance['share']:.1%} of the model's rows satisfy all constraints ({each}); "
+        "the others are drawn anew",
+        file=sys.stderr,
+    )

@@ -1,0 +1,72 @@
+"""Conditions of a sample, as the command line gives them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.files.json_texts import read_json
+
+
+def read_conditions(
+    given: str | None,
+    given_rows: Path | None,
+    distribution: str | None,
+    encoding: str | None = None,
+) -> dict[str, Any]:
+    """The conditions that are given, by name; `encoding` is of the rows of known cells.
+
+    Raises:
+        WrongUsageError: one is no JSON object, or its file can not be read.
+        TableError: the rows of known cells are no table.
+    """
+    from gcvae import read_table
+
+    conditions = {
+        "given": _read_object(given, "--given"),
+        "given_rows": None if given_rows is None else read_table(given_rows, encoding=encoding),
+        "distribution": _read_object(distribution, "--distribution"),
+    }
+    return {name: condition for name, condition in conditions.items() if condition is not None}
+
+
+def number_of_rows(rows: int | None, given_rows: Any) -> int:
+    """How many rows to draw.
+
+    Raises:
+        WrongUsageError: nothing says it, or two things differently.
+    """
+    if given_rows is None:
+        if rows is None:
+            raise WrongUsageError("--rows, how many rows to draw, is missing")
+        return rows
+    if rows not in (None, len(given_rows)):
+        raise WrongUsageError(
+            f"--rows {rows}: --given-rows has {len(given_rows)}; leave --rows out"
+        )
+    return len(given_rows)
+
+
+def report_condition(summary: Mapping[str, Any]) -> None:
+    """Says on the standard error what is known of the condition, where there is one."""
+    if summary:
+        known = ", ".join(f"{name.replace('_', ' ')} {n:.4g}" for name, n in summary.items())
+        print(f"gcvae: {known}", file=sys.stderr)
+
+
+def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
+    """The JSON object in a text, or in the file that `@` names."""
+    if text is None:
+        return None
+    try:
+        if text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        document = read_json(text)
+    except (OSError, ValueError) as error:
+        raise WrongUsageError(f"{option}: no JSON ({error})") from None
+    if not isinstance(document, dict):
+        raise WrongUsageError(f"{option}: {text[:40]} is no JSON object")
+    return document

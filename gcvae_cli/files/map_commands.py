@@ -1,0 +1,142 @@
+"""Commands that draw: which columns depend on which, and the latent plane."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from gcvae.dependence.notes import KINDS
+from gcvae.figures.fonts import FontWarning
+from gcvae_cli.files.options import (
+    MANIFOLD_FORMATS,
+    MAP_FORMATS,
+    AsJson,
+    ModelFile,
+    Seed,
+    Threads,
+    load_model,
+    read_option,
+)
+from gcvae_cli.outputs import (
+    STANDARD_OUTPUT,
+    answer,
+    format_of,
+    opened_output,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from gcvae.dependence.maps import DependencyMap
+
+
+def dependencies(
+    model: ModelFile,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
+    ],
+    kind: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(KINDS)}. [default: expected, or local with --row or --z]"),
+    ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The row whose local map it is, cells by column."),
+    ] = None,
+    z: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="A place in the latent space instead: [0.5, -1.2]."),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(help="A kind in whose map's order the columns stand. [default: the map's]"),
+    ] = None,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Map which columns depend on which (Kendall's tau)."""
+    map_format = format_of(output, MAP_FORMATS, standard_output="json")
+    place = {"row": read_option("--row", row, dict), "z": read_option("--z", z, list)}
+    asked = (
+        ("expected" if place["row"] is place["z"] is None else "local") if kind is None else kind
+    )
+    _require_pictures(map_format)
+    synthesizer = load_model(model, threads)
+    dependency_map = synthesizer.dependencies(asked, seed=seed, **place)
+    places = None if order is None else synthesizer.dependencies(order, seed=seed).order
+    if not as_json or output != STANDARD_OUTPUT:
+        with opened_output(output) as stream:
+            _write_map(dependency_map, stream, map_format, places)
+    if as_json:
+        answer({"output": output, "map": dependency_map.to_json(places)})
+
+
+def manifold(
+    model: ModelFile,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help=".png, .svg or .json; - prints JSON.")
+    ],
+    steps: Annotated[int, typer.Option(min=2, max=50, help="Quantiles a dimension.")] = 15,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Draw what the decoder makes of a two-dimensional latent space (d_latent 2)."""
+    manifold_format = format_of(output, MANIFOLD_FORMATS, standard_output="json")
+    _require_pictures(manifold_format)
+    found = load_model(model, threads).manifold(steps)
+    if not as_json or output != STANDARD_OUTPUT:
+        with opened_output(output) as stream:
+            if manifold_format == "json":
+                document = json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False)
+                stream.write(document.encode())
+            else:
+                with _warnings_as_lines():
+                    found.draw(stream, manifold_format)
+    if as_json:
+        answer({"output": output, "manifold": found.to_json()})
+
+
+def _require_pictures(form: str) -> None:
+    """Let formats pass that can be drawn here."""
+    from gcvae.figures.figures import require_matplotlib
+
+    if form in ("png", "svg"):
+        require_matplotlib()
+
+
+def _write_map(
+    dependency_map: DependencyMap, stream: BinaryIO, map_format: str, order: list[int] | None
+) -> None:
+    if map_format == "json":
+        document = dependency_map.to_json(order)
+        stream.write(json.dumps(document, indent=2, ensure_ascii=False).encode())
+    elif map_format == "csv":
+        stream.write(_map_as_csv(dependency_map).encode())
+    else:
+        with _warnings_as_lines():
+            dependency_map.draw(stream, map_format, order)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """A line for each name that a picture can not show."""
+    with warnings.catch_warnings(record=True, action="always", category=FontWarning) as caught:
+        yield
+    warn(tuple(str(warning.message) for warning in caught))
+
+
+def _map_as_csv(dependency_map: DependencyMap) -> str:
+    """The matrix tau with the column names above and beside it; what is not defined is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["", *dependency_map.columns])
+    for name, row in zip(dependency_map.columns, dependency_map.to_json()["tau"], strict=True):
+        writer.writerow([name, *row])
+    return text.getvalue()

@@ -1,0 +1,102 @@
+"""Options and arguments that the commands on files share, and the files behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcvae.numerics.seeds import MAX_SEED
+from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.files.json_texts import read_json
+
+if TYPE_CHECKING:
+    from gcvae.files.table_reader import TableReader
+    from gcvae.synthesizer import Synthesizer
+
+TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
+MODEL_FORMATS = {".gcvae": "gcvae"}
+MAP_FORMATS = {".png": "png", ".svg": "svg", ".json": "json", ".csv": "csv"}
+MANIFOLD_FORMATS = {".png": "png", ".svg": "svg", ".json": "json"}
+DEVICES = ("auto", "cpu", "cuda")
+Table = Annotated[
+    Path,
+    typer.Argument(exists=True, dir_okay=False, help="A table: .csv, .csv.gz or .parquet."),
+]
+ModelFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="A trained model, model.gcvae.")
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", exists=True, dir_okay=False, help="What is known of the columns."),
+]
+TableOutput = Annotated[
+    str, typer.Option("--output", "-o", help=".csv, .csv.gz or .parquet; - is standard output.")
+]
+
+
+def _check_encoding(name: str | None) -> str | None:
+    from gcvae.files.text_encodings import check_encoding
+
+    try:
+        if name is not None:
+            check_encoding(name)
+    except ValueError as error:
+        message = f"--encoding {name}: there is no such encoding (expected: {error})"
+        raise WrongUsageError(message) from None
+    return name
+
+
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        callback=_check_encoding,
+        metavar="NAME",
+        help="Of the text file: cp1252, latin-1, utf-16, ... Else UTF-8, as what is written is.",
+    ),
+]
+Seed = Annotated[
+    int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same answer.")
+]
+# The networks are small: on a busy machine a second thread makes them ten times slower.
+Threads = Annotated[int, typer.Option(min=1, help="Computing threads.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")]
+
+
+def read_option(name: str, text: str | None, form: type) -> Any:
+    """The JSON of an option, an object (dict) or a list."""
+    if text is None:
+        return None
+    try:
+        found = read_json(text)
+    except ValueError as error:
+        raise WrongUsageError(f"{name} is no JSON ({error})") from None
+    if not isinstance(found, form):
+        wanted = 'an object such as {"age": 40}' if form is dict else "a list of numbers"
+        raise WrongUsageError(f"{name} is {text}; write {wanted}")
+    return found
+
+
+def check_device(device: str) -> None:
+    if device not in DEVICES:
+        raise WrongUsageError(f"--device {device}: choose one of {', '.join(DEVICES)}")
+
+
+def use_threads(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def load_model(model: Path, threads: int) -> Synthesizer:
+    from gcvae import Synthesizer
+
+    use_threads(threads)
+    return Synthesizer.load(model)
+
+
+def table_reader(table: Path, encoding: str | None) -> TableReader:
+    from gcvae import TableReader
+
+    return TableReader(table, encoding=encoding)

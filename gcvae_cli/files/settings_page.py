@@ -1,0 +1,102 @@
+"""The page of settings: what each does, its rule, and its value in every preset.
+
+Read from the docstrings of `TrainingConfig`'s fields, so that there is one place to write them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+
+from gcvae.training.settings import FOREIGN_NAMES, PRESETS, TrainingConfig, usual_settings
+
+_HEAD = """\
+# Settings
+
+Every setting of a model and of its training: `--set key=value` on the command line, a member of
+`training` over REST, of `settings` in Python. `gcvae settings` prints this page, from
+`gcvae/training/settings.py`.
+
+*rule* in the table means: not set, but found from the table by the rule that the setting's text
+names. A setting that you give `null` (`None` in Python) is found by its rule too; `gradient_limit`
+has no rule and `null` is no limit. What a run went by is in the model's training record, under
+`settings`.
+"""
+
+
+_EXPERT = """\
+A preset sets these together, each with the others in view. They are there to compare models."""
+
+_FOREIGN = """\
+## Names from other tools
+
+They are refused, with the name here. An epoch is a pass over the rows: `max_passes` limits those
+where `max_steps`, which counts parameter updates, is left to its rule. `preset`, `seed` and
+`device` are no settings and stand beside them.
+
+| here | elsewhere |
+| --- | --- |"""
+
+
+def settings_page() -> str:
+    """The page, in Markdown."""
+    texts = field_docstrings()
+    usual = usual_settings()
+    expert = [name for name in texts if name not in usual]
+    return "\n".join([_HEAD, _presets(), "",
+                      "## Settings that people set", "", _described(texts, usual), "",
+                      "## Settings for experts", "", _EXPERT, "", _described(texts, expert), "",
+                      _FOREIGN, _foreign_names(), "",
+                      "## Values in the presets", "", _values([*usual, *expert]), ""])  # fmt: skip
+
+
+def _described(texts: Mapping[str, str], names: list[str]) -> str:
+    """What each of the settings does."""
+    return "\n\n".join(f"**`{name}`** – {texts[name]}" for name in names)
+
+
+def field_docstrings() -> dict[str, str]:
+    """The text under each field of `TrainingConfig`, in one line; empty where there is none."""
+    [tree] = ast.parse(inspect.getsource(TrainingConfig)).body
+    assert isinstance(tree, ast.ClassDef)
+    texts: dict[str, str] = {}
+    for statement, following in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            texts[statement.target.id] = _text(following)
+    return texts
+
+
+def _text(statement: ast.stmt | None) -> str:
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
+        return ""
+    return " ".join(str(statement.value.value).split())
+
+
+def _presets() -> str:
+    """The presets, each with its sentence."""
+    return "\n".join(f"- `{preset.name}`: {preset.description}" for preset in PRESETS.values())
+
+
+def _foreign_names() -> str:
+    """A row for each name here."""
+    return "\n".join(
+        f"| `{own}` | {', '.join(f'`{name}`' for name, o in FOREIGN_NAMES.items() if o == own)} |"
+        for own in dict.fromkeys(FOREIGN_NAMES.values())
+    )
+
+
+def _values(names: list[str]) -> str:
+    """A row for each setting, a column for each preset."""
+    rows = [["setting", *PRESETS], ["---"] * (1 + len(PRESETS))]
+    for name in names:
+        values = [getattr(preset.config, name) for preset in PRESETS.values()]
+        rows.append([f"`{name}`", *(_written(name, value) for value in values)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _written(name: str, value: object) -> str:
+    """A value as JSON has it, but a missing one by what it means."""
+    if value is None:
+        return "no limit" if name == "gradient_limit" else "*rule*"
+    return str(value).lower() if isinstance(value, bool) else f"{value}"

@@ -1,0 +1,1 @@
+"""Commands that are servers, or look after their records."""

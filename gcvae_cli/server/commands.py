@@ -1,0 +1,200 @@
+"""Commands that are servers, or look after their records."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcvae_cli.errors import ServerError, WrongUsageError
+
+if TYPE_CHECKING:
+    from service.settings import ServiceSettings
+
+Host = Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")]
+Port = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="0 takes a free one; 8000 if not given.")
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of records, queue and bytes; gcvae-data if not given."),
+]
+Parent = Annotated[
+    int | None, typer.Option(hidden=True, help="Process to end with, however that one ends.")
+]
+
+database = typer.Typer(help="Look after the database.", no_args_is_help=True)
+
+
+def serve(
+    host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
+) -> None:
+    """Run the whole service on this machine: the API and one worker."""
+    from gcvae_cli.ports import free_port
+    from gcvae_cli.server.supervisor import supervise
+
+    _tie_to(parent)
+    settings = read_server_settings(host=host, port=port, home_dir=data_dir)
+    _refuse_open_address(settings)
+    address = (settings.host, free_port(settings.host, settings.port))
+    with server_errors():
+        from catalog.database.migrate import upgrade
+
+        upgrade(settings.database())
+    url = _url(*address)
+
+    def greet() -> None:
+        print(f"gcvae is ready at {url} (API page: {url}/docs); Ctrl-C ends it", flush=True)
+
+    supervise(
+        _embedded_servers(settings, *address),
+        ready_url=f"{url}/readyz",
+        on_ready=greet,
+        grace_seconds=settings.shutdown_seconds,
+    )
+
+
+def api(
+    host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
+) -> None:
+    """Run the HTTP API alone."""
+    _tie_to(parent)
+    with server_errors():
+        from service import run
+
+        run(read_server_settings(host=host, port=port, home_dir=data_dir))
+
+
+def worker(
+    data_dir: DataDir = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only look whether a worker could work.")
+    ] = False,
+    parent: Parent = None,
+) -> None:
+    """Run a worker alone."""
+    _tie_to(parent)
+    settings = read_server_settings(home_dir=data_dir)
+    if check:
+        with server_errors():
+            _check_connections(settings)
+        return
+    from gcvae_cli.server.settings import server_environment
+
+    # The process becomes the worker: same id, same parent, and the parent's death still ends it.
+    command = [sys.executable, "-m", "worker"]
+    command += ["--die-with-parent"] if parent is not None else []
+    os.execve(sys.executable, command, server_environment(settings))
+
+
+@database.command()
+def downgrade(
+    revision: Annotated[str, typer.Argument(help="Such as 0001; `base` leaves no tables.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Take the tables back to an earlier revision; what only later ones can hold is lost."""
+    settings = read_server_settings(home_dir=data_dir)
+    with server_errors():
+        from catalog.database.migrate import downgrade as downgrade_tables
+
+        downgrade_tables(settings.database(), revision)
+        print(f"the database is at revision {revision}")
+
+
+@database.command()
+def upgrade(data_dir: DataDir = None) -> None:
+    """Make the database's tables, or bring them to this version."""
+    settings = read_server_settings(home_dir=data_dir)
+    with server_errors():
+        from catalog.database.migrate import newest_revision
+        from catalog.database.migrate import upgrade as upgrade_tables
+
+        upgrade_tables(settings.database())
+        print(f"the database is at revision {newest_revision()}")
+
+
+def read_server_settings(**given: Any) -> ServiceSettings:
+    """The settings that the environment and the command line give. Raises: WrongUsageError."""
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
+    from service.settings import ServiceSettings, variable
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return ServiceSettings(**chosen)
+    except SettingsError as error:
+        raise WrongUsageError(str(error)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = variable(str(first["loc"][0])) if first["loc"] else "the settings"
+        raise WrongUsageError(f"{name}: {first['msg']}") from error
+
+
+def _embedded_servers(settings: ServiceSettings, host: str, port: int) -> list[Any]:
+    from gcvae_cli.server.settings import server_environment
+    from gcvae_cli.server.supervisor import Server
+
+    environment = server_environment(settings)
+    gcvae = [sys.executable, "-m", "gcvae_cli"]
+    tied = ["--parent", str(os.getpid())]
+    listening = ["--host", host, "--port", str(port)]
+    return [
+        Server("API", [*gcvae, "api", *listening, *tied], environment),
+        Server("worker", [*gcvae, "worker", *tied], environment),
+    ]
+
+
+def _tie_to(parent: int | None) -> None:
+    if parent is not None:
+        from runtime.parentage import die_with_parent
+
+        die_with_parent(parent)
+
+
+def _refuse_open_address(settings: ServiceSettings) -> None:
+    with server_errors():
+        from service.access import refuse_open_address
+
+        refuse_open_address(settings)
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _check_connections(settings: ServiceSettings) -> None:
+    from service.app import connect
+
+    resources = connect(settings)
+    try:
+        resources.catalog.ping()
+        resources.store.ping()
+        resources.dispatcher.ping()
+    finally:
+        resources.close()
+    print(json.dumps({"database": "ok", "store": "ok", "broker": "ok"}))
+
+
+@contextmanager
+def server_errors() -> Iterator[None]:
+    """Turns what servers raise on purpose into one line."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from catalog.errors import CatalogError
+    from models_store.errors import StoreError
+    from runtime.errors import RuntimeSetupError
+    from service.errors import ServiceError
+
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise ServerError(f"the database does not answer: {str(error).splitlines()[0]}") from error
+    except (CatalogError, StoreError, RuntimeSetupError, ServiceError) as error:
+        raise ServerError(str(error)) from error

@@ -1,0 +1,20 @@
+"""The environment, read to be handed to the servers that the command line starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from service.settings import ServiceSettings
+
+
+def server_environment(settings: ServiceSettings) -> dict[str, str]:
+    """The environment of a server process that works on the same records, queue and bytes."""
+    from runtime.settings import environment_of
+
+    urls = {
+        "database_url": settings.database(),
+        "broker_url": settings.broker(),
+        "store_url": settings.store(),
+    }
+    return environment_of(urls) | {"PYTHONUNBUFFERED": "1"}

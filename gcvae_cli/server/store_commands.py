@@ -1,0 +1,84 @@
+"""Commands that look after the store: `gcvae store verify`, `gcvae store gc`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcvae_cli.server.commands import DataDir, read_server_settings, server_errors
+
+if TYPE_CHECKING:
+    from catalog import Catalog
+    from models_store import Store
+
+store = typer.Typer(help="Look after the store.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
+Grace = Annotated[
+    float,
+    typer.Option(min=0, help="Bytes younger than this are left alone: they may be in the making."),
+]
+
+
+@store.command()
+def verify(
+    data_dir: DataDir = None, grace_seconds: Grace = 86_400.0, as_json: Json = False
+) -> None:
+    """Read all bytes: does every record have them, does every object have its record?"""
+    from worker.upkeep import verify as verify_store
+
+    with _connected(data_dir) as (catalog, objects):
+        findings = verify_store(catalog, objects, grace_seconds)
+    if as_json:
+        print(json.dumps(findings.to_json(), indent=1))
+    else:
+        for word, places in (("missing", findings.missing), ("damaged", findings.damaged)):
+            for place in places:
+                print(f"{word}: {place['key']} of {place['record']}")
+        for key in findings.orphans:
+            print(f"without a record: {key}")
+        print(f"{findings.checked} objects are as they were published")
+    if not findings.is_clean:
+        raise typer.Exit(1)
+
+
+@store.command()
+def gc(
+    data_dir: DataDir = None,
+    grace_seconds: Grace = 86_400.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only name what would go.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete bytes that no record stands for."""
+    from worker.upkeep import collect
+
+    with _connected(data_dir) as (catalog, objects):
+        keys = collect(catalog, objects, grace_seconds, dry_run=dry_run)
+    if as_json:
+        print(json.dumps({"deleted": [] if dry_run else keys, "orphans": keys}, indent=1))
+        return
+    for key in keys:
+        print(key)
+    print(f"{len(keys)} objects {'would be' if dry_run else 'were'} deleted")
+
+
+@contextmanager
+def _connected(data_dir: DataDir) -> Iterator[tuple[Catalog, Store]]:
+    """Records and bytes, as the settings name them."""
+    from catalog import Catalog
+    from catalog.database.migrate import check
+    from models_store import open_store
+
+    settings = read_server_settings(home_dir=data_dir)
+    keys = settings.store_access_key, settings.store_secret_key
+    with server_errors():
+        check(settings.database())
+        catalog = Catalog(settings.database())
+        try:
+            yield catalog, open_store(settings.store(), *keys)
+        finally:
+            catalog.close()

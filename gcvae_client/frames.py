@@ -1,0 +1,166 @@
+"""Data frames: those of pandas, polars and Arrow go to the service, and its tables become frames.
+
+None of these packages is needed by the client, and none is imported before a frame is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gcvae_client.errors import Document, MissingPackageError
+
+Frame = Any
+"""A frame of pandas, polars or Arrow."""
+Formats = Callable[[], Mapping[str, str]]
+"""Asks how a table writes its dates, by column."""
+
+
+def is_frame(table: object) -> bool:
+    """Whether this is a data frame: one of pandas, or what hands itself out as an Arrow table."""
+    return hasattr(table, "__arrow_c_stream__") or hasattr(table, "to_parquet")
+
+
+def table_bytes(frame: Frame) -> bytes:
+    """The frame as Parquet, which keeps its types; as CSV where pyarrow is not installed.
+
+    The index of a frame of pandas is no column of it, and is left out.
+
+    Raises:
+        ValueError: a column mixes types, so that it has none in Parquet.
+        MissingPackageError: it is a frame of neither pandas nor polars, and there is no pyarrow.
+    """
+    buffer = io.BytesIO()
+    if hasattr(frame, "write_parquet"):
+        frame.write_parquet(buffer)
+        return buffer.getvalue()
+    if not _has("pyarrow") and hasattr(frame, "to_csv"):
+        return str(frame.to_csv(index=False)).encode()
+    arrow, parquet = _module("pyarrow"), _module("pyarrow.parquet")
+    try:
+        is_pandas = hasattr(frame, "to_parquet")
+        table = arrow.Table.from_pandas(frame, preserve_index=False) if is_pandas else None
+        parquet.write_table(arrow.table(frame) if table is None else table, buffer)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+        reason = ": ".join(str(part) for part in error.args[::-1])
+        message = f"the frame has no types that a table can keep: {reason}"
+        raise ValueError(f"{message}; give such a column one type, as by astype(str)") from error
+    return buffer.getvalue()
+
+
+def table_format(like: Frame | None) -> str:
+    """The format in which a table keeps most of its types on the way to a frame."""
+    return "parquet" if _is_polars(like) or _has("pyarrow") else "json"
+
+
+def read_frame(content: bytes, format: str, like: Frame | None, formats: Formats) -> Frame:
+    """The table of an answer as a frame: of the kind of `like`, else of pandas.
+
+    A frame of pandas has the index of `like` where it has as many rows.
+
+    Args:
+        format: `csv`, `parquet` or `json`.
+        formats: asks for the formats of dates, by column: those of JSON are text.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+    """
+    file = io.BytesIO(content)
+    if _is_polars(like):
+        polars = _module("polars")
+        return polars.read_parquet(file) if format == "parquet" else polars.read_csv(file)
+    if like is not None and not hasattr(like, "to_parquet"):
+        reader = _module("pyarrow.parquet" if format == "parquet" else "pyarrow.csv")
+        return reader.read_table(file) if format == "parquet" else reader.read_csv(file)
+    pandas = _module("pandas")
+    if format == "json":
+        found = _of_documents(pandas, content, formats)
+    else:
+        found = (pandas.read_parquet if format == "parquet" else pandas.read_csv)(file)
+    if like is not None and len(like) == len(found):
+        found.index = like.index
+    return found
+
+
+def require_frames() -> None:
+    """Let programs pass that can have frames, before the service is asked for any.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+    """
+    _module("pandas")
+
+
+def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -> list[Document]:
+    """Rows as documents, whose cells JSON has; dates as the table writes them."""
+    found: Any = rows
+    if hasattr(rows, "to_dicts"):
+        found = found.to_dicts()
+    elif hasattr(rows, "to_pylist"):
+        found = found.to_pylist()
+    elif hasattr(rows, "to_parquet"):
+        found = found.astype(object).where(found.notna(), None).to_dict("records")
+    return [
+        {str(name): plain(cell, str(name), formats) for name, cell in row.items()} for row in found
+    ]
+
+
+def plain(value: Any, name: str, formats: Formats) -> Any:
+    """A value of a column, or a condition on it, as JSON has it; dates as the table writes them."""
+    if hasattr(value, "tolist"):  # of numpy
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {key: plain(part, name, formats) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(part, name, formats) for part in value]
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if type(value).__name__ in ("NAType", "NaTType"):  # of pandas, for no value
+        return None
+    if hasattr(value, "strftime"):
+        return value.strftime(formats().get(name, "%Y-%m-%d"))
+    if hasattr(value, "__float__"):
+        return None if math.isnan(float(value)) else float(value)
+    return str(value)
+
+
+def date_formats(schema: Document) -> dict[str, str]:
+    """How a schema's table writes its dates, by column."""
+    columns = schema["columns"]
+    return {c["name"]: c["datetime_format"] for c in columns if c.get("datetime_format")}
+
+
+def _of_documents(pandas: Any, content: bytes, formats: Formats) -> Frame:
+    frame = pandas.DataFrame(json.loads(content))
+    for name, format in formats().items():
+        if name in frame:
+            try:
+                frame[name] = pandas.to_datetime(frame[name], format=format)
+            except pandas.errors.OutOfBoundsDatetime:
+                continue  # pandas has no such dates: they stay text
+    return frame
+
+
+def _is_polars(frame: Frame | None) -> bool:
+    return type(frame).__module__.split(".")[0] == "polars"
+
+
+def _has(package: str) -> bool:
+    try:
+        importlib.import_module(package)
+    except ImportError:
+        return False
+    return True
+
+
+def _module(name: str) -> Any:
+    try:
+        return sys.modules.get(name) or importlib.import_module(name)
+    except ImportError as error:
+        package = name.split(".")[0]
+        raise MissingPackageError(package) from error

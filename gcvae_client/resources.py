@@ -1,0 +1,81 @@
+"""Ids: a resource is named by its id, or by a document of the API that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Resource = str | Mapping[str, Any]
+
+RESULTS = {"smp": "samples", "scr": "scores", "imp": "imputations", "enc": "encodings"}
+"""Where the results of jobs are found, by what their ids begin with."""
+
+_COLLECTIONS = {"ds": "datasets", "mdl": "models"} | RESULTS
+_KINDS = {"ds": "dataset", "mdl": "model", "job": "job"} | dict.fromkeys(RESULTS, "result")
+
+
+def dataset_id_of(dataset: Resource) -> str:
+    """The id of a dataset. Raises as `model_id_of`."""
+    return _id_of(dataset, "dataset")
+
+
+def model_id_of(model: Resource) -> str:
+    """The id of a model, or of the model that a job or a result belongs to.
+
+    Raises:
+        TypeError: it is neither an id nor a document with one.
+        ValueError: it is the id of something else.
+    """
+    if isinstance(model, Mapping) and _kind_of(model.get("id")) in ("job", "result"):
+        model = model.get("model_id") or model
+    return _id_of(model, "model")
+
+
+def any_id_of(resource: Resource) -> str:
+    """The id of anything that has a place of its own. Raises as `model_id_of`."""
+    found = _own_id(resource, "dataset, model or result")
+    if _kind_of(found) in (None, "job"):
+        raise ValueError(f"{found!r} is no id of a {', '.join(_COLLECTIONS.values())}")
+    return found
+
+
+def place_of(resource_id: str) -> str:
+    """Where a resource is found."""
+    return f"/v1/{_COLLECTIONS[resource_id.split('_')[0]]}/{resource_id}"
+
+
+def job_id_of(resource: Resource) -> str | None:
+    """The id of a job, or of the job that a document names.
+
+    None where that must be asked: of an id of something else, or of a model that no job made.
+    """
+    if isinstance(resource, Mapping) and "job_id" in resource:
+        return None if resource["job_id"] is None else str(resource["job_id"])
+    found = _own_id(resource, "job")
+    if _kind_of(found) in ("model", "result"):
+        return None
+    return _id_of(found, "job")
+
+
+def _id_of(resource: Resource, kind: str) -> str:
+    found = _own_id(resource, kind)
+    other = _kind_of(found)
+    if other not in (None, kind):
+        raise ValueError(f"{found!r} is the id of a {other}; that of a {kind} is needed")
+    return found
+
+
+def _own_id(resource: Resource, kind: str) -> str:
+    needed = f"a {kind} is needed: its id or its document"
+    if isinstance(resource, str):
+        return resource
+    if not isinstance(resource, Mapping):
+        raise TypeError(f"{needed}; this is a {type(resource).__name__}")
+    if not isinstance(resource.get("id"), str):
+        members = ", ".join(map(repr, list(resource)[:8])) or "nothing at all"
+        raise TypeError(f"{needed}; this document has no id, but {members}")
+    return str(resource["id"])
+
+
+def _kind_of(resource_id: object) -> str | None:
+    return _KINDS.get(str(resource_id).split("_")[0])

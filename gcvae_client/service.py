@@ -1,0 +1,188 @@
+"""A connection to one service, and the jobs that it does there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from gcvae_client.connection import Call, Connection, save
+from gcvae_client.errors import (
+    Document,
+    JobCancelledError,
+    JobFailedError,
+    ProblemError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+from gcvae_client.events import read_events
+from gcvae_client.resources import (
+    Resource,
+    any_id_of,
+    job_id_of,
+    place_of,
+)
+
+Place = str | os.PathLike[str]
+_FINAL = ("succeeded", "failed", "cancelled")
+_PAGE_ITEMS = 200
+
+
+class Service:
+    """A connection to one service, and its jobs.
+
+    Args:
+        base_url: where the service is.
+        api_key: sent as a bearer token.
+        timeout_seconds: longest silence of the service before a request counts as lost.
+        retries: how often a request is sent again when the service does not answer or is busy.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = 300.0,
+        retries: int = 3,
+    ) -> None:
+        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        http = httpx.Client(
+            base_url=base_url,
+            headers=headers,
+            timeout=httpx.Timeout(timeout_seconds, connect=10.0),
+            transport=httpx.HTTPTransport(retries=retries),
+        )
+        self._connection = Connection(http, retries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        """The service, without its key."""
+        return f"Client({str(self._connection.http.base_url)!r})"
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._connection.http.close()
+
+    def jobs(self, **filters: str) -> Iterator[Document]:
+        """Every job, newest first; `status`, `kind` and `model_id` filter."""
+        return self._items("/v1/jobs", filters)
+
+    def job(self, job: Resource) -> Document:
+        """A job, as it is now; of a model or a result, its own."""
+        return self._json("GET", f"/v1/jobs/{self._job_id(job)}")
+
+    def wait(
+        self,
+        job: Resource,
+        on_progress: Callable[[Document], None] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> Document:
+        """The job, once it succeeded. A model that no job made is ready: its document.
+
+        Args:
+            job: the id or the document of a job, or of what it makes: a model, a sample, scores.
+            on_progress: called with the job each time it has changed.
+
+        Raises:
+            JobFailedError: it failed.
+            JobCancelledError: it was cancelled.
+            WaitTimeoutError: it was not over in time; it goes on.
+        """
+        ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        tag, latest = "", {}
+        job_id = job_id_of(job)
+        if job_id is None:
+            made = self._made(job)
+            if made["job_id"] is None:
+                return made
+            job_id = str(made["job_id"])
+        while True:
+            path, headers = f"/v1/jobs/{job_id}", {"If-None-Match": tag}
+            response = self._connection.request(Call("GET", path, headers=headers))
+            if response.status_code != httpx.codes.NOT_MODIFIED:
+                tag, latest = response.headers["ETag"], response.json()
+                if on_progress is not None:
+                    on_progress(latest)
+            if latest["status"] in _FINAL:
+                return _require_success(latest)
+            if ends_at is not None and time.monotonic() >= ends_at:
+                raise WaitTimeoutError(f"job {latest['id']} is still {latest['status']}", latest)
+            time.sleep(float(response.headers.get("Retry-After", 1)))
+
+    def events(self, job: Resource) -> Iterator[Document]:
+        """The job each time it has changed, as it happens, until it is over."""
+        return read_events(self._connection, self._job_id(job))
+
+    def cancel(self, job: Resource) -> Document:
+        """Cancel a job; the job."""
+        return self._json("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
+
+    def retry(self, job: Resource) -> Document:
+        """Queue a failed or cancelled job again; the job."""
+        return self._json("POST", f"/v1/jobs/{self._job_id(job)}/retry")
+
+    def is_ready(self) -> bool:
+        """True where the service and everything that it stands on answer."""
+        try:
+            self._connection.request(Call("GET", "/readyz"))
+        except (ProblemError, UnreachableError):
+            return False
+        return True
+
+    def _json(self, method: str, path: str, **arguments: Any) -> Document:
+        return document_of(self._connection.request(Call(method, path, **arguments)))
+
+    def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Document]:
+        query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}
+        while True:
+            page = self._json("GET", path, params=query)
+            yield from page["items"]
+            if page["next_cursor"] is None:
+                return
+            query["cursor"] = page["next_cursor"]
+
+    def _download(self, path: str, to: Place, params: dict[str, Any] | None = None) -> Path:
+        with self._connection.stream(Call("GET", path, params=params)) as response:
+            return save(response, to)
+
+    def _job_id(self, job: Resource) -> str:
+        found = job_id_of(job)
+        if found is None and (found := self._made(job)["job_id"]) is None:
+            raise ValueError("no job made this model: it was imported")
+        return str(found)
+
+    def _made(self, resource: Resource) -> Document:
+        """What a job made, or will make."""
+        return self._json("GET", place_of(any_id_of(resource)))
+
+
+def document_of(response: httpx.Response) -> Document:
+    document = response.json()
+    assert isinstance(document, dict)
+    return document
+
+
+def _require_success(job: Document) -> Document:
+    if job["status"] == "failed":
+        error = job["error"] or {}
+        raise JobFailedError(f"job {job['id']} failed: {error.get('message', 'unknown')}", job)
+    if job["status"] == "cancelled":
+        raise JobCancelledError(f"job {job['id']} was cancelled", job)
+    return job

@@ -1,0 +1,64 @@
+"""No body is read past its limit: counted as it comes, refused at once where it is announced."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import TooLargeError
+from service.settings import ServiceSettings
+
+TABLE_TYPES = (
+    "text/csv",
+    "application/gzip",
+    "application/x-gzip",
+    "application/vnd.apache.parquet",
+    "application/octet-stream",
+)
+"""Kinds of body that are tables. Which one it is, its first bytes say."""
+
+ARTIFACT_TYPE = "application/vnd.gcvae.model"
+MODEL_TYPES = ("application/octet-stream", ARTIFACT_TYPE)
+"""Kinds of body that are models."""
+
+
+class BodyLimits:
+    """Middleware that raises TooLargeError out of the reading of a body that is too long."""
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+        self.app = app
+        self.settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        field = limiting_field(headers.get("Content-Type", ""))
+        limit = getattr(self.settings, field)
+        announced = headers.get("Content-Length", "")
+        n_announced = int(announced) if announced.isdecimal() else 0
+        n_received = 0
+
+        async def receive_counted() -> Message:
+            nonlocal n_received
+            if n_announced > limit:
+                raise TooLargeError(f"the body has {n_announced} bytes", limit, field)
+            message = await receive()
+            n_received += len(message.get("body", b""))
+            if n_received > limit:
+                raise TooLargeError(f"the body has more than {limit} bytes", limit, field)
+            return message
+
+        await self.app(scope, receive_counted, send)
+
+
+def limiting_field(content_type: str) -> str:
+    """The setting that limits a body of this kind: JSON is held in memory, files are not.
+
+    >>> limiting_field("application/json; charset=utf-8"), limiting_field("text/csv")
+    ('max_json_bytes', 'max_upload_bytes')
+    """
+    essence = content_type.split(";")[0].strip().lower()
+    is_file = essence.startswith("multipart/") or essence in (*TABLE_TYPES, *MODEL_TYPES)
+    return "max_upload_bytes" if is_file else "max_json_bytes"

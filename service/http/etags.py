@@ -1,0 +1,66 @@
+"""Entity tags: a GET that changes nothing answers 304 to a reader who has it already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from fastapi import Request, Response
+from pydantic import BaseModel
+
+
+def entity_tag(content: bytes) -> str:
+    """A strong tag of these bytes.
+
+    >>> entity_tag(b"")
+    '"e3b0c44298fc1c149afbf4c8996fb924"'
+    """
+    return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+
+
+def matches(if_none_match: str | None, tag: str) -> bool:
+    """True where the reader's list names the tag (weak comparison, RFC 9110 section 13.1.2).
+
+    >>> matches('W/"a", "b"', '"a"'), matches('"c"', '"a"'), matches("*", '"a"')
+    (True, False, True)
+    """
+    if if_none_match is None:
+        return False
+    named = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
+    return "*" in named or tag in named
+
+
+def is_still(if_match: str | None, tag: str) -> bool:
+    """True where the writer's list names the tag, or there is no list (RFC 9110 section 13.1.1).
+
+    >>> is_still('"a", "b"', '"a"'), is_still('W/"a"', '"a"'), is_still("*", '"a"')
+    (True, False, True)
+    """
+    if if_match is None:
+        return True
+    named = {part.strip() for part in if_match.split(",")}
+    return "*" in named or tag in named
+
+
+def tag_of(body: BaseModel) -> str:
+    """The tag of a body that is read as JSON."""
+    return entity_tag(body.model_dump_json(by_alias=True).encode())
+
+
+def tagged_json(
+    request: Request, body: BaseModel, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The body as JSON with its tag, or 304 without a body where the reader has it."""
+    return tagged(
+        request, body.model_dump_json(by_alias=True).encode(), "application/json", headers
+    )
+
+
+def tagged(
+    request: Request, content: bytes, media_type: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The content with its tag, or 304 without a body where the reader has it."""
+    all_headers = {"ETag": entity_tag(content), "Cache-Control": "no-cache", **(headers or {})}
+    if matches(request.headers.get("If-None-Match"), all_headers["ETag"]):
+        return Response(status_code=304, headers=all_headers)
+    return Response(content, media_type=media_type, headers=all_headers)

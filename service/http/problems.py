@@ -1,0 +1,270 @@
+"""Every error's HTTP answer: RFC 9457 `application/problem+json`. Status codes stand here only."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+import catalog.errors as records
+import gcvae.errors as library
+import models_store.errors as stored
+from gcvae.errors import Problem, json_pointer
+from service import errors
+from service.bodies import UNKNOWN_MEMBER
+from service.http.query_parameters import methods_at
+
+MEDIA_TYPE = "application/problem+json"
+_BUSY_SECONDS = 1
+_FULL_SECONDS = 30
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+log = logging.getLogger("service")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of problem: its stable name, status, and title."""
+
+    name: str
+    status: int
+    title: str
+
+    @property
+    def type(self) -> str:
+        """The problem's `type`: an identifier, no address, so that nothing outside is asked."""
+        return f"urn:gcvae:problem:{self.name}"
+
+
+_DISK_FULL = Kind("disk-full", 503, "The service's disk is full")
+_DATABASE_UNAVAILABLE = Kind("database-unavailable", 503, "The database does not answer")
+
+# The first class in an error's method resolution order that stands here decides.
+KINDS: dict[type[Exception], Kind] = {
+    errors.RequestError: Kind("invalid-request", 422, "The request is not valid"),
+    errors.MediaTypeError: Kind("unsupported-media-type", 415, "The body's kind is not read here"),
+    errors.NotAcceptableError: Kind("not-acceptable", 406, "The answer has no such form"),
+    errors.NotOfferedError: Kind("not-offered", 422, "This version can not do that"),
+    errors.TooLargeError: Kind("too-large", 413, "The body is too large"),
+    errors.TableLimitError: Kind("limit-exceeded", 422, "A limit of this service is exceeded"),
+    errors.QueueFullError: Kind("queue-full", 429, "Too many jobs are waiting"),
+    errors.PoolFullError: Kind("busy", 429, "The service is busy"),
+    errors.InvalidModelError: Kind("invalid-model", 422, "The file is no model that can be used"),
+    errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
+    errors.StateError: Kind("conflict", 409, "The resource is in another state"),
+    errors.ForeignSiteError: Kind("foreign-site", 403, "Not from this host or site"),
+    library.TableError: Kind("invalid-table", 422, "The table can not be used"),
+    library.SchemaError: Kind("invalid-schema", 422, "The schema does not fit"),
+    library.UnknownColumnError: Kind("unknown-column", 422, "There is no such column"),
+    library.SettingError: Kind("invalid-training", 422, "The training settings do not fit"),
+    library.ConstraintError: Kind(
+        "constraints-rarely-met", 422, "Too few rows satisfy the constraints"
+    ),
+    library.ConditionError: Kind("invalid-condition", 422, "The condition can not be met"),
+    library.InputError: Kind("invalid-input", 422, "The input can not be used"),
+    library.ArtifactError: Kind("artifact-damaged", 500, "The model's artifact can not be read"),
+    records.NotFoundError: Kind("not-found", 404, "There is no such resource"),
+    records.ModelNotReadyError: Kind("model-not-ready", 409, "The model is not ready"),
+    records.ConflictError: Kind("conflict", 409, "The resource is in another state"),
+    records.CursorError: Kind("invalid-cursor", 422, "The cursor is none of this list's"),
+    records.IdempotencyMismatchError: Kind(
+        "idempotency-key-reused", 422, "The Idempotency-Key belongs to another request"
+    ),
+    records.IdempotencyBusyError: Kind(
+        "idempotency-key-busy", 409, "The first request with this key is under way"
+    ),
+    records.ReservationLostError: Kind("too-slow", 503, "The request took too long; send it again"),
+    stored.CorruptedError: Kind("stored-bytes-damaged", 500, "Stored bytes are damaged"),
+    stored.MissingObjectError: Kind("stored-bytes-missing", 500, "Stored bytes are missing"),
+    stored.UnavailableError: Kind("store-unavailable", 503, "The store does not answer"),
+    OperationalError: _DATABASE_UNAVAILABLE,
+    PoolTimeoutError: _DATABASE_UNAVAILABLE,
+    errors.ProcessDiedError: Kind("process-died", 503, "The process at work on this died"),
+    errors.NotReadyError: Kind("not-ready", 503, "The service is not ready"),
+    errors.StoppingError: Kind("stopping", 503, "The service stops"),
+    DataError: Kind("invalid-request", 422, "The request is not valid"),
+    ClientDisconnect: Kind("client-gone", 400, "The client left before its request was whole"),
+}
+
+
+def install(app: FastAPI) -> None:
+    """Have the app answer every error with a problem document."""
+    for error_type in KINDS:
+        app.add_exception_handler(error_type, answer_known)
+    app.add_exception_handler(DBAPIError, answer_lost_connection)
+    app.add_exception_handler(OSError, answer_full_disk)
+    app.add_exception_handler(RequestValidationError, answer_invalid)
+    app.add_exception_handler(HTTPException, answer_http)
+    app.add_exception_handler(Exception, answer_unknown)
+
+
+def kind_of(error: Exception) -> Kind:
+    """The kind of an error that stands in the table, by its nearest class."""
+    return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
+
+
+def answer_known(request: Request, error: Exception) -> Response:
+    """The problem document of an error that was raised on purpose."""
+    kind = kind_of(error)
+    if kind.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        log.warning("request %s: %s", request_id(request), error)
+    elif kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("request %s: %s", request_id(request), error, exc_info=error)
+    detail = _told_of_database(error) if isinstance(error, SQLAlchemyError) else str(error)
+    return problem_response(request, kind, detail, **_members(error), headers=_headers(error))
+
+
+def answer_invalid(request: Request, error: Exception) -> Response:
+    """The problem document of a body, path or query that does not validate."""
+    assert isinstance(error, RequestValidationError)
+    places = [_place(found) for found in error.errors()]
+    kind = KINDS[errors.RequestError]
+    first = next(iter(places), {"message": "the request is not valid"})
+    members = ("pointer", "parameter", "message")
+    if error.errors()[0]["type"] == UNKNOWN_MEMBER:
+        detail = str(Problem(**first))
+    else:
+        detail = ": ".join(str(first[key]) for key in members if first.get(key))
+    return problem_response(request, kind, detail, errors=places)
+
+
+def answer_http(request: Request, error: Exception) -> Response:
+    """The problem document of what the framework itself refuses (no route, wrong method)."""
+    assert isinstance(error, HTTPException)
+    cause = error.__cause__
+    if isinstance(cause, Exception) and isinstance(
+        cause, tuple(KINDS)
+    ):  # the framework wraps what the reading of a body raises
+        return answer_known(request, cause)
+    status = HTTPStatus(error.status_code)
+    kind = Kind(status.phrase.lower().replace(" ", "-"), status, status.phrase)
+    detail = error.detail if error.detail != status.phrase else status.description
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.NOT_FOUND:
+        detail = f"nothing is at {request.url.path}"
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        # The framework names the methods of the first route at the path, not of all.
+        allowed = ", ".join(methods_at(request.app, request.url.path)) or headers.get("Allow", "")
+        headers["Allow"] = allowed
+        detail = f"{request.method} is not allowed at {request.url.path}, but {allowed}"
+    return problem_response(request, kind, detail, headers=headers)
+
+
+def answer_full_disk(request: Request, error: Exception) -> Response:
+    """503 where this machine's own disk takes no more: an upload is held there before it is stored.
+
+    Other troubles of the system are our own mistakes.
+    """
+    if not (isinstance(error, OSError) and error.errno in _FULL):
+        raise error
+    log.error("request %s: %s", request_id(request), error)
+    headers = {"Retry-After": str(_FULL_SECONDS)}
+    detail = "the service's disk is full; try again later"
+    return problem_response(request, _DISK_FULL, detail, headers=headers)
+
+
+def answer_lost_connection(request: Request, error: Exception) -> Response:
+    """503 where the database's end of a connection is gone, whatever the driver calls it."""
+    if not (isinstance(error, DBAPIError) and error.connection_invalidated):
+        raise error
+    log.warning("request %s: %s", request_id(request), error)
+    headers = {"Retry-After": str(_BUSY_SECONDS)}
+    return problem_response(
+        request, _DATABASE_UNAVAILABLE, _told_of_database(error), headers=headers
+    )
+
+
+def answer_unknown(request: Request, error: Exception) -> Response:
+    """The problem document of our own mistake: the log has the trace, the answer only its id."""
+    log.error("request %s failed", request_id(request), exc_info=error)
+    kind = Kind("internal-error", 500, "The service failed")
+    detail = f"the log has the reason under request id {request_id(request)}"
+    # This answer is made outside all middleware, so it carries the id itself.
+    return problem_response(request, kind, detail, headers={"X-Request-ID": request_id(request)})
+
+
+def problem_response(
+    request: Request,
+    kind: Kind,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    **members: Any,
+) -> Response:
+    """One problem document with its status."""
+    document = {
+        "type": kind.type,
+        "title": kind.title,
+        "status": int(kind.status),
+        "detail": detail,
+        "instance": request.url.path,
+        "request_id": request_id(request),
+        **members,
+    }
+    content = json.dumps(document, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    return Response(content, int(kind.status), headers, MEDIA_TYPE)
+
+
+def request_id(request: Request) -> str:
+    """The id that the request was given."""
+    return str(getattr(request.state, "request_id", ""))
+
+
+def _told_of_database(error: SQLAlchemyError) -> str:
+    """What the driver says in a line; our statement and its values stay inside."""
+    if isinstance(error, DataError):
+        return str(error.orig).splitlines()[0]
+    return "try again in a moment"
+
+
+def _members(error: Exception) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    problems: Iterable[Problem] = getattr(error, "problems", ())
+    if problems:
+        members["errors"] = [_stated(problem) for problem in problems]
+    if isinstance(error, errors.LimitError):
+        members |= {"limit": error.limit, "setting": error.setting}
+    for name in ("offered", "readable", "writable"):
+        if getattr(error, name, None):
+            members[name] = list(getattr(error, name))
+    if isinstance(error, errors.NotReadyError):
+        members["checks"] = error.checks
+    return members
+
+
+def _stated(problem: Problem) -> dict[str, Any]:
+    return {name: value for name, value in asdict(problem).items() if value is not None}
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    if isinstance(error, (errors.QueueFullError, errors.PoolFullError)):
+        return {"Retry-After": str(error.retry_after_seconds)}
+    may_pass = (records.IdempotencyBusyError, records.ReservationLostError)
+    if isinstance(error, may_pass) or kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return {"Retry-After": str(_BUSY_SECONDS)}
+    return {}
+
+
+def _place(found: Mapping[str, Any]) -> dict[str, Any]:
+    """One of pydantic's findings as a place and what is wrong there."""
+    part, *path = found["loc"]
+    place: dict[str, Any] = {"message": str(found["msg"]).removeprefix("Value error, ")}
+    if part == "body":
+        place["pointer"] = json_pointer(*path)
+    elif part == "query":
+        place["pointer"] = f"?{'.'.join(str(step) for step in path)}"
+    else:
+        place["parameter"] = ".".join(str(step) for step in path)
+    context = found.get("ctx") or {}
+    right = {name: context.get(name) for name in ("expected", "suggestion")}
+    return place | {name: str(value) for name, value in right.items() if value is not None}

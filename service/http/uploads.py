@@ -1,0 +1,245 @@
+"""An upload on its way to disk: streamed to an unnamed file, in memory a chunk at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+
+from gcvae.errors import Problem
+from gcvae.files.gzipped import CHUNK_BYTES, unzipped
+from gcvae.files.text_encodings import checked_encoding
+from service.errors import MediaTypeError, RequestError, TooLargeError
+from service.http.body_limits import MODEL_TYPES, TABLE_TYPES
+from service.http.json_bodies import read_json
+from service.http.query_parameters import refuse_names
+from service.settings import ServiceSettings
+
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+_FIELDS = ("file", "name", "schema", "encoding")
+_MODEL_FIELDS = ("file", "name")
+_FORM = "multipart/form-data"
+
+ENCODING = "of the text, such as cp1252, latin-1 or utf-16; UTF-8 where not given"
+
+UPLOAD_TYPES = (_FORM, *TABLE_TYPES)
+"""Kinds of body that bring a table."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A received table or model.
+
+    The file has no name on disk: whatever happens, nothing is left of it.
+
+    `place` is `?` where name, schema and encoding stand in the query, and `/` where in a form.
+    `is_json` where the table was made of the `rows` of a JSON body. `encoding` is Python's name of
+    the text's, None for UTF-8.
+    """
+
+    file: BinaryIO
+    name: str | None
+    schema: dict[str, Any] | None
+    place: str = "/"
+    is_json: bool = False
+    encoding: str | None = None
+
+    def sha256(self) -> str:
+        """Checksum of the bytes as they came."""
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes as they came."""
+        self.file.seek(0)
+        while chunk := self.file.read(CHUNK_BYTES):
+            yield chunk
+
+
+@asynccontextmanager
+async def received(
+    request: Request, settings: ServiceSettings, readable: tuple[str, ...] = UPLOAD_TYPES
+) -> AsyncIterator[Upload]:
+    """The table that the request brings, as a form or as its bare body.
+
+    Args:
+        readable: every kind of body that the call reads, for the refusal of another.
+
+    Raises:
+        MediaTypeError: the body is neither a form nor a table.
+        RequestError: the form has no file, or fields that are not known.
+        TableError: there is no such encoding.
+        TooLargeError: the body is over its limit (out of the reading of it).
+    """
+    content_type, essence = _kind_of_body(request)
+    if essence == _FORM:
+        async with request.form(max_files=1, max_part_size=settings.max_json_bytes) as form:
+            refuse_in_query(request)
+            yield _from_form(form.multi_items())
+    elif essence in TABLE_TYPES:
+        with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
+            await _receive_body(request, file)
+            query = request.query_params
+            yield Upload(
+                file,
+                query.get("name"),
+                _read_schema(query.get("schema"), "?"),
+                "?",
+                encoding=checked_encoding(query.get("encoding"), "?encoding"),
+            )
+    else:
+        raise MediaTypeError(content_type, readable)
+
+
+def refuse_in_query(request: Request) -> None:
+    """Let requests pass whose query names no encoding: it is that of a bare table.
+
+    Raises:
+        RequestError: it names one.
+    """
+    if "encoding" in request.query_params:
+        message = "the body is no bare table, whose encoding could stand here"
+        expected = "the form's field encoding; JSON is UTF-8"
+        raise RequestError(Problem(message, "?encoding", expected=expected))
+
+
+@asynccontextmanager
+async def received_model(request: Request, settings: ServiceSettings) -> AsyncIterator[Upload]:
+    """The model file that the request brings, as a form or as its bare body.
+
+    Raises: as `received`.
+    """
+    content_type, essence = _kind_of_body(request)
+    if essence == _FORM:
+        async with request.form(max_files=1, max_part_size=settings.max_json_bytes) as form:
+            items = form.multi_items()
+            refuse_names((name for name, _ in items), _MODEL_FIELDS, "field", "/")
+            fields = dict(items)
+            file = _file(fields, "a model file, such as `gcvae train` writes")
+            name = _text(fields, "name")
+            yield Upload(file.file, model_name(file.filename) if name is None else name, None)
+    elif essence in MODEL_TYPES:
+        with tempfile.TemporaryFile(prefix="gcvae-upload-") as bare:
+            await _receive_body(request, bare)
+            yield Upload(bare, request.query_params.get("name"), None, "?")
+    else:
+        raise MediaTypeError(content_type, (_FORM, *MODEL_TYPES))
+
+
+def _kind_of_body(request: Request) -> tuple[str | None, str]:
+    """The Content-Type as it was given, and without its parameters."""
+    content_type = request.headers.get("Content-Type")
+    return content_type, (content_type or "").split(";")[0].strip().lower()
+
+
+async def _receive_body(request: Request, file: BinaryIO) -> None:
+    held: list[bytes] = []
+    n_held = 0
+    async for chunk in request.stream():
+        held.append(chunk)
+        n_held += len(chunk)
+        if n_held >= CHUNK_BYTES:
+            await run_in_threadpool(file.writelines, held)
+            held, n_held = [], 0
+    await run_in_threadpool(file.writelines, held)
+
+
+def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
+    fields = dict(items)
+    refuse_names((name for name, _ in items), _FIELDS, "field", "/")
+    file = _file(fields, "a CSV, .csv.gz or Parquet file")
+    name = _text(fields, "name")
+    if name is None and file.filename:
+        name = table_name(file.filename)
+    schema = _read_schema(_text(fields, "schema"))
+    encoding = checked_encoding(_text(fields, "encoding"), "/encoding")
+    return Upload(file.file, name, schema, encoding=encoding)
+
+
+def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
+    file = fields.get("file")
+    if not isinstance(file, UploadFile):
+        raise RequestError(Problem("the form has no file", "/file", expected=expected))
+    return file
+
+
+def _text(fields: dict[str, UploadFile | str], name: str) -> str | None:
+    value = fields.get(name)
+    if isinstance(value, UploadFile):
+        raise RequestError(Problem("is a file", f"/{name}", expected="a plain form field"))
+    return value
+
+
+def table_name(filename: str) -> str:
+    r"""The file's name without folders and endings.
+
+    >>> table_name("C:\\data\\adult.train.csv.gz")
+    'adult.train'
+    """
+    return _without(filename, (".gz", ".csv", ".parquet"))
+
+
+def model_name(filename: str | None) -> str | None:
+    """The model file's name without folders and ending.
+
+    >>> model_name("../models/adult.gcvae")
+    'adult'
+    """
+    return None if filename is None else _without(filename, (".gcvae",))
+
+
+def _without(filename: str, endings: tuple[str, ...]) -> str:
+    name = PurePath(filename.replace("\\", "/")).name
+    for ending in endings:
+        name = name.removesuffix(ending)
+    return name
+
+
+def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
+    if text is None:
+        return None
+    pointer = f"{place}schema"
+    schema = read_json(text.encode("utf-8", "surrogatepass"), "the schema", pointer)
+    if not isinstance(schema, dict):
+        raise RequestError(
+            Problem("the schema is no object", pointer, expected='{"columns": [...]}')
+        )
+    return schema
+
+
+def table_format(file: BinaryIO) -> str:
+    """`csv`, `csv.gz` or `parquet`, by the first bytes."""
+    file.seek(0)
+    start = file.read(len(_PARQUET))
+    file.seek(0)
+    if start.startswith(_GZIP):
+        return "csv.gz"
+    return "parquet" if start == _PARQUET else "csv"
+
+
+def unzip(file: BinaryIO, target: BinaryIO, max_bytes: int) -> None:
+    """Write the decompressed file to `target`.
+
+    Raises:
+        TableError: it is no whole gzip file.
+        TooLargeError: it holds more than `max_bytes`.
+    """
+    n_bytes = 0
+    for chunk in unzipped(file):
+        n_bytes += len(chunk)
+        if n_bytes > max_bytes:
+            what = f"the table has more than {max_bytes} bytes after decompression"
+            raise TooLargeError(what, max_bytes, "max_table_bytes")
+        target.write(chunk)
+    target.seek(0)

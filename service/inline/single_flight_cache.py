@@ -1,0 +1,47 @@
+"""A bounded cache: a value is made once, however many ask for it at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+
+class SingleFlightCache(Generic[KeyT, ValueT]):
+    """The `limit` most recently used values. Safe between threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._values: OrderedDict[KeyT, Future[ValueT]] = OrderedDict()
+
+    def get(self, key: KeyT, make: Callable[[], ValueT]) -> ValueT:
+        """The value of `key`, made by `make` where it is not there; a failure is not kept."""
+        with self._lock:
+            future = self._values.get(key)
+            is_mine = future is None
+            if future is None:
+                future = self._values[key] = Future()
+            self._values.move_to_end(key)
+            while len(self._values) > self._limit:
+                self._values.popitem(last=False)
+        if is_mine:
+            self._fulfil(key, future, make)
+        return future.result()
+
+    def forget(self, key: KeyT) -> None:
+        """Drop the value of `key`, if it is there."""
+        with self._lock:
+            self._values.pop(key, None)
+
+    def _fulfil(self, key: KeyT, future: Future[ValueT], make: Callable[[], ValueT]) -> None:
+        try:
+            future.set_result(make())
+        except BaseException as error:
+            self.forget(key)
+            future.set_exception(error)

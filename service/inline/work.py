@@ -1,0 +1,176 @@
+"""What is done inline: the answers of a model, drawn in a process of inline work.
+
+Each function takes the process's bench first. What it imports of the library costs torch, which
+only those processes have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from catalog.job_kinds import JobKind, SampleSpec
+from catalog.records import Model, Trained
+from gcvae.errors import ArtifactError, Problem
+from gcvae.files.row_documents import numbered, pointing
+from gcvae.latent.encoding_stream import stream_encodings
+from gcvae.sampling.imputation_stream import stream_completed
+from gcvae.scoring.score_options import ScoreOptions
+from gcvae.scoring.score_stream import ScoreTotals, stream_scores
+from service.bodies import NewMapBody
+from service.errors import InvalidModelError, RequestError
+from service.inline.process import Bench, Streamed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gcvae.dependence.maps import DependencyMap
+    from gcvae.sampling.samplers import Sampler
+
+
+def draw_sample(bench: Bench, model: Model, spec: SampleSpec) -> Streamed:
+    """Drawn rows as a file, and what is known of their conditions.
+
+    Raises:
+        ConditionError: the conditions are malformed, or too improbable.
+    """
+    from gcvae.files.table_stream import stream_table
+
+    synthesizer = bench.synthesizers.get(model)
+    blocks: Iterator[pd.DataFrame] = synthesizer.sample_blocks(spec.rows, seed=spec.seed)
+    summary: dict[str, Any] = {}
+    if spec.is_conditional:
+        with pointing("/given_rows"):
+            sampler = _sampler(bench, model, spec)
+            blocks, summary = sampler.blocks(spec.rows), sampler.summary(spec.rows)
+    counted = bench.tally.counted(JobKind.SAMPLE, blocks)
+    if notes := synthesizer.notes(spec.rows):
+        summary |= {"notes": json.dumps(notes)}  # a header has ASCII alone, names any letter
+    file = stream_table(counted, synthesizer.schema, spec.format)
+    return Streamed(_pointing("/given_rows", file), summary)
+
+
+def check_conditions(bench: Bench, model: Model, spec: SampleSpec) -> None:
+    """Let conditions pass that the model can meet.
+
+    Raises:
+        ConditionError: they are malformed, or too improbable.
+    """
+    with pointing("/given_rows"):
+        _sampler(bench, model, spec)
+
+
+def score_rows(
+    bench: Bench, model: Model, frame: pd.DataFrame, options: ScoreOptions, form: str
+) -> Streamed:
+    """The scores as JSON or CSV."""
+    scorer = bench.synthesizers.get(model).scorer
+    blocks = bench.tally.counted(JobKind.SCORE, scorer.blocks(frame, options))
+    heading = {"model_id": model.id} | options.heading(scorer.order())
+    return Streamed(stream_scores(blocks, form, heading, ScoreTotals()))
+
+
+def complete_rows(
+    bench: Bench, model: Model, frame: pd.DataFrame, options: dict[str, Any], form: str
+) -> Streamed:
+    """The completed table as a file; the options are those of `Synthesizer.impute_blocks`."""
+    synthesizer = bench.synthesizers.get(model)
+    blocks = synthesizer.impute_blocks(frame, **options)
+    counted = bench.tally.counted(JobKind.IMPUTE, blocks)
+    return Streamed(stream_completed(counted, synthesizer.schema, form))
+
+
+def encode_rows(bench: Bench, model: Model, frame: pd.DataFrame, form: str) -> Streamed:
+    """The encodings as JSON or CSV."""
+    encoded = bench.synthesizers.get(model).encode_blocks(frame)
+    blocks = bench.tally.counted(JobKind.ENCODE, encoded)
+    return Streamed(stream_encodings(blocks, form, {"model_id": model.id}))
+
+
+def examine_model(bench: Bench, key: str, sha256: str, size_bytes: int) -> Trained:
+    """What there is to record of a stored model file.
+
+    Raises:
+        InvalidModelError: it is no model, or one that does not work.
+    """
+    try:
+        return bench.synthesizers.examine(key, sha256, size_bytes)
+    except ArtifactError as error:
+        raise InvalidModelError(str(error)) from error
+
+
+def draw_map(
+    bench: Bench, model: Model, kind: str, form: str, seed: int, order: str | None
+) -> bytes:
+    """The map as JSON text or as a picture; kept, since the same question gets the same map.
+
+    Args:
+        order: the kind in whose map's order the columns stand; None is the map's own.
+    """
+
+    def made(kind: str) -> DependencyMap:
+        key = (*published, kind, str(seed))
+        return bench.maps.get(key, partial(_make_map, bench, model, kind, seed))
+
+    def drawn() -> bytes:
+        return _in_form(made(kind), form, None if order is None else made(order).order)
+
+    published = (model.id, str(model.artifact_sha256))
+    return bench.pictures.get((*published, kind, str(seed), form, str(order)), drawn)
+
+
+def draw_local_map(bench: Bench, model: Model, body: NewMapBody, form: str) -> bytes:
+    """The map at a row or at a z, as JSON text or as a picture.
+
+    Raises:
+        RequestError: both or neither are given.
+        InputError: z has another number of dimensions.
+        TableError: a cell can not be read, or the row is impossible.
+        UnknownColumnError: a column that the model does not have.
+    """
+    if (body.row is None) == (body.z is None):
+        problem = Problem("a local map is of one place", "/row", expected="either a row or a z")
+        raise RequestError(problem)
+    synthesizer = bench.synthesizers.get(model)
+    found = synthesizer.dependencies("local", seed=body.seed, row=body.row, z=body.z)
+    return _in_form(found, form)
+
+
+def draw_manifold(bench: Bench, model: Model, steps: int, form: str) -> bytes:
+    """The manifold as JSON text or as a picture; kept, since the same question gets the same."""
+    key = (model.id, str(model.artifact_sha256), "manifold", str(steps), form)
+    return bench.pictures.get(key, partial(_draw_manifold, bench, model, steps, form))
+
+
+def _sampler(bench: Bench, model: Model, spec: SampleSpec) -> Sampler:
+    from gcvae.files.tables import read_table
+
+    table = spec.given_rows
+    rows = None if table is None else numbered(read_table(table.encode()))
+    return bench.synthesizers.get(model).sampler(
+        spec.seed, given=spec.given, distribution=spec.distribution, given_rows=rows
+    )
+
+
+def _pointing(place: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    with pointing(place):
+        yield from chunks
+
+
+def _make_map(bench: Bench, model: Model, kind: str, seed: int) -> DependencyMap:
+    return bench.synthesizers.get(model).dependencies(kind, seed=seed)
+
+
+def _draw_manifold(bench: Bench, model: Model, steps: int, form: str) -> bytes:
+    manifold = bench.synthesizers.get(model).manifold(steps)
+    if form == "json":
+        return json.dumps(manifold.to_json(), ensure_ascii=False, allow_nan=False).encode()
+    return manifold.picture(form)
+
+
+def _in_form(found: DependencyMap, form: str, order: list[int] | None = None) -> bytes:
+    if form == "json":
+        return json.dumps(found.to_json(order), ensure_ascii=False, allow_nan=False).encode()
+    return found.picture(form, order)

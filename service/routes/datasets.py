@@ -1,0 +1,326 @@
+"""Datasets: upload, list, read, replace the schema, profile, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from catalog.datasets import dataset_prefix
+from catalog.errors import SchemaChangedError
+from catalog.records import Dataset, Document, ModelStatus
+from gcvae.errors import SchemaError
+from gcvae.schema.columns import InferredSchema, TableSchema
+from service.access import Workspace
+from service.bodies import (
+    ChangedDatasetBody,
+    DatasetBody,
+    PageBody,
+    ProfileBody,
+    RulesBody,
+    dataset_body,
+)
+from service.errors import PreconditionError, StateError
+from service.http.etags import entity_tag, is_still, tag_of, tagged, tagged_json
+from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.http.json_bodies import JsonRoute
+from service.http.pages import Cursor, Limit, page_body
+from service.http.query_parameters import checked_name
+from service.http.uploads import ENCODING, Upload, received
+from service.ingestion import check_table, infer_within_limits, stored_columns
+from service.reservations import collect_garbage, reserved
+from service.resources import Resources, Shared
+from service.schema_changes import changes, patched, pointed_at_patch, what_is_said
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
+
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+_UPLOAD = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "schema": {"type": "string", "description": "schema document, JSON"},
+                        "name": {"type": "string"},
+                        "encoding": {"type": "string", "description": ENCODING},
+                    },
+                }
+            },
+            "text/csv": _TABLE,
+            "application/gzip": _TABLE,
+            "application/vnd.apache.parquet": _TABLE,
+        },
+    },
+    "parameters": [
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"},
+         "description": f"{what} of a table that is the bare body"}
+        for name, what in (("name", "name"), ("schema", "schema"), ("encoding", ENCODING))
+    ],
+}  # fmt: skip
+
+
+_PATCH_DESCRIPTION = (
+    "JSON merge patch (RFC 7396) of what was said: columns by name; null takes back what was said, "
+    "and the table is asked again; constraints and rules are replaced whole"
+)
+_PATCH = {
+    "requestBody": {
+        "content": {
+            "application/merge-patch+json": {
+                "schema": {
+                    "type": "object",
+                    "description": _PATCH_DESCRIPTION,
+                    "properties": {
+                        "columns": {
+                            "type": ["object", "null"],
+                            "additionalProperties": {"type": ["object", "null"]},
+                        },
+                        "constraints": {"type": ["array", "null"], "items": {"type": "object"}},
+                        "rules": {"type": ["array", "null"], "items": {"type": "object"}},
+                    },
+                    "example": {
+                        "columns": {
+                            "note": {"drop": True},
+                            "age": {"kind": "ordinal", "levels": None},
+                        }
+                    },
+                }
+            }
+        }
+    }
+}
+IfMatch = Annotated[
+    str | None,
+    Header(description="the ETag of the dataset as it was read; 412 where it has changed since"),
+]
+
+
+@router.post("", status_code=201, response_model=DatasetBody, openapi_extra=_UPLOAD)
+async def upload(
+    request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
+) -> Response:
+    """Upload a table: CSV, gzipped CSV or Parquet, as a form or as the bare body."""
+    async with received(request, resources.settings) as table:
+        sha256 = await run_in_threadpool(table.sha256)
+        asked = (sha256, table.name, table.schema, table.encoding)
+        request_sha256 = fingerprint(request, *asked)
+
+        def answer(dataset: Dataset) -> Answer:
+            return created(201, dataset_body(dataset), f"/v1/datasets/{dataset.id}")
+
+        async def make() -> Answer:
+            keep = partial(add_dataset, resources, workspace, table, sha256)
+            return answer(await resources.tables.run(keep))
+
+        def find(dataset_id: str) -> Answer:
+            return answer(resources.catalog.datasets.get(dataset_id, workspace=workspace))
+
+        return await once(resources, workspace, key, request_sha256, make, find)
+
+
+@router.get("")
+def list_datasets(
+    resources: Shared, workspace: Workspace, limit: Limit = 50, cursor: Cursor = None
+) -> PageBody[DatasetBody]:
+    """List the datasets, newest first."""
+    page = resources.catalog.datasets.list(limit=limit, cursor=cursor, workspace=workspace)
+    return page_body(page, dataset_body)
+
+
+@router.get("/{dataset_id}", response_model=DatasetBody)
+def read_dataset(
+    dataset_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
+    """Read a dataset's record."""
+    dataset = resources.catalog.datasets.get(dataset_id, workspace=workspace)
+    return tagged_json(request, dataset_body(dataset))
+
+
+@router.put("/{dataset_id}/schema")
+async def replace_schema(
+    dataset_id: str,
+    response: Response,
+    resources: Shared,
+    workspace: Workspace,
+    schema: Annotated[dict[str, Any], Body(description="schema document; may leave things open")],
+    if_match: IfMatch = None,
+) -> ChangedDatasetBody:
+    """Replace the schema; it is checked against the table, and what it leaves open is inferred,
+    whatever was said before. The answer lists what changed.
+    """
+    asked = _Change(dataset_id, workspace, if_match, lambda _: schema)
+    return await _changed(resources, response, asked)
+
+
+@router.patch("/{dataset_id}/schema", openapi_extra=_PATCH)
+async def patch_schema(
+    dataset_id: str,
+    response: Response,
+    resources: Shared,
+    workspace: Workspace,
+    patch: Annotated[dict[str, Any], Body(description=_PATCH_DESCRIPTION)],
+    if_match: IfMatch = None,
+) -> ChangedDatasetBody:
+    """Change what the schema says of single columns; what was said of the others stays, and the
+    rest is inferred again. The answer lists what changed.
+    """
+    asked = _Change(dataset_id, workspace, if_match, lambda said: patched(said, patch), patch)
+    return await _changed(resources, response, asked)
+
+
+@router.get("/{dataset_id}/profile", response_model=ProfileBody)
+async def read_profile(
+    dataset_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
+    """Per column: kind, missing share, quantiles or level counts, and a histogram."""
+    datasets = resources.catalog.datasets
+    dataset = await run_in_threadpool(datasets.get, dataset_id, workspace=workspace)
+    content = await resources.tables.run(partial(_profile, resources, dataset))
+    return tagged(request, content, "application/json")
+
+
+@router.get("/{dataset_id}/rules", response_model=RulesBody)
+async def read_rules(
+    dataset_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
+    """What holds between the columns in most rows: in words, how often, and where it does not.
+
+    The schema's member `rules` has them drop, demands them of every row, or adds others.
+    """
+    datasets = resources.catalog.datasets
+    dataset = await run_in_threadpool(datasets.get, dataset_id, workspace=workspace)
+    profile = await resources.tables.run(partial(_profile, resources, dataset))
+    rules = RulesBody.model_validate_json(profile)
+    return tagged(request, rules.model_dump_json().encode(), "application/json")
+
+
+@router.delete("/{dataset_id}", status_code=204)
+def delete_dataset(dataset_id: str, resources: Shared, workspace: Workspace) -> None:
+    """Delete a dataset with its bytes. Models that were trained on it stay."""
+    prefixes = resources.catalog.datasets.delete(dataset_id, workspace=workspace)
+    collect_garbage(resources, prefixes)
+
+
+def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: str) -> Dataset:
+    """Check the table, publish its bytes, record it: in this order, so that a bad table leaves
+    nothing, and a crash leaves only bytes whose reservation runs out.
+    """
+    name = checked_name(upload.name, f"{upload.place}name", otherwise="table")
+    checked = check_table(upload, resources.settings)
+    catalog = resources.catalog
+    dataset_id = catalog.datasets.new_id()
+    prefix = dataset_prefix(dataset_id)
+    with reserved(resources, prefix):
+        key = f"{prefix}table.{checked.format}"
+        published = resources.store.publish(key, upload.chunks())
+        assert published.sha256 == sha256
+        return catalog.datasets.add(
+            dataset_id=dataset_id,
+            name=name,
+            format=checked.format,
+            rows=checked.rows,
+            columns=checked.columns,
+            schema=checked.inferred.schema.to_json(),
+            sha256=published.sha256,
+            size_bytes=published.size_bytes,
+            object_key=published.key,
+            warnings=list(checked.inferred.warnings),
+            encoding=upload.encoding,
+            given_schema=what_is_said(upload.schema or {}),
+            workspace=workspace,
+        )
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of a schema that is asked for.
+
+    Attributes:
+        document: what the schema is to say, by what was said before.
+        patch: that the document is made of; None where it is the request's own.
+    """
+
+    dataset_id: str
+    workspace: str
+    if_match: str | None
+    document: Callable[[Document], Document]
+    patch: Document | None = None
+
+
+async def _changed(resources: Resources, response: Response, asked: _Change) -> ChangedDatasetBody:
+    before, after = await resources.tables.run(partial(_change_schema, resources, asked))
+    body = dataset_body(after)
+    response.headers["ETag"] = tag_of(body)
+    different = changes(before.schema, after.schema)
+    return ChangedDatasetBody(**body.model_dump(by_alias=True), changes=different)
+
+
+def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Dataset]:
+    """The dataset before and after. Begins anew where another request was faster, so that of two
+    patches neither is lost.
+    """
+    datasets = resources.catalog.datasets
+    while True:
+        before = datasets.get(asked.dataset_id, workspace=asked.workspace)
+        if not is_still(asked.if_match, tag_of(dataset_body(before))):
+            message = f"dataset {before.id} is not the one of If-Match; read it again"
+            raise PreconditionError(message)
+        _refuse_while_training(resources, before)
+        document = asked.document(before.given_schema)
+        inferred = _inferred(resources, before, document, asked.patch)
+        schema, said = inferred.schema.to_json(), what_is_said(document)
+        try:
+            return before, datasets.replace_schema(before, schema, said, inferred.warnings)
+        except SchemaChangedError:
+            continue
+
+
+def _inferred(
+    resources: Resources, dataset: Dataset, document: Document, patch: Document | None
+) -> InferredSchema:
+    """The completed schema; what is wrong with it has its place in the request's own body."""
+    try:
+        with stored_columns(resources.store, dataset, resources.settings) as source:
+            return infer_within_limits(source, document, resources.settings)
+    except SchemaError as error:
+        if patch is None:
+            raise
+        raise pointed_at_patch(error, document, patch) from None
+
+
+def _refuse_while_training(resources: Resources, dataset: Dataset) -> None:
+    """A training that resumes must find the schema that it began with."""
+    page = resources.catalog.models.list(
+        limit=1, dataset_id=dataset.id, status=ModelStatus.TRAINING, workspace=dataset.workspace
+    )
+    for model in page.items:
+        raise StateError(
+            f"model {model.id} is being trained under this schema; wait, or cancel its job first"
+        )
+
+
+def _profile(resources: Resources, dataset: Dataset) -> bytes:
+    key = (dataset.id, entity_tag(repr(dataset.schema).encode()))
+    return resources.profiles.get(key, lambda: _make_profile(resources, dataset))
+
+
+def _make_profile(resources: Resources, dataset: Dataset) -> bytes:
+    from gcvae.files.typed_columns import typed_columns
+    from gcvae.profiling.profile import profile_table  # pandas: not before it is needed
+
+    schema = TableSchema.from_json(dataset.schema)
+    with (
+        stored_columns(resources.store, dataset, resources.settings) as source,
+        typed_columns(source, schema) as table,
+    ):
+        profile = {"dataset_id": dataset.id, **profile_table(table, schema, source.line_of)}
+    return ProfileBody.model_validate(profile).model_dump_json().encode()

@@ -1,0 +1,123 @@
+"""Dependencies: which columns of a model move together, as Kendall's-tau maps."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from gcvae.dependence.notes import KINDS, MAPS_OF_MODEL
+from gcvae.errors import Problem
+from gcvae.numerics.seeds import MAX_SEED
+from gcvae.schema.suggestions import unknown_name
+from service.access import Workspace
+from service.bodies import NewMapBody
+from service.errors import RequestError
+from service.http.etags import tagged
+from service.http.json_bodies import JsonRoute
+from service.http.negotiation import choose_form
+from service.inline.synthesizers import require_ready
+from service.inline.work import draw_local_map, draw_map
+from service.resources import Shared
+
+MEDIA_TYPES = {"json": "application/json", "png": "image/png", "svg": "image/svg+xml"}
+
+router = APIRouter(tags=["dependencies"], route_class=JsonRoute)
+
+_MATRIX = {"type": "array", "items": {"type": "array", "items": {"type": ["number", "null"]}}}
+_MAP: dict[str, Any] = {
+    "type": "object",
+    "required": ["columns", "kind", "tau", "unsigned", "measure", "notes", "nominal", "order"],
+    "properties": {
+        "columns": {"type": "array", "items": {"type": "string"}},
+        "kind": {"type": "string", "enum": list(KINDS)},
+        "tau": _MATRIX,
+        "unsigned": _MATRIX,
+        "measure": {"type": "string"},
+        "notes": {"type": "array", "items": {"type": "string"}},
+        "nominal": {"type": "array", "items": {"type": "string"}},
+        "order": {"type": "array", "items": {"type": "integer"}},
+        "spread": _MATRIX,
+        "standard_error": _MATRIX,
+    },
+}
+_PICTURE = {"schema": {"type": "string", "format": "binary"}}
+_MAP_ANSWER = {
+    "content": {
+        "application/json": {"schema": _MAP},
+        "image/png": _PICTURE,
+        "image/svg+xml": _PICTURE,
+    }
+}
+
+
+@router.get(
+    "/v1/models/{model_id}/dependencies",
+    response_class=Response,
+    responses={200: _MAP_ANSWER},
+)
+async def map_dependencies(
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    kind: Annotated[str, Query(description=f"one of {', '.join(MAPS_OF_MODEL)}")] = "expected",
+    format: Annotated[str | None, Query(description="json, png or svg; else by Accept")] = None,
+    seed: Annotated[int, Query(ge=0, le=MAX_SEED)] = 0,
+    order: Annotated[
+        str | None,
+        Query(description="a kind in whose map's order the columns stand; else in the map's own"),
+    ] = None,
+) -> Response:
+    """The dependency map of a kind: JSON, PNG or SVG, by `format` or by `Accept`. Its notes say
+    what it means, and what it can not show. A column with one value only has null with the others.
+    """
+    check_kind(kind)
+    if order is not None:
+        check_kind(order, "?order")
+    form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
+    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    require_ready(model)
+    work = partial(draw_map, model=model, kind=kind, form=form, seed=seed, order=order)
+    content = await resources.inline.run(work)
+    return tagged(request, content, MEDIA_TYPES[form], {"Vary": "Accept"})
+
+
+@router.post(
+    "/v1/models/{model_id}/dependencies",
+    response_class=Response,
+    responses={200: _MAP_ANSWER},
+)
+async def map_at_row(
+    model_id: str,
+    body: NewMapBody,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    format: Annotated[str | None, Query(description="json, png or svg; else by Accept")] = None,
+) -> Response:
+    """The `local` map: of the decoder copula, averaged over the posterior of a given row (blank
+    cells are integrated out), or at a given z.
+    """
+    form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
+    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    require_ready(model)
+    content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
+    return Response(content, media_type=MEDIA_TYPES[form], headers={"Vary": "Accept"})
+
+
+def check_kind(kind: str, place: str = "?kind") -> None:
+    """Let the kinds pass that are of the whole model.
+
+    Raises:
+        RequestError: there is no such kind, or it is of one row.
+    """
+    if kind in MAPS_OF_MODEL:
+        return
+    if kind == "local":
+        expected = "a POST to this address, with the row"
+        raise RequestError(Problem("a local map is of one row", place, expected=expected))
+    message = f"{place[1:]} is {kind!r}"
+    raise RequestError(unknown_name(message, kind, MAPS_OF_MODEL, pointer=place))

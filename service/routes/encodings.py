@@ -1,0 +1,52 @@
+"""Encodings: where given rows lie in a model's latent space, at once or by a job."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from catalog.job_kinds import JobKind
+from gcvae.latent.encoding_stream import MEDIA_TYPES
+from service.bodies import ResultBody, RowsBody
+from service.inline import work as inline_work
+from service.routes.results import result_routes
+from service.routes.row_requests import RowsCall, documented, received_rows
+from service.shards import cut_rows
+
+router = APIRouter(tags=["latent space"])
+
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_OBJECT = {"schema": {"type": "object"}}
+
+
+@router.post(
+    "/v1/models/{model_id}/encodings",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/json": _OBJECT, "text/csv": _BYTES}},
+        202: {"model": ResultBody},
+    },
+    openapi_extra=documented(RowsBody),
+)
+async def encode_rows(
+    call: RowsCall,
+    format: Annotated[str | None, Query(description="json or csv; else by Accept")] = None,
+) -> Response:
+    """Encode rows (JSON, CSV, Parquet): mean and standard deviation of the posterior of z of each,
+    in order. A blank cell is one that is not known. Above the inline limit the answer is 202 and a
+    job.
+    """
+    settings = call.resources.settings
+    async with received_rows(call, RowsBody, format, MEDIA_TYPES) as rows:
+        frame = await rows.read()
+        if len(frame) <= settings.max_inline_score_rows:
+            filename = f"{rows.model.name}-encodings.csv" if rows.form == "csv" else None
+            return await rows.answer(partial(inline_work.encode_rows, frame=frame), filename)
+
+        shards = cut_rows(len(frame), settings.score_shard_rows)
+        return await rows.enqueue(JobKind.ENCODE, {}, asked=(), shards=shards)
+
+
+result_routes(router, JobKind.ENCODE)

@@ -1,0 +1,134 @@
+"""Imports: a model of another service, or of `gcvae train`, becomes a model of this one."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from anyio import from_thread
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from catalog.models import model_prefix
+from catalog.records import Document, Model, Trained
+from gcvae.schema.columns import TableSchema
+from models_store import Published
+from service.access import Workspace
+from service.bodies import ModelBody, model_body
+from service.errors import InvalidModelError
+from service.http.body_limits import MODEL_TYPES
+from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
+from service.http.json_bodies import JsonRoute
+from service.http.query_parameters import checked_name
+from service.http.uploads import Upload, received_model
+from service.ingestion import check_levels, check_size
+from service.inline.work import examine_model
+from service.reservations import reserved
+from service.resources import Resources, Shared
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
+
+_BYTES = {"type": "string", "format": "binary"}
+_FILE = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": _BYTES, "name": {"type": "string"}},
+                }
+            },
+            **{media_type: {"schema": _BYTES} for media_type in MODEL_TYPES},
+        },
+    },
+    "parameters": [
+        {"name": "name", "in": "query", "required": False, "schema": {"type": "string"},
+         "description": "name of a model that is the bare body"}
+    ],
+}  # fmt: skip
+
+
+@router.post("/import", status_code=201, response_model=ModelBody, openapi_extra=_FILE)
+async def import_model(
+    request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
+) -> Response:
+    """Bring in a model: a file of `gcvae train`, or the artifact of another service's model.
+
+    It is tried out before it is kept, and ready at once. No dataset and no job belong to it.
+    """
+    async with received_model(request, resources.settings) as upload:
+        sha256 = await run_in_threadpool(upload.sha256)
+
+        def answer(model: Model) -> Answer:
+            return created(201, model_body(model), f"/v1/models/{model.id}")
+
+        async def make() -> Answer:
+            return answer(await run_in_threadpool(add_model, resources, workspace, upload))
+
+        def find(model_id: str) -> Answer:
+            return answer(resources.catalog.models.get(model_id, workspace=workspace))
+
+        asked = fingerprint(request, sha256, upload.name)
+        return await once(resources, workspace, key, asked, make, find)
+
+
+def add_model(resources: Resources, workspace: str, upload: Upload) -> Model:
+    """Publish the file, try it out, record it: in this order, so that a process of inline work can
+    read it. What is no model leaves nothing, and a crash only bytes whose reservation runs out.
+
+    Raises:
+        InvalidModelError: the file is no model, or one that does not work.
+        TableLimitError: its table has too many columns or levels.
+        PoolFullError: too much inline work waits.
+    """
+    name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
+    _refuse_other_files(upload)
+    model_id = resources.catalog.models.new_id()
+    prefix = model_prefix(model_id)
+    with reserved(resources, prefix):
+        published = resources.store.publish(f"{prefix}imported/model.gcvae", upload.chunks())
+        trained = _examined(resources, published)
+        return resources.catalog.models.add_ready(
+            model_id=model_id,
+            name=name,
+            trained=trained,
+            training=_training_of(trained.record),
+            workspace=workspace,
+        )
+
+
+def _refuse_other_files(upload: Upload) -> None:
+    """Let files pass that begin as models do: eight bytes of length, and a header of that length.
+
+    No process is asked, and nothing written, for what is plainly another file.
+
+    Raises:
+        InvalidModelError: it begins otherwise.
+    """
+    size_bytes = upload.file.seek(0, os.SEEK_END)
+    upload.file.seek(0)
+    length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)
+    if start != b"{" or length > size_bytes - 8:
+        raise InvalidModelError("not a gcvae file, or a truncated one")
+
+
+def _examined(resources: Resources, published: Published) -> Trained:
+    work = partial(
+        examine_model,
+        key=published.key,
+        sha256=published.sha256,
+        size_bytes=published.size_bytes,
+    )
+    trained: Trained = from_thread.run(resources.inline.run, work)
+    schema = TableSchema.from_json(trained.schema)
+    check_size(0, len(schema.names), resources.settings)
+    check_levels(schema, resources.settings)
+    return trained
+
+
+def _training_of(record: Document) -> Document:
+    """How the model was trained, as a request to train says it."""
+    trained = {name: record[name] for name in ("preset", "seed", "device")}
+    return {**trained, **record["settings"]}

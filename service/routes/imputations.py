@@ -1,0 +1,140 @@
+"""Imputations: tables whose blanks are filled, at once or by a job."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from catalog.job_kinds import JobKind
+from gcvae.errors import InputError, Problem, UnknownColumnError
+from gcvae.numerics.seeds import MAX_SEED
+from gcvae.sampling.filled_columns import filled_columns, read_names
+from gcvae.sampling.imputation_stream import DRAW_COLUMN
+from gcvae.schema.columns import TableSchema
+from service.bodies import ResultBody, RowsBody, Seed, Whole
+from service.errors import RequestError, TableLimitError
+from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
+from service.ingestion import check_size
+from service.inline.synthesizers import schema_of
+from service.inline.work import complete_rows
+from service.routes.results import result_routes
+from service.routes.row_requests import RowsCall, documented, given, received_rows
+from service.settings import ServiceSettings
+from service.shards import cut_rows
+
+router = APIRouter(tags=["imputations"])
+
+_NAMES = 'names with commas between, one that has a comma itself in quotes: a,"b, c"'
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+
+_IMPUTED_COLUMNS = "only these are filled; blanks of all others stay, and are integrated out"
+_KEPT_BLANKS = (
+    "columns whose blanks are values of their own: they stay, and the others are filled given that"
+    " they are blank; else those of which the schema says so (`missing.is_value`)"
+)
+
+
+class NewImputationBody(RowsBody):
+    """Rows whose blanks are to be filled, in JSON. A blank cell is null."""
+
+    draws: Whole = Field(1, ge=1)
+    seed: Seed = 0
+    columns: list[str] | None = Field(None, min_length=1, description=_IMPUTED_COLUMNS)
+    keep_blanks: list[str] | None = Field(None, description=_KEPT_BLANKS)
+
+
+@router.post(
+    "/v1/models/{model_id}/imputations",
+    response_class=Response,
+    responses={
+        200: {"content": dict.fromkeys(MEDIA_TYPES.values(), _TABLE)},
+        202: {"model": ResultBody},
+    },
+    openapi_extra=documented(NewImputationBody),
+)
+async def impute_rows(
+    call: RowsCall,
+    draws: Annotated[int | None, Query(ge=1, description="completions of each row")] = None,
+    seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
+    columns: Annotated[str | None, Query(description=f"{_IMPUTED_COLUMNS}; {_NAMES}")] = None,
+    keep_blanks: Annotated[str | None, Query(description=f"{_KEPT_BLANKS}; {_NAMES}")] = None,
+    format: Annotated[str | None, Query(description="csv, parquet, json or jsonl")] = None,
+) -> Response:
+    """Fill the blanks of rows (JSON, CSV, Parquet) from p(missing | known), of all columns or of
+    `columns`. Known cells stay as they are. Above the inline limit (rows times draws) the answer is
+    202 and a job.
+    """
+    settings = call.resources.settings
+    async with received_rows(call, NewImputationBody, format, MEDIA_TYPES) as rows:
+        query = given(draws=draws, seed=seed) | _named(columns=columns, keep_blanks=keep_blanks)
+        options = {"draws": 1, "seed": 0} | rows.said | query
+        _check_options(options, schema_of(rows.model), settings, in_query=query)
+        frame = await rows.read()
+        n_rows = len(frame) * options["draws"]
+        check_size(n_rows, len(frame.columns), settings)
+        if n_rows <= settings.max_inline_score_rows:
+            work = partial(complete_rows, frame=frame, options=options)
+            return await rows.answer(work, f"{rows.model.name}-completed.{rows.form}")
+
+        shard_rows = max(1, settings.score_shard_rows // options["draws"])
+        return await rows.enqueue(
+            JobKind.IMPUTE,
+            options,
+            asked=sorted(options.items()),
+            shards=cut_rows(len(frame), shard_rows),
+        )
+
+
+result_routes(router, JobKind.IMPUTE)
+
+
+def _check_options(
+    options: Mapping[str, Any],
+    schema: TableSchema,
+    settings: ServiceSettings,
+    in_query: Collection[str],
+) -> None:
+    """Let options pass that a table of this schema can be completed by.
+
+    Args:
+        options: as of `Synthesizer.impute_blocks`.
+        in_query: those of them that stand in the query; the others are of the body.
+
+    Raises:
+        UnknownColumnError: a column that the model does not have.
+        RequestError: a column can not be filled; the draws can not be numbered.
+        TableLimitError: too many draws.
+    """
+    limit, draws = settings.max_imputation_draws, options["draws"]
+    place = "?draws" if "draws" in in_query else "/draws"
+    if draws > limit:
+        problem = Problem(f"draws is {draws}", place, expected=f"at most {limit}")
+        raise TableLimitError(f"{draws} draws are asked", limit, "max_imputation_draws", problem)
+    if draws > 1 and DRAW_COLUMN in schema:
+        message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"
+        raise RequestError(Problem(message, place, expected="1"))
+    try:
+        filled_columns(schema, options.get("columns"), options.get("keep_blanks"))
+    except InputError as error:
+        problems = [_placed(problem, in_query) for problem in error.problems]
+        kind = UnknownColumnError if isinstance(error, UnknownColumnError) else RequestError
+        raise kind(*problems) from None
+
+
+def _placed(problem: Problem, in_query: Collection[str]) -> Problem:
+    """The problem of a list, whose place in a query is the whole list."""
+    option = (problem.pointer or "").split("/")[1]
+    return replace(problem, pointer=f"?{option}") if option in in_query else problem
+
+
+def _named(**lists: str | None) -> dict[str, list[str]]:
+    """The names of lists that stand in a query."""
+    try:
+        return {name: read_names(text, f"?{name}") for name, text in given(**lists).items()}
+    except InputError as error:
+        raise RequestError(*error.problems) from None

@@ -1,0 +1,92 @@
+"""Jobs: list, read, follow, cancel, retry."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Response
+from fastapi.responses import StreamingResponse
+
+from catalog.dispatch.port import send_soon
+from catalog.job_kinds import JobKind
+from catalog.records import Job, JobStatus
+from service.access import Workspace
+from service.bodies import JobBody, PageBody, job_body
+from service.errors import QueueFullError
+from service.http.events import follow, seen_version
+from service.http.pages import Cursor, Limit, page_body
+from service.resources import Resources, Shared
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+_EVENT_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+@router.get("")
+def list_jobs(
+    resources: Shared,
+    workspace: Workspace,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    status: JobStatus | None = None,
+    kind: JobKind | None = None,
+    model_id: str | None = None,
+) -> PageBody[JobBody]:
+    """List the jobs, newest first."""
+    page = resources.catalog.jobs.list(
+        limit=limit, cursor=cursor, workspace=workspace, status=status, kind=kind, model_id=model_id
+    )
+    return page_body(page, job_body)
+
+
+@router.get("/{job_id}/events", response_class=StreamingResponse, responses=_EVENT_STREAM)
+async def follow_job(
+    job_id: str,
+    resources: Shared,
+    workspace: Workspace,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> Response:
+    """Follow a job by server-sent events; ends with the job. 204 tells a reader to stop asking."""
+    job = await resources.job_reads.get(job_id, workspace=workspace)
+    seen = seen_version(last_event_id, job)
+    if job.status.is_final and seen == job.version:
+        return Response(status_code=204)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(
+        follow(resources, job, seen), headers=headers, media_type="text/event-stream"
+    )
+
+
+@router.post("/{job_id}/cancel")
+def cancel_job(job_id: str, resources: Shared, workspace: Workspace) -> JobBody:
+    """Cancel a job: at once where it waits, soon where it runs. Twice is no error."""
+    return job_body(resources.catalog.jobs.request_cancel(job_id, workspace=workspace))
+
+
+@router.post("/{job_id}/retry", status_code=202)
+def retry_job(job_id: str, response: Response, resources: Shared, workspace: Workspace) -> JobBody:
+    """Queue a failed or cancelled job again."""
+    require_room(resources, workspace)
+    job = resources.catalog.jobs.retry(job_id, workspace=workspace)
+    send_soon(resources.dispatcher, job)
+    response.headers["Location"] = job_path(job)
+    return job_body(job)
+
+
+def job_path(job: Job) -> str:
+    """Where the job is read."""
+    return f"/v1/jobs/{job.id}"
+
+
+def require_room(resources: Resources, workspace: str) -> None:
+    """Let a new job pass while the workspace has room for it: no workspace fills another's.
+
+    Raises:
+        QueueFullError: too many of its jobs wait.
+    """
+    limit = resources.settings.max_queued_jobs
+    n_queued = resources.catalog.jobs.count([JobStatus.QUEUED], workspace=workspace)
+    if n_queued >= limit:
+        raise QueueFullError(f"{n_queued} jobs are waiting", limit, "max_queued_jobs")

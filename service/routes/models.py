@@ -1,0 +1,180 @@
+"""Models: train, list, read, download, delete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from catalog.dispatch.port import send_soon
+from catalog.errors import NotFoundError
+from catalog.job_kinds import TrainSpec
+from catalog.records import Dataset, Document, Model, ModelStatus
+from gcvae.errors import Problem, SettingError
+from gcvae.training.costs import training_cost
+from gcvae.training.settings import configure, settle
+from service.access import Workspace
+from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, model_body
+from service.http.body_limits import ARTIFACT_TYPE
+from service.http.downloads import StoredFile, download
+from service.http.etags import tagged_json
+from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.json_bodies import JsonRoute
+from service.http.pages import Cursor, Limit, page_body
+from service.inline.synthesizers import require_ready
+from service.reservations import collect_garbage
+from service.resources import Resources, Shared
+from service.routes.jobs import require_room
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
+
+
+@router.post("", status_code=202, response_model=ModelBody)
+async def train_model(
+    body: NewModelBody,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Train a model on a dataset: the answer's `Location` is the job."""
+    asked = fingerprint(request, body.model_dump(mode="json"))
+    enqueue = partial(enqueue_model, resources, workspace, body)
+    find = partial(find_trained, resources, workspace)
+    return await enqueued_once(resources, workspace, key, asked, enqueue, find)
+
+
+@router.get("")
+def list_models(
+    resources: Shared,
+    workspace: Workspace,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    dataset_id: str | None = None,
+    status: ModelStatus | None = None,
+) -> PageBody[ModelBody]:
+    """List the models, newest first."""
+    page = resources.catalog.models.list(
+        limit=limit, cursor=cursor, workspace=workspace, dataset_id=dataset_id, status=status
+    )
+    return page_body(page, lambda model: model_body(with_schema(resources, model)))
+
+
+@router.get("/{model_id}", response_model=ModelBody)
+def read_model(
+    model_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
+    """Read a model: its schema, training record and held-out bound."""
+    model = resources.catalog.models.get(model_id, workspace=workspace)
+    return tagged_json(request, model_body(with_schema(resources, model)))
+
+
+@router.get(
+    "/{model_id}/artifact",
+    response_class=Response,
+    responses={
+        200: {"content": {ARTIFACT_TYPE: {}}},
+        206: {"content": {ARTIFACT_TYPE: {}}, "description": "the range asked"},
+    },
+)
+def download_artifact(
+    model_id: str, request: Request, resources: Shared, workspace: Workspace
+) -> Response:
+    """Download the trained model as one file that the library and the command line read."""
+    model = resources.catalog.models.get(model_id, workspace=workspace)
+    require_ready(model)
+    assert model.artifact_key is not None
+    assert model.artifact_sha256 is not None
+    assert model.artifact_bytes is not None
+    return download(
+        request,
+        StoredFile(
+            resources.store, model.artifact_key, model.artifact_bytes, model.artifact_sha256
+        ),
+        media_type=ARTIFACT_TYPE,
+        filename=f"{model.id}.gcvae",
+    )
+
+
+@router.delete("/{model_id}", status_code=204)
+async def delete_model(model_id: str, resources: Shared, workspace: Workspace) -> None:
+    """Delete a model with its artifact, samples and scores."""
+    delete = resources.catalog.models.delete
+    prefixes = await run_in_threadpool(delete, model_id, workspace=workspace)
+    resources.inline.forget(model_id)
+    await run_in_threadpool(collect_garbage, resources, prefixes)
+
+
+def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> ModelBody:
+    """A model in training: its record and its job are committed, the job's id is on its way.
+
+    Raises:
+        SettingError: a preset or a setting that is not known, or out of its range.
+        QueueFullError: too many jobs wait.
+        NotFoundError: there is no such dataset.
+    """
+    training = checked_training(body.training)
+    require_room(resources, workspace)
+    dataset = resources.catalog.datasets.get(body.dataset_id, workspace=workspace)
+    model, job = resources.catalog.jobs.enqueue_training(
+        dataset_id=dataset.id,
+        name=dataset.name if body.name is None else body.name,
+        training=training,
+        priority=body.priority,
+        estimate=_estimate(training, dataset),
+        workspace=workspace,
+    )
+    send_soon(resources.dispatcher, job)
+    return model_body(replace(model, schema=dataset.schema))
+
+
+def find_trained(resources: Resources, workspace: str, job_id: str) -> ModelBody:
+    """The model that the job trains.
+
+    Raises:
+        NotFoundError: it is deleted.
+    """
+    job = resources.catalog.jobs.get(job_id, workspace=workspace)
+    if job.model_id is None:
+        raise NotFoundError("model of job", job_id)  # deleted since
+    model = resources.catalog.models.get(job.model_id, workspace=workspace)
+    return model_body(with_schema(resources, model))
+
+
+def checked_training(training: TrainingBody) -> Document:
+    """The training document of a job, whose settings the library accepts.
+
+    Raises:
+        SettingError: a preset or a setting that is not known, or out of its range.
+    """
+    settings: dict[str, Any] = training.model_extra or {}
+    try:
+        configure(training.preset, settings)
+    except SettingError as error:
+        raise SettingError(*(_within_training(problem) for problem in error.problems)) from None
+    return training.model_dump(mode="json")
+
+
+def _estimate(training: Document, dataset: Dataset) -> Document:
+    """What training on a dataset is likely to take, by its checked training document."""
+    config = configure(training["preset"], TrainSpec(training).settings)
+    settled = settle(config, n_rows=dataset.rows, n_columns=dataset.columns)
+    return training_cost(training["preset"], settled, dataset.rows, dataset.columns).to_json()
+
+
+def with_schema(resources: Resources, model: Model) -> Model:
+    """The model, with its dataset's schema while it has none of its own."""
+    if model.schema is not None or model.dataset_id is None:
+        return model
+    try:
+        dataset = resources.catalog.datasets.get(model.dataset_id, workspace=model.workspace)
+    except NotFoundError:  # deleted since the model was read
+        return model
+    return replace(model, schema=dataset.schema)
+
+
+def _within_training(problem: Problem) -> Problem:
+    return replace(problem, pointer=f"/training{problem.pointer or ''}")

@@ -1,0 +1,133 @@
+"""Results: the tables that jobs on a model made. One set of routes for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request, Response
+
+from catalog.dispatch.port import send_soon
+from catalog.errors import NotFoundError
+from catalog.job_kinds import JobKind, JobSpec
+from catalog.records import Document, Job, JobStatus, Model, Result
+from service.access import Workspace
+from service.bodies import ResultBody, result_body
+from service.errors import StateError
+from service.http.downloads import download, stored_table
+from service.http.etags import tagged_json
+from service.http.negotiation import TABLE_MEDIA_TYPES
+from service.reservations import collect_garbage
+from service.resources import Resources, Shared
+from service.routes.job_polling import POLL_SECONDS
+
+_ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()}
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+
+
+def enqueue(
+    resources: Resources,
+    kind: JobKind,
+    model: Model,
+    spec: JobSpec,
+    *,
+    shards: Sequence[range],
+    priority: int,
+    estimate: Document | None,
+    job_id: str | None = None,
+) -> ResultBody:
+    """A queued job of a model; its id is on its way. Raises as `catalog.jobs.jobs.Jobs.enqueue`.
+
+    Args:
+        shards: runs of rows, for several workers; none where one makes them all.
+        priority: among the waiting jobs of the workspace.
+        estimate: what the job is likely to take; None where nobody can say.
+        job_id: given where the job's table is in the store already.
+    """
+    job = resources.catalog.jobs.enqueue(
+        kind,
+        model_id=model.id,
+        spec=spec.to_json(),
+        job_id=job_id,
+        shards=shards,
+        priority=priority,
+        estimate=estimate,
+        workspace=model.workspace,
+    )
+    send_soon(resources.dispatcher, job)
+    return result_body(job, None, content_path(job))
+
+
+def find_queued(resources: Resources, workspace: str, job_id: str) -> ResultBody:
+    """What the job makes, as the answer to the request that queued it says."""
+    job = resources.catalog.jobs.get(job_id, workspace=workspace)
+    return result_body(job, None, content_path(job))
+
+
+def result_routes(router: APIRouter, kind: JobKind) -> None:
+    """Add the routes of one kind of result."""
+    place = f"/v1/{kind.collection}"
+    word = kind.value
+
+    @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
+    def read_result(
+        result_id: str, request: Request, resources: Shared, workspace: Workspace
+    ) -> Response:
+        """Read what became of the job: the table's size and checksum, once it is there."""
+        job, result = find_result(resources, kind, result_id, workspace)
+        headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
+        return tagged_json(request, result_body(job, result, content_path(job)), headers)
+
+    @router.get(
+        f"{place}/{{result_id}}/content",
+        response_class=Response,
+        responses={
+            200: {"content": dict.fromkeys(_ENDINGS, _TABLE)},
+            206: {"content": dict.fromkeys(_ENDINGS, _TABLE), "description": "the range asked"},
+        },
+        name=f"download_{word}",
+    )
+    def download_result(
+        result_id: str, request: Request, resources: Shared, workspace: Workspace
+    ) -> Response:
+        """Download the table, or a range of its bytes where a transfer broke off."""
+        job, result = find_result(resources, kind, result_id, workspace)
+        if result is None:
+            raise StateError(f"job {job.id} is {job.status}; the table comes when it succeeded")
+        return download(
+            request,
+            stored_table(resources.store, result),
+            media_type=result.media_type,
+            filename=f"{result.id}.{_ENDINGS.get(result.media_type.split(';')[0], 'bin')}",
+        )
+
+    @router.delete(f"{place}/{{result_id}}", status_code=204, name=f"delete_{word}")
+    def delete_result(result_id: str, resources: Shared, workspace: Workspace) -> None:
+        """Delete the table. While there is none it is the job that can be cancelled."""
+        job, result = find_result(resources, kind, result_id, workspace)
+        if result is None:
+            raise StateError(f"job {job.id} is {job.status}; it has made no table to be deleted")
+        collect_garbage(resources, resources.catalog.results.delete(result_id, workspace=workspace))
+
+
+def find_result(
+    resources: Resources, kind: JobKind, result_id: str, workspace: str
+) -> tuple[Job, Result | None]:
+    """The job that makes the result, and the result where it is there.
+
+    Raises:
+        NotFoundError: no job makes or made it, or it was deleted.
+    """
+    job = resources.catalog.jobs.find_by_result(result_id, workspace=workspace)
+    if job.kind != kind:
+        raise NotFoundError(kind.value, result_id)
+    try:
+        return job, resources.catalog.results.get(result_id, workspace=workspace)
+    except NotFoundError:
+        if job.status == JobStatus.SUCCEEDED:  # it was there and is deleted
+            raise NotFoundError(kind.value, result_id) from None
+        return job, None
+
+
+def content_path(job: Job) -> str:
+    """Where the table that a job makes is downloaded."""
+    return f"/v1/{job.kind.collection}/{job.result_id}/content"

@@ -1,0 +1,269 @@
+"""Rows that a request brings, to be scored, completed or encoded under a model's schema."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from catalog.job_kinds import JobKind
+from catalog.object_keys import input_prefix
+from catalog.records import Document, Model
+from gcvae.errors import Problem
+from gcvae.files.row_documents import rows_to_csv
+from service.access import Workspace
+from service.bodies import PRIORITY, ResultBody, RowsBody
+from service.errors import RequestError
+from service.http.downloads import attachment
+from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.json_bodies import JSON_TYPE, is_json, read_json
+from service.http.negotiation import choose_form
+from service.http.uploads import (
+    ENCODING,
+    UPLOAD_TYPES,
+    Upload,
+    received,
+    refuse_in_query,
+    table_format,
+)
+from service.ingestion import read_rows
+from service.inline.process import Streamed
+from service.inline.synthesizers import require_ready, schema_of
+from service.reservations import reserved
+from service.resources import Resources, Shared
+from service.routes.jobs import require_room
+from service.routes.results import enqueue, find_queued
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+_FORM = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {
+        "file": {"type": "string", "format": "binary"},
+        "encoding": {"type": "string", "description": ENCODING},
+    },
+}
+
+
+def documented(body: type[RowsBody]) -> dict[str, Any]:
+    """What OpenAPI says of the request: rows in JSON, or a table as a form or as the bare body."""
+    content = {
+        "application/json": {"schema": body.model_json_schema()},
+        "multipart/form-data": {"schema": _FORM},
+        "text/csv": _TABLE,
+        "application/gzip": _TABLE,
+        "application/vnd.apache.parquet": _TABLE,
+    }
+    encoding = {
+        "name": "encoding",
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string"},
+        "description": f"{ENCODING}; of a table that is the bare body",
+    }
+    return {"requestBody": {"required": True, "content": content}, "parameters": [encoding]}
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that a query has: they win over those of a JSON body."""
+    return {name: option for name, option in options.items() if option is not None}
+
+
+@dataclass(frozen=True)
+class RowsRequest:
+    """A request that brings rows to a model: what all such requests say."""
+
+    model_id: str
+    request: Request
+    resources: Resources
+    workspace: str
+    key: str | None
+    priority: int
+
+
+async def _rows_request(
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    key: IdempotencyKey = None,
+    priority: Annotated[
+        int, Query(ge=-100, le=100, description=f"{PRIORITY}; of no effect without a job")
+    ] = 0,
+) -> RowsRequest:
+    return RowsRequest(model_id, request, resources, workspace, key, priority)
+
+
+RowsCall = Annotated[RowsRequest, Depends(_rows_request)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that were brought to a model.
+
+    Attributes:
+        form: the form of the answer, a key of `media_types`.
+        upload: the rows, as a table in a file.
+        said: what a JSON body says beside them.
+    """
+
+    call: RowsRequest
+    model: Model
+    form: str
+    media_types: Mapping[str, str]
+    upload: Upload
+    said: dict[str, Any]
+
+    async def read(self) -> pd.DataFrame:
+        """The rows as they were read, in a table that the model's schema fits.
+
+        Raises:
+            TableError: the rows are no table, or a cell can not be read under the schema.
+            UnknownColumnError: a column that the model does not have.
+            TableLimitError: rows, columns or cells are over their limits.
+        """
+        resources = self.call.resources
+        read = partial(read_rows, self.upload, schema_of(self.model), resources.settings)
+        return await resources.tables.run(read)
+
+    async def answer(self, work: Callable[..., Streamed], filename: str | None) -> Response:
+        """What inline work makes of them, block by block.
+
+        Args:
+            work: takes `model` and `form`.
+
+        Raises:
+            PoolFullError: too much inline work waits.
+            ProcessDiedError: the process was killed at it.
+        """
+        made = partial(work, model=self.model, form=self.form)
+        opened = await self.call.resources.inline.open(made)
+        headers = {"Vary": "Accept"}
+        if filename is not None:
+            headers["Content-Disposition"] = attachment(filename)
+        media_type = self.media_types[self.form]
+        return StreamingResponse(opened.chunks, headers=headers, media_type=media_type)
+
+    async def enqueue(
+        self,
+        kind: JobKind,
+        options: Mapping[str, Any],
+        *,
+        asked: Iterable[object],
+        shards: Sequence[range],
+        estimate: Document | None = None,
+    ) -> Response:
+        """202 and the job that takes them up. Raises as `enqueued_once`.
+
+        Args:
+            options: what the job is asked, beside the table and the form.
+            asked: the same, as the request's fingerprint has it.
+            shards: runs of rows, for several workers.
+            estimate: what the job is likely to take.
+        """
+        call = self.call
+        sha256 = await run_in_threadpool(self.upload.sha256)
+        contents = (sha256, *asked, self.form, self.upload.encoding, call.priority)
+        return await enqueued_once(
+            call.resources,
+            call.workspace,
+            call.key,
+            fingerprint(call.request, *contents),
+            partial(self._enqueue, kind, options, shards, estimate),
+            partial(find_queued, call.resources, call.workspace),
+        )
+
+    def _enqueue(
+        self,
+        kind: JobKind,
+        options: Mapping[str, Any],
+        shards: Sequence[range],
+        estimate: Document | None,
+    ) -> ResultBody:
+        """A queued job with its table in the store.
+
+        Raises:
+            QueueFullError: too many jobs wait.
+            ModelNotReadyError: the model is not ready (any more).
+        """
+        resources, model = self.call.resources, self.model
+        require_room(resources, model.workspace)
+        job_id = resources.catalog.jobs.new_id()
+        prefix = input_prefix(job_id)
+        with reserved(resources, prefix):
+            file_format = table_format(self.upload.file)
+            published = resources.store.publish(f"{prefix}table", self.upload.chunks())
+            table = {
+                "table_key": published.key,
+                "table_sha256": published.sha256,
+                "table_format": file_format,
+                "table_encoding": self.upload.encoding,
+            }
+            spec = kind.spec.from_json({**table, **options, "format": self.form})
+            priority = self.call.priority
+            return enqueue(
+                *(resources, kind, model, spec),
+                shards=shards,
+                priority=priority,
+                estimate=estimate,
+                job_id=job_id,
+            )
+
+
+@asynccontextmanager
+async def received_rows(
+    call: RowsRequest,
+    body_type: type[RowsBody],
+    format: str | None,
+    media_types: Mapping[str, str],
+) -> AsyncIterator[Rows]:
+    """The rows of a request, and the model that they are brought to.
+
+    Args:
+        format: the form of the answer, where the query names it.
+        media_types: the forms that there are.
+
+    Raises:
+        NotAcceptableError, NotFoundError, ModelNotReadyError: there is no such form, or model.
+        RequestValidationError: the JSON body is none, with the place of each fault.
+        RequestError: the body is no JSON; or a schema is sent along.
+        MediaTypeError, TooLargeError: as `service.http.uploads.received`.
+    """
+    request, resources = call.request, call.resources
+    form = choose_form(format, request.headers.get("Accept"), media_types)
+    models = resources.catalog.models
+    model = await run_in_threadpool(models.get, call.model_id, workspace=call.workspace)
+    require_ready(model)
+    rows = partial(Rows, call, model, form, media_types)
+    if is_json(request.headers.get("Content-Type")):
+        refuse_in_query(request)
+        body = await run_in_threadpool(_read_body, await request.body(), body_type)
+        content = await run_in_threadpool(rows_to_csv, body.rows, schema_of(model))
+        options = body.model_dump(exclude={"rows"})
+        yield rows(Upload(io.BytesIO(content), None, None, is_json=True), options)
+        return
+    async with received(request, resources.settings, (JSON_TYPE, *UPLOAD_TYPES)) as upload:
+        if upload.schema is not None:
+            message = "rows are read under the model's schema"
+            raise RequestError(Problem(message, "/schema", expected="no schema"))
+        yield rows(upload, {})
+
+
+def _read_body(content: bytes, body_type: type[RowsBody]) -> RowsBody:
+    try:
+        return body_type.model_validate(read_json(content))
+    except ValidationError as error:
+        found = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
+        raise RequestValidationError(found) from error

@@ -1,0 +1,216 @@
+"""Samples: synthetic rows, at once or by a job."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import ConfigDict, Field, model_validator
+from starlette.concurrency import run_in_threadpool
+
+from catalog.job_kinds import JobKind, SampleSpec
+from catalog.records import Model
+from gcvae.errors import Problem
+from gcvae.files.row_documents import rows_to_csv
+from gcvae.numerics.seeds import derived_seed, fresh_seed
+from gcvae.training.costs import sampling_cost
+from service.access import Workspace
+from service.bodies import (
+    PRIORITY,
+    Cell,
+    Priority,
+    RequestBody,
+    ResultBody,
+    Seed,
+    TableFormat,
+    Whole,
+)
+from service.errors import RequestError, TableLimitError
+from service.estimates import estimate
+from service.http.downloads import attachment
+from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.json_bodies import JsonRoute
+from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
+from service.inline.synthesizers import require_ready, schema_of
+from service.inline.work import check_conditions, draw_sample
+from service.resources import Resources, Shared
+from service.routes.jobs import require_room
+from service.routes.results import enqueue, find_queued, result_routes
+from service.shards import cut_rows
+
+router = APIRouter(tags=["samples"], route_class=JsonRoute)
+
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+_ROWS_ANSWER = {"content": dict.fromkeys(MEDIA_TYPES.values(), _TABLE)}
+
+
+def _rows_or_given_rows(schema: dict[str, Any]) -> None:
+    """Either says how many rows; a schema made of the fields alone would ask for `rows`."""
+    schema["required"].remove("rows")
+    schema["anyOf"] = [{"required": ["rows"]}, {"required": ["given_rows"]}]
+
+
+class NewSampleBody(RequestBody):
+    """Rows to be drawn."""
+
+    model_config = ConfigDict(json_schema_extra=_rows_or_given_rows)
+
+    rows: Annotated[Whole, Field(ge=1)]
+    seed: Seed | None = Field(
+        None, description="the same seed gives the same rows; without one a fresh one is drawn"
+    )
+    format: TableFormat = "csv"
+    priority: Priority = Field(0, description=f"{PRIORITY}; of no effect without a job")
+    given: dict[str, Any] | None = Field(
+        None,
+        description="by column what every row is to be: a value, a list of values, "
+        '`{"min": …, "max": …}`, or null for a missing cell',
+    )
+    distribution: dict[str, dict[str, float]] | None = Field(
+        None, description='target shares of the levels of a column: `{"sex": {"Female": 0.5, …}}`'
+    )
+    given_rows: list[dict[str, Cell]] | None = Field(
+        None,
+        min_length=1,
+        description="known cells, one row drawn around each; null or absent is not known",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_given_rows(cls, data: Any) -> Any:
+        """Rows may be left out where given_rows says how many."""
+        if isinstance(data, dict) and "rows" not in data:
+            known = data.get("given_rows")
+            return data | {"rows": len(known)} if isinstance(known, list) and known else data
+        return data
+
+
+@router.post(
+    "/v1/models/{model_id}/samples",
+    response_class=Response,
+    responses={200: _ROWS_ANSWER, 202: {"model": ResultBody}},
+)
+async def sample_model(
+    model_id: str,
+    body: NewSampleBody,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Draw rows: the answer is the table, streamed; above the inline limit it is 202 and a job.
+
+    The header `Gcvae-Seed` is the seed that gives the same rows again; `Gcvae-Notes`, a JSON list,
+    names the columns whose identifiers are wider than the table's, having run out.
+    """
+    check_rows(body.rows, resources)
+    check_given_rows(body)
+    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    require_ready(model)
+    asked = fingerprint(request, body.model_dump(mode="json"))
+    spec = await run_in_threadpool(_spec, model, body, _seed(body, key, asked))
+    if spec.rows <= resources.settings.max_inline_sample_rows:
+        return await answer_inline(resources, model, spec)
+
+    if spec.is_conditional:  # what can not be drawn is said now, and not by a job that fails
+        await resources.inline.run(partial(check_conditions, model=model, spec=spec))
+
+    make = partial(enqueue_sample, resources, model, spec, body.priority)
+    find = partial(find_queued, resources, workspace)
+    response = await enqueued_once(resources, workspace, key, asked, make, find)
+    response.headers["Gcvae-Seed"] = str(spec.seed)
+    return response
+
+
+result_routes(router, JobKind.SAMPLE)
+
+
+async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) -> Response:
+    """The table itself, block by block; the first is drawn before the headers are sent.
+
+    Raises:
+        PoolFullError: too much inline work waits.
+        ProcessDiedError: the process was killed at it.
+    """
+    opened = await resources.inline.open(partial(draw_sample, model=model, spec=spec))
+    headers = {
+        "Content-Disposition": attachment(f"{model.name}-synthetic.{spec.format}"),
+        "Gcvae-Seed": str(spec.seed),
+    }
+    for name, figure in opened.summary.items():
+        headers[f"Gcvae-{name.replace('_', '-').title()}"] = str(figure)
+    return StreamingResponse(opened.chunks, headers=headers, media_type=MEDIA_TYPES[spec.format])
+
+
+def enqueue_sample(
+    resources: Resources, model: Model, spec: SampleSpec, priority: int
+) -> ResultBody:
+    """A queued sample job; its id is on its way.
+
+    Raises:
+        QueueFullError: too many jobs wait.
+        ModelNotReadyError: the model is not ready (any more).
+    """
+    require_room(resources, model.workspace)
+    cost = partial(sampling_cost, rows=spec.rows)
+    return enqueue(
+        *(resources, JobKind.SAMPLE, model, spec),
+        shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
+        priority=priority,
+        # What conditions cost is not known before.
+        estimate=None if spec.is_conditional else estimate(model, cost),
+    )
+
+
+def _seed(body: NewSampleBody, key: str | None, asked: str) -> int:
+    """The request's own seed, else that of its Idempotency-Key, else a fresh one.
+
+    A request that is sent again with its key gets the rows that it got before.
+
+    Args:
+        asked: the request's fingerprint.
+    """
+    if body.seed is not None:
+        return body.seed
+    return fresh_seed() if key is None else derived_seed(key, asked)
+
+
+def _spec(model: Model, body: NewSampleBody, seed: int) -> SampleSpec:
+    """What the request asks.
+
+    Raises:
+        UnknownColumnError: a row of known cells names a column that the model does not have.
+    """
+    rows = body.given_rows
+    table = None if rows is None else rows_to_csv(rows, schema_of(model), "/given_rows").decode()
+    return SampleSpec(body.rows, seed, body.format, body.given, body.distribution, table)
+
+
+def check_given_rows(body: NewSampleBody) -> None:
+    """Let requests pass that ask for one row around each row of known cells.
+
+    Raises:
+        RequestError: they ask for another number, or for another condition too.
+    """
+    others = (body.given, body.distribution)
+    if body.given_rows is not None and others != (None, None):
+        message = "rows of known cells can not be joined with another condition"
+        raise RequestError(Problem(message, "/given_rows", expected="one of them"))
+    n_rows = body.rows if body.given_rows is None else len(body.given_rows)
+    if body.rows != n_rows:
+        message = f"rows is {body.rows}, and {n_rows} rows have known cells"
+        raise RequestError(Problem(message, "/rows", expected=str(n_rows)))
+
+
+def check_rows(rows: int, resources: Resources) -> None:
+    """Let samples within the limit pass.
+
+    Raises:
+        TableLimitError: too many rows are asked.
+    """
+    limit = resources.settings.max_sample_rows
+    if rows > limit:
+        problem = Problem(f"rows is {rows}", pointer="/rows", expected=f"at most {limit}")
+        raise TableLimitError(f"{rows} rows are asked", limit, "max_sample_rows", problem)

@@ -1,0 +1,127 @@
+"""Scores: how likely given rows are under a model, at once or by a job."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field, StrictBool
+
+from catalog.job_kinds import JobKind
+from gcvae.errors import Problem
+from gcvae.numerics.seeds import MAX_SEED
+from gcvae.scoring.score_options import ScoreOptions
+from gcvae.scoring.score_stream import MEDIA_TYPES
+from gcvae.training.costs import scoring_cost
+from service.bodies import ResultBody, RowsBody, Seed, Whole
+from service.errors import TableLimitError
+from service.estimates import estimate
+from service.inline import work as inline_work
+from service.routes.results import result_routes
+from service.routes.row_requests import RowsCall, documented, given, received_rows
+from service.settings import ServiceSettings
+from service.shards import cut_rows
+
+router = APIRouter(tags=["scores"])
+
+_TABLE = {"schema": {"type": "string", "format": "binary"}}
+
+
+class NewScoresBody(RowsBody):
+    """Rows to be scored, in JSON. A blank cell is null, and integrated out."""
+
+    draws: Whole = Field(100, ge=1, description="draws of z for each row")
+    seed: Seed = 0
+    jitters: Whole = Field(
+        0, ge=0, description="draws of the continuous extension in each of z; 0 integrates exactly"
+    )
+    measure: Literal["density", "rounding_cell", "pmf"] = Field(
+        "density",
+        description="how continuous values count: density per original unit, mass of the rounding "
+        "cell, or mass of the quantile bin",
+    )
+    score_missingness: StrictBool = Field(
+        False, description="blanks count with their probability and are not integrated out"
+    )
+
+
+@router.post(
+    "/v1/models/{model_id}/scores",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/json": {"schema": {"type": "object"}}, "text/csv": _TABLE}},
+        202: {"model": ResultBody},
+    },
+    openapi_extra=documented(NewScoresBody),
+)
+async def score_rows(
+    call: RowsCall,
+    draws: Annotated[int | None, Query(ge=1, description="draws of z for each row")] = None,
+    seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
+    jitters: Annotated[
+        int | None,
+        Query(ge=0, description="of a copula's discrete cells in each draw; 0 integrates exactly"),
+    ] = None,
+    measure: Annotated[
+        Literal["density", "rounding_cell", "pmf"] | None,
+        Query(description="of continuous values: per unit, of the rounding cell, of the bin"),
+    ] = None,
+    score_missingness: Annotated[
+        bool | None, Query(description="score that blanks are missing; else integrate them out")
+    ] = None,
+    format: Annotated[str | None, Query(description="json or csv; else by Accept")] = None,
+) -> Response:
+    """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
+    error, its percentile among held-out training rows (with blanks: among rows of the model with
+    the same blanks), and the columns' contributions, which add up. The JSON says in `measure` and
+    `notes` what the numbers mean. A blank cell is integrated out; an unseen level scores -Infinity.
+    Above the inline limit the answer is 202 and a job.
+    """
+    query = given(
+        draws=draws,
+        seed=seed,
+        jitters=jitters,
+        measure=measure,
+        score_missingness=score_missingness,
+    )
+    settings = call.resources.settings
+    async with received_rows(call, NewScoresBody, format, MEDIA_TYPES) as rows:
+        options = ScoreOptions(**(rows.said | query))
+        _check_draws(options, "?draws" if "draws" in query else "/draws", settings)
+        frame = await rows.read()
+        if len(frame) <= settings.max_inline_score_rows:
+            work = partial(inline_work.score_rows, frame=frame, options=options)
+            filename = f"{rows.model.name}-scores.csv" if rows.form == "csv" else None
+            return await rows.answer(work, filename)
+
+        cost = partial(scoring_cost, rows=len(frame), draws=options.draws)
+        return await rows.enqueue(
+            JobKind.SCORE,
+            options.to_json(),
+            asked=options.to_json().values(),
+            shards=cut_rows(len(frame), settings.score_shard_rows),
+            estimate=estimate(rows.model, cost),
+        )
+
+
+result_routes(router, JobKind.SCORE)
+
+
+def _check_draws(options: ScoreOptions, place: str, settings: ServiceSettings) -> None:
+    """Let options pass whose draws are within the limit.
+
+    Args:
+        place: where the draws stand in the request.
+
+    Raises:
+        TableLimitError: there are too many.
+    """
+    limit = settings.max_score_draws
+    draws = options.draws * max(1, options.jitters)
+    if draws > limit:
+        message = f"draws is {options.draws}"
+        if options.jitters > 1:
+            message += f" with {options.jitters} jitters in each"
+        problem = Problem(message, place, expected=f"at most {limit}")
+        raise TableLimitError(f"{draws} draws are asked", limit, "max_score_draws", problem)

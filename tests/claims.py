@@ -1,0 +1,11 @@
+"""Claims on one job, whoever's turn it is: workers claim the job that is next."""
+
+from __future__ import annotations
+
+from catalog import Catalog, Claim
+
+
+def claim_job(catalog: Catalog, job_id: str, owner: str, lease_seconds: float) -> Claim | None:
+    """The claim on this very job; None where it is not to be had."""
+    with catalog.database.writing() as session:
+        return catalog.leases._take(session, job_id, owner, lease_seconds)

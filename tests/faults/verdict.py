@@ -1,0 +1,159 @@
+"""What is left at the end: every job, every record, every byte, held against what it must be."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog import Catalog, Job, JobKind, JobStatus, Result
+from models_store import Store, open_store
+from models_store.errors import StoreError
+from models_store.manifests import Manifest
+from tests.faults.deployment import Deployment
+from tests.faults.observer import Observer
+from tests.faults.workload import Order, Workload
+
+_ALL = 10_000
+
+
+@dataclass
+class Verdict:
+    """What is wrong, by kind: everything empty is as it must be."""
+
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    left_on_disk: list[str] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        """Nothing is wrong."""
+        return not any(vars(self).values())
+
+
+class Judge:
+    """Judges a deployment whose servers are well.
+
+    Args:
+        references: a job of each order, done before any fault.
+    """
+
+    def __init__(self, deployment: Deployment, references: dict[Order, str]) -> None:
+        self._deployment = deployment
+        self._store: Store = store_of(deployment)
+        self._catalog = Catalog(deployment.database_url)
+        self._expected = {
+            order: self._outcome(self._catalog.jobs.get(job_id))
+            for order, job_id in references.items()
+        }
+
+    def judge(self, workload: Workload, observer: Observer) -> Verdict:
+        """The verdict on everything that the users ordered."""
+        verdict = Verdict()
+        jobs = {job.id: job for job in self._catalog.jobs.list(limit=_ALL).items}
+        verdict.lost = [job_id for job_id in workload.jobs if job_id not in jobs]
+        verdict.doubled = [job_id for job_id in jobs if job_id not in workload.jobs]
+        verdict.doubled += observer.changed_after_the_end
+        for job_id, order in workload.jobs.items():
+            if job_id in jobs:
+                self._judge_job(jobs[job_id], order, verdict)
+        self._judge_store(list(jobs.values()), verdict)
+        scratch = self._deployment.scratch
+        verdict.left_on_disk = [path.name for path in scratch.glob("gcvae-job*")]
+        return verdict
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._catalog.close()
+
+    def _judge_job(self, job: Job, order: Order, verdict: Verdict) -> None:
+        told = f"{job.id} ({order.kind} {order.number}, attempt {job.attempt})"
+        if not job.status.is_final:
+            verdict.stuck.append(f"{told}: {job.status}, {job.error}")
+        elif job.status is not JobStatus.SUCCEEDED:
+            verdict.failed.append(f"{told}: {job.status}, {job.error}")
+        else:
+            try:
+                outcome = self._outcome(job)
+            except StoreError as error:
+                verdict.missing.append(f"{told}: {error}")
+                return
+            if outcome != self._expected[order]:
+                verdict.wrong.append(f"{told}: not what an undisturbed run makes")
+            for shard in self._catalog.jobs.shards(job.id):
+                if shard.status is not JobStatus.SUCCEEDED:
+                    verdict.stuck.append(f"{told}: its shard {shard.id} is {shard.status}")
+
+    def _outcome(self, job: Job) -> str:
+        """A checksum of what the job made: of a model its weights, of a result its bytes."""
+        if job.kind is JobKind.TRAIN:
+            model = self._catalog.models.get(str(job.model_id))
+            data = self._store.read(str(model.artifact_key), str(model.artifact_sha256))
+            return _weights_sha256(data)
+        result = self._catalog.results.get(str(job.result_id))
+        digest = hashlib.sha256()
+        for block in self._blocks(result):
+            digest.update(block)
+        return f"{result.rows} rows, {digest.hexdigest()}"
+
+    def _blocks(self, result: Result) -> Iterator[bytes]:
+        if result.manifest_sha256 is None:
+            return self._store.stream(result.object_key, result.sha256)
+        return self._manifest(result).stream(self._store)
+
+    def _manifest(self, result: Result) -> Manifest:
+        return Manifest.read(self._store, result.object_key, str(result.manifest_sha256))
+
+    def _judge_store(self, jobs: list[Job], verdict: Verdict) -> None:
+        catalog = self._catalog
+        named = {dataset.object_key for dataset in catalog.datasets.list(limit=_ALL).items}
+        named |= {str(m.artifact_key) for m in catalog.models.list(limit=_ALL).items
+                  if m.artifact_key is not None}  # fmt: skip
+        for result in catalog.results.list(limit=_ALL).items:
+            named.add(result.object_key)
+            if result.manifest_sha256 is not None:
+                named |= {part.key for part in self._manifest(result).shards}
+        unfinished = [job for job in jobs if job.status is not JobStatus.SUCCEEDED]
+        named |= {job.spec["table_key"] for job in unfinished if "table_key" in job.spec}
+        stored = {entry.key for entry in self._store.list()}
+        verdict.orphans = sorted(stored - named)
+        verdict.missing += sorted(named - stored)
+
+
+def store_of(deployment: Deployment) -> Store:
+    """The store of a deployment."""
+    with _environment(deployment.environment):
+        return open_store(deployment.store_url)
+
+
+def _weights_sha256(artifact: bytes) -> str:
+    """A checksum of a model's weights alone: its record also holds times."""
+    if artifact[:1].isalnum() and len(artifact) == 64:  # the stand-in's
+        return artifact.decode()
+    from safetensors.torch import load
+
+    digest = hashlib.sha256()
+    for name, tensor in sorted(load(artifact).items()):
+        digest.update(name.encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _environment(variables: dict[str, Any]) -> Iterator[None]:
+    """These variables, as long as the block: S3 clients are set up by them."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

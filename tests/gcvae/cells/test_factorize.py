@@ -1,0 +1,48 @@
+"""Distinct texts are those of a hash table, whatever their hashes are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcvae.cells.factorize import distinct_texts
+
+CHUNKS = st.lists(
+    st.lists(st.none() | st.text(st.sampled_from("ab\u00e9"), max_size=3), max_size=12),
+    min_size=1,
+    max_size=5,
+)
+
+
+def same_as_a_hash_table(chunks: list[list[str | None]]) -> None:
+    codes, texts = distinct_texts("name", pa.chunked_array(chunks, pa.string()))
+    cells = [cell for chunk in chunks for cell in chunk]
+    expected, found = pd.factorize(np.array([*cells, None], dtype=object)[:-1])
+    assert codes.tolist() == expected.tolist()
+    assert texts.to_pylist() == found.tolist()
+
+
+@given(CHUNKS)
+def test_the_texts_and_their_order_are_those_of_a_hash_table(
+    chunks: list[list[str | None]],
+) -> None:
+    same_as_a_hash_table(chunks)
+
+
+@given(CHUNKS)
+def test_texts_with_the_same_hash_are_told_apart(chunks: list[list[str | None]]) -> None:
+    """Under the first two keys the hash is the text's length alone."""
+
+    def hashes(texts: np.ndarray, hash_key: str, categorize: bool) -> np.ndarray:
+        if int(hash_key) < 2:
+            return np.array([len(text) for text in texts], dtype=np.uint64)
+        return real(texts, hash_key=hash_key, categorize=categorize)
+
+    real = pd.util.hash_array
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pandas.util.hash_array", hashes)
+        same_as_a_hash_table(chunks)

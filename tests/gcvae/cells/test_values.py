@@ -1,0 +1,356 @@
+"""Tables as files: read as written, written as read, refused with the line that is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcvae.cells.values import format_table, parse_table
+from gcvae.errors import TableError, UnknownColumnError
+from gcvae.files.delimited import write_delimited
+from gcvae.files.gzipped import CHUNK_BYTES, unzipped
+from gcvae.files.tables import read_table, write_table
+from gcvae.profiling.infer_schema import infer_schema
+from gcvae.schema.columns import TableSchema
+from tests.gcvae.frames import KINDS, columns, frame_of
+
+TABLES = (
+    "adult_test", "adult_train", "auto_mpg", "auto_mpg_with_missing", "magic", "shoppers", "spect",
+    "spect_test", "spect_train",
+)  # fmt: skip
+GZIPPED = gzip.compress(b"a,b\n1,2\n", mtime=0)
+
+
+def cells(data: bytes) -> list[list[str]]:
+    frame = read_table(data)
+    return [list(frame.columns), *frame.to_numpy().tolist()]
+
+
+def problem(data: bytes) -> str:
+    with pytest.raises(TableError) as caught:
+        read_table(data)
+    return str(caught.value)
+
+
+def schema_of(text: str) -> TableSchema:
+    return infer_schema(read_table(text.encode())).schema
+
+
+def parsed(text: str) -> tuple[pd.DataFrame, TableSchema]:
+    frame = read_table(text.encode())
+    schema = infer_schema(frame).schema
+    return parse_table(frame, schema), schema
+
+
+def written(frame: pd.DataFrame, schema: TableSchema, format: str = "csv") -> bytes:
+    file = io.BytesIO()
+    write_table(frame, file, schema, format)
+    return file.getvalue()
+
+
+# Laws
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_real_table_is_written_as_it_was_to_the_byte(name: str, data_dir: Path) -> None:
+    path = data_dir / f"{name}.csv"
+    frame = read_table(path)
+    schema = infer_schema(frame).schema
+    assert written(parse_table(frame, schema), schema) == path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"integers", "large integers"}))
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_cells_of_every_kind_are_written_as_they_were(kind: str, data: st.DataObject) -> None:
+    frame = frame_of(data.draw(columns(kind)))
+    schema = infer_schema(frame).schema
+    formatted = format_table(parse_table(frame, schema), schema)
+    column = schema["column"]
+    if len(column.missing.markers) <= 1:
+        pd.testing.assert_frame_equal(formatted, frame)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_values_are_the_same_when_written_and_read_again(kind: str, data: st.DataObject) -> None:
+    frame = frame_of(data.draw(columns(kind)))
+    schema = infer_schema(frame).schema
+    values = parse_table(frame, schema)
+    again = parse_table(read_table(written(values, schema)), schema)
+    pd.testing.assert_frame_equal(again, values, check_exact=True)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\r")),
+                         min_size=2, max_size=2), min_size=1))  # fmt: skip
+def test_any_text_stands_in_a_cell(rows: list[list[str]]) -> None:
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    assert read_table(b"".join(write_delimited(frame))).equals(frame)
+
+
+def test_a_table_is_written_in_parts_as_in_one() -> None:
+    text = "n,d,s\n" + "".join(
+        f"{i / 8},2024-01-{i % 28 + 1:02d},{'ab'[i % 2]}\n" for i in range(50)
+    )
+    frame, schema = parsed(text)
+    parts = [
+        b"".join(write_delimited(format_table(frame.iloc[i : i + 7], schema), header=i == 0))
+        for i in range(0, len(frame), 7)
+    ]
+    assert b"".join(parts) == written(frame, schema)
+
+
+# Reading
+
+
+def test_cells_are_what_is_written() -> None:
+    assert cells(b'a,b\n"",NA\n 1 ,"x, ""y"""\n') == [["a", "b"], ["", "NA"], [" 1 ", 'x, "y"']]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a,b\n1,2\n",
+        b"a,b\n1,2",
+        b"\xef\xbb\xbfa,b\r\n1,2\r\n",
+        b"a,b\r1,2\r",
+        b"a;b\n1;2\n",
+        b"a\tb\n1\t2\n",
+        b"a|b\n1|2\n",
+        b"\n\na,b\n\n1,2\n\n",
+        GZIPPED,
+    ],
+)
+def test_dialects_are_told_apart(data: bytes) -> None:
+    assert cells(data) == [["a", "b"], ["1", "2"]]
+
+
+class Counted(io.BytesIO):
+    """Counts what is read."""
+
+    n_read = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        piece = super().read(size)
+        self.n_read += len(piece)
+        return piece
+
+
+def test_a_gzip_file_is_read_no_further_than_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gcvae.files.tables.MOST_UNZIPPED_BYTES", 3 << 20)
+    assert len(read_table(gzip.compress(b"a,b\n" + b"1,2\n" * (1 << 19)))) == 1 << 19
+    assert "unpack it" in problem(gzip.compress(b"a,b\n" + b"1,2\n" * (1 << 20)))
+    noise = Counted(gzip.compress(np.random.default_rng(0).bytes(8 << 20)))
+    assert sum(map(len, unzipped(noise))) == CHUNK_BYTES  # binary: nothing follows the first NUL
+    assert noise.n_read < 2 * CHUNK_BYTES
+    assert "binary" in problem(gzip.compress(bytes(8 << 20)))
+
+
+def test_the_separator_is_the_one_under_which_rows_agree() -> None:
+    assert cells(b"name;price\nx, y;1,5\nz;2,5\n")[1] == ["x, y", "1,5"]
+
+
+def test_quotes_within_a_cell_and_spaces_behind_one_are_its_own() -> None:
+    data = b'a,b\n5" pipe,"x" \n"say ""yes"" ""","y"\n'
+    assert cells(data) == [["a", "b"], ['5" pipe', "x "], ['say "yes" "', "y"]]
+
+
+def test_an_empty_cell_of_a_single_column_is_a_row() -> None:
+    frame, schema = parsed('a\n""\nx\ny\n')
+    assert written(frame, schema) == b'a\n""\nx\ny\n'
+
+
+def test_rows_keep_their_physical_lines() -> None:
+    frame = read_table(b'a,b\n1,"x\n\ny"\n\n2,z\n3,z\n')
+    assert [frame.attrs["lines"][label] for label in frame.index] == [2, 6, 7]
+    assert frame[1:].attrs["lines"][2] == 7
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"a,b\n1,2\n3\n", "line 3: 1 cell, where the header has 2 cells (expected: 2 cells)"),
+        (b'a,b\n"x\ny",2\n1,2,3\n', "line 4: 3 cells, where the header has 2 cells"),
+        (b"a,b\n1\n2\n", "and 1 more"),
+        (b'a,b\n1,2\n2,"x\n3,4\n', "line 3: a quote opened in this row is never closed"),
+        (b'a,b\n1,2\n"x"y,2\n3,4\n', "line 3: text follows a closing quote"),
+        (b'a,b\n"1\n2",2\n3,"x""y" z\n', "line 4: text follows a closing quote"),
+        (b'a,b\n1,2\n""y,2\n', "line 3: text follows a closing quote"),
+        (b'a|b\n1|2\n2|"a,b"c\n', "line 3: text follows a closing quote"),
+        (b'"a"z,b\n1,2\n', "line 1: text follows a closing quote"),
+        (b"a,a\n1,2\n", "line 1: the name 'a' is used for columns 1 and 2"),
+        (b"a,\n1,2\n", "line 1: the name of column 2 is empty"),
+        (b"a,b\n", "the table has a header but no rows"),
+        (b"", "the file is empty"),
+        (b"a,b\n1,\0\n", "line 2: the file is binary, not a CSV file"),
+        (b"PK\x03\x04rest", "the file is a zip archive, not a CSV file (expected: the CSV"),
+        (b"PAR1rest", "the Parquet file is damaged or truncated"),
+        (b"a,b\n1,caf\xe9\n", "line 2: byte 0xe9 at offset 9 is not UTF-8 (expected: UTF-8; or"
+         " name its encoding; with encoding cp1252 this reads 'café')"),
+        (b"caf\xe9,b\n1,2\n", "line 1: byte 0xe9"),
+        ("a,b\n1,2\n".encode("utf-16"), "the file is text in UTF-16"),
+        (GZIPPED[:-20], "the gzip file ends early: it is truncated"),
+        (GZIPPED[:12] + b"garbage and more of it", "the gzip file is damaged"),
+        (b'{"a": 1}', "the file is JSON, not a CSV file"),
+        (b"<!DOCTYPE html><html>", "the file is a web page or XML"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_is_refused_with_its_place(data: bytes, expected: str) -> None:
+    assert expected in problem(data)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(TableError, match=r"nowhere\.csv can not be read: No such file"):
+        read_table("nowhere.csv")
+
+
+# Parsing and writing
+
+
+def test_values_have_the_dtypes_of_their_kinds() -> None:
+    rows = "".join(
+        f"{i},{i / 4},{i if i != 3 else 'NA'},yes,2024-01-{i + 1:02d},{'ab'[i % 2]},{i % 3}\n"
+        for i in range(25)
+    )
+    frame, _ = parsed("i,f,m,b,d,s,o\n" + rows.replace("yes", "no", 1))
+    assert frame.dtypes.astype(str).tolist() == [
+        "int64", "float64", "Int64", "bool", "datetime64[ns]", "object", "int64",
+    ]  # fmt: skip
+
+
+def test_missing_cells_are_written_as_the_most_frequent_marker() -> None:
+    frame, schema = parsed("a,b\n1,x\n?,y\n?,x\nNA,y\n2,x\n")
+    assert format_table(frame, schema)["a"].tolist() == ["1", "?", "?", "?", "2"]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        ["1.50", "2.25", "3.00"],
+        ["1.0", "2.25", "1e-05", "1e+16"],
+        ["9.83E-05", "7.50E-05", "0.123", "0"],
+        ["1.000000000000000000e+00", "2.500000000000000052e-03"],
+        ["0.10000000000000001", "0.5"],
+        ["12345678901234567", "2"],
+        ["0.1234567890123456", "1e-300"],
+        ["1e5", "2.5e6", "12"],
+        ["123456.789012346", "0.333333333333333", "1e-05"],  # R
+        ["1e-7", "1.5e+21", "0.25", "3"],  # JavaScript
+        ["1.5E+10", "2.25E-05", "12.5"],  # spreadsheets
+        ["18.0", "19.0"],
+        ["-0.0", "0.0", "2.5"],
+    ],
+)
+def test_numbers_are_written_as_they_were_spelled(numbers: list[str]) -> None:
+    text = "n,s\n" + "".join(f"{n},{'ab'[i % 2]}\n" for i, n in enumerate(numbers))
+    frame, schema = parsed(text)
+    assert written(frame, schema) == text.encode()
+
+
+@pytest.mark.parametrize(
+    "numbers", [["+1", "-2", "3", "+0"], ["+1.5", "-2"], ["+43664123456", "7"]]
+)
+def test_a_number_may_have_a_plus(numbers: list[str]) -> None:
+    text = "a,b\n" + "".join(f"{number},x\n" for number in numbers)
+    values = parse_table(read_table(text.encode()), schema_of(text))["a"]
+    assert values.tolist() == [float(number) for number in numbers]
+
+
+def test_an_unlisted_level_stays_what_it_is() -> None:
+    schema = schema_of("n,s,b\n1,x,yes\n2,y,no\n")
+    frame = parse_table(read_table(b"n,s,b\n3,z,maybe\nten,x,yes\n"), schema)
+    assert frame.to_numpy().tolist() == [[3, "z", "maybe"], ["ten", "x", True]]
+
+
+def test_a_usual_marker_is_missing_also_where_training_had_none() -> None:
+    schema = schema_of("n,s\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(30)))
+    frame = parse_table(read_table(b"n,s\n,NA\n?,b\n"), schema)
+    assert frame.isna().to_numpy().tolist() == [[True, True], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n,d\nabc,2024-01-01\n", "line 2, column 'n': the kind is integer, but the cell is 'abc'"
+         " (expected: a whole number)"),
+        ("n,d\n1.5,2024-01-01\n", "line 2, column 'n': the kind is integer, but the cell is '1.5'"),
+        ("n,d\n1,2024-13-01\n", "line 2, column 'd': the date format is %Y-%m-%d, but the cell is"
+         " '2024-13-01' (expected: a date of that format)"),
+        ("n\n1\n", "column 'd': the table lacks this column"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_is_not_of_its_kind_is_named(text: str, expected: str) -> None:
+    schema = schema_of("n,d\n" + "".join(f"{i},2024-01-{i + 1:02d}\n" for i in range(25)))
+    with pytest.raises(TableError) as caught:
+        parse_table(read_table(text.encode()), schema)
+    assert expected in str(caught.value)
+
+
+def test_a_column_that_the_schema_has_not_is_named() -> None:
+    schema = schema_of("n,s\n1,x\n2,y\n")
+    with pytest.raises(UnknownColumnError, match=r"column 'z'.*one of n, s"):
+        parse_table(read_table(b"n,s,z\n1,x,1\n"), schema)
+
+
+@pytest.mark.parametrize("format", ["csv", "csv.gz", "parquet"])
+def test_a_file_of_every_format_is_read_back(format: str, tmp_path: Path) -> None:
+    frame, schema = parsed("a,b,c,d\n" + "".join(
+        f"{'?' if i == 4 else i},{i / 3},{'xy'[i % 2]},2024-01-{i + 1:02d}\n" for i in range(25)
+    ))  # fmt: skip
+    path = tmp_path / f"table.{format}"
+    write_table(frame, path, schema)
+    pd.testing.assert_frame_equal(parse_table(read_table(path), schema), frame, check_exact=True)
+
+
+def test_equal_tables_are_equal_gzip_files() -> None:
+    frame, schema = parsed("a,b\n1,x\n2,y\n")
+    assert written(frame, schema, "csv.gz") == written(frame, schema, "csv.gz")
+
+
+def test_an_unknown_format_is_named() -> None:
+    frame, schema = parsed("a,b\n1,x\n2,y\n")
+    with pytest.raises(TableError, match=r"no table format 'xlsx', but csv, csv\.gz, parquet"):
+        written(frame, schema, "xlsx")
+
+
+def test_parquet_keeps_whole_numbers_beside_nulls(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    typed = pd.DataFrame(
+        {"n": pd.array([1, None, 2**60 + 1], dtype="Int64"), "b": [True, None, False]}
+    )
+    typed.to_parquet(path)
+    frame = read_table(path)
+    assert frame["n"].tolist() == [1, pd.NA, 2**60 + 1]
+    assert frame["b"].dtype == "boolean"
+
+
+def test_lists_in_parquet_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"n": [np.array([1, 2])]}).to_parquet(path)
+    with pytest.raises(TableError, match="column 'n': values of type list"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [str(2**62 + 2**40 * i) for i in range(-20, 20)],
+        ["-7e+74", "-6e-20", "-5e-24", "-1e-20"],
+    ],
+)
+def test_numbers_that_the_table_never_had_read_back_as_they_are(cells: list[str]) -> None:
+    """Whole ones to the last digit, and large ones as numbers, not as names."""
+    given = {"columns": [{"name": "x", "kind": "integer" if len(cells) > 9 else "continuous"}]}
+    frame = pd.DataFrame({"x": cells}, dtype=object)
+    schema = infer_schema(frame, given).schema
+    others = pd.DataFrame({"x": [2**62 + 3, -(2**60) - 1] if len(cells) > 9 else [-5.3e73, 1e19]})
+    pd.testing.assert_frame_equal(parse_table(format_table(others, schema), schema), others)

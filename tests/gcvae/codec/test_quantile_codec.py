@@ -1,0 +1,227 @@
+"""Numbers as atoms and normal scores: exact round trips, and densities that integrate to one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.special import ndtr
+from scipy.stats import kstest
+
+from gcvae.cells.values import parse_table
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.quantile_codec import QuantileCodec, _are_markers
+from gcvae.codec.table_codec import TableCodec
+from gcvae.files.tables import read_table
+from gcvae.profiling.infer_schema import infer_schema
+
+
+def fitted(frame: pd.DataFrame) -> tuple[pd.DataFrame, TableCodec]:
+    schema = infer_schema(frame).schema
+    typed = parse_table(frame, schema)
+    return typed, TableCodec.fit(typed, schema, numbers="quantile")
+
+
+def skewed(n: int = 3000) -> pd.DataFrame:
+    """A skewed number, one with a heavy zero, a whole number with few values, and blanks."""
+    random = np.random.default_rng(0)
+    amount = np.where(random.random(n) < 0.6, 0.0, random.lognormal(3.0, 1.0, n).round(2))
+    frame = pd.DataFrame(
+        {
+            "size": random.lognormal(0.0, 1.0, n).round(4),
+            "amount": amount,
+            "age": random.integers(17, 80, n),
+        }
+    )
+    frame.loc[:50, "size"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("name", ["auto_mpg_with_missing", "magic", "shoppers", "adult_train"])
+def test_a_real_table_decodes_to_what_it_was(name: str, data_dir: Path) -> None:
+    typed, codec = fitted(read_table(data_dir / f"{name}.csv"))
+    back = codec.decode(codec.encode(typed))
+    kept = [column.name for column in codec.columns]
+    pd.testing.assert_frame_equal(back[kept], typed[kept])
+
+
+def test_a_codec_comes_back_from_its_document() -> None:
+    typed, codec = fitted(skewed())
+    back = TableCodec.from_json(codec.to_json())
+    assert back == codec
+    assert torch.equal(back.encode(typed).values, codec.encode(typed).values)
+
+
+def test_the_values_of_numbers_are_standard_normal() -> None:
+    typed, codec = fitted(skewed())
+    encoded, column = codec.encode(typed), codec.columns[0]
+    values = encoded.values[:, 0][encoded.codes[:, 0] == column.n_codes - 1]
+    assert kstest(values.numpy(), "norm").statistic < 0.01
+
+
+def test_heavy_and_few_values_are_atoms() -> None:
+    typed, codec = fitted(skewed())
+    size, amount, age = codec.columns
+    assert isinstance(amount, QuantileCodec)
+    assert (size.n_codes, amount.n_codes, age.n_codes) == (2, 2, 64)
+    encoded = codec.encode(typed)
+    assert torch.equal(encoded.codes[:, 1] == 0, torch.tensor(typed["amount"].to_numpy() == 0.0))
+
+
+def with_an_atom_in_the_middle(n: int = 3000) -> pd.DataFrame:
+    """A number of which a quarter of the rows has one value amid the others, and blanks."""
+    random = np.random.default_rng(2)
+    height = random.normal(170.0, 9.0, n).round(4)
+    height = np.where(random.random(n) < 0.25, 171.0, height)
+    frame = pd.DataFrame({"height": height, "y": np.arange(n) % 2})
+    frame.loc[:60, "height"] = np.nan
+    return frame
+
+
+def test_an_atom_stands_where_its_value_is_among_the_others() -> None:
+    typed, codec = fitted(with_an_atom_in_the_middle())
+    column = codec.columns[0]
+    assert isinstance(column, QuantileCodec)
+    missing, place = column.places
+    assert missing == -np.inf
+    others = typed["height"][typed["height"].notna() & (typed["height"] != 171.0)]
+    assert ndtr(place) == pytest.approx((others < 171.0).mean(), abs=0.01)
+    assert column.scores[1] == place  # on the axis of the other numbers
+    values = codec.encode(typed.loc[others.index]).values[:, 0].numpy()
+    assert ((values > place) == (others > 171.0)).all()
+
+
+def test_a_bin_of_numbers_ends_at_an_atom() -> None:
+    _, codec = fitted(with_an_atom_in_the_middle())
+    column = codec.columns[0]
+    assert isinstance(column, QuantileCodec)
+    values = np.linspace(-4.0, 4.0, 1001)
+    low, high = column.bins(values).T
+    assert ((low <= values) & (values <= high)).all()
+    assert not ((low < column.places[1]) & (column.places[1] < high)).any()
+    edges = np.unique(np.concatenate([low, high]))
+    assert (edges[0], edges[-1]) == (-np.inf, np.inf)
+    assert column.places[1] in edges
+    assert np.array_equal(np.unique(low), edges[:-1])  # the bins tile the axis
+
+
+def test_a_number_that_the_table_never_had_has_a_place() -> None:
+    typed, codec = fitted(skewed())
+    strange = typed.head(3).assign(size=[1e6, 0.00001, 3.3333], age=[200, 3, 17])
+    encoded = codec.encode(strange)
+    assert torch.isfinite(encoded.values).all()
+    assert (encoded.codes >= 0).all()
+    assert torch.isfinite(codec.log_units(encoded)).all()
+
+
+def test_the_density_falls_as_far_as_doubles_reach() -> None:
+    random = np.random.default_rng(1)
+    _, codec = fitted(pd.DataFrame({"x": random.normal(size=300), "y": np.arange(300) % 2}))
+    far = pd.DataFrame({"x": 10.0 ** np.arange(1, 301), "y": 0})
+    encoded = codec.encode(pd.concat([far, -far], ignore_index=True))
+    q = encoded.values[:, 0]
+    log_density = (-0.5 * q.square() - codec.log_units(encoded)).view(2, -1)
+    assert torch.isfinite(log_density).all()
+    assert (log_density.diff(dim=1) <= 0.0).all()
+    assert (log_density[:, :140].diff(dim=1) < -1.0).all()
+
+
+def test_the_density_in_original_units_integrates_to_one() -> None:
+    """phi(q) / (dx/dq) over x, the far tails included."""
+    _, codec = fitted(skewed())
+    grid = np.concatenate([np.linspace(-40.0, 100.0, 400_001)])
+    frame = pd.DataFrame({"size": grid, "amount": 0.0, "age": 17})
+    encoded = codec.encode(frame)
+    log_density = torch.distributions.Normal(0.0, 1.0).log_prob(encoded.values[:, 0])
+    density = (log_density - codec.log_units(encoded)).exp().numpy()
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=2e-3)
+
+
+def test_drawn_values_stay_within_the_columns_limits() -> None:
+    typed, codec = fitted(skewed())
+    values = torch.tensor([[-12.0, -12.0, 0.0], [12.0, 12.0, 0.0], [0.0, 0.0, 0.0]]).double()
+    codes = torch.tensor([[1, 1, 5]] * 3, dtype=torch.int32)
+    frame = codec.decode(EncodedTable(codes, values, codes >= 0))
+    assert frame["size"].between(typed["size"].min(), typed["size"].max()).all()
+    assert frame["amount"].between(0.0, typed["amount"].max()).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_tables_of_a_few_rows_have_a_codec(n: int) -> None:
+    frame = pd.DataFrame({"x": np.arange(n) * 1.5 + 0.1, "y": np.arange(n) % 2})
+    schema = infer_schema(frame, {"columns": [{"name": "x", "kind": "continuous"}]}).schema
+    typed = parse_table(frame, schema)
+    codec = TableCodec.fit(typed, schema, numbers="quantile")
+    pd.testing.assert_series_equal(codec.decode(codec.encode(typed))["x"], typed["x"])
+
+
+def test_positions_without_room_between_them_have_a_finite_density() -> None:
+    """Beside 1e300 the positions of small numbers differ by less than a float64 can halve."""
+    random = np.random.default_rng(0)
+    sizes = 10.0 ** random.uniform(-300, 300, 60)
+    typed, codec = fitted(pd.DataFrame({"x": np.append(sizes, 1e300), "y": np.arange(61) % 2}))
+    encoded = codec.encode(typed)
+    assert torch.isfinite(codec.log_units(encoded)).all()
+    back = codec.decode(encoded)["x"]
+    assert np.abs(back / 1e300 - typed["x"] / 1e300).max() < 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 300])
+def test_numbers_beside_the_largest_that_there_is_stay_apart(n: int) -> None:
+    """Some programs write -1.8e308 where there is no number."""
+    frame = skewed()
+    usual = frame["size"].iloc[:-n].copy()
+    frame.loc[frame.index[-n:], "size"] = -np.finfo(np.float64).max
+    typed, codec = fitted(frame)
+    back = codec.decode(codec.encode(typed))["size"]
+    # The smallest may share their knots with the single one.
+    rows = typed["size"] > usual.quantile(0.01)
+    pd.testing.assert_series_equal(back[rows], typed["size"][rows], check_exact=False, rtol=1e-6)
+    size = codec.columns[0]
+    drawn = size.decode(np.full(9, size.n_codes - 1), np.linspace(-2, 2, 9))
+    assert drawn.is_monotonic_increasing
+    assert drawn.nunique() == 9
+    assert drawn.between(usual.min(), usual.max()).all()
+
+
+def with_marker(values: np.ndarray, marker: float, n: int = 6) -> QuantileCodec:
+    """The codec of the values, n of which say the marker instead."""
+    frame = pd.DataFrame(
+        {"x": np.append(values[n:], [marker] * n), "y": np.arange(len(values)) % 2}
+    )
+    codec = fitted(frame)[1].columns[0]
+    assert isinstance(codec, QuantileCodec)
+    return codec
+
+
+@pytest.mark.parametrize("marker", [-1.0, 999.0, 99999.0, -9.99])
+def test_a_light_number_that_stands_apart_is_an_atom(marker: float) -> None:
+    ages = np.random.default_rng(0).normal(45.0, 9.0, 4000).clip(18.0, 90.0).round(2)
+    codec = with_marker(ages, marker)
+    cells = codec.decode(np.arange(len(codec.atoms)), np.zeros(len(codec.atoms)))
+    assert cells.tolist().count(marker) == 1
+
+
+def test_a_light_date_that_stands_apart_is_an_atom() -> None:
+    days = np.random.default_rng(1).integers(0, 5000, 6000)
+    dates = pd.Timestamp("2010-01-01") + pd.to_timedelta(days, unit="D")
+    texts = [*dates.strftime("%Y-%m-%d")[5:], *["1900-01-01"] * 5]
+    codec = fitted(pd.DataFrame({"x": texts, "y": np.arange(6000) % 2}))[1].columns[0]
+    assert isinstance(codec, QuantileCodec)
+    assert codec.decode(np.array([0]), np.zeros(1)).tolist() == [pd.Timestamp("1900-01-01")]
+    assert len(codec.atoms) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_number_is_an_atom(seed: int) -> None:
+    """Neither one of one row, nor the heaps of a tail that thins out, nor a peak of its own."""
+    random = np.random.default_rng(seed)
+    heaped = random.lognormal(6.0, 1.2, 6000).round(-1)  # so do the largest, in some rows each
+    lone = np.append(random.normal(0.0, 1.0, 3000).round(4), 50.0)
+    peaks = np.where(random.random(3000) < 0.9, 0.0, 40.0) + random.normal(0.0, 1.0, 3000).round(3)
+    for values in (heaped, lone, peaks):
+        found, counts = np.unique(values, return_counts=True)
+        assert not _are_markers(found, counts, counts < 0.005 * len(values)).any()

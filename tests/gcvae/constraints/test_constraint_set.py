@@ -1,0 +1,209 @@
+"""Which rows satisfy the constraints of a schema, and which tables contradict them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcvae.cells.values import parse_table
+from gcvae.constraints.constraint_set import Combinations, ConstraintSet
+from gcvae.errors import SchemaError
+from gcvae.files.tables import read_table
+from gcvae.profiling.infer_schema import infer_schema
+from gcvae.schema.columns import TableSchema
+
+BOOKINGS = """start,end,room,floor,nights,code
+2024-01-01,2024-01-03,single,1,2,x1
+2024-01-05,2024-01-06,double,2,1,x2
+2024-02-01,2024-01-30,double,1,3,x3
+2024-02-02,,suite,2,,x4
+2024-02-03,2024-02-01,,3,2,x5
+"""
+
+
+def inequality(low: str, high: str, **more: object) -> dict[str, object]:
+    return {"kind": "inequality", "low": low, "high": high, **more}
+
+
+def expression(text: str) -> dict[str, object]:
+    return {"kind": "expression", "expression": text}
+
+
+def combinations(*columns: str) -> dict[str, object]:
+    return {"kind": "unique_combinations", "columns": list(columns)}
+
+
+def problems_of(*constraints: dict[str, object], columns: object = ()) -> list[str]:
+    """What is wrong with these constraints on the bookings."""
+    with pytest.raises(SchemaError) as caught:
+        infer_schema(
+            read_table(BOOKINGS.encode()),
+            {"columns": list(columns), "constraints": list(constraints)},  # type: ignore[call-overload]
+        )
+    return [str(problem) for problem in caught.value.problems]
+
+
+def fitted(frame: pd.DataFrame, *constraints: dict[str, object]) -> tuple[ConstraintSet, ...]:
+    """The constraints fitted to a table, and the same from their document."""
+    schema = infer_schema(frame, {"constraints": list(constraints)}).schema
+    found = ConstraintSet.fit(parse_table(frame, schema), schema)
+    document = json.loads(json.dumps(found.to_json()))
+    return found, ConstraintSet.from_json(TableSchema.from_json(schema.to_json()), document)
+
+
+# Laws
+
+
+CELLS = st.none() | st.sampled_from(["p", "q", "r"])
+ROWS = st.lists(st.tuples(CELLS, st.none() | st.integers(0, 3), st.booleans()), min_size=1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=ROWS, others=ROWS, order=st.randoms(use_true_random=False))
+def test_combinations_hold_for_the_rows_they_were_fitted_to_and_for_no_others(
+    rows: list[tuple[object, ...]], others: list[tuple[object, ...]], order: object
+) -> None:
+    frames = [
+        pd.DataFrame(
+            {
+                "a": pd.Series([row[0] for row in some], dtype=object),
+                "b": pd.Series([row[1] for row in some], dtype="Int64"),
+                "c": pd.Series([row[2] for row in some], dtype=bool),
+            }
+        )
+        for some in (rows, others)
+    ]
+    found = Combinations.fit(frames[0], ["a", "b", "c"])
+    assert found.hold(frames[0]).all()
+    assert found.hold(frames[1]).tolist() == [row in set(rows) for row in others]
+    assert Combinations.from_json(json.loads(json.dumps(found.to_json()))) == found
+    shuffled = frames[0].sample(frac=1.0, random_state=1)
+    assert Combinations.fit(shuffled, ["a", "b", "c"]).to_json() == found.to_json()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    pairs=st.lists(
+        st.tuples(st.integers(-9, 9), st.none() | st.integers(-9, 9)), min_size=2, max_size=30
+    )
+)
+def test_an_inequality_is_broken_by_just_the_rows_where_it_is_false(
+    pairs: list[tuple[int, int | None]],
+) -> None:
+    frame = pd.DataFrame(
+        {"a": [a for a, _ in pairs], "b": pd.array([b for _, b in pairs], "Int64")}
+    )
+    kinds = [{"name": name, "kind": "integer"} for name in "ab"]
+    schema = TableSchema.from_json(
+        infer_schema(frame, {"columns": kinds}).schema.to_json()
+        | {"constraints": [inequality("a", "b")]}
+    )
+    satisfied = ConstraintSet(schema, {}).satisfied(parse_table(frame, schema))
+    assert satisfied[:, 0].tolist() == [b is None or a <= b for a, b in pairs]
+
+
+# Examples
+
+
+@pytest.mark.parametrize("blanks_unknown", [False, True])
+def test_a_blank_is_a_level_of_a_combination_where_it_is_not_a_cell_to_be_guessed(
+    blanks_unknown: bool,
+) -> None:
+    table = read_table(BOOKINGS.encode())
+    unseen = table.assign(room=["", "suite", "single", "", "suite"])
+    for constraints in fitted(table, combinations("room", "floor")):
+        schema = infer_schema(table).schema
+        found = constraints.satisfied(parse_table(unseen, schema), blanks_unknown=blanks_unknown)
+        expected = [blanks_unknown, True, True, blanks_unknown, False]
+        assert found[:, 0].tolist() == expected
+
+
+def test_combinations_hold_dates_numbers_and_booleans_to_the_digit() -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "day": pd.to_datetime("2024-01-01") + pd.to_timedelta(random.integers(0, 20, 900), "D"),
+            "price": random.integers(0, 10, 900) / 10 + 0.1,
+            "open": random.random(900) < 0.5,
+        }
+    )
+    for constraints in fitted(frame, combinations("day", "price", "open")):
+        schema = infer_schema(frame).schema
+        assert constraints.satisfied(parse_table(frame, schema)).all()
+        later = frame.assign(day=frame["day"] + pd.Timedelta(days=50))
+        assert not constraints.satisfied(parse_table(later, schema)).any()
+
+
+def test_a_table_that_breaks_constraints_is_told_which_how_often_and_where() -> None:
+    assert problems_of(
+        inequality("start", "end"),
+        inequality("nights", "floor"),
+        expression("end - start == nights or room == 'suite'"),
+    ) == [
+        "/constraints/0, line 4: 2 of 5 rows break start <= end, the first has start '2024-02-01',"
+        " end '2024-01-30' (expected: a constraint that every row of the table satisfies)",
+        "/constraints/1, line 2: 2 of 5 rows break nights <= floor, the first has nights '2',"
+        " floor '1' (expected: a constraint that every row of the table satisfies)",
+        "/constraints/2, line 4: 1 of 5 rows break end - start == nights or room == 'suite', the"
+        " first has end '2024-01-30', start '2024-02-01', nights '3', room 'double' (expected: a"
+        " constraint that every row of the table satisfies)",
+    ]
+
+
+def test_a_table_without_lines_is_told_the_row() -> None:
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 2]}, index=[7, 8, 9])
+    with pytest.raises(SchemaError, match=r"1 of 3 rows break a <= b, .* b '2' \(row 3\)"):
+        infer_schema(frame, {"constraints": [inequality("a", "b")]})
+
+
+@pytest.mark.parametrize(
+    ("constraint", "columns", "problem"),
+    [
+        (
+            inequality("start", "floor"),
+            [],
+            "start <= floor can not be compared: start is a date and floor a number",
+        ),
+        (
+            inequality("start", "end"),
+            [{"name": "end", "drop": True}],
+            "column 'end' is dropped: no sampled row has it",
+        ),
+        (
+            combinations("room", "code"),
+            [{"name": "code", "kind": "identifier"}],
+            "column 'code' is an identifier, whose values are made up anew;"
+            " give it another kind if its values mean something",
+        ),
+        (
+            combinations("room", "start"),
+            [],
+            "5 of the 5 unique combinations of room, start stand in one row only: numbers and dates"
+            " that hardly repeat can not be drawn again"
+            " (expected: columns of levels (kind categorical or ordinal))",
+        ),
+        (expression("1 < 2"), [], "the expression names no column"),
+        (expression("floor < 1j"), [], "1j is not allowed in an expression"),
+        (expression("-" * 200 + "floor > 0"), [], "the expression nests more than 100 terms"),
+        (expression("(" * 500 + "floor" + ")" * 500), [], "can not be read"),
+        (expression("floor.real > 0"), [], "Attribute is not allowed in an expression"),
+    ],
+)
+def test_a_constraint_that_has_no_meaning_is_refused_with_its_pointer(
+    constraint: dict[str, object], columns: list[object], problem: str
+) -> None:
+    [found] = problems_of(constraint, columns=columns)
+    assert found.startswith("/constraints/0: ")
+    assert problem in found
+
+
+def test_a_backtick_in_a_text_is_no_column() -> None:
+    frame = pd.DataFrame({"a b": ["x`y`", "z", "z"], "n": [1, 2, 3]})
+    infer_schema(frame, {"constraints": [expression("`a b` == 'x`y`' or n > 1")]})
+    with pytest.raises(SchemaError, match="column 'a c': there is no such column"):
+        infer_schema(frame, {"constraints": [expression("`a c` == 'z'")]})

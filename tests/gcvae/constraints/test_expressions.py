@@ -1,0 +1,278 @@
+"""What expressions over columns mean: their types, their values, their blanks."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcvae.constraints.expressions import column_values, compile_constraint
+from gcvae.constraints.rounded_numbers import FALSE, TRUE, UNKNOWN, Amount, compare, compute
+from gcvae.schema.columns import Column, Missing, TableSchema
+from gcvae.schema.constraints import Expression, Inequality
+from gcvae.schema.kinds import ColumnKind
+
+BLANKS = Missing(allowed=True, markers=("",))
+SCHEMA = TableSchema(
+    (
+        Column("a", ColumnKind.CONTINUOUS, BLANKS),
+        Column("b", ColumnKind.INTEGER, BLANKS),
+        Column("net price", ColumnKind.CONTINUOUS, BLANKS, decimals=2),
+        Column("start", ColumnKind.DATETIME, BLANKS, datetime_format="%d.%m.%Y"),
+        Column("end", ColumnKind.DATETIME, BLANKS, datetime_format="%d.%m.%Y"),
+        Column("colour", ColumnKind.CATEGORICAL, BLANKS, levels=("blue", "red")),
+        Column("door", ColumnKind.CATEGORICAL, BLANKS, levels=(2, 4)),
+        Column("grade", ColumnKind.ORDINAL, BLANKS, levels=("low", "mid", "high")),
+        Column("goal", ColumnKind.ORDINAL, BLANKS, levels=("low", "mid", "high")),
+        Column("stars", ColumnKind.ORDINAL, BLANKS, levels=(1, 2, 3)),
+        Column("smoker", ColumnKind.BOOLEAN, BLANKS, levels=("no", "yes")),
+        Column("unit", ColumnKind.CONSTANT, levels=("cm",)),
+        Column("nothing", ColumnKind.CONSTANT),
+    )
+)
+ROW = {
+    "a": 0.3,
+    "b": 4,
+    "net price": 0.1,
+    "start": pd.Timestamp("2024-01-30"),
+    "end": pd.Timestamp("2024-02-29"),
+    "colour": "red",
+    "door": 4,
+    "grade": "mid",
+    "goal": "high",
+    "stars": 2,
+    "smoker": True,
+    "unit": "cm",
+}
+DTYPES = {"b": "Int64", "door": "Int64", "stars": "Int64", "smoker": "boolean"}
+
+
+def value_of(expression: str, **cells: Any) -> int:
+    """FALSE, UNKNOWN or TRUE of one row, which is ROW but for these cells."""
+    row = ROW | cells
+    series = {
+        name: pd.Series([cell], dtype=DTYPES.get(name))
+        if name not in ("start", "end")
+        else pd.Series([cell], dtype="datetime64[ns]")
+        for name, cell in row.items()
+    }
+    rows = {name: column_values(cells, SCHEMA[name]) for name, cells in series.items()}
+    [found] = np.broadcast_to(compile_constraint(Expression(expression), SCHEMA).evaluate(rows), 1)
+    return int(found)
+
+
+# Laws
+
+
+NUMBERS = st.floats(-1e6, 1e6).map(lambda x: round(x, 3)) | st.integers(-1000, 1000)
+OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(a=NUMBERS, b=NUMBERS, kind=st.sampled_from(sorted(OPERATORS, key=str)))
+def test_arithmetic_is_that_of_python_within_its_stated_error(
+    a: float, b: float, kind: type[ast.operator]
+) -> None:
+    found = compute(kind(), Amount(np.array([a])), Amount(np.array([b])))
+    if kind is ast.Div and b == 0:
+        assert np.isnan(found.values[0])
+        return
+    assert found.values[0] == pytest.approx(OPERATORS[kind](a, b), rel=1e-12)
+    assert compare(ast.Eq(), found, Amount(np.array([OPERATORS[kind](a, b)])))[0] == TRUE
+
+
+@settings(max_examples=100, deadline=None)
+@given(cents=st.lists(st.integers(-(10**7), 10**7), min_size=2, max_size=6))
+def test_sums_of_decimals_are_equal_where_they_are_on_paper(cents: list[int]) -> None:
+    total = Amount(np.array([cents[0] / 100]))
+    for cent in cents[1:]:
+        total = compute(ast.Add(), total, Amount(np.array([cent / 100])))
+    on_paper, a_cent_more = (Amount(np.array([(sum(cents) + more) / 100])) for more in (0, 1))
+    assert compare(ast.Eq(), total, on_paper)[0] == TRUE
+    assert compare(ast.GtE(), total, a_cent_more)[0] == FALSE
+
+
+@settings(max_examples=50, deadline=None)
+@given(a=st.integers(-(2**62), 2**62), b=st.integers(-(2**62), 2**62))
+def test_whole_numbers_are_compared_exactly(a: int, b: int) -> None:
+    found = compare(ast.Lt(), Amount(np.array([a])), Amount(np.array([b])))
+    assert found[0] == (TRUE if a < b else FALSE)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    a=st.none() | st.booleans(), b=st.none() | st.booleans(), word=st.sampled_from(["and", "or"])
+)
+def test_truths_join_as_in_sql(a: bool | None, b: bool | None, word: str) -> None:
+    """Unknown is whatever both true and false would not agree on."""
+    possible = {
+        (x and y) if word == "and" else (x or y)
+        for x in ([True, False] if a is None else [a])
+        for y in ([True, False] if b is None else [b])
+    }
+    expected = UNKNOWN if len(possible) == 2 else TRUE if possible.pop() else FALSE
+    cells = {
+        "smoker": a,
+        "colour": None if b is None else "red" if b else "blue",
+    }
+    assert value_of(f"smoker {word} colour == 'red'", **cells) == expected
+
+
+# Examples
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "a > 0.25",
+        "0.2 < a <= 0.3 < b",
+        "`net price` + 0.2 == a",
+        "a - `net price` >= 0.2",
+        "a % `net price` == 0",
+        "a // `net price` == 3",
+        "-b < +a",
+        "b ** 0.5 == 2",
+        "(b + 1) * 2 == 10",
+        "start < end",
+        "end - start == 30",
+        "start + 30 == end",
+        "10 + start < end",
+        "end - 30 == start",
+        "start == '30.01.2024'",
+        "start >= '2024-01-30'",
+        "end - '2024-02-01' == 28",
+        "start in ('30.01.2024', '31.01.2024')",
+        "colour == 'red'",
+        "colour != 'blue'",
+        "colour in ['red', 'blue']",
+        "colour not in ['blue']",
+        "door == 4",
+        "door in (2, 4)",
+        "grade >= 'mid'",
+        "grade < goal",
+        "'low' < grade < 'high'",
+        "stars * 2 == b",
+        "smoker",
+        "smoker == 'yes'",
+        "smoker == True",
+        "not smoker == 'no'",
+        "not (smoker and b > 5)",
+        "(a > 1) != smoker",
+        "unit == 'cm' or a > 1",
+        "b == 0 or a / b < 1",
+        "b in (1, 2 + 2)",
+    ],
+)
+def test_an_expression_is_true_of_a_row(expression: str) -> None:
+    assert value_of(expression) == TRUE
+    assert value_of(f"not ({expression})") == FALSE
+
+
+@pytest.mark.parametrize(
+    ("expression", "blank"),
+    [
+        ("a > 100", "a"),
+        ("b > 100", "b"),
+        ("start > end", "start"),
+        ("end - start > 100", "end"),
+        ("start + b > '2030-01-01'", "b"),
+        ("colour == 'blue'", "colour"),
+        ("colour not in ('blue', 'red')", "colour"),
+        ("grade > goal", "grade"),
+        ("smoker == 'no'", "smoker"),
+        ("not smoker", "smoker"),
+    ],
+)
+def test_a_comparison_with_a_blank_is_unknown(expression: str, blank: str) -> None:
+    assert value_of(expression) == FALSE
+    assert value_of(expression, **{blank: None}) == UNKNOWN
+    assert value_of(f"{expression} and 1 > 2", **{blank: None}) == FALSE
+
+
+def test_what_is_divided_by_zero_has_no_value() -> None:
+    assert value_of("a / b > 7", b=0) == UNKNOWN
+    assert value_of("b == 0 or a / b > 7", b=0) == TRUE
+    assert value_of("start + a / b > end", b=0) == UNKNOWN
+
+
+def test_a_date_beyond_all_dates_is_the_last_one() -> None:
+    assert value_of("start + 10 ** 9 > end") == TRUE
+    assert value_of("start - 10 ** 30 < end") == TRUE
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("a + colour > 1", "a + colour needs numbers, but colour is text"),
+        ("door + 1 > 2", "the levels of door are names: its kind is categorical, not ordinal"),
+        ("-colour == 'red'", "-colour needs numbers"),
+        ("colour < 'red'", "colour < 'red' asks for an order, but the texts of colour have none"),
+        ("door < 4", "door < 4 asks for an order, but the levels of door have none"),
+        ("smoker < 'yes'", "asks for an order, but the levels of smoker have none"),
+        ("grade < colour", "asks for an order, but the texts of colour have none"),
+        ("colour == 'rot'", "'rot' is no level of colour: those are 'blue', 'red'"),
+        ("smoker == 'maybe'", "'maybe' is no level of smoker: those are 'no' or 'yes'"),
+        ("colour == 1", "colour holds text, and 1 is a number: write '1'"),
+        ("a == 'one'", "a is a number and 'one' text"),
+        ("start > 5", "start is a date and 5 a number"),
+        ("start > 'soon'", "'soon' beside column 'start' is no date of the format %d.%m.%Y"),
+        ("start > '9999-12-31'", "is no date of the format"),
+        ("start + end > a", "a date takes + or - and a number of days"),
+        ("a - start > end", "a date takes + or - and a number of days"),
+        ("start * 2 > end", "start * 2 needs numbers, but start is a date"),
+        ("a", "the expression must be true or false, but a is a number"),
+        ("not a", "what follows `not` must be true or false, but a is a number"),
+        ("smoker and b", "what `and` joins must be true or false, but b is a number"),
+        ("a in 3", "after `in` stands 3, not a list"),
+        ("a in ()", "after `in` stands (), not a list"),
+        ("(a, b) == 3", "a list stands where no list can: (a, b)"),
+        ("nothing > 1", "column 'nothing' has no value in any row"),
+        ("a == 1" + "0" * 400, "a number is too large"),
+    ],
+)
+def test_what_has_no_meaning_is_said(expression: str, message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        compile_constraint(Expression(expression), SCHEMA)
+    assert message in str(caught.value)
+
+
+def test_the_expressions_of_the_documentation_have_a_meaning() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "constraints.md").read_text()
+    [listed] = re.findall(r"(?ms)^```expressions\n(.*?)^```$", page)
+    numbers = ("area", "rooms", "total", "price", "tax", "monthly rent")
+    schema = TableSchema(
+        (
+            *(Column(name, ColumnKind.CONTINUOUS) for name in numbers),
+            Column("start", ColumnKind.DATETIME, datetime_format="%d.%m.%Y"),
+            Column("end", ColumnKind.DATETIME, datetime_format="%d.%m.%Y"),
+            Column("city", ColumnKind.CATEGORICAL, levels=("Paris", "Rome")),
+            Column("furnished", ColumnKind.BOOLEAN, levels=("no", "yes")),
+            Column("grade", ColumnKind.ORDINAL, levels=("bad", "good")),
+        )
+    )
+    assert len(listed.splitlines()) == 8
+    for line in listed.splitlines():
+        compile_constraint(Expression(line), schema)
+
+
+def test_an_inequality_is_a_comparison_of_its_columns() -> None:
+    cells = {"a": Amount(np.array([1.0, 2.0, 3.0])), "b": Amount(np.array([2, 2, 2]))}
+    assert compile_constraint(Inequality("a", "b"), SCHEMA).evaluate(cells).tolist() == [2, 2, 0]
+    strict = compile_constraint(Inequality("a", "b", strict=True), SCHEMA)
+    assert strict.evaluate(cells).tolist() == [2, 0, 0]
+    with pytest.raises(ValueError, match="a is a number and start a date"):
+        compile_constraint(Inequality("a", "start"), SCHEMA)

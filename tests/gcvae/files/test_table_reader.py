@@ -1,0 +1,237 @@
+"""Files read chunk by chunk: the same cells, lines and refusals as read whole, in little memory."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcvae import Column, ColumnKind, TableReader, TableSchema, parse_table, read_table, write_table
+from gcvae.errors import TableError
+from gcvae.files.delimited import delimited_chunks
+from gcvae.files.delimited_rows import end_of_records
+from gcvae.scoring.score_options import ScoreOptions
+from tests.gcvae.conditioned_tables import fitted, table
+
+
+def chunks(path: Path, rows: int) -> list[pd.DataFrame]:
+    return list(TableReader(path).chunks(rows))
+
+
+def lines_of(frame: pd.DataFrame) -> list[int]:
+    return [frame.attrs["lines"][label] for label in frame.index]
+
+
+def in_windows(data: bytes, window_bytes: int) -> list[pd.DataFrame]:
+    return list(delimited_chunks(io.BytesIO(data), window_bytes=window_bytes))
+
+
+CELLS = st.text(st.sampled_from('ab",\n;é '), max_size=5)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=12), st.integers(40, 90)
+)
+def test_windows_end_where_records_end(rows: list[list[str]], window_bytes: int) -> None:
+    """However quotes, separators and line ends stand in cells, and wherever windows end."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["the first column", "the second column"])
+    writer.writerows(rows)
+    data = text.getvalue().encode()
+    whole = read_table(data)
+    parts = in_windows(data, window_bytes)
+    joined = pd.concat(parts, ignore_index=True)
+    assert joined.to_numpy().tolist() == whole.to_numpy().tolist() == rows
+    assert [line for part in parts for line in lines_of(part)] == lines_of(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (b"1,2\n3,4\n5", b"1,2\n3,4\n"),
+        (b"1,2", b""),
+        (b'1,"2\n3', b""),
+        (b'1,2\n"3\n","4\n', b"1,2\n"),
+        (b'"1\n2"\n', b'"1\n2"\n'),
+        (b'5" pipe,"a\nb"\n6" pipe,"c\n', b'5" pipe,"a\nb"\n'),
+        (b'1,"2"', b""),
+        (b'1\n"2"', b"1\n"),
+        (b'1\n"2""\n3"\n4', b'1\n"2""\n3"\n'),
+    ],
+)
+def test_a_record_ends_with_a_line_outside_of_quotes(text: bytes, whole: bytes) -> None:
+    assert text[: end_of_records(text, ",")] == whole
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_every_format_comes_in_blocks(ending: str, tmp_path: Path) -> None:
+    frame, schema = table(1_000), fitted("paper-gcvae").schema
+    path = tmp_path / f"table{ending}"
+    write_table(parse_table(frame, schema), path, schema)
+    parts = chunks(path, 300)
+    assert [len(part) for part in parts] == [300, 300, 300, 100]
+    joined = parse_table(pd.concat(parts, ignore_index=True), schema)
+    pd.testing.assert_frame_equal(joined, parse_table(read_table(path), schema))
+
+
+def test_progress_ends_at_one(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n" + "1,2\n" * 1_000)
+    reader = TableReader(path)
+    told = [(reader.rows, round(reader.fraction, 3)) for _ in reader.chunks(400)]
+    assert told == [(400, 0.4), (800, 0.8), (1_000, 1.0)]
+
+
+def test_problems_name_the_lines_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b'name,age\n"a\nb",1\n' + b"c,2\n" * 4_998 + b"d,old\n")
+    columns = (
+        Column("name", ColumnKind.CATEGORICAL, levels=("c",)),
+        Column("age", ColumnKind.INTEGER),
+    )
+    with pytest.raises(TableError, match="line 5002"):
+        parse_table(chunks(path, 4_096)[1], TableSchema(columns))
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"a,b\n" + b"1,2\n" * 100 + b"3\n", "line 102"),
+        (b"a,b\n" + b"1,2\n" * 100 + b"\xff,2\n", r"line 102.*offset 404|offset 404.*"),
+        (b"a,b\n" + b"1,2\n" * 100 + b"1,\x00\n", "line 102.*binary|binary"),
+        (b"a,b\n" + b"1,2\n" * 100 + b'1,"2\n', "never closed"),
+        (b"a,b\n", "no rows"),
+        (b"", "empty"),
+    ],
+)
+def test_what_is_wrong_in_a_later_window_is_refused_by_its_line(data: bytes, problem: str) -> None:
+    with pytest.raises(TableError, match=problem):
+        in_windows(data, 64)
+
+
+def test_lines_that_end_in_cr_are_lines(tmp_path: Path) -> None:
+    assert [len(part) for part in in_windows(b"a,b\r" + b"1,2\r" * 100, 200)] == [99, 1]
+
+
+def test_a_truncated_gzip_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 100_000)[:-20])
+    with pytest.raises(TableError, match="ends early"):
+        chunks(path, 1_000)
+
+
+def test_a_file_is_scored_completed_and_encoded_as_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks with the same numbers, also where the file is longer than a chunk."""
+    monkeypatch.setattr("gcvae.files.table_reader.CHUNK_ROWS", 512)
+    synthesizer, path = fitted("paper-gcvae"), tmp_path / "table.csv"
+    write_table(parse_table(table(700), synthesizer.schema), path, synthesizer.schema)
+    frame = read_table(path)
+    scores = pd.concat(synthesizer.score_blocks(TableReader(path), draws=2), ignore_index=True)
+    pd.testing.assert_frame_equal(scores, synthesizer.log_likelihood(frame, draws=2))
+    among = range(448, 640)  # from within one part into the next
+    some = pd.concat(
+        synthesizer.scorer.blocks(TableReader(path), ScoreOptions(draws=2), among),
+        ignore_index=True,
+    )
+    pd.testing.assert_frame_equal(some, scores.iloc[448:640].reset_index(drop=True))
+    encoded = pd.concat(synthesizer.encode_blocks(TableReader(path)), ignore_index=True)
+    pd.testing.assert_frame_equal(encoded, synthesizer.encode(frame))
+    completed = pd.concat(synthesizer.impute_blocks(TableReader(path)), ignore_index=True)
+    pd.testing.assert_frame_equal(completed, synthesizer.impute(frame))
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("first_row", [0, 1, 299, 300, 512, 699])
+def test_rows_are_left_out_at_the_beginning(tmp_path: Path, form: str, first_row: int) -> None:
+    path = rows_in(tmp_path, form)
+    whole = pd.concat(chunks(path, 128), ignore_index=True)
+    reader = TableReader(path, window_bytes=4096)
+    found = list(reader.chunks(128, first_row))
+    expected = whole.iloc[first_row:].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), expected)
+    assert [len(part) for part in found[:-1]] == [128] * (len(found) - 1)
+    assert (reader.rows, reader.fraction) == (700, 1.0)
+    if form != "parquet":
+        lines = [line for part in found for line in lines_of(part)]
+        assert lines == list(range(first_row + 2, 702))
+
+
+def rows_in(folder: Path, form: str) -> Path:
+    """700 rows with blanks in a file, a Parquet file of row groups of 300."""
+    path, schema = folder / f"table.{form}", fitted("paper-gcvae").schema
+    typed = parse_table(table(700), schema)
+    if form == "parquet":
+        typed.to_parquet(path, row_group_size=300)
+    else:
+        write_table(typed, path, schema)
+    return path
+
+
+def test_of_parquet_only_the_row_groups_with_the_rows_are_read(tmp_path: Path) -> None:
+    path = rows_in(tmp_path, "parquet")
+    data = bytearray(path.read_bytes())
+    data[4:2000] = bytes(1996)  # of the first row group
+    path.write_bytes(data)
+    [rest] = TableReader(path).chunks(512, 300)
+    assert len(rest) == 400
+    with pytest.raises(TableError, match="damaged"):
+        chunks(path, 512)
+
+
+_PEAK = """
+import resource, sys
+from gcvae import TableReader
+rows = sum(len(chunk) for chunk in TableReader(sys.argv[1]).chunks(4096))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    def peak(rows: int) -> int:
+        path = tmp_path / f"{rows}.csv"
+        with path.open("wb") as file:
+            file.write(b"a,b,c,d,e,f,g,h\n")
+            for _ in range(rows // 10_000):
+                file.write(b"1.25,word,3,4,5,6,7,another\n" * 10_000)
+        command = [sys.executable, "-c", _PEAK, str(path)]
+        found, megabytes = subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout.split()
+        assert int(found) == rows
+        return int(megabytes)
+
+    # Whole, the longer file is over a gigabyte of cells.
+    assert peak(2_000_000) < peak(600_000) + 60
+
+
+def test_a_pipe_is_refused_by_its_name(tmp_path: Path) -> None:
+    pipe = tmp_path / "rows.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(TableError, match=r"rows\.csv is a pipe.*write it to one first"):
+        list(TableReader(pipe).chunks(10))
+
+
+def test_a_file_without_a_name_is_read_as_it_was_just_written(tmp_path: Path) -> None:
+    """Arrow opens it anew, by itself."""
+    frame = pd.DataFrame({"a": range(300), "b": ["x", "y", "z"] * 100})
+    path = tmp_path / "table.parquet"
+    frame.to_parquet(path)
+    with tempfile.TemporaryFile() as file:
+        file.write(path.read_bytes())
+        for _ in range(2):
+            [chunk] = TableReader(file).chunks(1_000)
+            assert chunk.to_dict("list") == frame.to_dict("list")

@@ -1,0 +1,234 @@
+"""Laws of functions between columns of codes: exact masses, and the table's share of exceptions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from gcvae.model.autoregressive_decoder import AutoregressiveConditional, AutoregressiveDecoder
+from gcvae.model.decoders import GenerativeModel
+from gcvae.model.level_functions import LevelFunction
+from gcvae.numerics.generators import generator_for, uniform
+from gcvae.training.assembly import build_model
+from gcvae.training.calibration import calibrate
+from gcvae.training.settings import configure, settle
+from tests.gcvae.models import latents, levels, rows_of
+
+COLUMNS = [levels(2, "a"), levels(3, "b"), levels(4, "c"), levels(6, "d")]
+ROWS = rows_of(list(itertools.product(*(range(c.n_codes) for c in COLUMNS))))
+CODES = ROWS.codes.numpy().astype(np.int64)
+
+COARSE_BY_FINE = LevelFunction(1, (3,), np.array([[k, k % 3] for k in range(6)]), 0.1)
+"""b comes before d: its parent is the last of them."""
+FINE_BY_COARSE = LevelFunction(3, (1,), np.array([[0, 5], [1, 0], [2, 3]]), 0.1)
+"""d comes after b."""
+BY_TWO = LevelFunction(
+    1, (0, 2), np.array([[a, c, (a + c) % 3] for a in range(2) for c in range(4)]), 0.1
+)
+"""b would come before c, and has to come after it."""
+SEVERAL = LevelFunction(3, (2,), np.array([[0, 1], [0, 2], [1, 3], [2, 4], [3, 5]]), 0.1)
+"""One code of c leaves d two."""
+FUNCTIONS = [COARSE_BY_FINE, FINE_BY_COARSE, BY_TWO, SEVERAL]
+
+
+def model_with(*functions: LevelFunction, seed: int = 0) -> GenerativeModel:
+    """Random weights, also in the layers that start at zero; float64."""
+    settings = {"d_latent": 2, "d_hidden": 8, "d_sum": 8, "d_column": 6}
+    config = settle(configure("default", settings), n_rows=100, n_columns=len(COLUMNS))
+    model = build_model(config, COLUMNS, 0, functions).double()
+    assert isinstance(model.decoder, AutoregressiveDecoder)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.decoder.refinement.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    return model
+
+
+def masses(model: GenerativeModel) -> Tensor:
+    """p(row|z) of all rows at three z. Shape: (3, n)."""
+    return model.conditional(latents(3)[:, None]).log_prob(ROWS, None).exp()
+
+
+def keeps(function: LevelFunction) -> Tensor:
+    """Which of all rows keep the function. Shape: (n,)."""
+    pairs = {tuple(pair) for pair in function.pairs.tolist()}
+    return torch.tensor([tuple(row) in pairs for row in CODES[:, list(function.columns)].tolist()])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_masses_sum_to_one_and_those_of_exceptions_to_their_share(function: LevelFunction) -> None:
+    found = masses(model_with(function))
+    torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+    broken = found[:, ~keeps(function)].sum(-1)
+    torch.testing.assert_close(
+        broken, torch.full((3,), 0.1, dtype=torch.float64), atol=1e-9, rtol=0
+    )
+
+
+def test_two_functions_of_one_column_leave_the_masses_one() -> None:
+    found = masses(model_with(FINE_BY_COARSE, SEVERAL))
+    torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+    broken = found[:, ~keeps(SEVERAL)].sum(-1)
+    torch.testing.assert_close(
+        broken, torch.full((3,), 0.1, dtype=torch.float64), atol=1e-9, rtol=0
+    )
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_walking_column_by_column_gives_the_same_masses(function: LevelFunction) -> None:
+    conditional = model_with(function).conditional(latents(len(ROWS)))
+    assert isinstance(conditional, AutoregressiveConditional)
+    noise = uniform((len(ROWS), len(COLUMNS)), generator_for(0, "noise"), torch.float64)
+    walked, _, _ = conditional._through(ROWS, noise)
+    expected = conditional.log_prob(ROWS, None)
+    torch.testing.assert_close(walked.sum(-1), expected, atol=1e-9, rtol=0)
+
+
+def demanded(function: LevelFunction) -> LevelFunction:
+    return LevelFunction(function.column, function.parents, function.pairs, 0.0)
+
+
+@pytest.mark.parametrize("function", [demanded(function) for function in FUNCTIONS])
+def test_no_row_breaks_a_function_that_is_demanded(function: LevelFunction) -> None:
+    model = model_with(function)
+    found = masses(model)
+    assert (found[:, ~keeps(function)] == 0.0).all()
+    torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+    kept = ROWS.take(keeps(function).nonzero()[:, 0])
+    model.conditional(latents(len(kept))).log_prob(kept, None).sum().backward()
+    gradients = [p.grad for p in model.decoder.parameters() if p.grad is not None]
+    assert gradients
+    assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_gradient_is_that_of_the_masses(function: LevelFunction) -> None:
+    step = model_with(function).decoder.refinement.function_steps[0]
+    given = torch.from_numpy(CODES[::7, step.given])
+    torch.manual_seed(0)
+    logits = torch.randn(len(given), COLUMNS[step.last].n_codes + 1, dtype=torch.float64)
+
+    def log_masses(logits: Tensor) -> Tensor:
+        found: Tensor = step(torch.log_softmax(logits, dim=-1), given)
+        return found
+
+    assert torch.autograd.gradcheck(log_masses, logits.requires_grad_(), fast_mode=True)
+
+
+def test_a_side_without_probability_leaves_the_other_as_it_is() -> None:
+    step = model_with(FINE_BY_COARSE).decoder.refinement.function_steps[0]
+    log_beta = torch.full((1, 6), -torch.inf).index_fill(1, torch.tensor([2]), 0.0)
+    assert torch.equal(step(log_beta, torch.tensor([[0]])), log_beta)
+    far = torch.tensor([[-200.0, -300.0, -400.0, -500.0, -600.0, -700.0]]).log_softmax(-1)
+    found = step(far, torch.tensor([[0]])).exp()
+    assert found[0, 5] == pytest.approx(0.9, abs=1e-4)
+    assert found[0, :5].sum() == pytest.approx(0.1, abs=1e-4)
+
+
+def test_drawn_rows_break_a_function_in_the_share_of_its_exceptions() -> None:
+    for function in FUNCTIONS:
+        model = model_with(function).float()
+        with torch.no_grad():
+            codes, _ = model.sample(20_000, generator_for(0, "draws"))
+        pairs = {tuple(pair) for pair in function.pairs.tolist()}
+        drawn = codes[:, list(function.columns)].tolist()
+        broken = sum(tuple(row) not in pairs for row in drawn) / len(drawn)
+        assert broken == pytest.approx(0.1, abs=0.008)
+
+
+def test_a_missing_cell_keeps_its_probability() -> None:
+    function = LevelFunction(3, (1,), np.array([[0, 5], [1, 1], [2, 3]]), 0.1, has_missing=True)
+    is_missing = CODES[:, 3] == 0
+    with_function, without = masses(model_with(function)), masses(model_with())
+    torch.testing.assert_close(with_function[:, is_missing], without[:, is_missing])
+    assert not torch.allclose(with_function[:, ~is_missing], without[:, ~is_missing])
+    torch.testing.assert_close(with_function.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+
+
+def test_parents_of_which_nothing_is_known_leave_the_column_as_it_is() -> None:
+    pairs = np.array([[0, 5], [1, 0]])
+    some = LevelFunction(3, (1,), pairs, 0.1)
+    is_free = CODES[:, 1] == 2
+    with_function, without = masses(model_with(some)), masses(model_with())
+    torch.testing.assert_close(with_function[:, is_free], without[:, is_free])
+    assert not torch.allclose(with_function[:, ~is_free], without[:, ~is_free])
+
+
+def test_calibration_keeps_the_share_of_exceptions() -> None:
+    model = model_with(FINE_BY_COARSE).float()
+    counts = [torch.ones(c.n_codes, dtype=torch.long) * 1000 // c.n_codes for c in COLUMNS]
+    calibrate(model, counts, seed=0)
+    with torch.no_grad():
+        codes, _ = model.sample(20_000, generator_for(0, "draws"))
+    broken = masses(model.double())[:, ~keeps(FINE_BY_COARSE)].sum(-1)
+    torch.testing.assert_close(broken, torch.full((3,), 0.1).double(), atol=1e-6, rtol=0)
+    shares = torch.bincount(codes[:, 1].long()) / len(codes)
+    torch.testing.assert_close(shares, torch.full((3,), 1 / 3), atol=0.02, rtol=0)
+
+
+# Counting
+
+
+def test_a_row_is_an_exception_if_the_others_do_not_foretell_it() -> None:
+    rows = np.repeat(
+        [[0, 1], [0, 2], [1, 0], [2, 3], [3, 1], [3, 2]], [97, 3, 50, 1, 20, 10], axis=0
+    )
+    found = LevelFunction.fit([4, 7], rows)
+    assert (found.parents, found.column) == ((4,), 7)
+    # The three are too few of a hundred; a third of the rows is a second value; one row foretells
+    # its own code, and is not counted.
+    assert found.pairs.tolist() == [[0, 1], [1, 0], [2, 3], [3, 1], [3, 2]]
+    assert found.exceptions == pytest.approx(3.5 / 181)
+
+
+def test_codes_under_which_a_column_varies_freely_say_nothing_of_it() -> None:
+    free = [[0, k % 40] for k in range(60)] + [[2, 0], [2, 1]]
+    fixed = [[1, 3]] * 30
+    found = LevelFunction.fit([0, 1], np.array(free + fixed))
+    assert found.pairs.tolist() == [[1, 3]]
+    assert found.exceptions == pytest.approx(0.5 / 31)
+
+
+def test_a_demanded_function_has_no_exceptions_and_comes_after_its_parents() -> None:
+    found = LevelFunction.fit(
+        [3, 1], np.array([[k, k % 3] for k in range(6)] * 4), is_demanded=True
+    )
+    assert found.exceptions == 0.0
+    assert model_with(found).decoder.refinement.order == [0, 2, 3, 1]
+    assert model_with(COARSE_BY_FINE).decoder.refinement.order == [0, 1, 2, 3]
+
+
+# Documents
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_document_gives_the_function_back(function: LevelFunction) -> None:
+    document = function.to_json([column.name for column in COLUMNS])
+    again = LevelFunction.from_json(document, COLUMNS)
+    assert again.to_json([column.name for column in COLUMNS]) == document
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pairs": []},
+        {"pairs": [[0]]},
+        {"pairs": [[0, 6]]},
+        {"pairs": [[-1, 0]]},
+        {"pairs": [[3, 0]]},
+        {"of": []},
+        {"of": ["nobody"]},
+        {"of": ["d"]},
+        {"exceptions": 1.0},
+        {"exceptions": -0.1},
+        {"exceptions": float("nan")},
+    ],
+)
+def test_a_document_of_other_columns_or_codes_is_refused(wrong: dict[str, object]) -> None:
+    document = FINE_BY_COARSE.to_json([column.name for column in COLUMNS])
+    with pytest.raises(ValueError, match=r"a function of|not in list"):
+        LevelFunction.from_json(document | wrong, COLUMNS)

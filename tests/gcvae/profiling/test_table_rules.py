@@ -1,0 +1,71 @@
+"""Rules of a schema meet their table: found, counted, or refused with the lines that break them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gcvae.errors import SchemaError
+from gcvae.files.table_reader import TableReader
+from gcvae.profiling.infer_schema import infer_schema
+from gcvae.schema.columns import TableSchema
+
+SUM = {"kind": "sum", "column": "total", "terms": {"net": 1, "tax": 1}}
+
+
+def table() -> pd.DataFrame:
+    """200 rows in which a sum holds but for one."""
+    net = [100 + i * 37 % 91 for i in range(200)]
+    tax = [i * 53 % 29 for i in range(200)]
+    totals = [a + b + (17 if i == 44 else 0) for i, (a, b) in enumerate(zip(net, tax, strict=True))]
+    return pd.DataFrame({"net": net, "tax": tax, "total": totals}).astype(str)
+
+
+def shares(given: Any = None, **options: Any) -> dict[str, Any] | None:
+    """The rules of the table's schema in words, with their shares."""
+    rules = infer_schema(table(), given, **options).schema.rules
+    return None if rules is None else {str(rule): rule.share for rule in rules}
+
+
+def test_rules_are_found_where_the_schema_has_none() -> None:
+    assert shares() == {"total = net + tax": 0.995}
+    assert shares(rules=False) is None
+
+
+def test_given_rules_are_taken_as_they_are_and_counted() -> None:
+    given = SUM | {"terms": {"net": 1}, "share": 1, "keep": "drop"}
+    assert shares({"rules": [given]}) == {"total = net": pytest.approx(7 / 200, abs=0.02)}
+    assert shares({"rules": []}) == {}
+    found = infer_schema(table()).schema
+    assert infer_schema(table(), found).schema == found
+    assert TableSchema.from_json(found.to_json()) == found
+
+
+def test_a_demanded_rule_that_rows_break_names_them(tmp_path: Any) -> None:
+    document = {"rules": [SUM | {"keep": "demand"}]}
+    with pytest.raises(SchemaError) as raised:
+        infer_schema(table(), document)
+    assert str(raised.value).startswith(
+        "/rules/0: 1 of 200 rows break total = net + tax: rows 45 (expected: a rule that every"
+    )
+    path = tmp_path / "orders.csv"
+    table().to_csv(path, index=False)
+    with pytest.raises(SchemaError, match=r"^/rules/0, line 46: 1 of .*: lines 46 "):
+        infer_schema(TableReader(path), document)
+
+
+def test_a_dropped_rule_may_not_fit_its_columns() -> None:
+    given = {"kind": "order", "low": "note", "high": "total", "keep": "drop"}
+    with_notes = table().assign(note=["a", "b"] * 100)
+    [rule] = infer_schema(with_notes, {"rules": [given]}).schema.rules or ()
+    assert rule.share is None
+
+
+def test_what_is_found_is_told_with_its_exceptions() -> None:
+    [told] = infer_schema(table()).rules
+    assert told["formula"] == "total = net + tax"
+    assert (told["rows"], told["kept"]) == (200, 199)
+    assert told["exceptions"] == [{"row": 45, "line": None}]
+    assert told["columns"] == ["total", "net", "tax"]

@@ -1,0 +1,149 @@
+"""What a user is told of columns that are not taken as what they look like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from gcvae.cells.values import format_table
+from gcvae.files.table_reader import TableReader
+from gcvae.files.tables import read_table
+from gcvae.profiling.infer_schema import infer_schema
+from gcvae.schema.columns import InferredSchema
+from gcvae.synthesizer import Synthesizer
+
+FIRST = 2**63
+
+
+def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema:
+    text = "".join(f"{cell},{i % 3}\n" for i, cell in enumerate(cells))
+    given = {"columns": [{"name": "x", "kind": kind}]} if kind else None
+    return infer_schema(read_table(f"x,y\n{text}".encode()), given)
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (
+            [f"20{n:02d}-01-01" for n in range(30)] + ["9999-12-31"],
+            "is taken as text: its cells are dates of the format %Y-%m-%d, but line 32 holds"
+            " '9999-12-31', and dates are counted from 1677-09-22 to 2262-04-10; name it in"
+            " missing.markers if it means that there is none",
+        ),
+        (
+            ["31.12.9999"] * 9 + ["01.02.2024"] * 3,
+            "its cells are dates of the format %d.%m.%Y, but line 2 holds '31.12.9999'",
+        ),
+        (
+            ["2024-02-29"] * 99 + ["2024-02-30"],
+            "is taken as text although 99.0% of its cells are dates of the format %Y-%m-%d:"
+            " line 101 holds '2024-02-30'",
+        ),
+        (
+            ["2024-02-29"] * 4999 + ["2024-02-30"],
+            "is taken as text although 99.9% of its cells are dates of the format %Y-%m-%d:",
+        ),
+        (
+            [f"2024-01-01T10:0{n}:00+0{n}:00" for n in range(3)],
+            "its cells are times with an offset, such as '2024-01-01T10:00:00+00:00'; write them"
+            " in UTC",
+        ),
+        (
+            ["2024-01-01T10:00:00Z", "2024-01-01T11:00:00+01:00", "2024-01-01T12:00:00+02:00"],
+            "its cells are times with an offset, such as '2024-01-01T11:00:00+01:00'",
+        ),
+        (
+            [FIRST + n for n in range(3)],
+            f"is taken as text: line 2 holds '{FIRST}', a whole number beyond {FIRST - 1024}",
+        ),
+        (
+            [f"1.00000000000000000{n}" for n in range(3)],
+            "is taken as text: its numbers differ only beyond the 15 to 17 digits that a number"
+            " keeps",
+        ),
+        (
+            ["2", *(f"1.00000000000000000{n}" for n in range(3))],
+            "has numbers that differ only beyond the 15 to 17 digits that a number keeps, and"
+            " become 2 fewer",
+        ),
+        (
+            ["NA", "", "", "1", "2"],
+            "has 2 texts that mean missing, 'NA', '': they are one to the model, and rows that it"
+            " draws have the most frequent, ''",
+        ),
+    ],
+)
+def test_the_reason_is_told_with_the_column(cells: list[object], reason: str) -> None:
+    warnings = inferred(cells).warnings
+    assert any(text.startswith("column 'x': ") and reason in text for text in warnings), warnings
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["2024-02-29", "2023-01-01"],
+        ["one", "9999-12-31", "two"],
+        ["1.50", "2.25"],
+        ["0.1234567890123456789", "0.2234567890123456789"],
+        ["NA", "1", "2"],
+        ["call +4930", "call +4989"],
+        ["13:04:05", "09:10:11"],
+    ],
+)
+def test_nothing_is_told_of_columns_that_are_what_they_look_like(cells: list[str]) -> None:
+    told = [text for text in inferred(cells).warnings if text.startswith("column ")]
+    assert [text for text in told if "several ways" not in text] == []
+
+
+def test_a_column_that_is_declared_a_number_says_what_it_loses() -> None:
+    found = inferred([f"1.00000000000000000{n}" for n in range(3)], "continuous")
+    assert any("become 2 fewer" in text for text in found.warnings)
+
+
+def test_different_decimals_do_not_become_a_constant(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("decimals") / "long.parquet"
+    rng = np.random.default_rng(0)
+    cells = [Decimal(1) + Decimal(int(n)).scaleb(-18) for n in rng.integers(0, 9, 60)]
+    table = {"x": pa.array(cells, pa.decimal128(38, 18)), "y": rng.random(60)}
+    parquet.write_table(pa.table(table), path)
+    levels = infer_schema(TableReader(path)).schema["x"].levels
+    assert levels == tuple(sorted({str(cell) for cell in cells}))
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_whole_numbers_beyond_63_bits_are_drawn_and_scored(
+    is_file: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("whole") / "large.parquet"
+    rng = np.random.default_rng(0)
+    numbers = np.uint64(FIRST - 2) + rng.integers(0, 4, 100).astype(np.uint64)
+    columns = {"n": pa.array(numbers, mask=rng.random(100) < 0.1), "x": rng.random(100)}
+    parquet.write_table(pa.table(columns), path)
+    frame = pd.DataFrame({"n": pd.array(columns["n"].to_pylist(), "UInt64"), "x": columns["x"]})
+    table = TableReader(path) if is_file else frame
+    fitted = Synthesizer.fit(table, preset="fast", settings={"max_steps": 5})
+    drawn = fitted.sample(50)
+    assert set(drawn["n"].dropna().astype(str)) <= {str(FIRST - 2 + n) for n in range(4)}
+    scores = pd.concat(fitted.score_blocks(table), ignore_index=True)
+    assert len(scores) == 100
+    assert np.isfinite(scores["log_likelihood"]).all()
+
+
+def test_what_is_drawn_has_the_most_frequent_marker() -> None:
+    cells = (["NA", "", "", "a", "b", "c"] * 20)[:100]
+    text = "x,y\n" + "".join(f"{cell},{i % 7 / 7}\n" for i, cell in enumerate(cells))
+    frame = read_table(text.encode())
+    fitted = Synthesizer.fit(frame, preset="fast", settings={"max_steps": 5})
+    assert fitted.schema["x"].missing.markers == ("", "NA")
+    drawn = format_table(fitted.sample(100), fitted.schema)["x"]
+    assert set(drawn) == {"", "a", "b", "c"}
+    completed = fitted.impute(frame)
+    assert completed["x"].isin(["a", "b", "c"]).all()

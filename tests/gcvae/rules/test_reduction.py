@@ -1,0 +1,242 @@
+"""Tables as what their rules leave open: one to one, exact, and for every way to a model's rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer, TableReader
+from gcvae.cells.values import parse_table
+from gcvae.codec.table_codec import TableCodec
+from gcvae.errors import ConditionError
+from gcvae.profiling.infer_schema import infer_schema
+from gcvae.rules.reduction import Reduction
+from gcvae.schema.columns import TableSchema
+
+RULES: list[dict[str, Any]] = [
+    {"kind": "product", "column": "всего", "factors": ["价格", "quantity"]},
+    {"kind": "order", "low": "ordered", "high": "a shipped"},
+    {"kind": "sum", "column": "gross", "terms": {"net": 1, "tax": 1}},
+    {"kind": "date_part", "column": "month", "of": "ordered", "part": "month"},
+]
+_SETTINGS = {"max_steps": 150, "patience_steps": 150}
+
+
+def orders(n: int = 600) -> pd.DataFrame:
+    """Texts of orders: a product with discounts, an order of dates, a sum with blanks, a month."""
+    rng = np.random.default_rng(n)
+    price = np.round(rng.lognormal(3.0, 0.6, n)).clip(1) - 0.01
+    quantity = rng.integers(1, 9, n)
+    total = np.round(price * quantity, 2)
+    discounted = rng.random(n) < 0.02
+    total[discounted] = np.round(total[discounted] * 0.9, 2)
+    ordered = pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, 700, n), "D")
+    shipped = ordered + pd.to_timedelta(rng.geometric(0.3, n) - 1, "D")
+    net = np.round(rng.lognormal(4.0, 0.5, n), 2)
+    tax = np.round(0.2 * net, 2)
+    frame = pd.DataFrame(
+        {
+            "всего": total,
+            "价格": price,
+            "quantity": quantity,
+            "a shipped": shipped.strftime("%d.%m.%Y"),
+            "month": ordered.month,
+            "ordered": ordered.strftime("%d.%m.%Y"),
+            "gross": np.round(net + tax, 2),
+            "net": net,
+            "tax": tax,
+            "group": np.where(quantity > 4, "big", "small"),
+        }
+    ).astype(str)
+    for name in ("tax", "gross"):
+        frame.loc[rng.random(n) < 0.03, name] = ""
+    return frame
+
+
+def schema_of(frame: pd.DataFrame, rules: list[dict[str, Any]]) -> TableSchema:
+    return infer_schema(frame, {"columns": [], "rules": rules}).schema
+
+
+def typed_orders() -> tuple[pd.DataFrame, TableSchema]:
+    frame = orders()
+    schema = schema_of(frame, RULES)
+    return parse_table(frame, schema), schema
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Synthesizer:
+    """A short fit, saved and loaded."""
+    model = Synthesizer.fit(
+        orders(), schema={"columns": [], "rules": RULES}, preset="fast", settings=_SETTINGS
+    )
+    return Synthesizer.from_bytes(model.to_bytes())
+
+
+def keeps(rows: pd.DataFrame) -> dict[str, float]:
+    """The share of rows that keep each rule, among those where all its columns are known."""
+    total, sums = np.round(rows["价格"] * rows["quantity"], 2), np.round(rows.net + rows.tax, 2)
+    known = rows.gross.notna() & rows.tax.notna()
+    return {
+        "product": float((total == rows["всего"]).mean()),
+        "order": float((rows.ordered <= rows["a shipped"]).mean()),
+        "sum": float((sums == rows.gross)[known].mean()),
+        "month": float((rows.ordered.dt.month == rows.month).mean()),
+    }
+
+
+def test_a_reduced_table_is_restored_to_the_cell() -> None:
+    frame, schema = typed_orders()
+    reduction = Reduction.of_table(frame, schema, schema.rules or (), ())
+    reduced = reduction.reduce(frame)
+    assert len(reduction) == 4
+    assert (reduced["month"] == 0).all()
+    assert reduced["a shipped"].min() == 0
+    pd.testing.assert_frame_equal(reduction.restore(reduced)[list(frame)], frame)
+    again = Reduction.from_json(reduction.to_json(), schema)
+    pd.testing.assert_frame_equal(again.restore(reduced)[list(frame)], frame)
+
+
+def test_rules_are_undone_in_the_order_of_their_parents_whatever_that_of_the_columns() -> None:
+    x = np.arange(60) % 30
+    frame = pd.DataFrame({"c": 3 * x + 7, "b": 2 * x + 7, "a": x, "d": np.arange(60) % 7}).astype(
+        str
+    )
+    rules = [
+        {"kind": "sum", "column": "c", "terms": {"a": 1, "b": 1}},
+        {"kind": "sum", "column": "b", "terms": {"a": 2}, "constant": 7},
+    ]
+    schema = schema_of(frame, rules)
+    typed = parse_table(frame, schema)
+    codec = TableCodec.fit(typed, schema, numbers="quantile", with_rules=True)
+    assert [rewriting.column for rewriting in codec.reduction.rewritings] == ["b", "c"]
+    pd.testing.assert_frame_equal(codec.decode(codec.encode(typed)), typed)
+
+
+def test_drawn_rows_keep_the_rules_as_the_table_does(fitted: Synthesizer) -> None:
+    of_table = keeps(typed_orders()[0])
+    drawn = keeps(fitted.sample(2000, seed=1))
+    assert drawn["order"] == drawn["month"] == 1.0
+    assert drawn["sum"] > 0.995  # but for sums beyond the largest of the table
+    assert drawn["product"] == pytest.approx(of_table["product"], abs=0.02)
+
+
+def test_a_file_gives_the_same_model_as_a_table_in_memory(
+    tmp_path: Any, fitted: Synthesizer
+) -> None:
+    orders().to_csv(tmp_path / "orders.csv", index=False)
+    of_file = Synthesizer.fit(
+        TableReader(tmp_path / "orders.csv"),
+        schema={"columns": [], "rules": RULES},
+        preset="fast",
+        settings=_SETTINGS,
+    )
+    pd.testing.assert_frame_equal(of_file.sample(50, seed=3), fitted.sample(50, seed=3))
+
+
+def test_a_row_that_breaks_a_rule_has_the_exceptions_mass_or_none(fitted: Synthesizer) -> None:
+    rows = typed_orders()[0].dropna().head(30).reset_index(drop=True)
+    kept = fitted.log_likelihood(rows, draws=50)
+    assert np.isfinite(kept.log_likelihood).all()
+    discounted = fitted.log_likelihood(rows.assign(**{"всего": rows["всего"] - 1.0}), draws=50)
+    assert np.isfinite(discounted.log_likelihood).all()
+    assert (kept.log_likelihood - discounted.log_likelihood).median() > 5.0
+    shifted = fitted.log_likelihood(rows.assign(month=rows.month % 12 + 1), draws=10)
+    assert np.isneginf(shifted.log_likelihood).all()
+    assert np.isneginf(shifted["contributions.month"]).all()
+    assert list(kept.columns[3:]) == [f"contributions.{name}" for name in rows]
+    totals = kept.filter(like="contributions.").sum(axis=1)
+    np.testing.assert_allclose(totals, kept.log_likelihood)
+
+
+@pytest.mark.parametrize("name", ["tax", "net", "quantity", "价格"])
+def test_a_term_that_is_not_known_is_imputed_and_scored_by_its_rule(
+    fitted: Synthesizer, name: str
+) -> None:
+    rows = typed_orders()[0].dropna().head(60).reset_index(drop=True)
+    is_kept = np.round(rows["价格"] * rows["quantity"], 2) == rows["всего"]
+    rows = rows[is_kept].reset_index(drop=True)
+    blank = rows.assign(**{name: np.nan})
+    filled = fitted.impute(blank, seed=2)
+    assert (filled[name].astype(float) == rows[name].astype(float)).mean() > 0.95
+    known, whole = (fitted.log_likelihood(r, draws=200) for r in (blank, rows))
+    if name in ("tax", "net"):  # rules leave one value, but for a blank
+        assert known.log_likelihood.median() <= whole.log_likelihood.median() + 0.5
+    assert known.standard_error.median() < 0.5
+
+
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "a total": {"всего": 59.97},
+    "a range of totals": {"всего": {"min": 50, "max": 80}},
+    "a sum": {"gross": {"min": 60, "max": 61}},
+    "an end": {"a shipped": "05.05.2023"},
+    "a range of ends": {"a shipped": {"min": "05.05.2023", "max": "05.07.2023"}},
+    "a part of a date": {"month": [3, 4]},
+    "a total beside a term": {"всего": {"min": 50, "max": 80}, "quantity": 4},
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_condition_on_a_column_that_a_rule_gives_has_the_models_probability(
+    fitted: Synthesizer, name: str
+) -> None:
+    given = CONDITIONS[name]
+    free = fitted.sample(20_000, seed=11)
+    drawn = fitted.sample(300, seed=4, given=given)
+
+    def meets(rows: pd.DataFrame) -> Any:
+        met = np.ones(len(rows), dtype=bool)
+        for column, wanted in given.items():
+            is_date = rows[column].dtype.kind == "M"
+            own = pd.to_datetime(rows[column]) if is_date else rows[column]
+
+            def value(cell: Any, is_date: bool = is_date) -> Any:
+                return pd.to_datetime(cell, format="%d.%m.%Y") if is_date else cell
+
+            if isinstance(wanted, dict):
+                found = own.between(value(wanted["min"]), value(wanted["max"]))
+            else:
+                wanted = wanted if isinstance(wanted, list) else [wanted]
+                found = own.isin([value(cell) for cell in wanted])
+            met &= found.fillna(False).to_numpy(dtype=bool)
+        return met
+
+    assert meets(drawn).all()
+    share = meets(free).mean()
+    error = 4.0 * np.sqrt(share / len(free)) + 0.15 * share
+    assert drawn.attrs["probability"] == pytest.approx(share, abs=error)
+
+
+def test_known_cells_that_break_a_rule_are_refused_with_its_words(fitted: Synthesizer) -> None:
+    rows = typed_orders()[0].head(1)[["ordered", "month"]]
+    with pytest.raises(ConditionError, match="month of ordered"):
+        fitted.sample(given_rows=rows.assign(month=rows.month % 12 + 1))
+
+
+@pytest.mark.parametrize("kind", ["total", "data", "within", "expected"])
+def test_maps_are_of_the_written_columns(fitted: Synthesizer, kind: str) -> None:
+    found = fitted.dependencies(kind)
+    names = [name for name in orders() if name != "group"] + ["group"]
+    assert list(found.columns) == names
+    i, j = names.index("net"), names.index("gross")
+    assert found.tau[i, j] > 0.5
+    assert np.isfinite(found.tau).all()
+
+
+def test_rules_none_leaves_the_table_as_it_is() -> None:
+    model = Synthesizer.fit(
+        orders(200),
+        schema={"columns": [], "rules": RULES},
+        preset="fast",
+        settings={"max_steps": 5, "rules": "none"},
+    )
+    assert len(model.codec.reduction) == 0
+
+
+def test_a_dropped_rule_is_not_modelled() -> None:
+    frame = orders(200)
+    schema = schema_of(frame, [RULES[0], RULES[1] | {"keep": "drop"}])
+    codec = TableCodec.fit(parse_table(frame, schema), schema, with_rules=True)
+    assert list(codec.reduction.rewritten) == ["всего"]

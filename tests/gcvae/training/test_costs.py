@@ -1,0 +1,45 @@
+"""Estimates: what was measured is what is used, and more work costs more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gcvae.training.costs import COEFFICIENTS, sampling_cost, scoring_cost, training_cost
+from gcvae.training.settings import PRESETS, configure, settle
+
+_RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
+
+
+def test_the_coefficients_are_those_that_were_measured_last() -> None:
+    newest = max(_RESULTS.glob("costs-*.json"))
+    assert json.loads(json.dumps(COEFFICIENTS)) == json.loads(newest.read_text())["coefficients"]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_has_an_estimate_that_grows_with_the_work(preset: str) -> None:
+    def training(rows: int, columns: int, **settings: object) -> float:
+        settled = settle(configure(preset, settings), n_rows=rows, n_columns=columns)
+        return training_cost(preset, settled, rows, columns).seconds
+
+    assert 0 < training(1000, 5) < training(50_000, 20)
+    assert training(1000, 5, max_steps=400) < training(1000, 5, max_steps=4000)
+    assert sampling_cost(preset, 10_000, 5).seconds < sampling_cost(preset, 10**6, 5).seconds
+    assert scoring_cost(preset, 1000, 5, 10).seconds < scoring_cost(preset, 1000, 5, 1000).seconds
+    assert sampling_cost(preset, 10**6, 5).memory_bytes == sampling_cost(preset, 1, 5).memory_bytes
+
+
+def test_an_estimate_says_how_far_to_trust_it() -> None:
+    cost = sampling_cost("default", 1_000_000, 15).to_json()
+    assert set(cost) == {"seconds", "memory_bytes", "accuracy"}
+    assert "measured" in cost["accuracy"]
+
+
+def test_a_table_larger_than_memory_is_estimated_by_a_column_of_it() -> None:
+    """As it was measured: 10 million rows of 20 columns stay within 4 GiB."""
+    settled = settle(configure("fast"), n_rows=10**7, n_columns=20)
+    assert training_cost("fast", settled, 10**7, 20).memory_bytes < 4 << 30
+    scored = [scoring_cost("fast", rows, 20, 100).memory_bytes for rows in (10_000, 10**7)]
+    assert scored[0] == scored[1]

@@ -1,0 +1,203 @@
+"""A fit's progress is one line: it only grows, is 1 at the end, and knows about when that is."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer, TableReader
+from gcvae.errors import CancelledError
+from gcvae.training import fit_progress, training_progress
+from gcvae.training.checkpoints import CheckpointStore
+from gcvae.training.expected_end import before_annealing, in_annealing
+from gcvae.training.training_progress import Progress
+
+RUNS = json.loads((Path(__file__).parents[1] / "training_runs.json").read_text())
+"""Runs of default settings on four real tables: where they looked at the held-out bound, and what
+it was. Most end at the last possible step, some much earlier."""
+PHASES = ["preparing", "training", "finishing"]
+
+
+def table(rows: int, numbers: int, levels: int) -> pd.DataFrame:
+    """Columns that depend on each other, some cells blank."""
+    rng = np.random.default_rng(rows)
+    common = rng.normal(size=rows)
+    columns: dict[str, Any] = {
+        f"zahl {i}": (common + rng.normal(size=rows)).round(3) for i in range(numbers)
+    }
+    for i in range(levels):
+        codes = np.digitize(common + rng.normal(size=rows), [-1, 0, 1])
+        columns[f"группа {i}"] = np.array(["a", "b", "c", "d"], dtype=object)[codes]
+    frame = pd.DataFrame(columns)
+    frame.iloc[::17, 0] = np.nan
+    return frame
+
+
+SHAPES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+    "small": (table(300, 4, 2), {}),
+    "wide": (table(600, 12, 12), {}),
+    "long, under a constraint": (
+        table(12_000, 2, 2),
+        {"constraints": [{"kind": "expression", "expression": "`zahl 0` - `zahl 1` <= 9"}]},
+    ),
+}
+
+
+def told_by(frame: Any, **choices: Any) -> list[tuple[float, Progress]]:
+    """What a fit tells, and when, in CPU seconds from its start."""
+    told: list[tuple[float, Progress]] = []
+    begun_at = time.process_time()
+
+    def note(progress: Progress) -> None:
+        told.append((time.process_time() - begun_at, progress))
+
+    Synthesizer.fit(frame, preset="fast", device="cpu", progress=note, **choices)
+    return told
+
+
+@pytest.fixture
+def _cpu_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the CPU's seconds say how much work was done."""
+    for module in (fit_progress, training_progress):
+        monkeypatch.setattr(module, "clock", time.process_time)
+
+
+def is_one_line(told: list[Progress]) -> None:
+    """Asserts that the fraction never falls, and is 1 at the end and not before."""
+    fractions = [progress.fraction for progress in told]
+    assert fractions == sorted(fractions)
+    assert fractions[0] == 0.0
+    assert fractions.index(1.0) == len(fractions) - 1
+    phases = [progress.phase for progress in told]
+    assert list(dict.fromkeys(phases)) == PHASES
+    assert phases == sorted(phases, key=PHASES.index)
+
+
+@pytest.mark.usefixtures("_cpu_clock")
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_fraction_only_grows_and_the_seconds_left_are_about_right(name: str) -> None:
+    frame, extra = SHAPES[name]
+    schema = {"columns": [], **extra}
+    rows = frame.astype({c: object for c in frame if frame[c].dtype == object})
+    settings = {"max_steps": 150, "patience_steps": 150, "annealing": 0.3}
+    told = told_by(rows, schema=schema, settings=settings)
+    is_one_line([progress for _, progress in told])
+    end = told[-1][0]
+    said, real = np.array(
+        [
+            (progress.seconds_left, end - at)
+            for at, progress in told
+            if 0.2 * end <= at < end and progress.seconds_left is not None
+        ]
+    ).T
+    assert len(said) > 3
+    # Twice is what a quiet machine shows; the speed of a busy one changes in between.
+    assert 0.5 <= np.median(said / real) <= 2.0
+    is_near = (np.abs(said - real) < 1.0) | ((said > real / 3) & (said < real * 3))
+    assert is_near.mean() > 0.9
+
+
+def test_the_finishing_moves_too_and_can_be_cancelled() -> None:
+    told = [progress for _, progress in told_by(SHAPES["small"][0], settings={"max_steps": 30})]
+    finishing = [progress for progress in told if progress.phase == "finishing"]
+    assert len({progress.fraction for progress in finishing}) > 8
+    assert finishing[0].fraction < finishing[-2].fraction < 1.0
+    assert all(progress.bound_held_out is not None for progress in finishing)
+
+    def stop(progress: Progress) -> None:
+        if progress.phase == "finishing" and progress.fraction > finishing[2].fraction:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        Synthesizer.fit(
+            SHAPES["small"][0], preset="fast", settings={"max_steps": 30}, progress=stop
+        )
+
+
+def test_a_file_is_prepared_on_the_same_line(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    SHAPES["long, under a constraint"][0].to_csv(path, index=False)
+    told = told_by(TableReader(path), settings={"max_steps": 10})
+    is_one_line([progress for _, progress in told])
+
+
+class _Checkpoints(CheckpointStore):
+    """Keeps a run's checkpoint in memory."""
+
+    interval_seconds = 0.0
+    data: bytes | None = None
+
+    def load(self) -> bytes | None:
+        return self.data
+
+    def save(self, data: bytes) -> None:
+        self.data = data
+
+
+def test_a_run_that_continues_begins_where_its_checkpoint_is() -> None:
+    store, frame = _Checkpoints(), SHAPES["small"][0]
+    settings = {"max_steps": 2000, "patience_steps": 2000, "annealing": 0.0}
+    told: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        told.append(progress)
+        if progress.phase == "training" and progress.fraction > 0.3:
+            raise CancelledError
+
+    for _ in range(2):
+        with pytest.raises(CancelledError):
+            Synthesizer.fit(
+                frame, preset="fast", settings=settings, progress=stop, checkpoints=store
+            )
+    stopped_at = next(i for i, p in enumerate(told) if p.fraction > 0.3)
+    again = told[stopped_at + 1 :]
+    assert [p.phase for p in again][-1] == "training"
+    resumed = next(p for p in again if p.phase == "training")
+    assert resumed.epoch > 0.8 * told[stopped_at].epoch > 0
+
+
+def said_by_real(run: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Expected by real steps left, of a stored run from a fifth of its way on.
+
+    What follows on training takes as long as a fifth of the steps before annealing, as it does on
+    these tables.
+    """
+    most, begun, end = run["max_steps"], run["annealing_from"], run["steps"]
+    finishing = 0.2 * most
+    ratios = []
+    for step in range(round(0.2 * (end + finishing)), end):
+        looks = [look for look in run["bounds"] if look[0] <= step]
+        best = max(looks, key=lambda look: look[1])[0] if looks else 0
+        if step >= begun:
+            steps = round((0.25 if begun < most else 1.0) * begun)
+            left = in_annealing(done=step - begun, steps=steps, has_better=best > begun)
+        else:
+            left = before_annealing(
+                step=step,
+                waits_from=max(best, run["waits_from"]),
+                patience=run["patience_steps"],
+                most=most,
+                shares=(0.25, 1.0),
+            )
+        ratios.append((left.expected + finishing) / (end - step + finishing))
+    return np.array(ratios)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run['table']} {run['preset']}")
+def test_the_end_of_a_real_run_is_expected_within_a_factor_of_two(run: dict[str, Any]) -> None:
+    """Nearly: of two runs with the same bounds so far one may end soon and the other late."""
+    ratios = said_by_real(run)
+    assert ((ratios >= 0.5) & (ratios <= 2.0)).mean() > 0.9
+    assert 1 / 2.2 <= ratios.min() <= ratios.max() <= 2.2
+
+
+def test_a_run_that_is_over_takes_no_more_steps() -> None:
+    assert in_annealing(done=40, steps=40, has_better=True).expected == 0.0
+    left = before_annealing(step=100, waits_from=100, patience=50, most=100, shares=(0.0, 0.0))
+    assert left.expected == 0.0

@@ -1,0 +1,188 @@
+"""A request can be followed: its id in the lines of API and worker, its span around the job's."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from runtime.errors import MissingExtraError
+from runtime.settings import RuntimeSettings
+from runtime.traces import NoTraces, OtlpTraces, make_traces
+from tests.running_service import Running, attempt_by_child
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Collector:
+    """A collector of traces on a free port."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                collector.take(ExportTraceServiceRequest.FromString(body))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self.server.server_port}/v1/traces"
+
+    def take(self, request: ExportTraceServiceRequest) -> None:
+        for resource in request.resource_spans:
+            for scope in resource.scope_spans:
+                self.spans.extend(scope.spans)
+
+    def named(self, name: str) -> Any:
+        [span] = [span for span in self.spans if span.name == name]
+        return span
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """A collector that listens until the test is over."""
+    collector = Collector()
+    thread = threading.Thread(target=collector.server.serve_forever)
+    thread.start()
+    yield collector
+    collector.server.shutdown()
+    thread.join()
+    collector.server.server_close()
+
+
+def said(span: Any) -> dict[str, Any]:
+    """A span's attributes."""
+    found = {pair.key.removeprefix("gcvae."): pair.value for pair in span.attributes}
+    return {name: v.string_value or v.int_value for name, v in found.items()}
+
+
+def queue_job(service: Running, table: bytes, **headers: str) -> str:
+    """The id of a queued training job."""
+    csv = {"Content-Type": "text/csv"}
+    dataset = service.http.post("/v1/datasets", content=table, headers=csv).json()
+    training = {"preset": "paper-vae", "device": "cpu", "max_steps": 2, "evaluate_every_steps": 1}
+    asked = {"dataset_id": dataset["id"], "training": training}
+    return str(service.http.post("/v1/models", json=asked, headers=headers).json()["job_id"])
+
+
+def test_a_trace_goes_from_the_request_to_the_attempt_at_its_job(
+    start: Callable[..., Running], cars: bytes, collector: Collector
+) -> None:
+    service = start(traces_endpoint=collector.endpoint)
+    job_id = queue_job(service, cars, traceparent=PARENT)
+    traces = OtlpTraces(collector.endpoint, 1.0, "worker")
+    attempt_by_child(service, job_id, traces)
+    traces.close()
+    service.resources.traces.close()
+    request, attempt = collector.named("POST /v1/models"), collector.named("attempt at train")
+    assert request.trace_id.hex() == attempt.trace_id.hex() == PARENT.split("-")[1]
+    assert request.parent_span_id.hex() == PARENT.split("-")[2]
+    assert attempt.parent_span_id == request.span_id
+    assert said(attempt) == {"job": job_id, "attempt": 1, "kind": "train", "ending": "trained"}
+    assert said(request)["status"] == 202
+    assert request.start_time_unix_nano < attempt.start_time_unix_nano < attempt.end_time_unix_nano
+
+
+def test_traces_are_off_unless_they_are_asked_for(service: Running, cars: bytes) -> None:
+    assert isinstance(service.resources.traces, NoTraces)
+    job_id = queue_job(service, cars, traceparent=PARENT)
+    assert service.catalog.jobs.get(job_id).traceparent is None
+
+
+def test_a_share_of_none_is_traced_but_not_sent(collector: Collector) -> None:
+    traces = OtlpTraces(collector.endpoint, 0.0, "api")
+    with traces.span("GET /") as span:
+        assert str(span.traceparent).endswith("-00")
+    traces.close()
+    assert collector.spans == []
+
+
+def test_a_collector_that_is_away_costs_no_work(caplog: pytest.LogCaptureFixture) -> None:
+    traces = OtlpTraces("http://127.0.0.1:9/v1/traces", 1.0, "api")
+    with caplog.at_level(logging.CRITICAL), traces.span("GET /"):
+        pass
+    traces.close()
+
+
+def test_traces_without_opentelemetry_are_refused_by_name() -> None:
+    script = (
+        "import sys; sys.modules['opentelemetry.sdk'] = None\n"
+        "from runtime.settings import RuntimeSettings\n"
+        "from runtime.traces import make_traces\n"
+        "make_traces(RuntimeSettings(traces_endpoint='http://127.0.0.1:4318/v1/traces'), 'api')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("runtime.errors.MissingExtraError: GCVAE_TRACES_ENDPOINT is set")
+    assert "pip install 'gcvae-server[traces]'" in error
+
+
+def test_the_error_says_which_variable_and_which_extra() -> None:
+    error = MissingExtraError("GCVAE_X", "Y", "z")
+    assert (error.variable, error.extra) == ("GCVAE_X", "z")
+    assert isinstance(make_traces(RuntimeSettings(), "api"), NoTraces)
+
+
+def test_the_id_of_a_request_stands_in_the_lines_of_its_job(
+    service: Running, cars: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The job's own process writes to this one's standard error."""
+    job_id = queue_job(service, cars, **{"X-Request-ID": "order-17"})
+    assert service.catalog.jobs.get(job_id).request_id == "order-17"
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GCVAE_FIRST_CHECKPOINT_SECONDS", "0")
+        environment.setenv("GCVAE_LOG_FORMAT", "json")
+        attempt_by_child(service, job_id)
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if "{" in line[:1]]
+    checkpoint = next(line for line in lines if line["event"] == "checkpoint")
+    ids = {name: checkpoint[name] for name in ("request", "job", "attempt")}
+    assert ids == {"request": "order-17", "job": job_id, "attempt": 1}
+
+
+def test_the_lines_of_a_request_say_its_id(
+    service: Running, cars: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = """
+import sys
+from service.server import run
+from service.settings import ServiceSettings
+from catalog.database.migrate import upgrade
+settings = ServiceSettings(home_dir=sys.argv[1], port=0, preload_torch=False, log_format="json")
+upgrade(settings.database())
+
+def ask(url):
+    import os, signal, threading, urllib.request
+    def go():
+        asked = urllib.request.Request(url + "/v1/jobs", headers={"X-Request-ID": "order-18"})
+        urllib.request.urlopen(asked).read()
+        os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=go).start()
+
+run(settings, ask)
+"""
+    folder = str(service.settings.home_dir / "logs")
+    done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    [line] = [line for line in lines if line["event"] == "request answered"]
+    assert line["request"] == "order-18"
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/v1/jobs", 200)
+    assert re.match(r"\d{4}-\d\d-\d\dT", line["timestamp"])

@@ -1,0 +1,462 @@
+"""What the pages say is so: their walk-throughs run as written, their links lead somewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+
+from catalog.settings import CatalogSettings
+from gcvae import infer_schema, parse_table
+from gcvae.rules.splits import splits_of
+from gcvae_cli.__main__ import main
+from gcvae_client import Client
+from service.settings import ServiceSettings
+from worker.settings import JobSettings
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+}
+README = PAGES["README.md"]
+ROOMS = {path.parent.name for path in (ROOT / "gcvae").glob("*/__init__.py")}
+
+RUN_HERE = {
+    ("README.md", "python example"),
+    ("README.md", "sh example"),
+    ("docs/constraints.md", "json"),
+    ("docs/constraints.md", "python constraints"),
+    ("docs/guide.md", "python client"),
+    ("docs/guide.md", "python library"),
+    ("docs/guide.md", "sh files"),
+    ("docs/rest.md", "sh rest"),
+    ("docs/rules.md", "json rules"),
+    ("docs/rest.md", "sh server"),
+    ("docs/tables.md", "json column"),
+    ("docs/tables.md", "json patch"),
+    ("docs/tables.md", "json steps"),
+}
+RUN_ELSEWHERE = {
+    ("docs/constraints.md", "expressions"): "gcvae/**/test_expressions.py",
+    ("docs/operations.md", "sh backup"): "catalog/**/test_backup.py",
+    ("docs/operations.md", "sh restore"): "catalog/**/test_backup.py",
+}
+DRAWN = {("README.md", "mermaid")}
+
+
+def block(page: str, name: str) -> str:
+    """Every code block of this page and name, in order, as one script."""
+    found = re.findall(rf"(?ms)^```{re.escape(name)}\n(.*?)^```$", PAGES[page])
+    assert found, f"{page} has no block named {name}"
+    return "\n".join(found)
+
+
+def section(page: str, title: str) -> str:
+    """The text under a heading."""
+    found = re.search(rf"(?ms)^## {re.escape(title)}\n(.*?)(?=^## |\Z)", PAGES[page])
+    assert found is not None, title
+    return found[1]
+
+
+def run_python(script: str) -> dict[str, Any]:
+    """The names that a script leaves; it runs here, where torch is loaded already."""
+    names: dict[str, Any] = {}
+    exec(compile(script, "<page>", "exec"), names)
+    return names
+
+
+def run_shell(script: str, folder: Path) -> str:
+    """What a script prints; it ends at the first command that fails."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail"], input=script, cwd=folder, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_commands(script: str, folder: Path) -> None:
+    """Runs line by line: `gcvae` here, for each process would load torch anew, the rest in bash."""
+    for line in script.splitlines():
+        program, *arguments = shlex.split(line)
+        if program == ".venv/bin/gcvae":
+            assert main(arguments) == 0, line
+        else:
+            run_shell(line, folder)
+
+
+def files_named(page: str) -> set[str]:
+    """The files that a walk-through says it leaves."""
+    text = re.search(r"(?s)leaves? these files where [a-z]+ runs?: (.*?)\n\n", PAGES[page] + "\n\n")
+    assert text is not None
+    return {name.rstrip("/") for name in re.findall(r"`([\w.-]+/?)`", text[1])}
+
+
+def files_left(folder: Path) -> set[str]:
+    """The files that a walk-through left."""
+    return {path.name for path in folder.iterdir()} - {".venv", "service.log"}
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to run in, with the `.venv` that the pages speak of."""
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def url(folder: Path) -> Iterator[str]:
+    """The service, started as the page says, but on a free port."""
+    address = f"http://127.0.0.1:{free_port()}"
+    environment = {**os.environ, "GCVAE_PORT": address.rpartition(":")[2]}
+    command = block("docs/rest.md", "sh server").split()
+    with (folder / "service.log").open("w") as log:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+    try:
+        wait_until_ready(address)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def wait_until_ready(address: str) -> None:
+    """Returns once the service is ready."""
+    for _ in range(600):
+        try:
+            if httpx.get(f"{address}/readyz").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"{address} is not ready")
+
+
+def at(address: str, script: str) -> str:
+    """The script with the address of the pages replaced."""
+    assert "http://127.0.0.1:8000" in script
+    return script.replace("http://127.0.0.1:8000", address)
+
+
+def test_the_walk_throughs_with_a_service_run_as_written(folder: Path, url: str) -> None:
+    """One service for all, one after the other: it is what takes the time."""
+    follow_the_page_of_rest(folder, url)
+    patch_as_the_page_of_tables_does(url)
+    follow_the_first_example_of_rest(folder, url)
+    follow_the_client_of_the_guide(folder, url)
+
+
+def follow_the_page_of_rest(folder: Path, url: str) -> None:
+    printed = run_shell(at(url, block("docs/rest.md", "sh rest")), folder).splitlines()
+    assert "succeeded" in printed
+    assert '"line"' in printed[-1]
+    assert len(pd.read_csv("synthetic.csv")) == 1000
+    assert len(pd.read_csv("scores.csv")) == 178
+    assert len(pd.read_csv("strong.csv")) == 500
+    assert len(pd.read_csv("completed.csv")) == 3 * 178
+    assert len(pd.read_csv("encodings.csv")) == 178
+    assert Path("dependencies.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(Path("local.json").read_text())["kind"] == "local"
+    assert Path("wine.gcvae").stat().st_size > 1000
+    assert files_left(folder) == files_named("docs/rest.md")
+
+
+def patch_as_the_page_of_tables_does(url: str) -> None:
+    table = "note,age,price,name\n" + "".join(
+        f"n{i},{20 + i % 40},{i}.5,x{i % 3}\n" for i in range(200)
+    )
+    with Client(url) as client:
+        said = {"columns": [{"name": "price", "kind": "continuous"}]}
+        dataset = client.upload(table.encode(), schema=said)
+        patched = client.patch_schema(dataset, json.loads(block("docs/tables.md", "json patch")))
+        columns = {column["name"]: column for column in patched["schema"]["columns"]}
+        assert columns["note"]["drop"]
+        assert columns["age"]["kind"] == "ordinal"
+        client.delete(dataset)
+
+
+def follow_the_first_example_of_rest(folder: Path, url: str) -> None:
+    script = block("README.md", "sh example")
+    assert len(script.splitlines()) <= 6
+    Path("synthetic.csv").unlink()
+    assert "succeeded" in run_shell(at(url, script), folder)
+    assert len(pd.read_csv("synthetic.csv")) == 1000
+
+
+def follow_the_client_of_the_guide(folder: Path, url: str) -> None:
+    for name in ("strong.csv", "scores.csv"):
+        Path(name).unlink()
+    left = run_python(at(url, block("docs/guide.md", "python client")))
+    assert len(left["tau"]) == 14
+    assert left["rows"].shape == (1000, 14)
+    assert len(left["likely"]) == 1000
+    assert len(pd.read_csv("strong.csv")) == 500
+    assert len(pd.read_csv("scores.csv")) == 178
+    assert files_left(folder) == files_named("docs/rest.md"), "nothing new"
+
+
+def test_the_first_example_runs_as_written(folder: Path) -> None:
+    script = block("README.md", "python example")
+    assert len(script.splitlines()) <= 12
+    left = run_python(script)
+    assert len(left["rows"]) == 1000
+    assert left["strong"]["alcohol"].min() >= 13.5
+    assert set(left["strong"]["target"]) == {0}
+    assert len(left["scores"]) == 178
+    assert left["filled"].notna().all(axis=None)
+    assert files_left(folder) == {"wine.csv", "dependencies.png", "wine.gcvae"}
+
+
+def test_the_guide_to_the_library_runs_as_written(folder: Path) -> None:
+    left = run_python(block("docs/guide.md", "python library"))
+    assert left["again"].sample(1000, seed=2).equals(left["rows"])
+    assert len(left["scores"]) == 178
+    assert files_left(folder) <= files_named("docs/guide.md")
+
+
+def test_the_guide_to_the_command_line_runs_as_written(folder: Path) -> None:
+    [table] = re.findall(r"(?m)^load_wine.*$", block("docs/guide.md", "python library"))
+    run_python(f"from sklearn.datasets import load_wine\n{table}")
+    run_commands(block("docs/guide.md", "sh files"), folder)
+    assert len(pd.read_csv("synthetic.csv")) == 1000
+    assert len(pd.read_parquet("scores.parquet")) == 178
+    assert Path("dependencies.svg").read_text().startswith("<?xml")
+    assert files_left(folder) | {"scores.csv", "dependencies.png"} == files_named("docs/guide.md")
+
+
+def test_the_example_of_constraints_runs_as_written() -> None:
+    left = run_python(block("docs/constraints.md", "python constraints"))
+    rows = left["rows"]
+    assert len(rows) == 1000
+    assert 0.01 < left["share"] < 1
+    assert left["score"] == float("-inf")
+    assert (rows["rooms"] < rows["area"]).all()
+    assert ((rows["city"] == "Rome") == (rows["country"] == "Italy")).all()
+    assert ((rows["area"] >= 9 * rows["rooms"]) | (rows["city"] == "Rome")).all()
+
+
+def test_the_document_of_constraints_is_one() -> None:
+    days = [f"2024-01-{1 + i % 20:02}" for i in range(60)]
+    table = pd.DataFrame(
+        {
+            "start": days,
+            "end": [f"2024-02-{1 + i % 20:02}" for i in range(60)],
+            "city": [("Rome", "Paris")[i % 2] for i in range(60)],
+            "country": [("Italy", "France")[i % 2] for i in range(60)],
+            "rooms": [str(1 + i % 5) for i in range(60)],
+            "area": [str(50 + i % 30) for i in range(60)],
+        }
+    )
+    document = json.loads(block("docs/constraints.md", "json"))
+    schema = infer_schema(table, document)
+    assert len(schema.schema.constraints) == 3
+
+
+def test_the_rules_of_the_page_hold_in_such_a_table() -> None:
+    n = np.arange(60)
+    days = pd.Series(pd.date_range("2024-01-01", periods=60))
+    table = pd.DataFrame(
+        {
+            "ordered": days.dt.strftime("%Y-%m-%d"),
+            "shipped": (days + pd.to_timedelta(n % 5, "D")).dt.strftime("%Y-%m-%d"),
+            "weekday": (days.dt.dayofweek + 1).astype(str),
+            "net": (10 + n * 7 % 41).astype(str),
+            "tax": (n * 3 % 23).astype(str),
+            "total": [
+                f"{a + b + c:.1f}"
+                for a, b, c in zip(10 + n * 7 % 41, n * 3 % 23, n % 2 / 2, strict=True)
+            ],
+            "country": np.array(["Italy", "France", "Norway"])[n % 3],
+            "currency": np.array(["EUR", "EUR", "NOK"])[n % 3],
+        }
+    )
+    rules = infer_schema(table, json.loads(block("docs/rules.md", "json rules"))).schema.rules
+    assert rules is not None
+    assert [rule.share for rule in rules] == [1.0] * 4
+    assert [rule.keep for rule in rules] == ["model", "demand", "model", "drop"]
+
+
+def test_the_number_format_of_the_page_reads_and_writes_such_numbers() -> None:
+    column = json.loads(block("docs/tables.md", "json column"))
+    written = pd.DataFrame({"price": [f"{i}.{i:03},50 €" for i in range(100, 160)]})
+    schema = infer_schema(written, {"columns": [column]})
+    assert parse_table(written, schema.schema)["price"][0] == 100_100.5
+
+
+def test_the_steps_of_the_page_split_such_columns() -> None:
+    columns = json.loads(block("docs/tables.md", "json steps"))
+    days = pd.Series(pd.date_range("2024-01-01", periods=60))
+    table = pd.DataFrame(
+        {
+            "salary": [str(30_000 + 50 * i) for i in range(60)],
+            "fare": [f"{2 + i / 4:.2f}" for i in range(60)],
+            "price": [f"{5 + i}.99" for i in range(60)],
+            "seen": (days + pd.Timedelta(9, "h")).dt.strftime("%Y-%m-%d %H:%M:%S"),
+            "due": (days + pd.offsets.MonthEnd(0)).dt.strftime("%Y-%m-%d"),
+        }
+    )
+    schema = infer_schema(table, {"columns": columns}).schema
+    assert [schema[c["name"]].to_json()["steps"] for c in columns] == [c["steps"] for c in columns]
+    assert {split.column for split in splits_of(schema)} == set(table)
+
+
+def test_every_block_of_code_is_run_by_a_test() -> None:
+    named = {
+        (page, name)
+        for page, text in PAGES.items()
+        for name in re.findall(r"(?m)^```(\S.*)$", text)
+    }
+    assert named == RUN_HERE | set(RUN_ELSEWHERE) | DRAWN
+    for (page, name), pattern in RUN_ELSEWHERE.items():
+        [test] = (ROOT / "tests").glob(pattern)
+        assert Path(page).name in test.read_text()
+        assert name.split()[-1] in test.read_text()
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"(?m)^#+ (.*)$", PAGES[page])
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", PAGES[page]):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(str(target.resolve().relative_to(ROOT))), link
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, waiting = set(), ["README.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        links = re.findall(r"\]\(([^)#]+\.md)", PAGES[page])
+        found = {str(((ROOT / page).parent / link).resolve().relative_to(ROOT)) for link in links}
+        waiting.extend(found - reached)
+    assert set(PAGES) <= reached
+
+
+def test_the_readme_is_read_in_two_minutes() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_figures_of_the_readme_are_those_of_the_page_of_quality() -> None:
+    """C2ST and utility, table by table; `real rows` are the two lines above the models."""
+    rows = [
+        line for line in section("README.md", "How good the rows are").splitlines() if "·" in line
+    ]
+    models = {
+        "gcvae": "default", "plain Gaussian copula": "plain-copula", "MOSTLY AI": "mostlyai",
+        "SDV 2.0, Gaussian copula": "sdv-gaussian-copula", "SDV 2.0, TVAE": "sdv-tvae",
+        "SDV 2.0, CTGAN": "sdv-ctgan", "arfpy": "arfpy",
+    }  # fmt: skip
+    assert len(rows) == len(models) + 1
+    for line in rows:
+        name, *cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
+        model = next((models[start] for start in models if name.startswith(start)), None)
+        for table, cell in zip(("adult", "shoppers", "magic", "auto"), cells, strict=False):
+            shown = [float(figure.strip(" *")) for figure in cell.split("·")] if cell else []
+            assert shown == measured(table, model, "C2ST", "utility"), (name, table)
+        seconds = [float(cells[-1].rstrip(" s"))] if cells[-1] else []
+        assert seconds == pytest.approx(measured("adult", model, "fit CPU s"), abs=0.5), name
+
+
+def measured(table: str, model: str | None, *figures: str) -> list[float]:
+    """Means on the page of quality, of a model or of real rows; none where it was not measured."""
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in section("docs/quality.md", table).splitlines()
+        if line.startswith("|")
+    ]
+    of_name = {cells[0]: cells for cells in lines}
+    if model is None:
+        of_rows = {"C2ST": "*real test rows*", "utility": "*floor; real rows' utility*"}
+        found = [(of_name[of_rows[f]], f) for f in figures if f in of_rows]
+    else:
+        found = [(of_name[model], f) for f in figures] if model in of_name else []
+    return [float(cells[lines[0].index(f)].split(" ")[0].replace(",", "")) for cells, f in found]
+
+
+@pytest.mark.parametrize("settings", [ServiceSettings, CatalogSettings, JobSettings])
+def test_every_setting_is_in_the_table(
+    settings: type[ServiceSettings] | type[CatalogSettings] | type[JobSettings],
+) -> None:
+    named = set(re.findall(r"`(\w+)`", section("docs/operations.md", "Configuration")))
+    assert set(settings.model_fields) <= named
+
+
+def test_the_map_names_every_folder_and_every_room_and_no_other() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    folders = {line.split("/")[0] for line in tracked.stdout.splitlines() if "/" in line}
+    rows = re.findall(r"(?m)^\| (`.*?) \| (.*) \|$", section("CONTRIBUTING.md", "The layout"))
+    assert len(rows) <= 15
+    named = {name for folder, _ in rows for name in re.findall(r"`(\w+)/`", folder)}
+    assert named == {folder for folder in folders if not folder.startswith(".")}
+    [rooms] = [holds for folder, holds in rows if folder == "`gcvae/`"]
+    assert set(re.findall(r"`(\w+)`", rooms)) == ROOMS
+
+
+def test_the_page_of_the_model_says_which_room_answers() -> None:
+    for rooms in re.findall(r"\[(`\w+`(?:, `\w+`)*)\]", PAGES["docs/model.md"]):
+        assert set(re.findall(r"\w+", rooms)) <= ROOMS
+
+
+def test_every_departure_from_the_paper_is_listed() -> None:
+    """By the first words of its tag, which stand on the page too."""
+    tags = [
+        re.sub(r"\s*\n\s*# ", " ", tag)
+        for path in (ROOT / "gcvae").rglob("*.py")
+        for tag in re.findall(r"# PAPER-DIFF: ((?:.*\n)(?:\s*# .*\n)*)", path.read_text())
+    ]
+    listed = section("docs/model.md", "Departures from the paper")
+    text = " ".join(listed.split()).replace("*", "").lower()
+    assert len(tags) == len(re.findall(r"(?m)^- \*\*", listed))
+    for tag in tags:
+        assert tag[:58].split(".")[0].lower() in text, tag
+
+
+def test_every_picture_is_there_and_small() -> None:
+    shown = {
+        ((ROOT / page).parent / link).resolve()
+        for page, text in PAGES.items()
+        for link in re.findall(r"!\[.*?\]\((.*?)\)", text)
+    }
+    assert shown == set((ROOT / "docs" / "images").iterdir())
+    for picture in shown:
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size < 150_000
+
+
+def test_the_test_command_is_the_one_that_continuous_integration_runs() -> None:
+    assert re.search(r"(?m)^make test\b", README)
+    assert re.search(r"(?m)^exec make test$", (ROOT / ".ci" / "run").read_text())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_make_target_that_is_named_exists(page: str) -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+    assert set(re.findall(r"(?m)(?:`|^)make ([a-z-]+)", PAGES[page])) <= targets

@@ -1,0 +1,208 @@
+"""Jobs with the real library: train, sample, score; and training that is killed in between."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from catalog import Job, JobKind, JobStatus
+from catalog.job_kinds import ImputeSpec, SampleSpec, ScoreSpec, TableSpec
+from catalog.object_keys import input_prefix
+from gcvae.files.tables import read_table
+from gcvae.profiling.infer_schema import infer_schema
+from models_store.manifests import Manifest
+
+_ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]
+TABLE = ("height,smoker,weight\n" + "\n".join(_ROWS) + "\n").encode()
+TRAINING = {"preset": "paper-gcvae", "max_steps": 4000, "patience_steps": 4000, "seed": 3}
+
+
+def _train(system: Any, **more: Any) -> Any:
+    schema = infer_schema(read_table(TABLE)).schema.to_json()
+    return system.train(table=TABLE, schema=schema, **TRAINING | more)
+
+
+@pytest.fixture(scope="module")
+def trained(real_system: Any) -> Any:
+    """A finished training job that nothing disturbed."""
+    job = real_system.finished(_train(real_system), 120)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    return job
+
+
+def test_the_artifact_is_a_model_with_its_schema_and_record(real_system: Any, trained: Any) -> None:
+    model = real_system.model(trained)
+    assert [column["name"] for column in model.schema["columns"]] == ["height", "smoker", "weight"]
+    assert model.record["rows"] == 300
+    assert trained.progress["phase"] == "finishing"
+    assert real_system.orphans() == []
+
+
+@pytest.mark.slow
+def test_training_killed_five_times_ends_with_the_weights_of_an_undisturbed_run(
+    real_system: Any, trained: Any
+) -> None:
+    from gcvae import Synthesizer
+
+    random = Random(5)
+    job = _train(real_system)
+    for attempt in range(1, 6):
+        real_system.wait(lambda n=attempt: _has_checkpoint_of(real_system.job(job), n), 120)
+        time.sleep(random.uniform(0.0, 0.4))
+        real_system.child(job).kill()
+    done = real_system.finished(job, 120)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 6)
+    resumed = Synthesizer.from_bytes(real_system.artifact(job)).model.state_dict()
+    expected = Synthesizer.from_bytes(real_system.artifact(trained)).model.state_dict()
+    assert resumed.keys() == expected.keys()
+    assert all(resumed[name].equal(expected[name]) for name in expected)
+    assert "training resumes" in (real_system.folder / "worker.log").read_text()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks for CUDA where there is none")
+def test_a_job_that_asks_for_a_gpu_fails_where_its_worker_has_none(real_system: Any) -> None:
+    done = real_system.finished(_train(real_system, device="cuda"))
+    assert (done.status, done.attempt) == (JobStatus.FAILED, 1)
+    assert done.error["code"] == "input"
+    assert "the worker that took this job has no GPU" in done.error["message"]
+    assert done.error["problems"][0]["pointer"] == "/training/device"
+
+
+def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, trained: Any) -> None:
+    from gcvae import Synthesizer
+    from gcvae.files.table_stream import stream_table
+
+    spec = SampleSpec(rows=5000, seed=1, format="csv")
+    job = real_system.catalog.jobs.enqueue(
+        JobKind.SAMPLE, model_id=trained.model_id, spec=spec.to_json()
+    )
+    real_system.dispatcher.send(job)
+    assert real_system.finished(job).status is JobStatus.SUCCEEDED
+    result = real_system.catalog.results.get(job.result_id)
+    content = real_system.store.read(result.object_key, result.sha256)
+    synthesizer = Synthesizer.from_bytes(real_system.artifact(trained))
+    blocks = synthesizer.sample_blocks(5000, seed=1)
+    assert content == b"".join(stream_table(blocks, synthesizer.schema, "csv"))
+    assert (result.rows, result.media_type) == (5000, "text/csv")
+    assert real_system.orphans() == []
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_score_job_scores_every_row(real_system: Any, trained: Any, form: str) -> None:
+    job = _enqueue_scores(real_system, trained, TABLE, form)
+    assert real_system.finished(job).status is JobStatus.SUCCEEDED, real_system.job(job).error
+    result = real_system.catalog.results.get(job.result_id)
+    content = real_system.store.read(result.object_key, result.sha256).decode()
+    if form == "json":
+        document = json.loads(content)
+        rows, totals = document["scores"], document["totals"]
+        assert totals == result.summary
+        assert "nats" in document["measure"]
+    else:
+        rows = list(csv.DictReader(io.StringIO(content)))
+    assert len(rows) == result.rows == 300
+    bounds = [float(row["log_likelihood"]) for row in rows]
+    assert all(math.isfinite(bound) for bound in bounds)
+    assert sum(bounds) == pytest.approx(result.summary["log_likelihood"])
+    assert real_system.orphans() == []
+
+
+def test_a_table_is_completed_in_shards_as_it_is_in_one(real_system: Any, trained: Any) -> None:
+    """The worker makes the last rows by themselves, from row groups of their own."""
+    from gcvae import Synthesizer
+    from gcvae.sampling.imputation_stream import stream_completed
+
+    cells = [row.split(",") for row in (_ROWS * 2)[:536]]
+    frame = pd.DataFrame(cells, columns=["height", "smoker", "weight"])
+    file = io.BytesIO()
+    blank = frame.index.to_numpy()[:, None] % [3, 4, 5] == 0
+    frame.mask(blank).to_parquet(file, row_group_size=100)
+    shards = [range(512), range(512, 536)]
+    table, spec = file.getvalue(), partial(ImputeSpec, draws=2, seed=4, format="json")
+    jobs = [
+        real_system.finished(_enqueue(real_system, trained, JobKind.IMPUTE, table, spec, cut))
+        for cut in ([], shards)
+    ]
+    assert [job.status for job in jobs] == [JobStatus.SUCCEEDED] * 2, jobs[-1].error
+    whole, joined = (_content(real_system, job) for job in jobs)
+    assert joined == whole
+    synthesizer = Synthesizer.from_bytes(real_system.artifact(trained))
+    blocks = synthesizer.impute_blocks(read_table(table), 2, 4)
+    assert whole == b"".join(stream_completed(blocks, synthesizer.schema, "json"))
+    result = real_system.catalog.results.get(jobs[1].result_id)
+    assert (result.rows, result.summary) == (1072, {"draws": 2, "seed": 4})
+    parts = [shard.part["rows"] for shard in real_system.catalog.jobs.shards(jobs[1].id)]
+    assert parts == [1024, 48]
+
+
+def _content(system: Any, job: Job) -> bytes:
+    result = system.catalog.results.get(job.result_id)
+    if result.manifest_sha256 is None:
+        return bytes(system.store.read(result.object_key, result.sha256))
+    manifest = Manifest.read(system.store, result.object_key, result.manifest_sha256)
+    return b"".join(manifest.stream(system.store))
+
+
+def test_a_table_that_does_not_fit_the_model_is_refused_by_name(
+    real_system: Any, trained: Any
+) -> None:
+    job = _enqueue_scores(real_system, trained, b"height,smoker,colour\n1.0,yes,red\n", "csv")
+    done = real_system.finished(job)
+    assert done.status is JobStatus.FAILED
+    assert done.error["code"] == "input"
+    assert "colour" in done.error["message"]
+
+
+def test_a_worker_leaves_nothing_in_the_temporary_folder_even_when_it_is_killed(
+    own_real_system: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = own_real_system
+    temporary = system.folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    system.start_worker()
+    assert system.finished(_train(system, max_steps=100)).status is JobStatus.SUCCEEDED
+    system.wait(lambda: not list(temporary.glob("gcvae-*")))
+    system.stop_workers()  # by SIGKILL
+    assert list(temporary.iterdir()) == []
+
+
+def _has_checkpoint_of(job: Job, attempt: int) -> bool:
+    assert not job.status.is_final, "it was over before it was killed"
+    return job.checkpoint_key is not None and f"/attempts/{attempt}/" in job.checkpoint_key
+
+
+def _enqueue_scores(system: Any, trained: Any, table: bytes, form: str) -> Any:
+    spec = partial(ScoreSpec, draws=5, seed=0, format=form)
+    return _enqueue(system, trained, JobKind.SCORE, table, spec)
+
+
+def _enqueue(
+    system: Any,
+    trained: Any,
+    kind: JobKind,
+    table: bytes,
+    make_spec: Callable[..., TableSpec],
+    shards: Sequence[range] = (),
+) -> Any:
+    job_id = system.catalog.jobs.new_id()
+    system.catalog.orphans.reserve(input_prefix(job_id), 60)
+    published = system.store.publish(f"{input_prefix(job_id)}table", table)
+    spec = make_spec(published.key, published.sha256, "csv")
+    job = system.catalog.jobs.enqueue(
+        kind, model_id=trained.model_id, spec=spec.to_json(), job_id=job_id, shards=shards
+    )
+    system.dispatcher.send(job)
+    return job

@@ -1,0 +1,189 @@
+"""The worker group: the reconciler's loop, and a Celery process for each slot, kept alive.
+
+    worker group ── Celery process of each slot ── pool process (one task) ── gcvae-job
+
+Each of them ends when the one before it does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from catalog import Catalog
+from catalog.database.migrate import check
+from catalog.dispatch.celery import CeleryDispatcher, make_celery
+from catalog.dispatch.reconciler import Reconciler
+from models_store import Store, open_store_of
+from models_store.errors import StoreError
+from runtime.deadline import end_within
+from runtime.logs import set_up_logs
+from runtime.traces import make_traces
+from worker.garbage_collection import collect_garbage
+from worker.processes.app import open_catalog
+from worker.processes.metrics import MetricsServer, WorkerMetrics
+from worker.processes.slots import Slot, find_gpus, make_slots
+from worker.settings import WorkerSettings
+
+_log = structlog.get_logger(__name__)
+
+_RESTART_SECONDS = 2.0
+_FORGET_SECONDS = 3600.0
+
+
+def run_worker(settings: WorkerSettings) -> int:
+    """Work until SIGTERM or SIGINT; returns the exit code.
+
+    On a signal the running job is handed back at once, to be resumed by the next worker. What has
+    not ended after `shutdown_seconds` is cut short.
+
+    Raises:
+        SchemaVersionError: the database's tables are of another version.
+        MissingExtraError: traces are asked for, and OpenTelemetry is not installed.
+        MetricsPortError: the port for metrics can not be taken.
+    """
+    set_up_logs(settings.runtime)
+    make_traces(settings.runtime, "worker")  # says now what each job would stumble over
+    check(settings.catalog.database_url)
+    stop = threading.Event()
+    _stop_on_signals(stop, settings.jobs.shutdown_seconds)
+    group = WorkerGroup(settings)
+    try:
+        group.run(stop)
+    finally:
+        group.close()
+    return 0
+
+
+class WorkerGroup:
+    """The reconciler's loop and the slots' Celery processes."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._catalog: Catalog = open_catalog(settings)
+        self._store: Store = open_store_of(settings.store)
+        dispatcher = CeleryDispatcher(make_celery(settings.catalog.broker_url))
+        self._reconciler = Reconciler(self._catalog, dispatcher)
+        self._metrics = WorkerMetrics()
+        self._metrics_server = MetricsServer(settings.jobs, self._metrics)
+        self._slots = [
+            SlotProcess(slot, settings, self._metrics)
+            for slot in make_slots(settings.jobs, find_gpus())
+        ]
+        self._forget_at = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Look after queue, store and Celery until `stop` is set."""
+        self._try(self._reconciler.start)
+        while not stop.is_set():
+            for slot in self._slots:
+                slot.keep()
+            self._try(self._tick)
+            stop.wait(self._settings.jobs.reconcile_seconds)
+
+    def close(self) -> None:
+        """Stop the slots and wait for them; the running jobs are handed back."""
+        for slot in self._slots:
+            slot.ask_to_stop()
+        for slot in self._slots:
+            slot.stop()
+        self._metrics_server.close()
+        self._catalog.close()
+
+    def _tick(self) -> None:
+        self._reconciler.run_once()
+        collect_garbage(self._catalog, self._store)
+        if time.monotonic() >= self._forget_at:
+            self._reconciler.forget_old_keys()
+            self._forget_old_results()
+            self._forget_at = time.monotonic() + _FORGET_SECONDS
+
+    def _forget_old_results(self) -> None:
+        seconds = self._settings.jobs.keep_results_seconds
+        if seconds is None:
+            return
+        if n_deleted := self._catalog.results.delete_older_than(seconds):
+            _log.info("old results are deleted", results=n_deleted)
+
+    def _try(self, action: Callable[[], object]) -> None:
+        """Servers may be away for a while; the next look may find them back."""
+        failed = False
+        try:
+            action()
+        except (SQLAlchemyError, StoreError, OSError) as error:
+            failed = True
+            _log.warning("could not reconcile, will try again", error=str(error))
+        self._metrics.looked(failed=failed)
+
+
+class SlotProcess:
+    """The Celery process of one slot, started again when it ends."""
+
+    def __init__(self, slot: Slot, settings: WorkerSettings, metrics: WorkerMetrics) -> None:
+        self._slot = slot
+        self._settings = settings
+        self._metrics = metrics
+        self._celery: subprocess.Popen[bytes] | None = None
+        self._restart_at = 0.0
+
+    def keep(self) -> None:
+        """Start the process where there is none."""
+        if self._celery is not None and self._celery.poll() is not None:
+            _log.warning("the Celery process ended", exit_code=self._celery.returncode)
+            self._celery = None
+        if self._celery is None and time.monotonic() >= self._restart_at:
+            self._celery = self._start()
+            self._metrics.celery_started()
+            self._restart_at = time.monotonic() + _RESTART_SECONDS
+
+    def ask_to_stop(self) -> None:
+        """Have the process hand its job back and end."""
+        if self._celery is not None:
+            self._celery.terminate()
+
+    def stop(self) -> None:
+        """Wait for the end of the process."""
+        if self._celery is not None:
+            _end_session(self._celery)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "worker.processes.app", "--parent", str(os.getpid())]
+        environment = self._settings.child_environment() | self._slot.variables
+        environment.pop("GCVAE_QUEUES_FILE", None)  # the slot serves some of them
+        _log.info("slot starts", queues=self._slot.queues, gpu=self._slot.gpu)
+        # A session of its own: a terminal's Ctrl-C comes to the group alone, which then stops
+        # the others in order.
+        return subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+
+
+def _end_session(celery: subprocess.Popen[bytes]) -> None:
+    """Wait for a Celery process that was asked to stop; kill what is left of it.
+
+    A job's process is in a session of its own by then, and ends with its parent.
+    """
+    celery.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(celery.pid, signal.SIGKILL)
+    celery.wait()
+
+
+def _stop_on_signals(stop: threading.Event, limit_seconds: float) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        if not stop.is_set():
+            end_within(limit_seconds)
+        stop.set()
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)

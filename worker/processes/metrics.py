@@ -1,0 +1,85 @@
+"""The figures of one worker, for Prometheus, on a port of its own.
+
+What becomes of jobs is counted in the database and reported by the API: a worker that dies would
+take its counts with it. Here is what only the worker itself knows: that it looks after its queue.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from http.server import HTTPServer
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector, start_http_server
+
+from worker.errors import MetricsPortError
+from worker.settings import JobSettings
+
+_log = structlog.get_logger(__name__)
+
+
+class WorkerMetrics:
+    """The figures of the worker group."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._looks = Counter(
+            "gcvae_worker_looks",
+            "Looks after queue and store, by how they ended",
+            ["result"],
+            registry=self.registry,
+        )
+        for result in ("done", "failed"):
+            self._looks.labels(result)
+        self._last_look = Gauge(
+            "gcvae_worker_last_look_timestamp_seconds",
+            "When the worker last found database, queue and store in reach",
+            registry=self.registry,
+        )
+        self._starts = Counter(
+            "gcvae_worker_celery_starts",
+            "Starts of the Celery process; more than one tells of a crash",
+            registry=self.registry,
+        )
+        ProcessCollector(registry=self.registry)
+
+    def looked(self, *, failed: bool) -> None:
+        """The worker looked after queue and store."""
+        self._looks.labels("failed" if failed else "done").inc()
+        if not failed:
+            self._last_look.set(time.time())
+
+    def celery_started(self) -> None:
+        """The Celery process was started, for the first time or again."""
+        self._starts.inc()
+
+
+class MetricsServer:
+    """Serves the figures until it is closed; nowhere, where the settings name no port."""
+
+    def __init__(self, settings: JobSettings, metrics: WorkerMetrics) -> None:
+        """Take the port.
+
+        Raises:
+            MetricsPortError: it can not be taken.
+        """
+        self._server: HTTPServer | None = None
+        self._thread: threading.Thread | None = None
+        if settings.metrics_port is None:
+            return
+        address = settings.metrics_host, settings.metrics_port
+        try:
+            self._server, self._thread = start_http_server(
+                address[1], address[0], registry=metrics.registry
+            )
+        except OSError as error:
+            raise MetricsPortError(*address, str(error.strerror)) from error
+        _log.info("metrics are served", host=address[0], port=address[1])
+
+    def close(self) -> None:
+        """Give the port back."""
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()

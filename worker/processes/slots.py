@@ -1,0 +1,67 @@
+"""Slots: what a worker group can do at once, and on which device.
+
+On a machine with GPUs each of them is a slot for training, and the CPU serves `compute`; without,
+every slot is the CPU's and serves all queues. A slot sees its own GPU and no other, so that two
+jobs never share a card unless the settings say so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from catalog import Queue
+from worker.settings import JobSettings, visible_gpus
+
+_COUNT_GPUS = "import torch; print(torch.cuda.device_count())"
+_COUNT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Room for one job at a time. `gpu` is the device as CUDA names it; None is the CPU."""
+
+    queues: tuple[Queue, ...]
+    gpu: str | None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the slot's processes get beside the worker's settings."""
+        return {"GCVAE_QUEUES": ",".join(self.queues), "CUDA_VISIBLE_DEVICES": self.gpu or ""}
+
+
+def make_slots(settings: JobSettings, gpus: list[str]) -> list[Slot]:
+    """The slots of a machine with these GPUs."""
+    queues = settings.queues
+    if not gpus or Queue.TRAIN not in queues:
+        return [Slot(queues, None)] * settings.cpu_slots
+    others = tuple(queue for queue in queues if queue is not Queue.TRAIN)
+    on_gpus = [Slot((Queue.TRAIN,), gpu) for gpu in gpus for _ in range(settings.slots_per_gpu)]
+    return on_gpus + ([Slot(others, None)] * settings.cpu_slots if others else [])
+
+
+def find_gpus() -> list[str]:
+    """The GPUs that training may use, each as `CUDA_VISIBLE_DEVICES` names it.
+
+    Torch counts them in a process of its own: CUDA is never touched where others are started from.
+
+    Raises:
+        subprocess.SubprocessError: torch can not be asked.
+    """
+    named = visible_gpus()
+    if named == [] or not _has_driver():
+        return []
+    command = [sys.executable, "-c", _COUNT_GPUS]
+    n_gpus = int(subprocess.check_output(command, text=True, timeout=_COUNT_SECONDS))
+    return [str(number) for number in range(n_gpus)] if named is None else named[:n_gpus]
+
+
+def _has_driver() -> bool:
+    """Whether the GPU's driver is installed; importing torch to learn that would take seconds."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True

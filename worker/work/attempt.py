@@ -1,0 +1,102 @@
+"""One attempt at a job, as the work itself sees it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from catalog import Catalog, Claim, Job
+from catalog.errors import LeaseLostError
+from catalog.object_keys import output_prefix
+from gcvae.errors import CancelledError
+from models_store import Published, Store
+from worker.settings import JobSettings
+from worker.work.messages import MessageWriter
+
+if TYPE_CHECKING:
+    from gcvae import Synthesizer
+
+_REPORT_SECONDS = 0.1
+_WORK = 0.99
+"""The fraction at which the work is done and its result not published; one is success's."""
+
+
+@dataclass
+class Attempt:
+    """What the work is done with. `folder` is empty, and gone after the attempt."""
+
+    catalog: Catalog
+    store: Store
+    claim: Claim
+    settings: JobSettings
+    messages: MessageWriter
+    folder: Path
+    stop_asked: bool = field(default=False, init=False)
+    _reported: tuple[str, float] = field(default=("", 0.0), init=False)
+    _fraction: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        """The job's fraction goes on from where the attempt before has left it."""
+        self._begun_at = min(self.claim.job.progress.get("fraction") or 0.0, _WORK)
+
+    @property
+    def job(self) -> Job:
+        """The job, as it was when this attempt began."""
+        return self.claim.job
+
+    def ask_to_stop(self) -> None:
+        """Let the next report of progress end the work."""
+        self.stop_asked = True
+
+    def report(self, phase: str, fraction: float, **more: Any) -> None:
+        """Report progress: where the work is, of which `fraction` is done.
+
+        The job's fraction never falls: what is left of it is shared out over this attempt's work.
+
+        Raises:
+            CancelledError: the attempt was asked to stop.
+        """
+        if self.stop_asked:
+            raise CancelledError("the job was asked to stop")
+        reported_phase, reported_at = self._reported
+        now = time.monotonic()
+        if phase != reported_phase or fraction >= 1.0 or now - reported_at >= _REPORT_SECONDS:
+            grown = self._begun_at + (_WORK - self._begun_at) * min(fraction, 1.0)
+            self._fraction = max(grown, self._fraction)
+            self.messages.progress({"phase": phase, "fraction": self._fraction, **more})
+            self._reported = (phase, now)
+
+    def publish(self, name: str, data: Path) -> Published:
+        """Publish what the attempt made.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing was published.
+        """
+        claim = self.claim
+        leases = self.catalog.leases
+        if leases.find_claim(claim.job_id, claim.owner, claim.attempt, 0.0) is None:
+            raise LeaseLostError(claim.job_id, claim.attempt)
+        return self.store.publish(output_prefix(self.job, claim.attempt) + name, data)
+
+    def prepare(self) -> None:
+        """Report that the work begins, and give torch as many threads as the settings say."""
+        import torch
+
+        self.report("preparing", 0.0)
+        torch.set_num_threads(self.settings.job_threads)
+
+    def load_synthesizer(self) -> Synthesizer:
+        """The job's model, its bytes checked, once the work is prepared.
+
+        Raises:
+            NotFoundError, MissingObjectError: it was deleted meanwhile.
+        """
+        from gcvae import Synthesizer
+
+        self.prepare()
+        model = self.catalog.models.get(str(self.job.model_id), workspace=self.job.workspace)
+        assert model.artifact_key is not None, "jobs are taken on ready models only"
+        assert model.artifact_sha256 is not None
+        return Synthesizer.from_bytes(self.store.read(model.artifact_key, model.artifact_sha256))

@@ -1,0 +1,90 @@
+"""Checkpoints of one attempt: bytes in the store, the newest named by the job's record."""
+
+from __future__ import annotations
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from catalog import Catalog, Claim
+from catalog.errors import LeaseLostError
+from catalog.object_keys import checkpoint_prefix
+from models_store import Store
+from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
+from worker.settings import JobSettings
+
+_log = structlog.get_logger(__name__)
+
+
+class JobCheckpoints:
+    """The library's `CheckpointStore` for one attempt at a job.
+
+    Attributes:
+        interval_seconds: time to the next checkpoint: short before the attempt's first, longer
+            after it.
+    """
+
+    def __init__(self, catalog: Catalog, store: Store, claim: Claim, settings: JobSettings) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._claim = claim
+        self._newest_key = claim.job.checkpoint_key
+        self._later_seconds = settings.checkpoint_seconds
+        self.interval_seconds = min(settings.first_checkpoint_seconds, self._later_seconds)
+        self._saved = 0
+
+    def load(self) -> bytes | None:
+        """The newest checkpoint of all attempts, or None where training begins anew."""
+        job = self._claim.job
+        if job.checkpoint_key is None or job.checkpoint_sha256 is None:
+            return None
+        try:
+            data = self._store.read(job.checkpoint_key, job.checkpoint_sha256)
+        except (MissingObjectError, CorruptedError) as error:
+            # From the beginning training comes to the same weights, only later.
+            _log.error("the checkpoint is lost, training begins anew", error=str(error))
+            return None
+        return data
+
+    def restored(self, *, is_continued: bool) -> None:
+        """Say in the log whether training resumes."""
+        key = self._claim.job.checkpoint_key
+        if is_continued:
+            _log.info("training resumes", checkpoint=key)
+        else:
+            reason = "it is of another version, or the table or a setting is another"
+            _log.warning(
+                "training begins anew, not from the checkpoint", checkpoint=key, why=reason
+            )
+
+    def save(self, data: bytes) -> None:
+        """Publish a checkpoint, make it the job's, delete the one before.
+
+        While a server is away training goes on without: the next checkpoint comes in its time,
+        and what this one may have left goes with the job's other bytes when it is over.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing is left behind.
+        """
+        try:
+            self._save(data)
+        except (UnavailableError, SQLAlchemyError) as error:
+            _log.warning("no checkpoint: a server is away", error=str(error))
+
+    def _save(self, data: bytes) -> None:
+        self._saved += 1
+        prefix = checkpoint_prefix(self._claim.job_id, self._claim.attempt)
+        published = self._store.publish(f"{prefix}{self._saved:06d}", data)
+        try:
+            self._catalog.leases.record_checkpoint(self._claim, published.key, published.sha256)
+        except LeaseLostError:
+            self._store.delete(published.key)
+            raise
+        self._drop(self._newest_key)
+        self._newest_key = published.key
+        self.interval_seconds = self._later_seconds
+        _log.info("checkpoint", key=published.key, size_bytes=published.size_bytes)
+
+    def _drop(self, key: str | None) -> None:
+        if key is not None:
+            self._store.delete(key)
+            self._catalog.orphans.forget(key)

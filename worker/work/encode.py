@@ -1,0 +1,40 @@
+"""The encoding job: a table becomes the places of its rows in the latent space."""
+
+from __future__ import annotations
+
+from catalog import Produced
+from catalog.job_kinds import EncodeSpec
+from worker.work.attempt import Attempt
+from worker.work.outputs import fraction_of_table, publish, reporting
+from worker.work.shards import Shard
+from worker.work.tables import table_of
+
+
+def encode(attempt: Attempt) -> Produced:
+    """Encode the rows, or those of the shard, and publish the encodings.
+
+    Raises:
+        InputError: the table does not fit the model.
+        CancelledError: the attempt was asked to stop.
+        LeaseLostError: the attempt no longer owns the job.
+    """
+    from gcvae.latent.encoding_stream import MEDIA_TYPES, stream_encodings
+
+    shard = Shard.of(attempt, EncodeSpec)
+    spec, among = shard.spec, shard.rows
+    synthesizer = attempt.load_synthesizer()
+    table = table_of(attempt, spec)
+    fraction_of = fraction_of_table(table, among)
+    blocks = reporting(attempt, "encoding", synthesizer.encode_blocks(table, among), fraction_of)
+    file = attempt.folder / "encodings"
+    with file.open("wb") as target:
+        heading = {"model_id": attempt.job.model_id}
+        target.writelines(stream_encodings(blocks, spec.format, heading, shard.of_file))
+    return publish(
+        attempt,
+        f"encodings.{spec.format}",
+        file,
+        media_type=MEDIA_TYPES[spec.format],
+        rows=table.rows if among is None else len(among),
+        summary={},
+    )

@@ -1,0 +1,43 @@
+"""The imputation job: a table with blanks becomes a table without."""
+
+from __future__ import annotations
+
+from catalog import Produced
+from catalog.job_kinds import ImputeSpec
+from worker.work.attempt import Attempt
+from worker.work.outputs import fraction_of_table, publish, reporting
+from worker.work.shards import Shard
+from worker.work.tables import table_of
+
+
+def impute(attempt: Attempt) -> Produced:
+    """Fill the blanks of the rows, or of those of the shard, and publish them.
+
+    Raises:
+        InputError: the table does not fit the model.
+        CancelledError: the attempt was asked to stop.
+        LeaseLostError: the attempt no longer owns the job.
+    """
+    from gcvae.files.table_stream import MEDIA_TYPES
+    from gcvae.sampling.imputation_stream import stream_completed
+
+    shard = Shard.of(attempt, ImputeSpec)
+    spec, among = shard.spec, shard.rows
+    synthesizer = attempt.load_synthesizer()
+    table = table_of(attempt, spec)
+    completed = synthesizer.impute_blocks(
+        table, spec.draws, spec.seed, among, columns=spec.columns, keep_blanks=spec.keep_blanks
+    )
+    fraction_of = fraction_of_table(table, among, spec.draws)
+    blocks = reporting(attempt, "imputing", completed, fraction_of)
+    file = attempt.folder / "completed"
+    with file.open("wb") as target:
+        target.writelines(stream_completed(blocks, synthesizer.schema, spec.format, shard.of_file))
+    return publish(
+        attempt,
+        f"completed.{spec.format}",
+        file,
+        media_type=MEDIA_TYPES[spec.format],
+        rows=(table.rows if among is None else len(among)) * spec.draws,
+        summary={"draws": spec.draws, "seed": spec.seed},
+    )

@@ -1,0 +1,113 @@
+"""Joining: what the shards of a job made becomes its one result.
+
+Tables of text stay in shards, which a manifest lists: joined they are the file, byte for byte.
+Parquet keeps its index at its end, so that shards can not simply follow each other; users want one
+file that every reader opens, and get one, with the row groups of all shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import structlog
+
+from catalog import Document, Produced
+from catalog.errors import LeaseLostError
+from models_store import Published
+from models_store.errors import CorruptedError, MissingObjectError, ShardsLostError
+from models_store.manifests import Manifest
+from worker.work.attempt import Attempt
+from worker.work.outputs import publish
+
+_log = structlog.get_logger(__name__)
+
+
+Summary = tuple[Document, bytes]
+"""What is said of a joined result, and the bytes that stand behind its last shard."""
+
+
+def summary_of_first(_attempt: Attempt, shards: Sequence[Produced]) -> Summary:
+    """The summary where the first shard says what holds for all."""
+    return shards[0].summary, b""
+
+
+def join_shards(
+    attempt: Attempt,
+    summarize: Callable[[Attempt, Sequence[Produced]], Summary] = summary_of_first,
+) -> Produced:
+    """Publish the result of a job whose shards are done.
+
+    Raises:
+        LeaseLostError: the attempt no longer owns the job; or shards of it are lost, and the job
+            waits until they are made again.
+    """
+    attempt.report("joining", 0.0)
+    jobs = attempt.catalog.jobs.shards(attempt.job.id)
+    shards = [Produced(**job.part) for job in jobs if job.part is not None]
+    assert len(shards) == attempt.job.n_shards, "a job goes on when every shard is done"
+    summary, end = summarize(attempt, shards)
+    try:
+        if attempt.job.spec["format"] == "parquet":
+            return _join_row_groups(attempt, shards, summary)
+        return _list_shards(attempt, shards, summary, end)
+    except ShardsLostError as error:
+        _log.error("parts are lost and made again", shards=error.numbers)
+        attempt.catalog.leases.redraw(attempt.claim, error.numbers)
+        raise LeaseLostError(attempt.job.id, attempt.claim.attempt) from error
+
+
+def _list_shards(
+    attempt: Attempt, shards: Sequence[Produced], summary: Document, end: bytes
+) -> Produced:
+    """The result as a manifest of its shards."""
+    parts = [Published(shard.object_key, shard.size_bytes, shard.sha256) for shard in shards]
+    if end:
+        file = attempt.folder / "end"
+        file.write_bytes(end)
+        parts.append(attempt.publish("end", file))
+    whole = Manifest.of_shards(attempt.store, parts)
+    file = attempt.folder / "manifest"
+    file.write_bytes(whole.to_bytes())
+    published = attempt.publish("manifest.json", file)
+    return Produced(
+        object_key=published.key,
+        sha256=whole.sha256,
+        size_bytes=whole.size_bytes,
+        media_type=shards[0].media_type,
+        rows=sum(shard.rows for shard in shards),
+        summary=summary,
+        manifest_sha256=published.sha256,
+    )
+
+
+def _join_row_groups(attempt: Attempt, shards: Sequence[Produced], summary: Document) -> Produced:
+    """The result as one Parquet file."""
+    from gcvae.files.table_stream import join_parquet
+
+    files = [attempt.folder / f"shard-{number}" for number in range(len(shards))]
+    _fetch(attempt, shards, files)
+    file = attempt.folder / "rows"
+    with file.open("wb") as target:
+        target.writelines(join_parquet(_each_once(files)))
+    rows = sum(shard.rows for shard in shards)
+    media_type = shards[0].media_type
+    return publish(attempt, "rows.parquet", file, media_type=media_type, rows=rows, summary=summary)
+
+
+def _fetch(attempt: Attempt, shards: Sequence[Produced], files: Sequence[Path]) -> None:
+    lost = []
+    for number, (shard, file) in enumerate(zip(shards, files, strict=True)):
+        try:
+            attempt.store.fetch(shard.object_key, shard.sha256, file)
+        except (MissingObjectError, CorruptedError):
+            lost.append(number)
+    if lost:
+        raise ShardsLostError(lost)
+
+
+def _each_once(files: Sequence[Path]) -> Iterator[Path]:
+    """The files; each is removed when the next is asked for."""
+    for file in files:
+        yield file
+        file.unlink()

@@ -1,0 +1,69 @@
+"""The sampling job: a model becomes a table of synthetic rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from catalog import Produced
+from catalog.job_kinds import SampleSpec
+from worker.work.attempt import Attempt
+from worker.work.outputs import fraction_of_rows, publish, reporting
+from worker.work.shards import Shard
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def sample(attempt: Attempt) -> Produced:
+    """Draw the rows, or those of the shard, and publish them.
+
+    Raises:
+        InputError: what was asked can not be drawn.
+        CancelledError: the attempt was asked to stop.
+        LeaseLostError: the attempt no longer owns the job.
+    """
+    from gcvae.files.row_documents import pointing
+    from gcvae.files.table_stream import MEDIA_TYPES, stream_table
+
+    shard = Shard.of(attempt, SampleSpec)
+    spec = shard.spec
+    among = range(spec.rows) if shard.rows is None else shard.rows
+    synthesizer = attempt.load_synthesizer()
+    summary: dict[str, Any] = {"seed": spec.seed}
+    if shard.is_first and (notes := synthesizer.notes(spec.rows)):
+        summary["notes"] = notes
+    blocks = synthesizer.sample_blocks(spec.rows, seed=spec.seed, among=among)
+    file = attempt.folder / "rows"
+    with pointing("/given_rows"), file.open("wb") as target:
+        if conditions := _conditions(spec):
+            sampler = synthesizer.sampler(spec.seed, **conditions)
+            if shard.is_first:
+                summary |= sampler.summary(spec.rows)
+            blocks = sampler.blocks(spec.rows, among)
+        blocks = reporting(attempt, "sampling", blocks, fraction_of_rows(len(among)))
+        target.writelines(stream_table(blocks, synthesizer.schema, spec.format, shard.of_file))
+    return publish(
+        attempt,
+        f"rows.{spec.format}",
+        file,
+        media_type=MEDIA_TYPES[spec.format],
+        rows=len(among),
+        summary=summary,
+    )
+
+
+def _conditions(spec: SampleSpec) -> dict[str, Any]:
+    """The conditions that are given, by name."""
+    conditions = {
+        "given": spec.given,
+        "distribution": spec.distribution,
+        "given_rows": None if spec.given_rows is None else _given_rows(spec.given_rows),
+    }
+    return {name: condition for name, condition in conditions.items() if condition is not None}
+
+
+def _given_rows(text: str) -> pd.DataFrame:
+    from gcvae.files.row_documents import numbered
+    from gcvae.files.tables import read_table
+
+    return numbered(read_table(text.encode()))

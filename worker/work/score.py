@@ -1,0 +1,69 @@
+"""The scoring job: a table becomes a table of log-likelihood bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from catalog import Produced
+from catalog.job_kinds import ScoreSpec
+from gcvae.files.shards import WHOLE
+from worker.work.attempt import Attempt
+from worker.work.joining import Summary, join_shards
+from worker.work.outputs import fraction_of_table, publish, reporting
+from worker.work.shards import Shard
+from worker.work.tables import table_of
+
+
+def score(attempt: Attempt) -> Produced:
+    """Score the rows, or those of the shard, and publish the scores.
+
+    Raises:
+        InputError: the table does not fit the model.
+        CancelledError: the attempt was asked to stop.
+        LeaseLostError: the attempt no longer owns the job.
+    """
+    from gcvae.scoring.score_options import ScoreOptions
+    from gcvae.scoring.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
+
+    shard = Shard.of(attempt, ScoreSpec)
+    spec, among = shard.spec, shard.rows
+    synthesizer = attempt.load_synthesizer()
+    table = table_of(attempt, spec)
+    options = ScoreOptions(
+        spec.draws, spec.seed, spec.jitters, spec.measure, spec.score_missingness
+    )
+    scorer = synthesizer.scorer
+    blocks = scorer.blocks(table, options, among)
+    heading = {"model_id": attempt.job.model_id} | options.heading(scorer.order())
+    totals = ScoreTotals()
+    # The end holds the totals of all: where there are shards it is written when they are joined.
+    of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
+    file = attempt.folder / "scores"
+    with file.open("wb") as target:
+        blocks = reporting(attempt, "scoring", blocks, fraction_of_table(table, among))
+        target.writelines(stream_scores(blocks, spec.format, heading, totals, of_file))
+    return publish(
+        attempt,
+        f"scores.{spec.format}",
+        file,
+        media_type=MEDIA_TYPES[spec.format],
+        rows=totals.rows,
+        summary=totals.to_json() if among is None else totals.state(),
+    )
+
+
+def join(attempt: Attempt) -> Produced:
+    """Publish the scores of a job whose shards are done, with the totals of all. Raises as
+    `join_shards`.
+    """
+    return join_shards(attempt, _totals)
+
+
+def _totals(attempt: Attempt, shards: Sequence[Produced]) -> Summary:
+    from gcvae.scoring.score_stream import ScoreTotals, scores_end
+
+    totals = ScoreTotals()
+    for shard in shards:
+        totals.add_all(ScoreTotals.of_state(shard.summary))
+    return totals.to_json(), scores_end(attempt.job.spec["format"], totals)

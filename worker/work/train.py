@@ -1,0 +1,96 @@
+"""The training job: a dataset becomes a published model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from catalog import Dataset, Trained
+from catalog.job_kinds import TrainSpec
+from gcvae.errors import Problem, SettingError
+from gcvae.training.settings import configure, settle
+from worker.errors import GpuMemoryError
+from worker.work.attempt import Attempt
+from worker.work.checkpoints import JobCheckpoints
+from worker.work.tables import stored_table
+
+if TYPE_CHECKING:
+    from gcvae import Synthesizer
+
+
+def train(attempt: Attempt) -> Trained:
+    """Train the model and publish its artifact.
+
+    Raises:
+        InputError: the table, its schema or the settings can not be trained on.
+        TrainingError: training can not go on.
+        GpuMemoryError: the GPU's memory is too small.
+        CancelledError: the attempt was asked to stop.
+        LeaseLostError: the attempt no longer owns the job.
+    """
+    attempt.prepare()
+    job = attempt.job
+    spec = TrainSpec.from_json(job.spec)
+    _require_device(spec.training["device"])
+    dataset = attempt.catalog.datasets.get(str(job.dataset_id), workspace=job.workspace)
+    synthesizer = _fit(attempt, dataset, spec)
+    artifact = attempt.folder / "model.gcvae"
+    synthesizer.save(artifact)
+    published = attempt.publish("model.gcvae", artifact)
+    return Trained(
+        artifact_key=published.key,
+        artifact_sha256=published.sha256,
+        artifact_bytes=published.size_bytes,
+        schema=synthesizer.schema.to_json(),
+        record=synthesizer.training_record,
+    )
+
+
+def _require_device(device: str) -> None:
+    """Let devices pass that this worker has; the service knows of none.
+
+    Raises:
+        SettingError: CUDA is asked for, and this worker has no GPU.
+    """
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        message = "device is cuda, but the worker that took this job has no GPU"
+        expected = "auto or cpu, or workers with a GPU only"
+        raise SettingError(Problem(message, "/training/device", expected=expected))
+
+
+def _fit(attempt: Attempt, dataset: Dataset, spec: TrainSpec) -> Synthesizer:
+    import torch
+
+    from gcvae import Synthesizer
+
+    table = stored_table(attempt, dataset.object_key, dataset.sha256, dataset.encoding)
+    settings = spec.settings
+    if attempt.job.smaller_batch:
+        settings["batch_size"] = max(1, _batch_size(dataset, spec) // 2)
+    try:
+        return Synthesizer.fit(
+            table,
+            schema=dataset.schema,
+            preset=spec.training["preset"],
+            seed=spec.training["seed"],
+            device=spec.training["device"],
+            settings=settings,
+            progress=lambda progress: attempt.report(**asdict(progress)),
+            checkpoints=JobCheckpoints(
+                attempt.catalog, attempt.store, attempt.claim, attempt.settings
+            ),
+        )
+    except torch.OutOfMemoryError as error:
+        batch_size = settings.get("batch_size") or _batch_size(dataset, spec)
+        raise GpuMemoryError(batch_size, str(error).splitlines()[0]) from error
+
+
+def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:
+    """Rows of a minibatch: as set, or by the preset's rule."""
+    given = spec.settings.get("batch_size")
+    if given is not None:
+        return int(given)
+    config = configure(spec.training["preset"], spec.settings)
+    return settle(config, n_rows=dataset.rows, n_columns=dataset.columns).batch_size
