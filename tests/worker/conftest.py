@@ -21,6 +21,7 @@ from catalog import Catalog, Job, Model, upgrade
 from catalog.dispatch.celery import CeleryDispatcher, make_celery
 from models_store import Store, open_store
 from tests.servers.servers import PostgresServer, RedisServer, S3Server
+from worker.upkeep import find_orphans
 
 _ROOT = Path(__file__).parents[2]
 _STAND_IN = _ROOT / "tests" / "faults" / "stand_in"
@@ -135,18 +136,17 @@ class System:
         return self.store.read(model.artifact_key, model.artifact_sha256)
 
     def orphans(self) -> list[str]:
-        """Keys in the store that no record names, once they had the time to be collected."""
+        """Keys in the store that no record stands for, once garbage collection had its time."""
         try:
-            self.wait(lambda: not self._orphans(), 150)
+            self.wait(lambda: not self._orphans(), 10)
         except TimeoutError:
             return self._orphans()
         return []
 
     def _orphans(self) -> list[str]:
-        named = {dataset.object_key for dataset in self.catalog.datasets.list(limit=1000).items}
-        named |= {model.artifact_key for model in self.catalog.models.list(limit=1000).items}
-        named |= {result.object_key for result in self.catalog.results.list(limit=1000).items}
-        return [entry.key for entry in self.store.list() if entry.key not in named]
+        due = tuple(self.catalog.inventory.prefixes_in_work())
+        left = [entry.key for entry in self.store.list() if entry.key.startswith(due)]
+        return left + [entry.key for entry in find_orphans(self.catalog, self.store, 0)]
 
     def is_writable(self) -> bool:
         """Whether nobody holds the database's write lock."""
