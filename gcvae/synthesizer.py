@@ -32,6 +32,7 @@ from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
 from gcvae.numerics.devices import device_named
 from gcvae.numerics.seeds import fresh_seed
+from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
 from gcvae.sampling.constrained import NOT_MEASURED, Acceptance, ConstrainedModel
 from gcvae.sampling.imputation import impute_blocks
@@ -209,6 +210,7 @@ class Synthesizer:
             rows = len(conditions["given_rows"]) if rows is None else rows
         if rows is None:
             raise SettingError("rows is not given; only given_rows stands in for it")
+        rows = whole_number("rows", rows, 0)
         for note in self.notes(rows):
             warnings.warn(note, WiderIdentifiersWarning, stacklevel=2)
         seed = fresh_seed() if seed is None else seed
@@ -304,8 +306,7 @@ class Synthesizer:
         self, rows: int, seed: int, sampler: Sampler | None, among: range | None
     ) -> Iterator[pd.DataFrame]:
         """See `sample_blocks`."""
-        if rows < 0:
-            raise SettingError(f"rows is {rows}; it must be zero or more")
+        rows = whole_number("rows", rows, 0)
         free = free_blocks(self._constrained, rows, seed, among)
         for block in free if sampler is None else sampler.blocks(rows, among):
             block.attrs["seed"] = seed

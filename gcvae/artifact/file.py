@@ -71,12 +71,17 @@ def _finite(text: str) -> float:
 
 
 def write_artifact(path: str | Path, data: bytes) -> None:
-    """Writes a model file whole or not at all: a temporary neighbour takes the name at the end."""
+    """Writes a model file whole or not at all: a temporary neighbour takes the name at the end.
+
+    Raises: OSError that names `path`, not the neighbour.
+    """
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_bytes(data)
         partial.replace(path)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
 

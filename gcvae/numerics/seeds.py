@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from gcvae.errors import Problem, SettingError
+from gcvae.numerics.whole_numbers import whole_number
 
 MAX_SEED = 2**63 - 1
 """The largest integer that JSON readers, databases and torch all hold."""
@@ -28,9 +28,6 @@ def check_seed(seed: int) -> int:
     """The seed itself.
 
     Raises:
-        SettingError: It is negative or too large.
+        SettingError: It is no whole number, negative or too large.
     """
-    if not 0 <= seed <= MAX_SEED:
-        expected = f"a whole number from 0 to {MAX_SEED}"
-        raise SettingError(Problem(f"seed is {seed}", pointer="/seed", expected=expected))
-    return seed
+    return whole_number("seed", seed, 0, MAX_SEED)

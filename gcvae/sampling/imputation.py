@@ -20,10 +20,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.cells.values import format_table, is_text
-from gcvae.errors import Problem, SettingError, TableError
+from gcvae.errors import Problem, TableError
 from gcvae.files.frame_dtypes import as_in
 from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.numerics.generators import generator_for
+from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.filled_columns import FilledColumns, filled_columns
 from gcvae.sampling.imputation_stream import DRAW_COLUMN
@@ -53,12 +54,11 @@ def impute_blocks(
         columns, keep_blanks: As of `filled_columns`.
 
     Raises:
-        SettingError: draws is under 1, or a column can not be filled.
+        SettingError: draws is no whole number or under 1, or a column can not be filled.
         TableError: All modelled columns are absent, or a cell can not be read.
         UnknownColumnError: The table has a column that the schema has not.
     """
-    if draws < 1:
-        raise SettingError(Problem(f"draws is {draws}", "/draws", expected="at least 1"))
+    draws = whole_number("draws", draws, 1)
     schema = constrained.codec.schema
     if draws > 1 and DRAW_COLUMN in schema:
         message = f"the draws would be numbered in a column {DRAW_COLUMN!r}, which the table has"

@@ -204,6 +204,11 @@ def test_maps_are_symmetric_with_ones_on_the_diagonal(fitted: Synthesizer) -> No
     [
         (lambda s: s.dependencies("local-ish"), "unknown kind of map 'local-ish'"),
         (lambda s: s.sample(-1), "rows is -1"),
+        (lambda s: s.sample("5"), "rows is '5'.*a whole number"),
+        (lambda s: s.sample(1.5), "rows is 1.5.*a whole number"),
+        (lambda s: s.sample(True), "rows is True.*a whole number"),
+        (lambda s: s.sample(1, seed="x"), "seed is 'x'.*a whole number"),
+        (lambda s: s.impute(mixed_frame().head(5), 1.5), "draws is 1.5.*a whole number"),
         (lambda s: s.sample(1, seed=2**63), "seed is 9223372036854775808"),
         (lambda s: Synthesizer.fit(mixed_frame(), seed=-1), "seed is -1"),
         (lambda s: s.log_likelihood(mixed_frame().head(5), draws=0), "draws is 0"),

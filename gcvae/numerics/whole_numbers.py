@@ -1,0 +1,27 @@
+"""Counts and seeds that a caller gives. Loads without torch."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from gcvae.errors import Problem, SettingError
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """The number as an int; NumPy's whole numbers are whole, too.
+
+    Raises:
+        SettingError: it is no whole number, or out of range.
+    """
+    range_ = f"at least {least}" if most is None else f"from {least} to {most}"
+    problem = Problem(f"{name} is {value!r}", f"/{name}", expected=f"a whole number, {range_}")
+    if isinstance(value, bool):
+        raise SettingError(problem)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise SettingError(problem) from None
+    if number < least or (most is not None and number > most):
+        raise SettingError(problem)
+    return number
