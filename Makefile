@@ -63,11 +63,13 @@ serve: $(VENV)/.installed
 	$(VENV)/bin/gcvae serve --host $(HOST) --port $(PORT)
 
 # The folder is closed, the files are open: each container's own user reads those it is given.
+# An API key has its own form: catalog/keys.py.
 secrets:
 	@mkdir -p -m 700 $(SECRETS_DIR)
 	@for name in $$(grep -oE 'file: .*/\w+$$' docker-compose.yml | sed 's:.*/::'); do \
-	  test -s $(SECRETS_DIR)/$$name || { umask 022; \
-	    od -An -N24 -tx1 /dev/urandom | tr -d ' \n' > $(SECRETS_DIR)/$$name; }; done
+	  test -s $(SECRETS_DIR)/$$name || { umask 022; random() { od -An -N$$1 -tx1 /dev/urandom | tr -d ' \n'; }; \
+	    case $$name in api_key) printf 'gcv_%s_%s' $$(random 13) $$(random 24);; *) random 24;; esac \
+	    > $(SECRETS_DIR)/$$name; }; done
 	@echo "$(SECRETS_DIR)/ holds: $$(ls $(SECRETS_DIR) | tr '\n' ' ')"
 
 # worksteal: neighbours stay together, so that what a file's tests share is made once.

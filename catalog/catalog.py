@@ -8,6 +8,7 @@ from catalog.idempotency import Idempotency
 from catalog.inventory import Inventory
 from catalog.jobs.jobs import Jobs
 from catalog.jobs.leases import Leases
+from catalog.keys import Keys
 from catalog.models import Models
 from catalog.orphans import Orphans
 from catalog.results import Results
@@ -51,6 +52,7 @@ class Catalog:
         self.inventory = Inventory(self.database)
         self.statistics = Statistics(self.database)
         self.idempotency = Idempotency(self.database)
+        self.keys = Keys(self.database)
 
     def ping(self) -> None:
         """Ask the database for an answer.

@@ -7,6 +7,7 @@ CatalogError
 ├── ConflictError            the record's state forbids what was asked
 │   ├── ModelNotReadyError   a job asked of a model that is not ready
 │   └── SchemaChangedError   a dataset's schema was replaced by another request meanwhile
+├── BadKeyError              a key that lets nobody in
 ├── CursorError              a page cursor that this catalog did not give out
 ├── IdempotencyMismatchError the key was used before, for another request
 ├── IdempotencyBusyError     the first request with this key is still being answered
@@ -28,6 +29,10 @@ class DatabaseUrlError(CatalogError):
 
 class SchemaVersionError(CatalogError):
     """The database's tables are of another version than this program's."""
+
+
+class BadKeyError(CatalogError):
+    """A key that is none, unknown, expired or revoked; it is never part of the message."""
 
 
 class NotFoundError(CatalogError):

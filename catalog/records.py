@@ -39,6 +39,28 @@ class JobStatus(StrEnum):
         return self not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
+class Scope(StrEnum):
+    """What a key lets its holder do in its workspace."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class Key:
+    """An API key, without its secret."""
+
+    id: str
+    workspace: str
+    name: str
+    scopes: list[str]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
 @dataclass(frozen=True)
 class Dataset:
     """An uploaded table; its bytes lie in the store under `object_key`.

@@ -210,8 +210,7 @@ class Synthesizer:
             rows = len(conditions["given_rows"]) if rows is None else rows
         if rows is None:
             raise SettingError("rows is not given; only given_rows stands in for it")
-        rows = whole_number("rows", rows, 0)
-        for note in self.notes(rows):
+        for note in self.notes(whole_number("rows", rows, 0)):
             warnings.warn(note, WiderIdentifiersWarning, stacklevel=2)
         seed = fresh_seed() if seed is None else seed
         sampler = self._sampler_of(conditions, seed)

@@ -1,4 +1,4 @@
-"""Who may ask: the workspace of a request, and the guard of a service without keys."""
+"""Who may ask: the workspace of a request, and what a service without keys refuses."""
 
 from __future__ import annotations
 
@@ -8,30 +8,27 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
-from catalog.errors import NotFoundError
-from catalog.records import DEFAULT_WORKSPACE
+from catalog.catalog import Catalog
+from catalog.database.migrate import check
+from catalog.errors import NotFoundError, SchemaVersionError
 from service.errors import ForeignSiteError, StartError
-from service.resources import Resources, get_resources
 from service.settings import ServiceSettings, variable
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-async def get_workspace(
-    request: Request, resources: Annotated[Resources, Depends(get_resources)]
-) -> str:
-    """The workspace that the request may see. Without keys there is one, for this machine.
+async def get_workspace(request: Request) -> str:
+    """The workspace that the request may see, as `service.http.gate` found it.
 
     Raises:
         NotFoundError: the id is none.
-        ForeignSiteError: the request comes by a foreign host name or from a foreign page.
     """
     for name, value in request.path_params.items():
         if "\0" in value:  # PostgreSQL could not even be asked
             raise NotFoundError(name.removesuffix("_id"), value)
-    refuse_foreign_host(request, resources.settings)
-    refuse_foreign_page(request)
-    return DEFAULT_WORKSPACE
+    workspace = request.state.workspace
+    assert isinstance(workspace, str)
+    return workspace
 
 
 Workspace = Annotated[str, Depends(get_workspace)]
@@ -65,16 +62,31 @@ def refuse_foreign_page(request: Request) -> None:
 
 
 def refuse_open_address(settings: ServiceSettings) -> None:
-    """Stop a keyless service from listening to other machines.
+    """Stop a service without keys from listening to other machines.
 
     Raises:
-        StartError: the address is not the loopback one, and nobody vouches for its network.
+        StartError: the address is not the loopback one, and there is no key.
     """
-    if not (is_loopback(settings.host) or settings.trusted_network):
+    if not (is_loopback(settings.host) or _has_keys(settings)):
         raise StartError(
             f"{settings.host} can be reached from other machines and this service has no keys yet; "
-            f"listen on 127.0.0.1 instead (--host or {variable('host')})"
+            f"make one (gcvae keys create --workspace NAME), or listen on 127.0.0.1 instead "
+            f"(--host or {variable('host')})"
         )
+
+
+def _has_keys(settings: ServiceSettings) -> bool:
+    if not settings.has_database():
+        return False
+    try:
+        check(settings.database())
+    except SchemaVersionError:
+        return False  # nothing was ever made here, or it is told when the tables are needed
+    catalog = Catalog(settings.database())
+    try:
+        return catalog.keys.exist()
+    finally:
+        catalog.close()
 
 
 def is_loopback(host: str) -> bool:

@@ -21,9 +21,11 @@ from service.access import get_workspace
 from service.errors import ProcessDiedError
 from service.http import documentation, problems
 from service.http.body_limits import BodyLimits
+from service.http.gate import Gate
 from service.http.observations import Observations
 from service.http.query_parameters import refuse_unknown_parameters
 from service.http.request_ids import RequestIds
+from service.keyring import KeyRing
 from service.lag import watch_lag
 from service.resources import Resources, make_resources
 from service.routes import (
@@ -76,6 +78,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     documentation.install(app)
     problems.install(app)
     app.add_middleware(BodyLimits, settings=settings)
+    app.add_middleware(Gate, settings=settings, ring=KeyRing(shared.catalog.keys))
     app.add_middleware(Observations, metrics=shared.metrics, traces=shared.traces)
     app.add_middleware(RequestIds)
     return app

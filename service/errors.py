@@ -17,6 +17,8 @@ ServiceError
 ├── SlowReaderError         an answer was read so slowly that it lost its place
 ├── StoppingError           the service stops and answers no more
 ├── NotReadyError           a server that the service stands on does not answer
+├── UnauthorizedError       the request has no key that is in force
+├── MissingScopeError       its key does not let it do that
 ├── ForeignSiteError        a keyless service is called from another site's page
 └── StartError              the service can not start as it is set up
 
@@ -158,6 +160,14 @@ class NotReadyError(ServiceError):
         silent = ", ".join(name for name, answer in checks.items() if answer != "ok")
         super().__init__(f"no good answer from: {silent}")
         self.checks = checks
+
+
+class UnauthorizedError(ServiceError):
+    """The service has keys, and the request has none that is in force."""
+
+
+class MissingScopeError(ServiceError):
+    """The request's key does not let it do what it asks for."""
 
 
 class ForeignSiteError(ServiceError):

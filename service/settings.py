@@ -15,6 +15,9 @@ KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
 GIBIBYTE = 1024 * MEBIBYTE
 
+DATABASE_FILE = "catalog.sqlite"
+"""In the data folder, where no other database is named."""
+
 
 class ServiceSettings(ServerSettings, RuntimeSettings):
     """Address, the three URLs, and the limits. Each field is `GCVAE_` and its name in capitals."""
@@ -25,13 +28,8 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     port: Annotated[int, USUAL] = Field(default=8000, ge=0, le=65535)
     allowed_hosts: Annotated[tuple[str, ...], NoDecode, USUAL] = Field(
         default=("localhost", "127.0.0.1", "::1"),
-        description="names, with commas between, that a keyless service may be reached by; "
+        description="names, with commas between, that a service without keys may be reached by; "
         "stops DNS rebinding",
-    )
-    trusted_network: Annotated[bool, USUAL] = Field(
-        default=False,
-        description="listen to other machines without keys: a container whose port is published "
-        "to its own host only",
     )
 
     home_dir: Annotated[Path, USUAL] = Field(
@@ -123,7 +121,11 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         """The database's URL."""
         if self.database_url is not None:
             return self.database_url
-        return f"sqlite:///{self._folder() / 'catalog.sqlite'}"
+        return f"sqlite:///{self._folder() / DATABASE_FILE}"
+
+    def has_database(self) -> bool:
+        """False where the data folder has none yet: asking for it would make one."""
+        return self.database_url is not None or (self.home_dir / DATABASE_FILE).exists()
 
     def broker(self) -> str:
         """The broker's URL."""

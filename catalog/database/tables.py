@@ -216,3 +216,19 @@ class IdempotencyRow(Base):
     request_sha256: Mapped[str] = mapped_column(String(_SHA256))
     response: Mapped[Document | None]
     created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class KeyRow(Base):
+    """An API key: a salted hash of its secret."""
+
+    __tablename__ = "keys"
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    name: Mapped[str] = mapped_column(String(_NAME))
+    scopes: Mapped[list[str]]
+    secret_hash: Mapped[str] = mapped_column(String(_NAME))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]

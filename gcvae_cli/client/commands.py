@@ -14,6 +14,10 @@ from gcvae_cli.client.errors import client_errors
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.options import Encoding
 
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="File with the API key, where it needs one."),
+]
 LOCAL_SERVICE = "http://127.0.0.1:8000"
 
 ServerUrl = Annotated[
@@ -27,6 +31,7 @@ def import_(
         typer.Argument(exists=True, dir_okay=False, help="A trained model, model.gcvae."),
     ],
     server: ServerUrl = LOCAL_SERVICE,
+    key_file: KeyFile = None,
     name: Annotated[
         str | None, typer.Option(help="Of the model there; the file's name if none.")
     ] = None,
@@ -35,7 +40,8 @@ def import_(
     """Bring a trained model into a service, which tries it out and has it ready at once."""
     from gcvae_client import Client
 
-    with client_errors(), Client(server) as client:
+    key = None if key_file is None else key_file.read_text(encoding="utf-8").strip()
+    with client_errors(), Client(server, api_key=key) as client:
         brought = client.import_model(model, name=name)
     print(json.dumps(brought, ensure_ascii=False) if as_json else brought["id"])
 

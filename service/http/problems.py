@@ -63,6 +63,8 @@ KINDS: dict[type[Exception], Kind] = {
     errors.InvalidModelError: Kind("invalid-model", 422, "The file is no model that can be used"),
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
     errors.StateError: Kind("conflict", 409, "The resource is in another state"),
+    errors.UnauthorizedError: Kind("unauthorized", 401, "A key is needed"),
+    errors.MissingScopeError: Kind("missing-scope", 403, "The key does not allow that"),
     errors.ForeignSiteError: Kind("foreign-site", 403, "Not from this host or site"),
     library.TableError: Kind("invalid-table", 422, "The table can not be used"),
     library.SchemaError: Kind("invalid-schema", 422, "The schema does not fit"),
@@ -112,6 +114,13 @@ def install(app: FastAPI) -> None:
 def kind_of(error: Exception) -> Kind:
     """The kind of an error that stands in the table, by its nearest class."""
     return next(KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in KINDS)
+
+
+def answer_before_routes(request: Request, error: Exception) -> Response:
+    """The problem document of an error in middleware, where no handler of the app sees it."""
+    if isinstance(error, tuple(KINDS)):
+        return answer_known(request, error)
+    return answer_lost_connection(request, error)
 
 
 def answer_known(request: Request, error: Exception) -> Response:
@@ -247,6 +256,8 @@ def _stated(problem: Problem) -> dict[str, Any]:
 
 
 def _headers(error: Exception) -> dict[str, str]:
+    if isinstance(error, errors.UnauthorizedError):
+        return {"WWW-Authenticate": "Bearer"}
     if isinstance(error, (errors.QueueFullError, errors.PoolFullError)):
         return {"Retry-After": str(error.retry_after_seconds)}
     may_pass = (records.IdempotencyBusyError, records.ReservationLostError)

@@ -29,7 +29,7 @@ class PollingRoute(APIRoute):
 
         async def poll(request: Request) -> Response:
             resources = await get_resources(request)
-            workspace = await get_workspace(request, resources)
+            workspace = await get_workspace(request)
             await refuse_unknown_parameters(request)
             job_id = request.path_params["job_id"]
             answer: Response = await self.endpoint(job_id, request, resources, workspace)

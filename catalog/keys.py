@@ -1,0 +1,208 @@
+"""API keys: who may ask for what, in which workspace. Of a key itself only a salted hash is kept.
+
+    key = gcv_ + 26 letters of its id + _ + 43 letters of 256 random bits
+
+The id finds the record, the random bits prove that one has the key. Nobody guesses 256 bits, so the
+salted hash (argon2id) need not be slow: it costs a millisecond, for each request that is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection
+from datetime import datetime
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import KeyRow
+from catalog.errors import BadKeyError, ConflictError, NotFoundError
+from catalog.ids import new_id
+from catalog.pages import copy_row
+from catalog.records import Key, Scope
+
+KEY_FORM = re.compile(r"gcv_([0-9a-z]{26})_([A-Za-z0-9_-]{32,64})")
+_SECRET_BYTES = 32
+_HASHER = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)
+_USE_SECONDS = 60.0
+"""`last_used_at` is written no more often: a poll is no reason to write."""
+
+
+class Keys:
+    """Gateway to the keys of all workspaces: for who lets people in, not for those who come."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        workspace: str,
+        name: str,
+        scopes: Collection[Scope],
+        *,
+        expires_at: datetime | None = None,
+        text: str | None = None,
+    ) -> tuple[Key, str]:
+        """A new key: its record, and the key itself, which nobody can tell again.
+
+        Args:
+            text: a key made elsewhere, such as in a file of secrets.
+
+        Raises:
+            BadKeyError: the text has not the form of a key.
+            ConflictError: there is a key with its id, and another secret.
+        """
+        key_id, secret = _new_parts() if text is None else _parts(text)
+        with self._database.writing() as session:
+            row = session.get(KeyRow, key_id)
+            if row is None:
+                row = _new_row(key_id, secret, workspace, name, scopes, expires_at)
+                session.add(row)
+                session.flush()
+                session.refresh(row)
+            elif not _fits(row.secret_hash, secret):
+                raise ConflictError(f"there is another key {key_id}")
+            return copy_row(Key, row), _written(key_id, secret)
+
+    def rotate(self, key_id: str) -> tuple[Key, str]:
+        """A new key in the place of one that is revoked with it: same name, workspace and scopes.
+
+        Raises:
+            NotFoundError: there is no such key.
+            ConflictError: it is revoked already.
+        """
+        new_key_id, secret = _new_parts()
+        with self._database.writing() as session:
+            old = _find(session, key_id)
+            if old.revoked_at is not None:
+                raise ConflictError(f"key {key_id} is revoked; create another")
+            scopes = [Scope(scope) for scope in old.scopes]
+            row = _new_row(new_key_id, secret, old.workspace, old.name, scopes, old.expires_at)
+            session.add(row)
+            _revoke(session, key_id)
+            session.flush()
+            session.refresh(row)
+            return copy_row(Key, row), _written(new_key_id, secret)
+
+    def revoke(self, key_id: str) -> Key:
+        """The key, of no use from now on. Revoking twice is no error.
+
+        Raises:
+            NotFoundError: there is no such key.
+        """
+        with self._database.writing() as session:
+            row = _find(session, key_id)
+            if row.revoked_at is None:
+                _revoke(session, key_id)
+                session.refresh(row)
+            return copy_row(Key, row)
+
+    def list(self, workspace: str | None = None) -> list[Key]:
+        """Every key, the oldest first; of one workspace where it is named."""
+        query = select(KeyRow).order_by(KeyRow.id)
+        if workspace is not None:
+            query = query.where(KeyRow.workspace == workspace)
+        with self._database.reading() as session:
+            return [copy_row(Key, row) for row in session.scalars(query)]
+
+    def exist(self) -> bool:
+        """Whether there ever was a key: from the first on, nobody comes in without one."""
+        with self._database.reading() as session:
+            return session.scalar(select(KeyRow.id).limit(1)) is not None
+
+    def verify(self, text: str) -> Key:
+        """The key of this text, in force. A wrong one takes as long as a right one.
+
+        Raises:
+            BadKeyError: it has not the form of a key, is unknown, expired or revoked.
+        """
+        try:
+            key_id, secret = _parts(text)
+        except BadKeyError:
+            _fits(_nobodys_hash(), text)
+            raise
+        with self._database.reading() as session:
+            row = session.get(KeyRow, key_id)
+            now = session.scalar(select(database_clock()))
+        fits = _fits(_nobodys_hash() if row is None else row.secret_hash, secret)
+        if row is None or not fits:
+            raise BadKeyError("this key is none of this service's")
+        if row.revoked_at is not None:
+            raise BadKeyError("this key was revoked")
+        if row.expires_at is not None and now is not None and row.expires_at <= now:
+            raise BadKeyError(f"this key expired at {row.expires_at.isoformat(timespec='seconds')}")
+        return copy_row(Key, row)
+
+    def note_use(self, key_id: str) -> None:
+        """Write that the key is in use, unless that was written a moment ago."""
+        is_old = KeyRow.last_used_at.is_(None) | (
+            KeyRow.last_used_at < database_clock(-_USE_SECONDS)
+        )
+        used = update(KeyRow).where(KeyRow.id == key_id, is_old)
+        with self._database.writing() as session:
+            session.execute(used.values(last_used_at=database_clock()))
+
+
+def _new_parts() -> tuple[str, str]:
+    return new_id("key"), secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def _parts(text: str) -> tuple[str, str]:
+    found = KEY_FORM.fullmatch(text)
+    if found is None:
+        raise BadKeyError("this is no key: one begins with gcv_ and has 74 letters")
+    return f"key_{found[1]}", found[2]
+
+
+def _written(key_id: str, secret: str) -> str:
+    return f"gcv_{key_id.removeprefix('key_')}_{secret}"
+
+
+def _new_row(
+    key_id: str,
+    secret: str,
+    workspace: str,
+    name: str,
+    scopes: Collection[Scope],
+    expires_at: datetime | None,
+) -> KeyRow:
+    return KeyRow(
+        id=key_id,
+        workspace=workspace,
+        name=name,
+        scopes=sorted({scope.value for scope in scopes}),
+        secret_hash=_HASHER.hash(secret),
+        created_at=database_clock(),
+        expires_at=expires_at,
+    )
+
+
+def _find(session: Session, key_id: str) -> KeyRow:
+    row = session.get(KeyRow, key_id, with_for_update=True)
+    if row is None:
+        raise NotFoundError("key", key_id)
+    return row
+
+
+def _revoke(session: Session, key_id: str) -> None:
+    revoking = update(KeyRow).where(KeyRow.id == key_id).values(revoked_at=database_clock())
+    session.execute(revoking, execution_options={"synchronize_session": False})
+
+
+def _fits(hashed: str, secret: str) -> bool:
+    try:
+        return _HASHER.verify(hashed, secret)
+    except VerifyMismatchError:
+        return False
+
+
+@cache
+def _nobodys_hash() -> str:
+    """What the secrets of unknown keys are held against, so that they take as long as others."""
+    return _HASHER.hash(secrets.token_urlsafe(_SECRET_BYTES))

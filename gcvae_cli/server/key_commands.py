@@ -1,0 +1,162 @@
+"""Commands that look after keys: `gcvae keys create`, `list`, `rotate`, `revoke`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.server.commands import DataDir, read_server_settings, server_errors
+
+if TYPE_CHECKING:
+    from catalog.keys import Keys
+    from catalog.records import Key, Scope
+
+keys = typer.Typer(
+    help="Look after the keys: from the first one on, every call of the service needs one.",
+    no_args_is_help=True,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+KeyId = Annotated[str, typer.Argument(help="Such as key_01m8…; `gcvae keys list` has them.")]
+
+_LONGEST_NAME = 100
+
+
+@keys.command()
+def create(
+    workspace: Annotated[str, typer.Option(help="Whose records it opens; others stay unseen.")],
+    name: Annotated[str, typer.Option(help="For you to know it by.")] = "",
+    scopes: Annotated[
+        str, typer.Option(help="read, write, admin, with commas between.")
+    ] = "read,write",
+    days: Annotated[float | None, typer.Option(help="It expires then; never if not given.")] = None,
+    from_file: Annotated[
+        Path | None, typer.Option(help="Take the key that stands in this file; twice is no error.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key. It is printed once, here, and kept nowhere: a lost one is to be rotated."""
+    chosen = _scopes(scopes)
+    _check_name("--workspace", workspace)
+    _check_name("--name", name, may_be_empty=True)
+    if days is not None and not 0 < days < 36_500:
+        raise WrongUsageError(f"--days is {days:g}; more than 0 and less than 36,500 are right")
+    expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    text = None if from_file is None else _read(from_file)
+    with _gateway(data_dir, makes_tables=True) as gateway:
+        key, written = gateway.create(workspace, name, chosen, expires_at=expires_at, text=text)
+    _show_new(key, written if from_file is None else None, as_json)
+
+
+@keys.command("list")
+def list_(
+    workspace: Annotated[str | None, typer.Option(help="Only of this workspace.")] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """List the keys: whose they are, what they allow, when they were used. Secrets are not kept."""
+    with _gateway(data_dir) as gateway:
+        found = gateway.list(workspace)
+    if as_json:
+        print(json.dumps([_document(key) for key in found], indent=1))
+        return
+    for key in found:
+        words = [key.id, key.workspace, key.name or "-", ",".join(key.scopes), _state(key)]
+        print("  ".join(words))
+    if not found:
+        print("there are no keys; the service answers this machine alone")
+
+
+@keys.command()
+def rotate(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Make a new key in the place of one, which is revoked at once."""
+    with _gateway(data_dir) as gateway:
+        key, written = gateway.rotate(key_id)
+    _show_new(key, written, as_json)
+
+
+@keys.command()
+def revoke(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Refuse a key from now on."""
+    with _gateway(data_dir) as gateway:
+        key = gateway.revoke(key_id)
+    print(json.dumps(_document(key), indent=1) if as_json else f"{key.id} is revoked")
+
+
+@contextmanager
+def _gateway(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Keys]:
+    """The keys of the service whose records the settings name."""
+    from catalog import Catalog, upgrade
+    from catalog.database.migrate import check
+
+    settings = read_server_settings(home_dir=data_dir)
+    if not (makes_tables or settings.has_database()):
+        raise WrongUsageError(f"{settings.home_dir} holds no service's data (--data-dir)")
+    with server_errors():
+        if makes_tables and not settings.has_database():
+            upgrade(settings.database())
+        check(settings.database())
+        catalog = Catalog(settings.database())
+        try:
+            yield catalog.keys
+        finally:
+            catalog.close()
+
+
+def _scopes(text: str) -> list[Scope]:
+    from catalog.records import Scope
+
+    try:
+        return [Scope(word.strip()) for word in text.split(",")]
+    except ValueError:
+        right = ", ".join(Scope)
+        raise WrongUsageError(f"--scopes is {text!r}; of {right}, with commas between") from None
+
+
+def _check_name(option: str, name: str, *, may_be_empty: bool = False) -> None:
+    is_long = len(name) > _LONGEST_NAME
+    if is_long or not (name.isprintable() and (may_be_empty or name.strip())):
+        raise WrongUsageError(f"{option} is {name!r}; 1 to {_LONGEST_NAME} letters are right")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUsageError(f"--from-file {path}: {error}") from error
+
+
+def _show_new(key: Key, written: str | None, as_json: bool) -> None:
+    """Print the key, the only time that it can be."""
+    if as_json:
+        shown = {} if written is None else {"key": written}
+        print(json.dumps(shown | _document(key), indent=1))
+    elif written is None:
+        print(f"{key.id} opens workspace {key.workspace!r}")
+    else:
+        print(written)
+
+
+def _document(key: Key) -> dict[str, Any]:
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in asdict(key).items()
+    }
+
+
+def _state(key: Key) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= datetime.now(UTC):
+        return "expired"
+    used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}"
+    return used if key.expires_at is None else f"{used}, until {key.expires_at:%Y-%m-%d}"

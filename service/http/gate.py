@@ -1,0 +1,85 @@
+"""The gate: who comes in is decided before a byte of the body is read."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from catalog.records import DEFAULT_WORKSPACE, Key
+from catalog.records import Scope as KeyScope
+from service.access import refuse_foreign_host, refuse_foreign_page
+from service.errors import MissingScopeError
+from service.http.problems import answer_before_routes
+from service.keyring import KeyRing
+from service.settings import ServiceSettings
+
+_READING = ("GET", "HEAD", "OPTIONS")
+_OF_OPERATORS = ("/metrics", "/v1/audit")
+"""They tell of every workspace."""
+
+
+class Gate:
+    """Middleware that lets a request into its workspace, or answers it.
+
+    With keys, every call needs one; a page that makes its name point at this machine has none. So
+    the names of hosts are looked at where there are no keys. Health checks need no key, and the
+    page of the REST API shows nothing that is anybody's.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
+        self.app = app
+        self._settings = settings
+        self._ring = ring
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        try:
+            scope["state"]["workspace"] = await self._admit(request)
+        except Exception as error:  # what is no refusal is raised again there
+            await answer_before_routes(request, error)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    async def _admit(self, request: Request) -> str:
+        """The workspace that the request may see.
+
+        Raises:
+            UnauthorizedError: it has no key that is in force.
+            MissingScopeError: its key does not let it do that.
+            ForeignSiteError: it comes by a foreign host name or from a foreign page.
+        """
+        if not _is_guarded(request.url.path):
+            return DEFAULT_WORKSPACE
+        key = await self._ring.holder(request.headers.get("Authorization"))
+        if key is None:
+            refuse_foreign_host(request, self._settings)
+        refuse_foreign_page(request)
+        if key is None:
+            return DEFAULT_WORKSPACE
+        _require(needed_scope(request.method, request.url.path), key)
+        return key.workspace
+
+
+def needed_scope(method: str, path: str) -> KeyScope:
+    """What a key must be allowed for a call.
+
+    >>> needed_scope("GET", "/v1/jobs").value, needed_scope("POST", "/v1/models").value
+    ('read', 'write')
+    """
+    if path in _OF_OPERATORS:
+        return KeyScope.ADMIN
+    return KeyScope.READ if method in _READING else KeyScope.WRITE
+
+
+def _is_guarded(path: str) -> bool:
+    return path.startswith("/v1/") or path in ("/v1", "/metrics")
+
+
+def _require(scope: KeyScope, key: Key) -> None:
+    if scope.value not in key.scopes:
+        held = ", ".join(key.scopes)
+        message = f"this call needs a key with the scope {scope.value!r}; this one has: {held}"
+        raise MissingScopeError(message)

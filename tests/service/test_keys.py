@@ -1,0 +1,204 @@
+"""With keys, nobody comes in without one, and nobody sees another workspace's records."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from catalog.records import Scope
+from service.keyring import FRESH_SECONDS
+from tests.running_service import Running, assert_problem, running, settings_in, train
+
+TABLE = b"a,b\n" + b"".join(b"%d,%d\n" % (i % 9, i % 2) for i in range(60))
+CSV = {"Content-Type": "text/csv"}
+ALL = list(Scope)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A service with two workspaces, and what lies in one of them."""
+
+    service: Running
+    ours: httpx.Client
+    theirs: httpx.Client
+    ids: dict[str, str]
+
+
+def _client(service: Running, workspace: str, scopes: list[Scope], **options: Any) -> httpx.Client:
+    _, written = service.catalog.keys.create(workspace, "", scopes, **options)
+    return httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {written}"})
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """What was made before there were keys lies in `default`; `ours` is its key, `theirs` not."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with running(settings_in(folder, max_inline_sample_rows=10)) as service:
+        model = train(service, TABLE)
+        sample = service.http.post(f"/v1/models/{model['id']}/samples", json={"rows": 20})
+        ids = {
+            "dataset_id": model["dataset_id"],
+            "model_id": model["id"],
+            "job_id": model["job_id"],
+            "result_id": sample.json()["id"],
+        }
+        with (
+            _client(service, "default", ALL) as ours,
+            _client(service, "theirs", ALL) as theirs,
+        ):
+            time.sleep(FRESH_SECONDS)
+            yield Guarded(service, ours, theirs, ids)
+
+
+def _calls(service: Running) -> list[tuple[str, str]]:
+    """Every method at every path of the API."""
+    paths = service.http.get("/openapi.json").json()["paths"]
+    return [
+        (method.upper(), path)
+        for path, methods in paths.items()
+        for method in methods
+        if path.startswith("/v1/")
+    ]
+
+
+def _filled(path: str, ids: dict[str, str]) -> str:
+    for name, value in ids.items():
+        path = path.replace(f"{{{name}}}", value)
+    assert "{" not in path, f"{path}: an id of a kind that this test does not make"
+    return path
+
+
+def test_the_first_key_closes_every_call_but_the_health_checks(guarded: Guarded) -> None:
+    for method, path in [*_calls(guarded.service), ("GET", "/metrics"), ("GET", "/v1/nothing")]:
+        response = guarded.service.http.request(method, _filled(path, guarded.ids))
+        problem = assert_problem(response, 401, "unauthorized")
+        assert "gcvae keys create" in problem["detail"]
+        assert response.headers["WWW-Authenticate"] == "Bearer"
+    assert guarded.service.http.get("/healthz").status_code == 200
+    assert guarded.service.http.get("/readyz").status_code == 200
+
+
+def test_another_workspace_sees_404_of_every_id_and_changes_nothing(guarded: Guarded) -> None:
+    before = guarded.service.traces()
+    bodies: dict[str, Any] = {
+        "samples": {"json": {"rows": 1}},
+        "scores": {"content": TABLE, "headers": CSV},
+        "imputations": {"content": TABLE, "headers": CSV},
+        "encodings": {"content": TABLE, "headers": CSV},
+        "dependencies": {"json": {"row": {"a": 1, "b": 0}}},
+        "schema": {"json": {"columns": []}},
+    }
+    with_ids = [call for call in _calls(guarded.service) if "{" in call[1]]
+    assert len(with_ids) > 25
+    for method, path in with_ids:
+        body = bodies.get(path.rsplit("/", 1)[1], {}) if method in ("POST", "PUT", "PATCH") else {}
+        response = guarded.theirs.request(method, _filled(path, guarded.ids), **body)
+        assert_problem(response, 404, "not-found")
+    trained = guarded.theirs.post("/v1/models", json={"dataset_id": guarded.ids["dataset_id"]})
+    assert_problem(trained, 404, "not-found")
+    assert guarded.service.traces() == before
+
+
+def test_lists_hold_what_is_in_the_workspace(guarded: Guarded) -> None:
+    for name in ("datasets", "models", "jobs"):
+        assert guarded.ours.get(f"/v1/{name}").json()["items"], name
+        assert guarded.theirs.get(f"/v1/{name}").json()["items"] == [], name
+
+
+def test_what_a_key_makes_lies_in_its_workspace(guarded: Guarded) -> None:
+    made = guarded.theirs.post("/v1/datasets", content=TABLE, headers=CSV).json()
+    assert guarded.theirs.get(f"/v1/datasets/{made['id']}").status_code == 200
+    assert_problem(guarded.ours.get(f"/v1/datasets/{made['id']}"), 404, "not-found")
+    assert guarded.theirs.delete(f"/v1/datasets/{made['id']}").status_code == 204
+
+
+def test_an_idempotency_key_of_another_workspace_is_free(guarded: Guarded) -> None:
+    headers = CSV | {"Idempotency-Key": "one"}
+    made = [
+        client.post("/v1/datasets", content=TABLE, headers=headers).json()["id"]
+        for client in (guarded.ours, guarded.theirs)
+    ]
+    assert made[0] != made[1]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "allowed"),
+    [([Scope.READ], (200, 403, 403)), ([Scope.WRITE], (403, 201, 403)), (ALL, (200, 201, 200))],
+)
+def test_a_key_does_what_its_scopes_say(
+    guarded: Guarded, scopes: list[Scope], allowed: tuple[int, int, int]
+) -> None:
+    with _client(guarded.service, "scoped", scopes) as client:
+        answers = (
+            client.get("/v1/datasets"),
+            client.post("/v1/datasets", content=TABLE, headers=CSV),
+            client.get("/metrics"),
+        )
+    assert tuple(answer.status_code for answer in answers) == allowed
+    for answer in answers:
+        if answer.status_code == 403:
+            assert "scope" in assert_problem(answer, 403, "missing-scope")["detail"]
+
+
+def test_an_upload_is_refused_before_its_body_comes(guarded: Guarded) -> None:
+    address = httpx.URL(guarded.service.url)
+    with socket.create_connection((address.host, address.port), timeout=10) as connection:
+        connection.sendall(
+            b"POST /v1/datasets HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: text/csv\r\nContent-Length: 100000000\r\n\r\n"
+        )
+        assert connection.recv(12) == b"HTTP/1.1 401"
+
+
+def test_a_revoked_key_is_refused_within_the_second(guarded: Guarded) -> None:
+    key, written = guarded.service.catalog.keys.create("brief", "", ALL)
+    header = {"Authorization": f"Bearer {written}"}
+    assert guarded.service.http.get("/v1/jobs", headers=header).status_code == 200
+    guarded.service.catalog.keys.revoke(key.id)
+    time.sleep(FRESH_SECONDS)
+    refused = guarded.service.http.get("/v1/jobs", headers=header)
+    assert "revoked" in assert_problem(refused, 401, "unauthorized")["detail"]
+    used = guarded.service.catalog.keys.list("brief")[0].last_used_at
+    assert used is not None
+
+
+def test_every_kind_of_wrong_key_costs_the_same_work(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is held against one hash, an unknown one against nobody's."""
+    from catalog import keys
+
+    checked: list[str] = []
+    fits = keys._fits
+    monkeypatch.setattr(keys, "_fits", lambda *told: (checked.append(told[0]), fits(*told))[1])
+    catalog = guarded.service.catalog
+    past = datetime.now(UTC) - timedelta(days=1)
+    _, expired = catalog.keys.create("brief", "", ALL, expires_at=past)
+    key, revoked = catalog.keys.create("brief", "", ALL)
+    catalog.keys.revoke(key.id)
+    unknown = f"gcv_{'z' * 26}_{'s' * 43}"
+    for wrong in (expired, revoked, unknown, expired[:-1], "nonsense", f"{expired[:-1]}é"):
+        checked.clear()
+        header = {"Authorization": f"Bearer {wrong}".encode()}
+        response = guarded.service.http.get("/v1/jobs", headers=header)
+        assert_problem(response, 401, "unauthorized")
+        assert len(checked) == 1, wrong
+
+
+@pytest.mark.parametrize("header", ["Basic Zm9v", "Bearer", "gcv_x", ""])
+def test_another_kind_of_authorization_is_named(guarded: Guarded, header: str) -> None:
+    response = guarded.service.http.get("/v1/jobs", headers={"Authorization": header})
+    assert "Bearer gcv_" in assert_problem(response, 401, "unauthorized")["detail"]
+
+
+def test_without_keys_a_key_is_not_asked_for(start: Callable[..., Running]) -> None:
+    service = start()
+    assert service.http.get("/v1/jobs", headers={"Authorization": "Bearer x"}).status_code == 200
+    assert service.http.get("/metrics").status_code == 200
