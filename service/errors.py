@@ -9,7 +9,8 @@ ServiceError
 │   ├── TooLargeError       bytes
 │   ├── TableLimitError     rows, columns, cells, levels
 │   ├── QueueFullError      jobs that wait
-│   └── PoolFullError       inline work that waits
+│   ├── PoolFullError       inline work that waits
+│   └── TooManyRequestsError  requests of one key
 ├── InvalidModelError       a file that is no model, or none that can be used here
 ├── StateError              the resource is not in the state that this call needs
 ├── PreconditionError       the resource is not the one that the caller has read
@@ -112,6 +113,15 @@ class PoolFullError(LimitError):
     """Too much inline work waits already."""
 
     retry_after_seconds = 2
+
+
+class TooManyRequestsError(LimitError):
+    """A key has sent as many requests as it may for now."""
+
+    def __init__(self, limit: int, retry_after_seconds: int) -> None:
+        message = "this key sends too many requests a minute"
+        super().__init__(message, limit, "max_requests_per_minute")
+        self.retry_after_seconds = retry_after_seconds
 
 
 class InvalidModelError(ServiceError):

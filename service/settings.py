@@ -76,6 +76,9 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     )
     max_score_draws: int = Field(default=10_000, gt=0)
     max_imputation_draws: int = Field(default=100, gt=0, description="completions of each row")
+    max_requests_per_minute: int = Field(
+        default=6_000, gt=0, description="of each key, at each API process"
+    )
     max_queued_jobs: int = Field(default=100, gt=0, description="of each workspace")
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")

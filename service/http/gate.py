@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from catalog.records import DEFAULT_WORKSPACE, Key
 from catalog.records import Scope as KeyScope
 from service.access import refuse_foreign_host, refuse_foreign_page
 from service.errors import MissingScopeError
 from service.http.problems import answer_before_routes
+from service.http.rate_limits import Allowance, RateLimits
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
@@ -30,6 +33,7 @@ class Gate:
         self.app = app
         self._settings = settings
         self._ring = ring
+        self._rates = RateLimits(settings.max_requests_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -37,30 +41,51 @@ class Gate:
             return
         request = Request(scope)
         try:
-            scope["state"]["workspace"] = await self._admit(request)
+            admitted = await self._admit(request)
         except Exception as error:  # what is no refusal is raised again there
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        await self.app(scope, receive, send)
+        scope["state"]["workspace"] = admitted.workspace
+        allowance = admitted.allowance
+        await self.app(scope, receive, send if allowance is None else _with(allowance, send))
 
-    async def _admit(self, request: Request) -> str:
-        """The workspace that the request may see.
+    async def _admit(self, request: Request) -> _Admitted:
+        """The workspace that the request may see, and what is left to its key.
 
         Raises:
             UnauthorizedError: it has no key that is in force.
+            TooManyRequestsError: its key has sent too many.
             MissingScopeError: its key does not let it do that.
             ForeignSiteError: it comes by a foreign host name or from a foreign page.
         """
         if not _is_guarded(request.url.path):
-            return DEFAULT_WORKSPACE
+            return _Admitted(DEFAULT_WORKSPACE)
         key = await self._ring.holder(request.headers.get("Authorization"))
         if key is None:
             refuse_foreign_host(request, self._settings)
+            refuse_foreign_page(request)
+            return _Admitted(DEFAULT_WORKSPACE)
+        allowance = self._rates.count(key.id)
         refuse_foreign_page(request)
-        if key is None:
-            return DEFAULT_WORKSPACE
         _require(needed_scope(request.method, request.url.path), key)
-        return key.workspace
+        return _Admitted(key.workspace, allowance)
+
+
+@dataclass(frozen=True)
+class _Admitted:
+    workspace: str
+    allowance: Allowance | None = None
+
+
+def _with(allowance: Allowance, send: Send) -> Send:
+    """`send`, which tells what is left to the key."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *allowance.headers()]
+        await send(message)
+
+    return send_with_headers
 
 
 def needed_scope(method: str, path: str) -> KeyScope:

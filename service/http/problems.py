@@ -60,6 +60,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.TableLimitError: Kind("limit-exceeded", 422, "A limit of this service is exceeded"),
     errors.QueueFullError: Kind("queue-full", 429, "Too many jobs are waiting"),
     errors.PoolFullError: Kind("busy", 429, "The service is busy"),
+    errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests of this key"),
     errors.InvalidModelError: Kind("invalid-model", 422, "The file is no model that can be used"),
     errors.PreconditionError: Kind("precondition-failed", 412, "The resource has changed"),
     errors.StateError: Kind("conflict", 409, "The resource is in another state"),
@@ -258,7 +259,9 @@ def _stated(problem: Problem) -> dict[str, Any]:
 def _headers(error: Exception) -> dict[str, str]:
     if isinstance(error, errors.UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
-    if isinstance(error, (errors.QueueFullError, errors.PoolFullError)):
+    if isinstance(
+        error, (errors.QueueFullError, errors.PoolFullError, errors.TooManyRequestsError)
+    ):
         return {"Retry-After": str(error.retry_after_seconds)}
     may_pass = (records.IdempotencyBusyError, records.ReservationLostError)
     if isinstance(error, may_pass) or kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE:

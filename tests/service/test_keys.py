@@ -198,6 +198,23 @@ def test_another_kind_of_authorization_is_named(guarded: Guarded, header: str) -
     assert "Bearer gcv_" in assert_problem(response, 401, "unauthorized")["detail"]
 
 
+def test_a_key_is_told_what_is_left_and_then_to_wait(start: Callable[..., Running]) -> None:
+    service = start(max_requests_per_minute=5)
+    with _client(service, "busy", ALL) as busy, _client(service, "calm", ALL) as calm:
+        time.sleep(FRESH_SECONDS)
+        for left in range(4, -1, -1):
+            answer = busy.get("/v1/jobs")
+            assert answer.status_code == 200
+            assert answer.headers["RateLimit-Policy"] == '"minute";q=5;w=60'
+            assert answer.headers["RateLimit"].startswith(f'"minute";r={left};t=')
+        refused = busy.get("/v1/jobs")
+        problem = assert_problem(refused, 429, "too-many-requests")
+        assert problem["limit"] == 5
+        assert problem["setting"] == "GCVAE_MAX_REQUESTS_PER_MINUTE"
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        assert calm.get("/v1/jobs").status_code == 200
+
+
 def test_without_keys_a_key_is_not_asked_for(start: Callable[..., Running]) -> None:
     service = start()
     assert service.http.get("/v1/jobs", headers={"Authorization": "Bearer x"}).status_code == 200
