@@ -22,6 +22,7 @@ from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.map_kinds import DependencyMaps, check_place, map_of_data
 from gcvae.dependence.maps import DependencyMap
 from gcvae.errors import ArtifactError, SettingError
+from gcvae.evaluation.report.documents import TableReport
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.files.row_documents import Cell, pointing_at_row, row_to_frame
 from gcvae.files.table_reader import Rows, given_frame, parsed_chunks
@@ -34,7 +35,7 @@ from gcvae.numerics.devices import device_named
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
-from gcvae.sampling.constrained import NOT_MEASURED, Acceptance, ConstrainedModel
+from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.imputation import impute_blocks
 from gcvae.sampling.samplers import Sampler, free_blocks, make_sampler
 from gcvae.schema.columns import TableSchema
@@ -49,6 +50,7 @@ from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import level_functions
 from gcvae.training.loop import train
 from gcvae.training.preparation import prepared_table, table_digest
+from gcvae.training.report import make_report
 from gcvae.training.settings import SettledConfig, configure, preset_named, settle
 from gcvae.training.training_progress import Progress
 
@@ -86,7 +88,7 @@ class Synthesizer:
         self.training_record = dict(training_record)
         self.table_notes = table_notes
         self._constrained = ConstrainedModel(
-            self.model, codec, constraints, _acceptance_of(self.training_record)
+            self.model, codec, constraints, Acceptance.of_record(self.training_record)
         )
         self._of_blanks = BlankReferences(self._constrained)
         self._maps = DependencyMaps(self._constrained, data_map, self._values)
@@ -353,10 +355,7 @@ class Synthesizer:
         seed: int = 0,
         **options: Any,
     ) -> Iterator[pd.DataFrame]:
-        """The lines of `log_likelihood` in blocks, in order; a file of any size in constant memory.
-
-        for lines in synthesizer.score_blocks(TableReader("rows.csv")): ...
-        """
+        """The lines of `log_likelihood` in blocks, in order; a file in constant memory."""
         return self.scorer.blocks(rows, ScoreOptions(draws, seed, **options))
 
     @property
@@ -396,6 +395,13 @@ class Synthesizer:
             refuse_beyond_limits(typed, self.schema)
             return self._maps.at_row(self.codec.encode(typed, blanks_unknown=True), seed)
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
+
+    def report(self, real: Rows, holdout: Rows | None = None, **options: Any) -> TableReport:
+        """Whether the model's rows are good, useful and safe; `make_report` has the options.
+
+        `real` is the table that it was trained on, `holdout` rows that had no part in training.
+        """
+        return make_report(self, real, holdout, **options)
 
     def encode(self, frame: Rows) -> pd.DataFrame:
         """The posterior q(z|x) of rows: `mean_1` .. `mean_K`, `standard_deviation_1` .. `_K`.
@@ -450,8 +456,7 @@ class Synthesizer:
         """Reads a model file; it needs no GPU, whatever the model was trained on.
 
         Raises:
-            ArtifactError: the file is missing, truncated, altered, of a later version, or its
-                parts do not fit together.
+            ArtifactError: it is missing, truncated, altered or of a later version, or has misfits.
         """
         return cls.from_bytes(read_artifact(path))
 
@@ -493,8 +498,3 @@ class Synthesizer:
             data_map=data_map,
             constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
         )
-
-
-def _acceptance_of(record: Mapping[str, Any]) -> Acceptance:
-    measured = record.get("constraint_acceptance")
-    return NOT_MEASURED if measured is None else Acceptance.from_json(measured)

@@ -81,6 +81,12 @@ class Acceptance:
         satisfied = tuple(part["satisfied"] for part in document["constraints"])
         return cls(document["rows"], document["accepted"], satisfied)
 
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Self:
+        """The acceptance that a training record keeps; that of no constraints where it has none."""
+        measured = record.get("constraint_acceptance")
+        return cls(0, 0, ()) if measured is None else cls.from_json(measured)
+
 
 NOT_MEASURED = Acceptance(0, 0, ())
 """The acceptance of a model without constraints: every row is accepted."""

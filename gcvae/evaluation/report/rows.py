@@ -1,0 +1,49 @@
+"""The rows that a report compares: members, reference, unseen and drawn ones.
+
+members     rows whose gradients trained the model
+reference   rows that decided when to stop: in neither class of an attack, they train its references
+unseen      rows that had no part in anything
+drawn       rows of the model, or the table that is judged
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from gcvae.schema.columns import TableSchema
+
+
+@dataclass(frozen=True)
+class ReportRows:
+    """The tables of a report, typed.
+
+    Attributes:
+        unseen: None where there are no rows that training did not see.
+        is_training_table: Whether the real table is the one that the model was trained on, row by
+            row, so that members are known.
+        are_from_model: Whether the drawn rows are the model's, and not those of a table.
+    """
+
+    schema: TableSchema
+    members: pd.DataFrame
+    reference: pd.DataFrame
+    unseen: pd.DataFrame | None
+    drawn: pd.DataFrame
+    is_training_table: bool
+    are_from_model: bool
+
+    def counts(self) -> dict[str, int]:
+        """How many rows there are of each sort."""
+        return {
+            "members": len(self.members),
+            "reference": len(self.reference),
+            "unseen": 0 if self.unseen is None else len(self.unseen),
+            "drawn": len(self.drawn),
+        }
+
+    @property
+    def seen(self) -> pd.DataFrame:
+        """Members and reference rows: what a table is learned from."""
+        return pd.concat([self.members, self.reference], ignore_index=True)
