@@ -146,7 +146,7 @@ class Synthesizer:
         place = device_named(device)
         started_at = time.monotonic()
         line = FitProgress(progress, preset, on_cpu=place.type == "cpu")
-        with prepared_table(table, schema, config, line) as prepared:
+        with prepared_table(table, schema, config, line, seed) as prepared:
             codec, constraints, rows = prepared.codec, prepared.constraints, prepared.rows
             size = TableSize(len(rows), len(codec.columns), codec.n_numbers)
             settled = settle(config, n_rows=size.rows, n_columns=size.columns)

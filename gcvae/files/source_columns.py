@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -165,7 +166,6 @@ class ParquetColumns:
 
 
 FileColumns = TextFileColumns | ParquetColumns
-SourceColumns = FrameColumns | FileColumns
 
 
 class StackedLines:
@@ -191,6 +191,78 @@ class StackedLines:
             return None
         chunk = bisect_right(self._ends, row)
         return self._chunks[chunk][int(row) - (self._ends[chunk - 1] if chunk else 0)]
+
+
+@dataclass(frozen=True)
+class SelectedLines:
+    """The physical lines of selected rows, by their numbers among these. Shape: rows (m,)."""
+
+    lines: Any
+    rows: npt.NDArray[np.int64]
+
+    def __getitem__(self, row: Any) -> int | None:
+        """The line of a row; None where there is no such row."""
+        if not isinstance(row, int | np.integer) or not 0 <= row < len(self.rows):
+            return None
+        return self.lines[int(self.rows[row])]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class SelectedRows:
+    """The columns of some rows of a file. Shape: rows (m,), ascending."""
+
+    source: FileColumns | SelectedRows
+    rows: npt.NDArray[np.int64]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return self.source.names
+
+    @property
+    def lines(self) -> Any:
+        """The line of each row by its number, where the rows come from a text file."""
+        is_text = isinstance(self.source, TextFileColumns)
+        return SelectedLines(self.source.lines, self.rows) if is_text else None
+
+    @property
+    def separator(self) -> str:
+        """Between the cells of a text file."""
+        return self.source.separator
+
+    def line_of(self, row: int) -> int | None:
+        """The line of the row of that number."""
+        return self.source.line_of(int(self.rows[row]))
+
+    def types(self, column: Column) -> tuple[None, str | None]:
+        """As the whole file has them."""
+        return self.source.types(column)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
+        """The column of a name."""
+        cells = self.source[name]
+        if not isinstance(cells, TextColumn):
+            return cells.iloc[self.rows].reset_index(drop=True)
+        is_selected = np.zeros(len(self.source), dtype=bool)
+        is_selected[self.rows] = True
+        return TextColumn(name, cells.texts.filter(pa.array(is_selected)))
+
+
+SourceColumns = FrameColumns | FileColumns | SelectedRows
+
+
+def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceColumns:
+    """The columns of all rows but these."""
+    if not len(rows):
+        return source
+    kept = np.delete(np.arange(len(source)), rows)
+    if isinstance(source, FrameColumns):
+        return FrameColumns(source.frame.iloc[kept])
+    return SelectedRows(source, kept)
 
 
 @contextmanager

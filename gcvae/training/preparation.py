@@ -17,7 +17,7 @@ import pandas as pd
 from gcvae.codec.encoded_rows import EncodedRows, encode_rows
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
-from gcvae.files.source_columns import source_columns
+from gcvae.files.source_columns import source_columns, without_rows
 from gcvae.files.table_reader import Rows
 from gcvae.files.temporary_files import temporary_files
 from gcvae.files.typed_columns import TypedTable, row_chunks, typed_columns
@@ -28,6 +28,7 @@ from gcvae.schema.columns import TableSchema
 from gcvae.training.fit_costs import TableSize
 from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import kept_functions
+from gcvae.training.held_back import report_rows
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
@@ -61,6 +62,7 @@ def prepared_table(
     schema: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
     line: FitProgress | None = None,
+    seed: int = 0,
 ) -> Iterator[PreparedTable]:
     """Reads, infers, fits the codec and encodes; the files that it needs go with the block.
 
@@ -69,6 +71,7 @@ def prepared_table(
         schema: What is known of the columns.
         config: Which codec.
         line: Takes the preparation's reports; what it raises ends that.
+        seed: Of the rows that are held back for a report.
 
     Raises:
         TableError: It is no table, or nothing in it can be modelled.
@@ -76,7 +79,8 @@ def prepared_table(
             that is demanded.
         OSError: The disk is full.
     """
-    with source_columns(table, _part(line, 0.0, _READ)) as source:
+    with source_columns(table, _part(line, 0.0, _READ)) as whole:
+        source = without_rows(whole, report_rows(len(whole), config.report_share, seed))
         if line is not None:
             n_columns = len(source.names)
             line.plan(config, TableSize(len(source), n_columns, n_columns // 2))

@@ -1,4 +1,4 @@
-"""The rows of a report: those that training held back, and which of the others it learned from."""
+"""The rows of a report: which of them training learned from, and which it did not see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
@@ -19,11 +18,10 @@ from gcvae.files.table_reader import Rows, given_frame
 from gcvae.numerics.generators import generator_for
 from gcvae.profiling.infer import complete_schema
 from gcvae.schema.columns import TableSchema
+from gcvae.training.held_back import MOST_REPORT_ROWS, report_rows
 from gcvae.training.loop import split
 from gcvae.training.preparation import table_digest
 
-MOST_REPORT_ROWS = 20_000
-"""Rows that training holds back, and rows that are drawn: more make a report no better."""
 _REFERENCE_SHARE = 0.1
 """Share of the real rows that are set aside as reference where no training did."""
 
@@ -41,17 +39,6 @@ class Model(Protocol):
         self, frame: Rows, draws: int = 100, seed: int = 0, **options: Any
     ) -> pd.DataFrame:
         """How likely rows are, a line each."""
-
-
-def report_rows(n_rows: int, share: float, seed: int) -> npt.NDArray[np.int64]:
-    """The numbers of the rows that are held back, in ascending order. Shape: (m,).
-
-    m = share * n_rows, rounded, at most `MOST_REPORT_ROWS`. The same for the same three numbers:
-    who knows the table and the training's record knows which rows these were.
-    """
-    n_held_back = min(round(share * n_rows), MOST_REPORT_ROWS)
-    order = torch.randperm(n_rows, generator=generator_for(seed, "report rows"))
-    return np.sort(order[:n_held_back].numpy())
 
 
 def rows_of_report(

@@ -121,6 +121,9 @@ class TrainingConfig:
     held_out_share: float = 0.1
     """Share of the rows that decides when to stop, at most 10,000 rows of them; under 10 rows the
     training rows decide."""
+    report_share: float = 0.0
+    """Share of the rows, at most 20,000, that training does not touch, so that a report can compare
+    with them; 0 holds none back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,10 +458,11 @@ def _range_problem(key: str, value: object) -> Problem | None:
         return Problem(f"setting {key} is {value}", pointer=pointer, expected=most)
     if key == "learning_rate" and not 0 < value <= 1:
         return Problem(f"setting {key} is {value}", pointer=pointer, expected="between 0 and 1")
+    if key == "report_share" and not 0 <= value <= 0.5:
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected="0 to 0.5")
     if key == "held_out_share" and not 0 < value <= 0.5:
-        return Problem(
-            f"setting {key} is {value}", pointer=pointer, expected="above 0, at most 0.5"
-        )
+        expected = "above 0, at most 0.5"
+        return Problem(f"setting {key} is {value}", pointer=pointer, expected=expected)
     return None
 
 

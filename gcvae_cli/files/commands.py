@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gcvae.files.table_reader import TableReader
+    from gcvae.schema.columns import TableSchema
     from gcvae.synthesizer import Synthesizer
     from gcvae.training.training_progress import Progress
 
@@ -110,21 +111,26 @@ def train(
     settings = parse_assignments(assignments or ())
     configure(preset, settings)  # a wrong setting is refused before torch is loaded
     check_device(device)
-    inferred = infer_schema(table_reader(table, encoding), _read_schema(schema_file), rules=False)
-    warn(inferred.warnings)
+    known: TableSchema | dict[str, Any] | None = _read_schema(schema_file)
+    if not settings.get("report_share"):  # rows that are held back have no part in the schema
+        inferred = infer_schema(table_reader(table, encoding), known, rules=False)
+        warn(inferred.warnings)
+        known = inferred.schema
     use_threads(threads)
     # A place that can not be written is refused at once.
     with opened_output(output) as stream, own_temporary_folder():
         synthesizer = _fit(
             table_reader(table, encoding),
             table.name,
-            schema=inferred.schema,
+            schema=known,
             preset=preset,
             settings=settings,
             seed=seed,
             device=device,
         )
         stream.write(synthesizer.to_bytes())
+    if settings.get("report_share"):
+        warn(synthesizer.table_notes)
     _report_training(synthesizer, output, as_json)
 
 
