@@ -257,6 +257,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
 }
 _MINIMA: dict[str, float] = {
     "n_components": 1,
+    "report_share": 0,
     "d_sum": 1,
     "d_column": 1,
     "kl_warm_up": 0,
@@ -289,6 +290,7 @@ _MAXIMA: dict[str, float] = {
     "column_dropout": 0.99,
     "hidden_dropout": 0.99,
     "averaging": 0.99999,
+    "report_share": 0.5,
     "gradient_memory": 0.99999,
     "n_components": 128,
     "d_sum": 4096,
@@ -458,8 +460,6 @@ def _range_problem(key: str, value: object) -> Problem | None:
         return Problem(f"setting {key} is {value}", pointer=pointer, expected=most)
     if key == "learning_rate" and not 0 < value <= 1:
         return Problem(f"setting {key} is {value}", pointer=pointer, expected="between 0 and 1")
-    if key == "report_share" and not 0 <= value <= 0.5:
-        return Problem(f"setting {key} is {value}", pointer=pointer, expected="0 to 0.5")
     if key == "held_out_share" and not 0 < value <= 0.5:
         expected = "above 0, at most 0.5"
         return Problem(f"setting {key} is {value}", pointer=pointer, expected=expected)
