@@ -204,17 +204,24 @@ class AutoregressiveNetwork(nn.Module):
         """The functions between columns, each at the last of its columns in `order`."""
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
-    def kept_columns(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
-        """log P of all codes of the columns at which functions end, with these functions.
+    def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
+        """log P of the cells of the columns at which functions end, with these functions.
 
-        Shape: for each group of columns (..., n, D_group, K_group), codes (n, D) -> (..., n, K).
+        Shape: for each group of columns (..., n, D_group, K_group), codes (n, D) -> (..., n).
         """
+        columns: dict[int, Tensor] = {}
         found: dict[int, Tensor] = {}
+        lasts = {step.last: step for step in self.function_steps}
         for step in self.function_steps:
-            g, at = self.group_of(step.last)
+            j, given = step.last, codes[:, step.given]
+            g, at = self.group_of(j)
             assert g is not None, "the last column of a function has several codes"
-            column = found.get(step.last, log_beta[g][..., at, :])
-            found[step.last] = step(column, codes[:, step.given])
+            column = columns.get(j, log_beta[g][..., at, :])
+            if step is not lasts[j]:
+                columns[j] = step(column, given)
+            else:
+                kept = step.log_prob(column, given, codes[:, j].long().clamp(min=0))
+                found[j] = torch.where(codes[:, j] >= 0, kept, -torch.inf)
         return found
 
     def group_of(self, j: int) -> tuple[int | None, int]:

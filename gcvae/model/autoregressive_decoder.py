@@ -144,12 +144,9 @@ class AutoregressiveConditional(Conditional):
         """log p_j of each cell. Shape: (..., n, D)."""
         parameters = self.marginals.parameters_of(outputs)
         log_prob = self.marginals.log_codes(parameters, rows.codes)
-        for i, log_beta in self.network.kept_columns(parameters.log_beta, rows.codes).items():
-            g, at = self.network.group_of(i)[0], torch.tensor([i], device=log_beta.device)
-            assert g is not None, "the last column of a function has several codes"
-            group = self.marginals.code_groups[g]
-            kept = group.log_prob(log_beta[..., None, :], rows.codes[:, at])
-            log_prob = log_prob.index_copy(-1, at, kept)
+        for i, kept in self.network.kept_cells(parameters.log_beta, rows.codes).items():
+            at = torch.tensor([i], device=kept.device)
+            log_prob = log_prob.index_copy(-1, at, kept[..., None])
         j = self.marginals.real_columns
         found = self.network.warps(rows.values[..., j])
         transformed, log_slope = (x.to(log_prob.dtype) for x in found)

@@ -159,6 +159,7 @@ class FunctionStep(nn.Module):
     fitting: Tensor
     counted: Tensor
     is_said: Tensor
+    is_open: Tensor
 
     def __init__(self, function: LevelFunction, last: int, n_codes: Sequence[int]) -> None:
         super().__init__()
@@ -181,6 +182,8 @@ class FunctionStep(nn.Module):
         self.register_buffer("fitting", torch.from_numpy(fitting), persistent=False)
         self.register_buffer("counted", torch.from_numpy(counted), persistent=False)
         self.register_buffer("is_said", torch.from_numpy(is_said), persistent=False)
+        is_open = torch.from_numpy(counted.sum(axis=1) < is_said.sum())
+        self.register_buffer("is_open", is_open, persistent=False)
 
     def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
         """log p' of each code of the last column, from log p and the codes of the others.
@@ -200,6 +203,27 @@ class FunctionStep(nn.Module):
         kept = torch.where(is_open, log_both - log_fit + math.log1p(-share), 0.0)[..., None]
         broken = torch.where(is_open, log_both - log_break + log_share, 0.0)[..., None]
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
+
+    def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
+        """`forward` at one code of each row: in training nearly all keep the function.
+
+        Shape: log_beta (..., n, K), codes (n, r), own (n,) of no -1 -> (..., n).
+        """
+        is_known, place = self._places(codes)
+        at = self.fitting[place]
+        fits = is_known & (at == own[:, None]).any(-1)
+        fitting = log_beta.gather(-1, at.expand(*log_beta.shape[:-1], -1)).exp()
+        p_fit = (fitting * self.counted[place]).sum(-1)
+        p_both = (log_beta.exp() * self._said(log_beta.shape[-1])).sum(-1)
+        is_open = fits & self.is_open[place]
+        breaks = is_known & ~fits & self.is_said[own]
+        own = own.expand(log_beta.shape[:-1])[..., None]
+        if bool((breaks | (is_open & ((p_fit < _LOW) | (p_both <= p_fit)))).any()):
+            whole: Tensor = self(log_beta, codes)
+            return whole.gather(-1, own).squeeze(-1)
+        ratio = p_both.clamp(min=_LOW).log() - p_fit.clamp(min=_LOW).log()
+        kept = ratio + math.log1p(-self.function.exceptions)
+        return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
 
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """Whether the function says something of these codes, and its line of them.

@@ -119,6 +119,26 @@ def test_the_gradient_is_that_of_the_masses(function: LevelFunction) -> None:
     assert torch.autograd.gradcheck(log_masses, logits.requires_grad_(), fast_mode=True)
 
 
+@pytest.mark.parametrize("function", [*FUNCTIONS, *(demanded(f) for f in FUNCTIONS)])
+def test_a_cell_has_the_mass_that_its_code_has_among_all(function: LevelFunction) -> None:
+    step = model_with(function).decoder.refinement.function_steps[0]
+    torch.manual_seed(0)
+    logits = torch.randn(2, len(CODES), COLUMNS[step.last].n_codes + 1, dtype=torch.float64)
+    own, kept = torch.from_numpy(CODES[:, step.last]), keeps(function)
+    for rows in (torch.arange(len(CODES)), kept.nonzero()[:, 0]):
+        beta = logits[:, rows].log_softmax(-1).requires_grad_()
+        given = torch.from_numpy(CODES[:, step.given])[rows]
+        found = step.log_prob(beta, given, own[rows])
+        expected = step(beta, given).gather(-1, own[rows].expand(2, -1)[..., None]).squeeze(-1)
+        torch.testing.assert_close(found, expected)
+        weights = torch.isfinite(expected).double()
+        gradients = [
+            torch.autograd.grad((x * weights).nan_to_num(neginf=0.0).sum(), beta, retain_graph=True)
+            for x in (found, expected)
+        ]
+        torch.testing.assert_close(*gradients)
+
+
 def test_a_side_without_probability_leaves_the_other_as_it_is() -> None:
     step = model_with(FINE_BY_COARSE).decoder.refinement.function_steps[0]
     log_beta = torch.full((1, 6), -torch.inf).index_fill(1, torch.tensor([2]), 0.0)
