@@ -3,7 +3,8 @@
 In a table some numbers have fewer decimals than others: 2.5 beside 3.71, and one 2.850001 whose
 digits nobody else has. A drawn number is rounded to some decimals with the shares that the table's
 numbers of its size have, size being the power of ten: 0.00123 and 1230 with three digits each are
-of different decimals.
+of different decimals. Fractions that are common, as halves and thirds are in means of few whole
+numbers, are roundings too: to the nearest number that ends in one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,16 @@ _LEAST_NUMBERS = 30
 _LEAST_SHARE = 1e-3
 """Of all numbers; under it nothing but digits that end in zero by chance."""
 
+_LEAST_FRACTION_SHARE = 5e-4
+"""Of all numbers with one fraction ..."""
+_LEAST_FRACTION_ROWS = 5
+_TIMES_CHANCE, _DEVIATIONS = 2.0, 4.0
+"""... so many times the rows that a fraction of as many decimals has by chance, and deviations."""
+_FRACTION_SIZE = 1
+"""Power of ten from which on a number may be moved by a half to a common fraction."""
+
+_NONE = np.zeros(0)
+_TINY = 1e-12
 _FEW, _MANY = 4.0, 1000.0
 """Steps that are as many times what encoding loses: decoding rounds to the right one; nothing lies
 so near to one by chance."""
@@ -41,11 +52,16 @@ class DecimalClasses:
         shares: For each size how many numbers are rounded to 0, 1, ... decimals; the rest keep all
             that their column has. Shape: (S, C).
         lost: What encoding may lose of a number; 0 where the column's decimals are wider steps.
+        fractions: The common ones, ascending. Shape: (F,).
+        fraction_shares: For each size how many numbers have each; `shares` are of the others.
+            Shape: (S, F).
     """
 
     sizes: Codes
     shares: Numbers
     lost: float
+    fractions: Numbers
+    fraction_shares: Numbers
 
     @classmethod
     def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
@@ -64,19 +80,26 @@ class DecimalClasses:
             return None
         powers, at = np.unique(_sizes(numbers), return_inverse=True)
         sizes = powers.astype(np.int64)
-        found = np.zeros((len(sizes), most + 1))
-        np.add.at(found, (at, _shortest(numbers, most)), counts)
+        shortest = _shortest(numbers, most)
+        fractions, which = _NONE, np.full(len(numbers), -1)
+        if is_limit:
+            fractions, which = _common_fractions(numbers, counts, shortest, most)
+        found = np.zeros((len(sizes), len(fractions) + most + 1))
+        np.add.at(found, (at, np.where(which >= 0, which, len(fractions) + shortest)), counts)
         pooled = np.stack([_with_neighbours(found, i) for i in range(len(sizes))])
+        of_fractions, of_decimals = np.split(pooled, [len(fractions)], axis=1)
         roundings = np.stack(
             [
                 _roundings(shares, -size, is_limit=is_limit)
-                for shares, size in zip(pooled, sizes, strict=True)
+                for shares, size in zip(of_decimals, sizes, strict=True)
             ]
         )
-        if found.sum(axis=1) @ roundings[:, :-1].sum(axis=1) < _LEAST_SHARE * counts.sum():
+        coarser = of_fractions.sum(axis=1) + roundings[:, :-1].sum(axis=1)
+        if found.sum(axis=1) @ coarser < _LEAST_SHARE * counts.sum():
             return None
-        used = np.flatnonzero(roundings[:, :-1].any(axis=0)).max()
-        return cls(sizes, roundings[:, : used + 1], 0.0 if is_limit else lost)
+        used = np.flatnonzero(roundings[:, :-1].any(axis=0)).max(initial=-1)
+        lost = 0.0 if is_limit else lost
+        return cls(sizes, roundings[:, : used + 1], lost, fractions, of_fractions)
 
     @cached_property
     def coarse(self) -> tuple[int, ...]:
@@ -94,8 +117,18 @@ class DecimalClasses:
             u: Uniform on (0, 1). Shape: (n,).
             are_allowed: (rounded numbers, their places among all) -> which may be. Shape: (m,).
         """
-        wanted = (self._cumulated(numbers) <= u[:, None]).sum(axis=1)
+        at_size = self._nearest_sizes(numbers)
         found, is_open = numbers.copy(), numbers != 0.0
+        cumulated = np.cumsum(self.fraction_shares, axis=1)[at_size]
+        which = (cumulated <= u[:, None]).sum(axis=1)
+        at = np.flatnonzero(is_open & (which < len(self.fractions)))
+        near = _with_fractions(numbers[at], self.fractions[which[at]])
+        good = are_allowed(near, at)
+        found[at[good]] = near[good]
+        is_open[at] = False  # a number that its fraction would take too far stays
+        of_all = self.fraction_shares.sum(axis=1)[at_size]
+        u = (u - of_all) / np.maximum(1.0 - of_all, _TINY)
+        wanted = (np.cumsum(self.shares, axis=1)[at_size] <= u[:, None]).sum(axis=1)
         for decimals in self.coarse:
             at = np.flatnonzero(is_open & (wanted <= decimals))
             near = _round(numbers[at], decimals)
@@ -114,23 +147,30 @@ class DecimalClasses:
             is_open &= ~is_near
         return found
 
-    def _cumulated(self, numbers: Numbers) -> Numbers:
-        """Cumulated shares of the size nearest to each number's. Shape: (n,) -> (n, C)."""
+    def _nearest_sizes(self, numbers: Numbers) -> Codes:
+        """Which of the sizes is nearest to each number's. Shape: (n,)."""
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         with np.errstate(divide="ignore"):
-            at = np.searchsorted(middles, _sizes(numbers))
-        cumulated: Numbers = np.cumsum(self.shares, axis=1)[at]
-        return cumulated
+            return np.searchsorted(middles, _sizes(numbers))
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
-        return {"sizes": self.sizes.tolist(), "shares": self.shares.tolist(), "lost": self.lost}
+        return {
+            "sizes": self.sizes.tolist(),
+            "shares": self.shares.tolist(),
+            "lost": self.lost,
+            "fractions": self.fractions.tolist(),
+            "fraction_shares": self.fraction_shares.tolist(),
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """The classes of a document that `to_json` wrote."""
         sizes = np.array(document["sizes"], dtype=np.int64)
-        return cls(sizes, np.array(document["shares"]), document["lost"])
+        fractions = np.array(document.get("fractions", []), dtype=float)
+        of_fractions = document.get("fraction_shares", np.zeros((len(sizes), 0)))
+        of_fractions = np.array(of_fractions, dtype=float).reshape(len(sizes), len(fractions))
+        return cls(sizes, np.array(document["shares"]), document["lost"], fractions, of_fractions)
 
 
 def _decimals_told_apart(lost: float) -> int:
@@ -162,6 +202,39 @@ def _shortest(numbers: Numbers, most: int) -> Codes:
     return found
 
 
+def _common_fractions(
+    numbers: Numbers, counts: Codes, shortest: Codes, most: int
+) -> tuple[Numbers, Codes]:
+    """The fractions that many numbers have, and which of them each has, -1 for none.
+
+    Args:
+        numbers: Distinct. Shape: (n,).
+        counts: Rows of each. Shape: (n,).
+        shortest: The fewest decimals of each. Shape: (n,).
+        most: Decimals of the column.
+    """
+    may_have = (shortest > 0) & (_sizes(numbers) >= _FRACTION_SIZE)
+    wholes = np.abs(numbers)
+    rests = np.where(may_have, np.round(wholes - np.floor(wholes), most), 0.0)
+    found, at = np.unique(rests, return_inverse=True)
+    n_rows = np.bincount(at, counts)
+    by_decimals = np.bincount(shortest[may_have], counts[may_have], minlength=most + 1)
+    decimals = np.zeros(len(found), dtype=np.int64)
+    decimals[at] = shortest
+    alike = by_decimals[decimals] / (9.0 * 10.0 ** (decimals - 1.0))
+    least = max(_LEAST_FRACTION_ROWS, _LEAST_FRACTION_SHARE * counts.sum())
+    by_chance = _TIMES_CHANCE * alike + _DEVIATIONS * np.sqrt(alike)
+    is_common = (found > 0.0) & (n_rows >= np.maximum(least, by_chance))
+    places = np.where(is_common, np.cumsum(is_common) - 1, -1)
+    return found[is_common], places[at]
+
+
+def _with_fractions(numbers: Numbers, fractions: Numbers) -> Numbers:
+    """The nearest numbers of these fractions, of the same sign. Shape: (n,) twice."""
+    wholes = np.maximum(np.rint(np.abs(numbers) - fractions), 0.0)
+    return np.copysign(np.round(wholes + fractions, MOST_DECIMALS), numbers)
+
+
 def _with_neighbours(counts: Numbers, at: int) -> Numbers:
     """Shares of one size, joined by the sizes around it until there are enough numbers."""
     reach = 0
@@ -184,7 +257,10 @@ def _roundings(shares: Numbers, least: int, *, is_limit: bool) -> Numbers:
         least: Decimals of the first digit, fewer than which no number of the size has.
         is_limit: False where the last class is of numbers of that many decimals or more.
     """
-    left, found = shares.copy(), np.zeros(len(shares))
+    if not shares.any():
+        return shares
+    total = shares.sum()
+    left, found = shares / total, np.zeros(len(shares))
     last = len(shares) - 1
     for d in range(last, -1, -1):
         fewer = np.arange(max(least, 0), d)

@@ -1,5 +1,7 @@
 """F of a column's numbers: a smooth curve through few of their quantiles, exactly invertible.
 
+Where numbers come again, F has a step more at each (`RepeatedNumbers`), if left-out rows say so.
+
 Between its knots F is a monotone rational quadratic spline; beyond them its tails fall by a power.
 As many knots as are seen in one row in a few would copy the table's gaps, which no other row has:
 how many there are is what rows that did not place them say.
@@ -10,7 +12,7 @@ data"; slopes after Fritsch and Butland (1984).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -20,6 +22,7 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from gcvae.codec.atom_cells import AtomCells
+from gcvae.codec.repeated_numbers import LEAST_ROWS, RepeatedNumbers
 
 Codes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -32,6 +35,10 @@ LEAST_ROWS_PER_INTERVAL = 4
 _FOLDS = 5
 _MOST_JUDGES = 10_000
 """Rows that judge the number of intervals, a random sample of all."""
+_LEAST_GAIN = 0.01
+"""Nats a row by which steps at repeated numbers are better than the smooth curve alone."""
+_LEAST_CELL = 1e-13
+"""Mass of S in a rounding cell; a double tells no place in a smaller one."""
 _LEAST_MASS = 1e-12
 """Of a rounding cell; a smaller one is lost beside F, and its middle's density stands for it."""
 _LEAST_STEP = 1e-250
@@ -53,12 +60,14 @@ class NumberDistribution:
         is_smooth: False where F is straight between knots, as models of version 3 have it.
         atom_cells: What F passes over; knots and F are of the axis without these. None where
             numbers are not rounded, and in models of version 3.
+        repeated: Numbers at which F has a step more; then knots and heights are of the smooth S.
     """
 
     knots: Numbers
     heights: Numbers
     is_smooth: bool = True
     atom_cells: AtomCells | None = None
+    repeated: RepeatedNumbers | None = None
 
     @classmethod
     def fit(
@@ -66,7 +75,8 @@ class NumberDistribution:
     ) -> Self:
         """The F of distinct positions and how many rows have each.
 
-        The number of intervals is the one under which left-out rows have the highest likelihood.
+        The number of intervals is the one under which left-out rows have the highest likelihood;
+        so is it said whether there are steps at repeated numbers.
 
         Args:
             found: Ascending. Shape: (k,).
@@ -78,8 +88,26 @@ class NumberDistribution:
         cells = AtomCells(tuple(atoms.tolist()), half_step) if is_cut else None
         found = found if cells is None else cells.taken_out(found)
         found, counts = _apart(found, counts)
-        fitted = cls._with_intervals(found, counts, _n_intervals(found, counts, half_step))
-        return replace(fitted, atom_cells=cells)
+        n_intervals, has_steps = _best_curve(found, counts, half_step)
+        make = cls._with_steps if has_steps else cls._smooth
+        return replace(make(found, counts, n_intervals, half_step), atom_cells=cells)
+
+    @classmethod
+    def _smooth(cls, found: Numbers, counts: Codes, n_intervals: int, half_step: float) -> Self:
+        """`_with_intervals`; nothing is to be known of rounding."""
+        return cls._with_intervals(found, counts, n_intervals)
+
+    @classmethod
+    def _with_steps(cls, found: Numbers, counts: Codes, n_intervals: int, half_step: float) -> Self:
+        """S of the numbers, each repeated one counted once, and a step more at these."""
+        is_repeated = counts >= LEAST_ROWS
+        smooth = cls._with_intervals(found, np.where(is_repeated, 1, counts), n_intervals)
+        positions = found[is_repeated]
+        starts, ends = (ndtr(smooth.scores_at(positions + h)) for h in (-half_step, half_step))
+        is_wide = ends - starts > _LEAST_CELL
+        shares = (counts[is_repeated] - 1) / counts.sum()
+        kept = (x[is_wide] for x in (shares, starts, ends))
+        return replace(smooth, repeated=RepeatedNumbers(*kept) if is_wide.any() else None)
 
     @classmethod
     def _with_intervals(cls, found: Numbers, counts: Codes, n_intervals: int) -> Self:
@@ -122,7 +150,9 @@ class NumberDistribution:
     @cached_property
     def _knot_scores(self) -> Numbers:
         """Normal scores of the knots, infinite ends around them. Shape: (K + 2,)."""
-        return np.concatenate([[-np.inf], ndtri(self.heights), [np.inf]])
+        scores = ndtri(self.heights)
+        scores = scores if self.repeated is None else self.repeated.raised(scores)
+        return np.concatenate([[-np.inf], scores, [np.inf]])
 
     def scores_at(self, positions: Numbers) -> Numbers:
         """q = Phi^-1(F(x)), from the nearer tail. Shape: (n,)."""
@@ -133,10 +163,11 @@ class NumberDistribution:
         above = tail / (1.0 + np.clip(positions - high, 0.0, _FARTHEST)) ** 2
         u = np.where(positions < low, below, self._inside(positions))
         scores: Numbers = np.where(positions > high, -ndtri(above), ndtri(u))
-        return scores
+        return scores if self.repeated is None else self.repeated.raised(scores)
 
     def positions_at(self, scores: Numbers) -> Numbers:
         """x = F^-1(Phi(q)). Shape: (n,)."""
+        scores = self._smooth_scores(scores)
         u, tail = ndtr(scores), self.heights[0]
         at, t = self._places(u)
         inside = self.knots[at] + (self.knots[at + 1] - self.knots[at]) * t
@@ -150,6 +181,8 @@ class NumberDistribution:
 
         At distance d beyond the knots the tail is t / (1 + d)^2, its slope 2 u sqrt(u / t).
         """
+        log_steps = 0.0 if self.repeated is None else self.repeated.log_slopes(scores)
+        scores = self._smooth_scores(scores)
         at, t = self._places(ndtr(scores))
         first, last = self._ends[:, at]
         q = t * (1.0 - t)
@@ -157,12 +190,22 @@ class NumberDistribution:
         inside = np.log(self._secants[at] * bent) - 2.0 * np.log1p((first + last - 2.0) * q)
         log_u, log_t = log_ndtr(-np.abs(scores)), np.log(self.heights[0])
         in_tail = np.log(2.0) + 1.5 * log_u - 0.5 * log_t
-        log_slopes: Numbers = np.where(log_u < log_t, in_tail, inside)
+        log_slopes: Numbers = np.where(log_u < log_t, in_tail, inside) + log_steps
         return log_slopes
+
+    def are_repeated(self, scores: Numbers) -> npt.NDArray[np.bool_]:
+        """Whether F has these normal scores in the cell of a repeated number. Shape: (n,)."""
+        if self.repeated is None:
+            return np.zeros(len(scores), dtype=bool)
+        return self.repeated.are_inside(scores)
+
+    def _smooth_scores(self, scores: Numbers) -> Numbers:
+        """Normal scores of S where F has these. Shape: (n,)."""
+        return scores if self.repeated is None else self.repeated.lowered(scores)
 
     def bins(self, scores: Numbers) -> Numbers:
         """Normal scores of the knots around each number, infinite at the tails. (n,) -> (n, 2)."""
-        at = np.searchsorted(self.heights, ndtr(scores), side="right")
+        at = np.searchsorted(self.heights, ndtr(self._smooth_scores(scores)), side="right")
         return np.stack([self._knot_scores[at], self._knot_scores[at + 1]], axis=-1)
 
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
@@ -214,6 +257,7 @@ class NumberDistribution:
             "heights": self.heights.tolist(),
             "is_smooth": self.is_smooth,
             "atom_cells": None if self.atom_cells is None else asdict(self.atom_cells),
+            "repeated": None if self.repeated is None else self.repeated.to_json(),
         }
 
     @classmethod
@@ -222,31 +266,48 @@ class NumberDistribution:
         knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
         cut = document.get("atom_cells")
         cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])
-        return cls(knots, heights, document["is_smooth"], cells)
+        steps = document.get("repeated")
+        repeated = None if steps is None else RepeatedNumbers.from_json(steps)
+        return cls(knots, heights, document["is_smooth"], cells, repeated)
 
 
-def _n_intervals(found: Numbers, counts: Codes, half_step: float) -> int:
-    """The number of intervals under which rows that did not place the knots are most likely.
+def _best_curve(found: Numbers, counts: Codes, half_step: float) -> tuple[int, bool]:
+    """(number of intervals, whether there are steps) under which left-out rows are most likely.
 
-    A fifth of the rows judges the knots of the others, each fifth in its turn.
+    A fifth of the rows judges the curves of the others, each fifth in its turn.
     """
     n = int(counts.sum())
     random = np.random.default_rng(0)
     rows = random.choice(n, min(n, _MOST_JUDGES), replace=False)
     tried = [k for k in _LADDER if k <= min(MOST_INTERVALS, len(rows) // LEAST_ROWS_PER_INTERVAL)]
     if len(tried) < 2:
-        return 1
+        return 1, False
     at = np.searchsorted(np.cumsum(counts), rows, side="right")
-    likelihoods = np.zeros(len(tried))
-    for fold in range(_FOLDS):
-        is_judge = np.arange(len(at)) % _FOLDS == fold
-        others, their_counts = np.unique(at[~is_judge], return_counts=True)
-        judges = found[at[is_judge]]
-        for i, n_intervals in enumerate(tried):
-            candidate = NumberDistribution._with_intervals(found[others], their_counts, n_intervals)
-            likelihoods[i] += candidate.log_likelihood(judges, half_step)
-    best: int = tried[int(np.argmax(likelihoods))]
-    return best
+    parts = [np.arange(len(at)) % _FOLDS == fold for fold in range(_FOLDS)]
+    splits = [(*np.unique(at[~judge], return_counts=True), found[at[judge]]) for judge in parts]
+
+    def best_of(make: _Maker, tried: list[int]) -> tuple[float, int]:
+        """The highest likelihood, and its number of intervals."""
+        likelihoods = [
+            sum(
+                make(found[others], n_rows, n_intervals, half_step).log_likelihood(rows, half_step)
+                for others, n_rows, rows in splits
+            )
+            for n_intervals in tried
+        ]
+        best = int(np.argmax(likelihoods))
+        return likelihoods[best], tried[best]
+
+    smooth, n_intervals = best_of(NumberDistribution._smooth, tried)
+    if half_step > 0 and counts[counts >= LEAST_ROWS].sum() >= _LEAST_GAIN * n:
+        fewer = [k for k in tried if k <= n_intervals]
+        stepped, n_beside = best_of(NumberDistribution._with_steps, fewer)
+        if stepped > smooth + _LEAST_GAIN * len(rows):
+            return n_beside, True
+    return n_intervals, False
+
+
+_Maker = Callable[[Numbers, Codes, int, float], NumberDistribution]
 
 
 def _apart(found: Numbers, counts: Codes) -> tuple[Numbers, Codes]:

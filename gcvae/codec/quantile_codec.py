@@ -4,7 +4,7 @@ A value that many rows share is an *atom*, a code of its own, and so is a marker
 share and that stands apart. The other numbers share the last code; their value is the normal score
 q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`), so that every column, however skewed, is
 standard normal before the model sees it. F's knots lie half way between numbers: none of the table
-is kept but its smallest and largest and its atoms.
+is kept but its smallest and largest, its atoms, and numbers that five rows share.
 
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
 # table's repeat some values, and are skewed: neither is left to the marginals.
@@ -88,6 +88,7 @@ class QuantileCodec:
         )
         scores = _code_scores(own, n_missing, len(series))
         codec = cls(line, found[is_atom], distribution, scores, is_discrete)
+        is_rest[is_rest] = _of_smooth_curve(distribution, positions[is_rest])
         return replace(codec, line=line.rounding_like(series[is_rest], codec._lost(rest)))
 
     def _lost(self, positions: Numbers) -> float:
@@ -161,13 +162,17 @@ class QuantileCodec:
         return self.line.decode(np.where(is_missing, 0, self.line.n_codes - 1), positions)
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
-        """Normal scores of drawn numbers, rounded; see `ContinuousCodec.with_decimals`."""
+        """Normal scores of drawn numbers, rounded; see `ContinuousCodec.with_decimals`.
+
+        Repeated numbers have the decimals that they have.
+        """
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
         rounded = self.line.with_decimals(
             positions, u, lambda found, at: are_allowed(self.distribution.scores_at(found), at)
         )
-        return np.where(rounded == positions, values, self.distribution.scores_at(rounded))
+        is_same = (rounded == positions) | self.distribution.are_repeated(values)
+        return np.where(is_same, values, self.distribution.scores_at(rounded))
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Ends of the normal scores that decode to low .. high; see `RealCodec.edges`."""
@@ -268,6 +273,13 @@ def _are_markers(
     is_far_below = np.append(True, gaps > spread[:-1])
     is_marker: npt.NDArray[np.bool_] = is_far_above & is_far_below & is_light
     return is_marker & (counts >= LEAST_HEAVY_ROWS)
+
+
+def _of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> npt.NDArray[np.bool_]:
+    """The rows that the smooth part of F stands for, one of each repeated number. Shape: (n,)."""
+    is_single = ~distribution.are_repeated(distribution.scores_at(positions))
+    is_single[np.unique(positions, return_index=True)[1]] = True
+    return is_single
 
 
 def _mid_ranks(counts: Codes, n_missing: int) -> Numbers:

@@ -89,6 +89,17 @@ def test_decimals_are_drawn_with_the_shares_of_the_table(kind: str) -> None:
         assert made.get(decimals, 0.0) == pytest.approx(real.get(decimals, 0.0), abs=0.02)
 
 
+def test_common_fractions_are_drawn_with_the_shares_of_the_table() -> None:
+    """Means of up to six whole numbers: halves and thirds, of which decimals say nothing."""
+    random = np.random.default_rng(0)
+    n_of = random.choice(np.arange(1, 7), 6000, p=[0.3, 0.25, 0.15, 0.1, 0.1, 0.1])
+    means = pd.Series(np.round(random.integers(20, 9000, 6000) * 6 // 6 / n_of, 7))
+    many = drawn(means)
+    for fraction in (0.0, 0.5, 0.3333333, 0.6666667, 0.25):
+        expected, found = (float((np.round(x % 1.0, 7) == fraction).mean()) for x in (means, many))
+        assert found == pytest.approx(expected, abs=0.02)
+
+
 def test_numbers_of_many_sizes_keep_their_digits() -> None:
     """Three digits each: rounded to the decimals of large ones, small ones would be nothing."""
     rng = np.random.default_rng(0)

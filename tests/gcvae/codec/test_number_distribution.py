@@ -75,12 +75,66 @@ def test_few_knots_describe_unseen_rows_of_a_smooth_column_better() -> None:
         assert log_density(distribution, unseen) > log_density(many, unseen) + 0.05
 
 
-def test_steps_of_a_column_are_worth_their_knots() -> None:
+def test_each_step_of_a_column_is_one_of_f() -> None:
     """Nine in ten numbers stand on whole hundreds: unseen ones do so too."""
     random = np.random.default_rng(0)
     values = random.integers(0, 20_000, 4000).astype(float)
     values = np.where(random.random(4000) < 0.9, np.round(values, -2), values)
-    assert len(fitted(values, 0.5).knots) > 150
+    repeated = fitted(values, 0.5).repeated
+    assert repeated is not None
+    assert len(repeated.shares) == pytest.approx(201, abs=3)
+    assert repeated.shares.sum() == pytest.approx(0.9 - 201 / 4000, abs=0.03)
+
+
+def names(n: int, seed: int) -> Numbers:
+    """Whole numbers that are names: 800 of 8,000, some far more often than others, and noise."""
+    table = np.random.default_rng(0)
+    known = np.sort(table.choice(8000, 800, replace=False)).astype(float)
+    weights = table.pareto(1.5, 800) + 0.2
+    random = np.random.default_rng(seed)
+    noise = np.rint(random.uniform(0.0, 8000.0, n))
+    drawn = random.choice(known, n, p=weights / weights.sum())
+    return np.where(random.random(n) < 0.9, drawn, noise)
+
+
+def test_numbers_that_come_again_are_what_unseen_rows_have_too() -> None:
+    seen, unseen = names(6000, 1), names(6000, 2)
+    distribution = fitted(seen, 0.5)
+    assert distribution.repeated is not None
+    found, counts = np.unique(seen, return_counts=True)
+    smooth = max(
+        NumberDistribution._with_intervals(found, counts, k).log_likelihood(unseen, 0.5)
+        for k in (8, 32, 128, 512)
+    )
+    assert distribution.log_likelihood(unseen, 0.5) / 6000 > smooth / 6000 + 0.4
+    scores = norm.ppf(np.random.default_rng(3).random(20_000))
+    drawn = np.rint(distribution.positions_at(scores))
+    common = found[counts >= 5]
+    share = np.isin(unseen, common).mean()
+    assert np.isin(drawn, common).mean() == pytest.approx(share, abs=0.03)
+    assert distribution.are_repeated(scores).mean() == pytest.approx(share, abs=0.1)
+
+
+def test_f_with_steps_is_inverted_and_its_slope_is_the_density() -> None:
+    values = names(6000, 1)
+    distribution = fitted(values, 0.5)
+    x = np.linspace(values.min() - 5.0, values.max() + 5.0, 4001)
+    scores = distribution.scores_at(x)
+    assert (np.diff(scores) > 0.0).all()
+    np.testing.assert_allclose(distribution.positions_at(scores), x, rtol=1e-9)
+    cells = np.unique(values)
+    low, high = (ndtr(distribution.scores_at(cells + h)) for h in (-0.01, 0.01))
+    slopes = np.exp(distribution.log_slopes(distribution.scores_at(cells)))
+    np.testing.assert_allclose((high - low) / 0.02, slopes, rtol=0.02)
+    document = json.loads(json.dumps(distribution.to_json()))
+    again = NumberDistribution.from_json(document)
+    np.testing.assert_array_equal(again.scores_at(x), scores)
+
+
+def test_numbers_that_are_only_dense_have_no_steps() -> None:
+    for seed in range(5):
+        values = np.rint(300.0 * numbers("normal", 8000, seed))
+        assert fitted(values, 0.5).repeated is None
 
 
 def test_between_two_knots_are_at_least_some_rows() -> None:
