@@ -137,6 +137,17 @@ class DecimalClasses:
             is_open[at[good]] = False
         return found
 
+    @property
+    def n_kinds(self) -> tuple[int, int]:
+        """How many sizes `kinds` tells apart, and decimals of each."""
+        return len(self.sizes), self.shares.shape[1] + 1
+
+    def kinds(self, numbers: Numbers) -> Codes:
+        """A number for each size and decimals that numbers have. Shape: (n,)."""
+        most = self.shares.shape[1]
+        kinds: Codes = self._nearest_sizes(numbers) * (most + 1) + _shortest(numbers, most)
+        return kinds
+
     def snapped(self, numbers: Numbers) -> Numbers:
         """The numbers; those that encoding may have made of one of few decimals are that. (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
@@ -151,7 +162,8 @@ class DecimalClasses:
         """Which of the sizes is nearest to each number's. Shape: (n,)."""
         middles = (self.sizes[1:] + self.sizes[:-1]) / 2.0
         with np.errstate(divide="ignore"):
-            return np.searchsorted(middles, _sizes(numbers))
+            nearest: Codes = np.searchsorted(middles, _sizes(numbers))
+        return nearest
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` reads."""

@@ -33,6 +33,7 @@ from gcvae.codec.column_codecs import LINES, ContinuousCodec, LevelCodec
 from gcvae.codec.constant_columns import ConstantCodec
 from gcvae.codec.copies import find_copies
 from gcvae.codec.correspondence import coarse_columns
+from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.quantile_codec import QuantileCodec
@@ -167,20 +168,6 @@ def _is_open(codec: ColumnCodec) -> bool:
     return has_classes or isinstance(codec, GroupedLevelCodec)
 
 
-def _with_decimals(
-    codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
-) -> Tensor:
-    """Values of numbers, rounded to the decimals that u chooses, within the region. (n,) -> (n,)"""
-
-    def are_allowed(found: npt.NDArray[np.float64], at: npt.NDArray[np.int64]) -> Any:
-        if region is None:
-            return np.ones(len(found), dtype=bool)
-        placed = torch.from_numpy(found)[:, None]
-        return ((placed >= region.lower) & (placed <= region.upper)).any(dim=1).numpy()
-
-    return torch.from_numpy(codec.with_decimals(values.numpy(), u.numpy(), are_allowed))
-
-
 class TableCodec:
     """Encodes and decodes whole tables, column by column.
 
@@ -189,6 +176,7 @@ class TableCodec:
         columns: The codecs of the modelled columns, in order: column j of the tensors is the j-th.
         copies: Columns that are not modelled but copied, with the column that each is a copy of.
         reduction: From the table's columns to those that the codecs are of.
+        hands: Whose hand wrote a row; None where all are written alike.
     """
 
     def __init__(
@@ -198,8 +186,10 @@ class TableCodec:
         rest: tuple[Unmodelled, ...],
         copies: Mapping[str, str],
         reduction: Reduction,
+        hands: DecimalHands | None = None,
     ) -> None:
         """Joins fitted codecs; `fit` and `from_json` are the ways to get them."""
+        self.hands = hands
         self.schema = schema
         self.reduction = reduction
         self.columns = columns
@@ -247,7 +237,8 @@ class TableCodec:
             for column in kept
             if not column.is_modelled
         )
-        return cls(schema, modelled, rest, copies, reduction)
+        hands = DecimalHands.fit(modelled, reduced)
+        return cls(schema, modelled, rest, copies, reduction, hands)
 
     @property
     def modelled(self) -> tuple[Column, ...]:
@@ -292,6 +283,9 @@ class TableCodec:
                 them.
         """
         values = table.values.clone()
+        hands = torch.zeros(len(table), dtype=torch.int64)
+        if self.hands is not None:
+            hands = self.hands.drawn(table.codes, generator)
         for j, codec in enumerate(self.columns):
             if not _is_open(codec) or codec.name in exact:
                 continue
@@ -299,7 +293,8 @@ class TableCodec:
             if isinstance(codec, ContinuousCodec | QuantileCodec):
                 region = None if regions is None else regions[j]
                 at = (table.codes[:, j] == codec.n_codes - 1).nonzero()[:, 0]
-                found = _with_decimals(codec, values[at, j], u[at], region)
+                codecs = [codec] if self.hands is None else self.hands.codecs(codec, j)
+                found = rounded(codecs, values[at, j], u[at], region, hands[at])
                 u = values[:, j].index_copy(0, at, found)
             values[:, j] = u
         return EncodedTable(table.codes, values, table.observed)
@@ -453,6 +448,9 @@ class TableCodec:
             "levels": self.levels,
             "copies": self.copies,
             "rules": self.reduction.to_json(),
+            "hands": None
+            if self.hands is None
+            else self.hands.to_json([c.name for c in self.columns]),
             "schema": self.schema.to_json(),
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
         }
@@ -480,7 +478,10 @@ class TableCodec:
             for column in kept
             if not column.is_modelled
         )
-        return cls(schema, modelled, rest, document["copies"], reduction)
+        written = document.get("hands")  # none in models of version 3
+        names = [codec.name for codec in modelled]
+        hands = None if written is None else DecimalHands.from_json(written, names)
+        return cls(schema, modelled, rest, document["copies"], reduction, hands)
 
     def __eq__(self, other: object) -> bool:
         """True for codecs that encode and decode alike."""
