@@ -28,8 +28,8 @@ from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.numerics.generators import uniform
 
 if TYPE_CHECKING:
+    from gcvae.codec.column_codec import ColumnCodec
     from gcvae.codec.region import Region
-    from gcvae.codec.table_codec import ColumnCodec
 
 NumberCodec = ContinuousCodec | QuantileCodec
 Codes = npt.NDArray[np.int64]

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LevelCodec
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
-from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.codec.table_codec import TableCodec
 from gcvae.files.temporary_files import written_to
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.progress import Report, report_to_nobody

@@ -21,7 +21,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, ContinuousCodec, LevelCodec
-from gcvae.codec.constant_columns import ConstantCodec
-from gcvae.codec.copies import find_copies
 from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
@@ -39,6 +38,7 @@ from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import GroupedLevelCodec
 from gcvae.codec.synthetic_keys import IdentifierCodec
+from gcvae.codec.unmodelled_columns import ConstantCodec, find_copies
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.generators import uniform
 from gcvae.numerics.seeds import derived_seed
@@ -52,62 +52,6 @@ if TYPE_CHECKING:
     from gcvae.codec.region import Region
 
 CODEC_VERSION = 1
-
-
-class ColumnCodec(Protocol):
-    """How one modelled column becomes a code and a value.
-
-    Attributes:
-        column: Of the schema.
-        has_missing: Code 0 is the missing level.
-        is_real: The last code, n_codes - 1, has a value.
-    """
-
-    @property
-    def column(self) -> Column: ...
-    @property
-    def has_missing(self) -> bool: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def n_codes(self) -> int: ...
-    @property
-    def is_real(self) -> bool: ...
-
-    def encode(
-        self, series: pd.Series[Any]
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """Codes and values of typed cells. Shape: (n,) -> (n,), (n,)."""
-        ...
-
-    def decode(
-        self, codes: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
-    ) -> pd.Series[Any]:
-        """Typed cells of codes and values. Shape: (n,), (n,) -> (n,)."""
-        ...
-
-    def log_units(
-        self, codes: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
-        """log of the column's units (days for dates) per unit of value at each cell; 0 for levels.
-
-        log p(x) = log p(value) - log_units. Shape: (n,), (n,) -> (n,).
-        """
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
-        ...
-
-    @classmethod
-    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec of these typed cells."""
-        ...
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
-        ...
 
 
 Unmodelled = IdentifierCodec | ConstantCodec

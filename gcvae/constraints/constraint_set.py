@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.cells.distinct_cells import shortened
-from gcvae.codec.constant_columns import ConstantCodec
+from gcvae.codec.unmodelled_columns import ConstantCodec
 from gcvae.constraints.expressions import Term, column_values, compile_constraint
 from gcvae.constraints.rounded_numbers import FALSE
 from gcvae.errors import Problem, SchemaError

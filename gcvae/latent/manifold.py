@@ -13,10 +13,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LevelCodec
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.rare_levels import GroupedLevelCodec
-from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import InputError, Problem
 from gcvae.figures.figures import format_of_picture
 from gcvae.latent.grids import _QUANTILES, Grid, LevelGrid, NumberGrid

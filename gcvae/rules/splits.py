@@ -221,7 +221,7 @@ class Split:
         self, parent: Column, others: pd.DataFrame, low: Places, high: Places
     ) -> tuple[Places, Places]:
         """There is nothing to be solved for."""
-        raise NotImplementedError
+        raise NotImplementedError("a split has no parents that could be solved for")
 
     def log_unit(self, part: str) -> float:
         """log of the column's unit between two places for the first part, 0 for the others.

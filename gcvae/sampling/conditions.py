@@ -23,11 +23,12 @@ import torch
 from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import are_numeric, level_texts, listed_levels
 from gcvae.cells.values import END_READERS, format_table, parse_table
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, LevelCodec, RealCodec
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import GroupedLevelCodec
-from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.numerics.generators import uniform
 from gcvae.rules.grids import Grid

@@ -28,7 +28,8 @@ from gcvae.rules.grids import Grid
 from gcvae.rules.residuals import Rewriting
 
 if TYPE_CHECKING:
-    from gcvae.codec.table_codec import ColumnCodec, TableCodec
+    from gcvae.codec.column_codec import ColumnCodec
+    from gcvae.codec.table_codec import TableCodec
 
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

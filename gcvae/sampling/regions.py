@@ -14,11 +14,12 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import RealCodec
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Region
-from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.codec.table_codec import TableCodec
 from gcvae.sampling.dependent_regions import (
     DependentRegion,
     EitherRegion,

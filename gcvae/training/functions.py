@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.codec.quantile_codec import QuantileCodec
-from gcvae.codec.table_codec import ColumnCodec, TableCodec
+from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import Problem, SchemaError
 from gcvae.model.level_functions import LevelFunction
 from gcvae.schema.rules import FunctionRule, Rule

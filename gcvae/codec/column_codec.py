@@ -1,0 +1,68 @@
+"""What every codec of a modelled column can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.schema.columns import Column
+
+
+class ColumnCodec(Protocol):
+    """How one modelled column becomes a code and a value.
+
+    Attributes:
+        column: Of the schema.
+        has_missing: Code 0 is the missing level.
+        is_real: The last code, n_codes - 1, has a value.
+    """
+
+    @property
+    def column(self) -> Column: ...
+    @property
+    def has_missing(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def n_codes(self) -> int: ...
+    @property
+    def is_real(self) -> bool: ...
+
+    def encode(
+        self, series: pd.Series[Any]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """Codes and values of typed cells. Shape: (n,) -> (n,), (n,)."""
+        ...
+
+    def decode(
+        self, codes: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
+    ) -> pd.Series[Any]:
+        """Typed cells of codes and values. Shape: (n,), (n,) -> (n,)."""
+        ...
+
+    def log_units(
+        self, codes: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """log of the column's units (days for dates) per unit of value at each cell; 0 for levels.
+
+        log p(x) = log p(value) - log_units. Shape: (n,), (n,) -> (n,).
+        """
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        ...
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec of these typed cells."""
+        ...
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        ...
