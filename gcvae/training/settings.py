@@ -122,8 +122,7 @@ class TrainingConfig:
     """Share of the rows that decides when to stop, at most 10,000 rows of them; under 10 rows the
     training rows decide."""
     report_share: float = 0.0
-    """Share of the rows, at most 20,000, that training does not touch, so that a report can compare
-    with them; 0 holds none back."""
+    """Share of the rows, at most 20,000, that training leaves to a report; 0 holds none back."""
 
 
 @dataclass(frozen=True, kw_only=True)
