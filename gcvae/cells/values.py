@@ -102,6 +102,20 @@ def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     return pd.DataFrame(columns, index=frame.index, dtype=object)
 
 
+def written_columns(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
+    """The cells of `format_table` as Arrow dictionaries: each text once, and which each cell is.
+
+    Raises: as `format_table`.
+    """
+    frame = values_of(frame, schema)
+    return {name: _dictionary(frame[name], schema[name]) for name in frame.columns}
+
+
+def _dictionary(series: pd.Series[Any], column: Column) -> Any:
+    texts, codes = _written(series, column)
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(texts, pa.string()))
+
+
 # Cells to values
 
 
@@ -351,21 +365,34 @@ def _array_of(values: npt.NDArray[Any] | list[Any]) -> npt.NDArray[Any]:
 
 
 def _format_column(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    texts, codes = _written(series, column)
+    return pd.Series(np.array(texts, dtype=object)[codes], index=series.index, dtype=object)
+
+
+def _written(series: pd.Series[Any], column: Column) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """(how each distinct value is written, which of them each cell is); missing is the last."""
     codes, found = pd.factorize(series)
-    texts = _texts_of(found, column)
-    marker = column.missing.markers[0] if column.missing.markers else ""
-    cells = np.append(np.asarray(texts, dtype=object), marker)[codes]
+    texts = [*_texts_of(found, column)]
+    codes = codes.astype(np.int64)
     if series.dtype.kind == "f":
-        _sign_zeros(cells, series.to_numpy(dtype=np.float64), column)
-    return pd.Series(cells, index=series.index, dtype=object)
+        texts += _sign_zeros(codes, len(texts), series.to_numpy(dtype=np.float64), column)
+    texts.append(column.missing.markers[0] if column.missing.markers else "")
+    codes[codes < 0] = len(texts) - 1
+    return texts, codes
 
 
-def _sign_zeros(cells: npt.NDArray[Any], values: npt.NDArray[np.float64], column: Column) -> None:
-    """Gives each zero its own sign, in place: the distinct values do not tell -0.0 from 0.0."""
+def _sign_zeros(
+    codes: npt.NDArray[np.int64], first: int, values: npt.NDArray[np.float64], column: Column
+) -> list[str]:
+    """Texts of 0.0 and -0.0, and their codes from `first` on, in place, where a zero is negative.
+
+    The distinct values do not tell one from the other.
+    """
     zero, negative = values == 0, np.signbit(values)
     if not (zero & negative).any():
-        return
-    cells[zero & ~negative], cells[zero & negative] = _texts_of(np.array([0.0, -0.0]), column)
+        return []
+    codes[zero & ~negative], codes[zero & negative] = first, first + 1
+    return _texts_of(np.array([0.0, -0.0]), column)
 
 
 def _texts_of(found: Any, column: Column) -> list[str]:

@@ -70,6 +70,11 @@ class EncodedTable:
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
         return EncodedTable(*parts, intervals, dependent)
 
+    def first(self, n: int) -> EncodedTable:
+        """The first n rows, which nothing else is known of."""
+        assert self.intervals is None, "drawn rows stand for themselves"
+        return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
+
     def followed_by(self, other: EncodedTable) -> EncodedTable:
         """The rows of both tables, which have no intervals."""
         pairs = zip(

@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from gcvae.cells.values import format_table, values_of
+from gcvae.cells.values import format_table, values_of, written_columns
 from gcvae.errors import TableError
-from gcvae.files.delimited import write_delimited
+from gcvae.files.delimited import ROWS_PER_CHUNK, delimited_header, delimited_rows
 from gcvae.files.shards import WHOLE, FileShard
 from gcvae.files.to_arrow import arrow_table
 from gcvae.schema.columns import Column, TableSchema
@@ -87,9 +87,11 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[bytes]:
 
 def _csv(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
     for number, chunk in enumerate(chunks):
-        header = shard.is_first and number == 0
-        cells = format_table(chunk, schema)
-        yield from write_delimited(cells, separator=schema.separator, header=header)
+        if shard.is_first and number == 0:
+            yield delimited_header(chunk.columns, schema.separator)
+        for start in range(0, len(chunk), ROWS_PER_CHUNK):
+            cells = written_columns(chunk.iloc[start : start + ROWS_PER_CHUNK], schema)
+            yield delimited_rows([*cells.values()], schema.separator)
 
 
 def _json(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:

@@ -52,7 +52,7 @@ class CellFeatures(nn.Module):
 
     def __init__(self, columns: Sequence[ColumnShape]) -> None:
         super().__init__()
-        n_codes = [column.n_codes for column in columns]
+        self.n_codes = n_codes = [column.n_codes for column in columns]
         starts = [sum(n_codes[:j]) for j in range(len(columns))]
         scores = [s for c in columns for s in (c.code_scores or (0.0,) * c.n_codes)]
         on_axis = [float(c.code_scores is not None) for c in columns]
@@ -193,11 +193,16 @@ class AutoregressiveNetwork(nn.Module):
 
     def column_outputs(self, total: Tensor, j: int) -> ColumnOutputs:
         """r of column j, from the running sum before it. Shape: total (N, d_sum)."""
-        h = self._hidden((total + self.start[j])[None], slice(j, j + 1), None)[0]
+        h = self.layers(j)(total)
         g, at = self.group_of(j)
         logits = None if g is None else h @ self.to_logits[g][at] + self.shifts[g][at]
         mixture = h @ self.to_mixture[self.real.index(j)] if j in self.real else None
         return ColumnOutputs(logits, mixture)
+
+    def layers(self, j: int) -> ColumnLayers:
+        """The layers of column j alone."""
+        parts = self.start, self.narrow, self.narrow_bias, self.inner, self.inner_bias, self.outer
+        return ColumnLayers(*(part[j] for part in parts))
 
     @property
     def function_steps(self) -> list[FunctionStep]:
@@ -229,14 +234,66 @@ class AutoregressiveNetwork(nn.Module):
         found = [(g, at.index(j)) for g, (at, _) in enumerate(self.groups) if j in at]
         return found[0] if found else (None, 0)
 
-    def added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
+    def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
+        """`added_by` of each code of column j, for the code of numbers that of a zero.
+
+        Shape: (K, d_sum), (K, D_real).
+        """
+        codes = torch.arange(self.features.n_codes[j], device=self.start.device)
+        return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
+
+    def added_by(
+        self,
+        codes: Tensor,
+        values: Tensor,
+        j: int,
+        at: Tensor,
+        of_codes: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """What the cells of column j add to the running sum, and to the means of every number.
 
-        Shape: (N,), (N,) -> (N, d_sum), (N, D_real).
+        Shape: codes, values (N,) -> (N, d_sum), (N, D_real).
+
+        Args:
+            codes, values: The cells.
+            j: The column.
+            at: The rows whose cells hold a number. Shape: (m,).
+            of_codes: The column's `code_additions`, where they are at hand.
         """
+        if of_codes is None and len(codes) <= self.features.n_codes[j]:
+            return self._added_by(codes, values, j)
+        of_codes = self.code_additions(j) if of_codes is None else of_codes
+        place = codes.long().clamp(min=0)
+        added, moved = (part.index_select(0, place) for part in of_codes)
+        if len(at):
+            added[at], moved[at] = self._added_by(codes[at], values[at], j)
+        return added, moved
+
+    def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
+        """What cells of column j add, by their features. (N,), (N,) -> (N, d_sum), (N, D_real)."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
         return x @ self.add[j], x[:, :_N_PLACES] @ slopes.T
+
+
+@dataclass(frozen=True)
+class ColumnLayers:
+    """One column's layers, as `AutoregressiveNetwork` has them of all, for walks."""
+
+    start: Tensor
+    narrow: Tensor
+    narrow_bias: Tensor
+    inner: Tensor
+    inner_bias: Tensor
+    outer: Tensor
+
+    def __call__(self, total: Tensor) -> Tensor:
+        """The column's hidden vector, its steps in place. Shape: (N, d_sum) -> (N, d_column)."""
+        silu = nn.functional.silu
+        started = silu(total + self.start, inplace=True)
+        h = torch.addmm(self.narrow_bias, started, self.narrow)
+        inner = torch.addmm(self.inner_bias, silu(h), self.inner)
+        return silu(h.addmm_(silu(inner, inplace=True), self.outer), inplace=True)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.decoders import Conditional, CopulaConditional, CopulaDecoder, Decoder
 from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
 from gcvae.model.networks import Dropout
+from gcvae.model.row_draws import RowDraws
 from gcvae.model.walks import AutoregressiveWalk
 from gcvae.numerics.generators import uniform
 
@@ -41,8 +43,11 @@ class AutoregressiveDecoder(Decoder):
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> AutoregressiveConditional:
         """p(x|z); `dropout` in training steps only."""
         hidden = self.head.trunk(z)
-        outputs = self.head.marginals.outputs(hidden)
-        return AutoregressiveConditional(self.marginals, self, outputs, hidden, dropout)
+        return AutoregressiveConditional(self.marginals, self, hidden, dropout)
+
+    def row_draws(self) -> RowDraws:
+        """What draws rows at z."""
+        return RowDraws(self)
 
     @property
     def order(self) -> Sequence[int]:
@@ -59,15 +64,18 @@ class AutoregressiveConditional(Conditional):
     """p(x|z) = prod_j p_j(x_j | x_<j, z): exact masses and densities, no jitter.
 
     Attributes:
-        outputs: Of the marginals at z, which the network adds to.
         context: The decoder's hidden vector at z. Shape: (..., d_context).
     """
 
     marginals: Marginals
     decoder: AutoregressiveDecoder
-    outputs: MarginalOutputs
     context: Tensor
     dropout: Dropout | None = None
+
+    @cached_property
+    def outputs(self) -> MarginalOutputs:
+        """Of the marginals at z, which the network adds to."""
+        return self.marginals.outputs(self.context)
 
     @property
     def network(self) -> AutoregressiveNetwork:
@@ -156,15 +164,9 @@ class AutoregressiveConditional(Conditional):
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """(codes, values) of one row for each z, drawn column by column. Shape: two of (..., D)."""
-        n_columns = len(self.marginals.columns)
-        shape = (*self.context.shape[:-1], n_columns)
-        blank = EncodedTable(
-            torch.zeros(1, n_columns, dtype=torch.int32, device=self.context.device),
-            torch.zeros(1, n_columns, dtype=torch.float64, device=self.context.device),
-            torch.zeros(1, n_columns, dtype=torch.bool, device=self.context.device),
-        )
-        _, codes, values = self._through(blank, uniform(shape, generator, torch.float64))
-        return codes, values
+        codes, values = RowDraws(self.decoder).draw(self.context.flatten(0, -2), generator)
+        shape = (*self.context.shape[:-1], len(self.marginals.columns))
+        return codes.view(shape), values.view(shape)
 
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
         """Each column given those before it; there is no factor beside z."""

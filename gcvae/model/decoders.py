@@ -12,7 +12,7 @@ choice of decoder:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -31,6 +31,10 @@ from gcvae.numerics.normal import LOG_SQRT_2PI, log_normal_density
 
 MINIMUM_LOG_OMEGA = -12.0
 """log omega of the VAE-ROC, in squared standard deviations, is held above this (atoms again)."""
+
+
+Draws = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
+"""(z, generator) -> (codes, values) of a row for each z. Shape: (n, K) -> two of (n, D)."""
 
 
 class Conditional(ABC):
@@ -116,6 +120,10 @@ class Decoder(nn.Module):
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
         """p(x|z); an autoregressive decoder has dropout in training steps. Shape: z (..., K)."""
         raise NotImplementedError
+
+    def row_draws(self) -> Draws:
+        """What draws rows at z, for as long as the weights stay as they are."""
+        return lambda z, generator: self(z).sample(generator)
 
     @property
     def order(self) -> Sequence[int] | None:

@@ -9,6 +9,7 @@ Columns of a similar number of codes share one matrix, padded to the widest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -134,23 +135,67 @@ class AtomShapes(nn.Module):
         assert mixture is not None, "a shaped column has a mixture"
         return logits + self._shapes(mixture[:, None], at)[:, 0]
 
+    def densities(self, row: int, column: ColumnShape) -> AtomDensities | None:
+        """What draws ask of the shape of the group's `row`; None where it has none."""
+        at = (self.rows == row).nonzero()[:, 0]
+        if not len(at):
+            return None
+        atoms = column.shaped_codes
+        powers = self.powers[at[0]][:, atoms.start : atoms.stop]
+        return AtomDensities(atoms, powers / math.log(2.0))
+
     def _shapes(self, mixture: Tensor, at: slice | Tensor = slice(None)) -> Tensor:
         """log of sum_m w_m N(s_k; mu_m, sigma_m^2) and a little, the exponents as A + B s + C s^2.
 
         Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group).
         """
-        weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
-        log_sigma = log_sigma.clamp(min=_MINIMUM_LOG_WIDTH)
-        precision = torch.exp(-2.0 * log_sigma)
-        log_weight = torch.log_softmax(weight, dim=-1)
-        constant = log_weight - log_sigma - 0.5 * mean.square() * precision
-        terms = torch.stack([constant, mean * precision, -0.5 * precision], dim=-1)
+        terms = _exponent_terms(mixture)
         # One matrix product for each column: (D_shaped, N M, 3) @ (D_shaped, 3, K_group).
         by_column = terms.reshape(-1, *terms.shape[-3:]).movedim(1, 0)
         density = (by_column.flatten(1, 2) @ self.powers[at]).exp()
         density = density.unflatten(1, by_column.shape[1:3]).sum(2)
         shapes: Tensor = (density + _LEAST_SHAPE).log() * self.shaped[at][:, None]
         return shapes.movedim(0, 1).reshape(*terms.shape[:-2], -1)
+
+
+@dataclass(frozen=True)
+class AtomDensities:
+    """The densities of one column's mixture at its atoms, for draws.
+
+    Shape: powers (3, n_atoms), so that a component's exponent there is (A, B, C) @ powers, in bits.
+
+    Attributes:
+        atoms: Codes of the atoms.
+    """
+
+    atoms: range
+    powers: Tensor
+
+    def times(self, masses: Tensor, mixture: Tensor) -> Tensor:
+        """The masses, those of atoms times the density there, in place.
+
+        The mixture goes component by component: sums of a few atoms stay in a core's cache.
+
+        Shape: (n, K), (n, 3 M) -> (n, K).
+        """
+        density = masses.new_full((len(masses), len(self.atoms)), _LEAST_SHAPE)
+        for terms in _exponent_terms(mixture).unbind(-2):
+            density += (terms @ self.powers).exp2_()
+        masses[:, self.atoms.start : self.atoms.stop] *= density
+        return masses
+
+
+def _exponent_terms(mixture: Tensor) -> Tensor:
+    """(A, B, C) of log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2 but for a constant.
+
+    Shape: (..., 3 M) -> (..., M, 3).
+    """
+    weight, mean, log_sigma = mixture.unflatten(-1, (3, -1)).unbind(-2)
+    log_sigma = log_sigma.clamp(min=_MINIMUM_LOG_WIDTH)
+    precision = torch.exp(-2.0 * log_sigma)
+    log_weight = torch.log_softmax(weight, dim=-1)
+    constant = log_weight - log_sigma - 0.5 * mean.square() * precision
+    return torch.stack([constant, mean * precision, -0.5 * precision], dim=-1)
 
 
 class Marginals(nn.Module):

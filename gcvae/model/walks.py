@@ -129,5 +129,6 @@ class AutoregressiveWalk:
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
         """Column j has these cells. Shape: (N,), (N,)."""
         self._came[j] = codes
-        added, moved = self.network.added_by(codes, values, j)
+        at = (codes == self.marginals.point_codes[j]).nonzero()[:, 0]
+        added, moved = self.network.added_by(codes, values, j, at)
         self.total, self.lines = self.total + added, self.lines + moved

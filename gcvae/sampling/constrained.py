@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.errors import ConstraintError, Problem
-from gcvae.model.decoders import GenerativeModel
+from gcvae.model.decoders import Draws, GenerativeModel
 from gcvae.numerics.generators import generator_for
 from gcvae.progress import Report, report_to_nobody
 
@@ -118,10 +119,12 @@ class ConstrainedModel:
         n_satisfied = np.zeros(len(self.constraints), dtype=np.int64)
         while True:
             found = (
-                _drawn(self.model, self.codec, size, generator)
+                _drawn(self.model, self.codec, size, generator, self._row_draws)
                 if source is None
                 else source(size, generator)
             )
+            if not len(self.constraints) and size == block_rows:
+                return found.first(n)
             satisfied = self._satisfied(found)
             drawn = found.take(torch.from_numpy(np.flatnonzero(satisfied.all(axis=1))))
             kept.append(drawn)
@@ -141,8 +144,12 @@ class ConstrainedModel:
         self, z: Tensor, generator: torch.Generator
     ) -> tuple[EncodedTable, npt.NDArray[np.bool_]]:
         """A row for each z, and which of them satisfy all constraints. Shape: (n, K) -> n, (n,)."""
-        rows = _drawn_at(self.model, self.codec, z, generator)
+        rows = _drawn_at(self.codec, z, generator, self._row_draws)
         return rows, np.logical_and.reduce(self._satisfied(rows), axis=1)
+
+    @cached_property
+    def _row_draws(self) -> Draws:
+        return self.model.decoder.row_draws()
 
     def allowed(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
         """Which typed rows have a probability; a blank, not known, takes none. Shape: (n,)."""
@@ -180,9 +187,9 @@ def measure_acceptance(
     if not len(constraints):
         return NOT_MEASURED
     generator = generator_for(seed, "constraint acceptance")
-    found = []
+    found, draws = [], model.decoder.row_draws()
     for rows in torch.arange(MEASURED_ROWS).split(batch):
-        frame = codec.decode(_drawn(model, codec, len(rows), generator))
+        frame = codec.decode(_drawn(model, codec, len(rows), generator, draws))
         found.append(constraints.satisfied(frame))
         report(sum(map(len, found)) / MEASURED_ROWS)
     satisfied = np.concatenate(found)
@@ -195,18 +202,18 @@ def measure_acceptance(
 
 
 def _drawn(
-    model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator
+    model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
     with torch.no_grad():
         z = model.prior.sample(n, generator)
-    return _drawn_at(model, codec, z, generator)
+    return _drawn_at(codec, z, generator, draws)
 
 
 def _drawn_at(
-    model: GenerativeModel, codec: TableCodec, z: Tensor, generator: torch.Generator
+    codec: TableCodec, z: Tensor, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
     with torch.no_grad():
-        codes, values = model.conditional(z).sample(generator)
+        codes, values = draws(z, generator)
     rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
     return codec.with_positions(rows, generator)
 
