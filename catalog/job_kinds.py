@@ -25,9 +25,13 @@ class JobSpec:
     Attributes:
         internal: the members that users do not see: where bytes lie is nobody's business outside,
             and rows would be too long.
+        is_of_model: what the job makes says something of its model and goes with it: the newest
+            takes the place of the one before, age deletes none, and a model that is deleted does
+            not wait for the job.
     """
 
     internal: ClassVar[tuple[str, ...]] = ()
+    is_of_model: ClassVar[bool] = False
 
     def to_json(self) -> dict[str, Any]:
         """The job's `spec`."""
@@ -68,6 +72,11 @@ class TrainSpec(JobSpec):
         """The settings that take the place of the preset's own."""
         others = ("preset", "seed", "device")
         return {name: value for name, value in self.training.items() if name not in others}
+
+    @property
+    def holds_back(self) -> bool:
+        """True where a share of the rows is held back for the model's report."""
+        return bool(self.training.get("report_share"))
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,25 @@ class EncodeSpec(TableSpec):
     format: str
 
 
+@dataclass(frozen=True)
+class ReportSpec(JobSpec):
+    """A model to be judged beside real rows.
+
+    Attributes:
+        dataset_id: the table that the model was trained on, or one like it.
+        holdout_dataset_id: a table of rows that nothing in training saw, in place of those that
+            training held back.
+        columns: those that are predicted; None is every one that has the rows for it.
+    """
+
+    is_of_model = True
+
+    dataset_id: str
+    seed: int
+    holdout_dataset_id: str | None = None
+    columns: list[str] | None = None
+
+
 class JobKind(StrEnum):
     """What a job does."""
 
@@ -182,3 +210,4 @@ class JobKind(StrEnum):
     SCORE = "score", Queue.COMPUTE, "scores", "scr", ScoreSpec
     IMPUTE = "impute", Queue.COMPUTE, "imputations", "imp", ImputeSpec
     ENCODE = "encode", Queue.COMPUTE, "encodings", "enc", EncodeSpec
+    REPORT = "report", Queue.COMPUTE, "reports", "rpt", ReportSpec

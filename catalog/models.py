@@ -5,16 +5,20 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.database.clock import database_clock
 from catalog.database.engine import Database
 from catalog.database.tables import JobRow, ModelRow, ResultRow
-from catalog.errors import ConflictError, NotFoundError
+from catalog.errors import ConflictError
 from catalog.idempotency import note_made
 from catalog.ids import new_id
+from catalog.job_kinds import JobKind
+from catalog.jobs.finishing import close_job
+from catalog.model_rows import find_model, make_ready, new_model_row
+from catalog.object_keys import result_prefix
 from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import Page, copy_row, read_page
 from catalog.records import (
     DEFAULT_WORKSPACE,
+    Cancelled,
     Document,
     JobStatus,
     Model,
@@ -23,6 +27,7 @@ from catalog.records import (
 )
 
 _ACTIVE = (JobStatus.QUEUED, JobStatus.RUNNING)
+_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 def model_prefix(model_id: str) -> str:
@@ -95,13 +100,15 @@ class Models:
     def delete(self, model_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
         """Delete the model and its results; returns the store prefixes to collect.
 
-        The prefixes are among the orphans too, so a caller that dies loses none.
+        The prefixes are among the orphans too, so a caller that dies loses none. A job that makes
+        what goes with the model, as its report, ends with it.
 
         Raises:
             NotFoundError: no such model in this workspace.
-            ConflictError: a job on it is queued or running.
+            ConflictError: any other job on it is queued or running.
         """
         with self._database.writing() as session:
+            _cancel_jobs_of_model(session, model_id, workspace)
             row = find_model(session, model_id, workspace, lock=True)
             _refuse_while_busy(session, model_id)
             prefixes = _prefixes_of(session, model_id)
@@ -110,42 +117,19 @@ class Models:
             return prefixes
 
 
-def new_model_row(
-    model_id: str, workspace: str, name: str, dataset_id: str | None, training: Document
-) -> ModelRow:
-    """A row of a model that is about to be trained."""
-    return ModelRow(
-        id=model_id,
-        workspace=workspace,
-        name=name,
-        dataset_id=dataset_id,
-        status=ModelStatus.TRAINING,
-        training=training,
-        created_at=database_clock(),
-    )
+def _cancel_jobs_of_model(session: Session, model_id: str, workspace: str) -> None:
+    """Close the jobs that make what goes with the model; an attempt at one has lost it.
 
-
-def make_ready(row: ModelRow, trained: Trained) -> None:
-    """Write the outcome of training into the model's row."""
-    row.status = ModelStatus.READY
-    row.schema = trained.schema
-    row.record = trained.record
-    row.artifact_key = trained.artifact_key
-    row.artifact_sha256 = trained.artifact_sha256
-    row.artifact_bytes = trained.artifact_bytes
-
-
-def find_model(session: Session, model_id: str, workspace: str, *, lock: bool = False) -> ModelRow:
-    """The row of a model of this workspace.
-
-    Raises:
-        NotFoundError: there is none.
+    Before the model is locked: whoever finishes a job locks that first.
     """
-    query = select(ModelRow).where(ModelRow.id == model_id, ModelRow.workspace == workspace)
-    row = session.scalar(query.with_for_update() if lock else query)
-    if row is None:
-        raise NotFoundError("model", model_id)
-    return row
+    jobs = select(JobRow).where(
+        JobRow.model_id == model_id,
+        JobRow.workspace == workspace,
+        JobRow.kind.in_(_OF_MODEL),
+        JobRow.status.in_(_ACTIVE),
+    )
+    for row in session.scalars(jobs.order_by(JobRow.id).with_for_update()).all():
+        close_job(session, row, Cancelled())
 
 
 def _refuse_while_busy(session: Session, model_id: str) -> None:
@@ -163,6 +147,6 @@ def _prefixes_of(session: Session, model_id: str) -> tuple[str, ...]:
     jobs = session.scalars(select(JobRow.id).where(JobRow.model_id == model_id))
     return (
         model_prefix(model_id),
-        *(f"results/{result_id}/" for result_id in results),
+        *(result_prefix(result_id) for result_id in results),
         *(f"jobs/{job_id}/" for job_id in jobs),
     )

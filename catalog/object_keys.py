@@ -17,10 +17,16 @@ def checkpoint_prefix(job_id: str, attempt: int) -> str:
     return f"jobs/{job_id}/attempts/{attempt}/"
 
 
+def result_prefix(result_id: str) -> str:
+    """Where a result's bytes lie in the store."""
+    return f"results/{result_id}/"
+
+
 def output_prefix(job: Job | JobRow, attempt: int) -> str:
     """Where an attempt publishes what it made: an artifact, a table or a part of one."""
     if job.kind == JobKind.TRAIN:
         return f"models/{job.model_id}/attempts/{attempt}/"
     if job.parent_id is not None:
-        return f"results/{job.result_id}/shards/{job.spec['number']}/attempts/{attempt}/"
-    return f"results/{job.result_id}/attempts/{attempt}/"
+        shard = f"shards/{job.spec['number']}/attempts/{attempt}/"
+        return f"{result_prefix(str(job.result_id))}{shard}"
+    return f"{result_prefix(str(job.result_id))}attempts/{attempt}/"

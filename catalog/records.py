@@ -202,13 +202,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Trained:
-    """Outcome: the artifact is published and its model is ready."""
+    """Outcome: the artifact is published and its model is ready.
+
+    `next_job` is a job on the model that is queued as it gets ready: its `kind` and its `spec`.
+    """
 
     artifact_key: str
     artifact_sha256: str
     artifact_bytes: int
     schema: Document
     record: Document
+    next_job: Document | None = None
 
 
 @dataclass(frozen=True)

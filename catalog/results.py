@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -9,14 +11,13 @@ from catalog.database.clock import database_clock
 from catalog.database.engine import Database
 from catalog.database.tables import ResultRow
 from catalog.errors import NotFoundError
+from catalog.job_kinds import JobKind
+from catalog.object_keys import result_prefix
 from catalog.orphans import add_orphans
 from catalog.pages import Page, copy_row, read_page
 from catalog.records import DEFAULT_WORKSPACE, Result
 
-
-def result_prefix(result_id: str) -> str:
-    """Where a result's bytes lie in the store."""
-    return f"results/{result_id}/"
+_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
 
 
 class Results:
@@ -33,6 +34,19 @@ class Results:
         """
         with self._database.reading() as session:
             return copy_row(Result, _find(session, result_id, workspace))
+
+    def of_models(
+        self, kind: JobKind, model_ids: Collection[str], *, workspace: str = DEFAULT_WORKSPACE
+    ) -> dict[str, Result]:
+        """The newest result of a kind of each of these models that has one, by the model's id."""
+        query = select(ResultRow).where(
+            ResultRow.workspace == workspace,
+            ResultRow.kind == kind,
+            ResultRow.model_id.in_(model_ids),
+        )
+        with self._database.reading() as session:
+            rows = session.scalars(query.order_by(ResultRow.id)).all()
+            return {row.model_id: copy_row(Result, row) for row in rows}
 
     def list(
         self, *, limit: int = 50, cursor: str | None = None, workspace: str = DEFAULT_WORKSPACE
@@ -55,8 +69,13 @@ class Results:
             return prefixes
 
     def delete_older_than(self, seconds: float) -> int:
-        """Delete what was made so long ago, and leave its bytes as orphans; how many there were."""
-        old = select(ResultRow).where(ResultRow.created_at < database_clock(-seconds))
+        """Delete what was made so long ago, and leave its bytes as orphans; how many there were.
+
+        What goes with a model stays as long as that.
+        """
+        old = select(ResultRow).where(
+            ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(_OF_MODEL)
+        )
         with self._database.writing() as session:
             rows = session.scalars(old.with_for_update(skip_locked=True)).all()
             for row in rows:

@@ -34,6 +34,7 @@ from gcvae_client.frames import (
     row_documents,
     table_format,
 )
+from gcvae_client.reports import Reports
 from gcvae_client.resources import (
     Resource,
     any_id_of,
@@ -41,13 +42,13 @@ from gcvae_client.resources import (
     model_id_of,
     place_of,
 )
-from gcvae_client.service import Place, Service, document_of
+from gcvae_client.service import Place, document_of
 
 _TABLES = (".csv", ".parquet", ".json", ".jsonl")
 _MAPS = (".json", ".png", ".svg")
 
 
-class Client(Service):
+class Client(Reports):
     """A connection to one service. Every answer is a plain document (dict) of the REST API.
 
     Datasets, models, jobs and results are named by their ids or by their documents; a model by that

@@ -7,7 +7,9 @@ from typing import Any
 
 Resource = str | Mapping[str, Any]
 
-RESULTS = {"smp": "samples", "scr": "scores", "imp": "imputations", "enc": "encodings"}
+RESULTS = {
+    "smp": "samples", "scr": "scores", "imp": "imputations", "enc": "encodings", "rpt": "reports",
+}  # fmt: skip
 """Where the results of jobs are found, by what their ids begin with."""
 
 _COLLECTIONS = {"ds": "datasets", "mdl": "models"} | RESULTS

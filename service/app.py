@@ -139,6 +139,14 @@ _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
                         "instance": {"type": "string"},
                         "request_id": {"type": "string"},
                         "limit": {"type": "number"},
+                        "job_id": {
+                            "type": ["string", "null"],
+                            "description": "of a model without a report: the job that makes it",
+                        },
+                        "is_under_way": {
+                            "type": "boolean",
+                            "description": "the job makes the report, or what comes before it",
+                        },
                         "setting": {"type": "string", "description": "what moves the limit"},
                         "errors": {
                             "type": "array",

@@ -13,6 +13,7 @@ ServiceError
 │   └── TooManyRequestsError  requests of one key
 ├── InvalidModelError       a file that is no model, or none that can be used here
 ├── StateError              the resource is not in the state that this call needs
+├── NoReportError           a model has no report, or none yet; carries the job
 ├── PreconditionError       the resource is not the one that the caller has read
 ├── ProcessDiedError        a process of inline work ended in the midst of it
 ├── SlowReaderError         an answer was read so slowly that it lost its place
@@ -135,6 +136,20 @@ class InvalidModelError(ServiceError):
 
 class StateError(ServiceError):
     """The resource is not in the state that this call needs."""
+
+
+class NoReportError(ServiceError):
+    """A model has no report.
+
+    Attributes:
+        job_id: of the job that makes it, or was to make it; of the training that comes before.
+        is_under_way: it comes by itself.
+    """
+
+    def __init__(self, why: str, job_id: str | None = None, *, is_under_way: bool = False) -> None:
+        super().__init__(f"there is no report: {why}")
+        self.job_id = job_id
+        self.is_under_way = is_under_way
 
 
 class ProcessDiedError(ServiceError):

@@ -99,7 +99,8 @@ def test_a_kind_of_job_has_its_work_its_calls_and_its_place_in_the_client(
     if kind is JobKind.TRAIN:
         assert ("/v1/models", "post") in calls
     else:
-        assert (f"/v1/models/{{model_id}}/{kind.collection}", "post") in calls
+        asked = kind.value if kind.spec.is_of_model else kind.collection  # a model has one
+        assert (f"/v1/models/{{model_id}}/{asked}", "post") in calls
         assert (f"/v1/{kind.collection}/{{result_id}}/content", "get") in calls
 
 

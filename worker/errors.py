@@ -1,6 +1,7 @@
 """The errors of the worker.
 
 WorkerError
+├── DeletedTableError  a dataset that a job reads is deleted
 ├── GpuMemoryError     training asked for more memory than the GPU has
 └── MetricsPortError   the port of the worker's figures can not be taken
 """
@@ -10,6 +11,14 @@ from __future__ import annotations
 
 class WorkerError(Exception):
     """Root of the worker's errors."""
+
+
+class DeletedTableError(WorkerError):
+    """A dataset that a job reads is deleted."""
+
+    def __init__(self, dataset_id: str) -> None:
+        super().__init__(f"dataset {dataset_id}, which the job reads, is deleted; name another")
+        self.dataset_id = dataset_id
 
 
 class GpuMemoryError(WorkerError):

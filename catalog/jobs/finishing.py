@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
 from catalog.database.counts import Counted, count, observe
 from catalog.database.tables import JobRow, ModelRow, ResultRow
+from catalog.ids import new_id
 from catalog.job_kinds import JobKind
+from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.shards import count_shard, let_join, shard_prefixes
-from catalog.models import make_ready
-from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix
+from catalog.model_rows import make_ready
+from catalog.object_keys import checkpoint_prefix, input_prefix, output_prefix, result_prefix
 from catalog.orphans import add_orphans
-from catalog.records import Cancelled, Failed, JobStatus, ModelStatus, Outcome, Produced, Trained
+from catalog.records import (
+    Cancelled,
+    Document,
+    Failed,
+    JobStatus,
+    ModelStatus,
+    Outcome,
+    Produced,
+    Trained,
+)
+
+_UNASKED = -100
+"""Priority of a job that nobody asked for: it is after all that somebody did."""
 
 
 def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
@@ -39,6 +54,8 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
     if row.kind == JobKind.TRAIN:
         _close_model(session, row, outcome)
     elif isinstance(outcome, Produced):
+        if row.kind.spec.is_of_model:
+            _delete_earlier(session, row)
         session.add(_result_row(row, outcome))
     _count_outcome(session, row, outcome)
 
@@ -82,8 +99,42 @@ def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
     assert model is not None, "a model can not be deleted while its job is active"
     if isinstance(outcome, Trained):
         make_ready(model, outcome)
+        if outcome.next_job is not None:
+            _queue_next(session, row, outcome.next_job)
     else:
         model.status = ModelStatus(_final_status(outcome).value)
+
+
+def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
+    """Queue a job on the model that the job has trained. Whoever looks for work next finds it."""
+    kind = next(kind for kind in JobKind if kind == next_job["kind"])
+    session.add(
+        queued_row(
+            id=new_id("job"),
+            workspace=row.workspace,
+            kind=kind,
+            spec=next_job["spec"],
+            model_id=row.model_id,
+            dataset_id=row.dataset_id,
+            result_id=new_id(kind.id_prefix),
+            queue=kind.queue,
+            priority=_UNASKED,
+            next_dispatch_at=database_clock(),
+            request_id=row.request_id,
+            traceparent=row.traceparent,
+        )
+    )
+    count(session, Counted.CREATED, kind=kind)
+
+
+def _delete_earlier(session: Session, row: JobRow) -> None:
+    """Delete what earlier jobs of the kind made of the model."""
+    earlier = select(ResultRow).where(
+        ResultRow.model_id == row.model_id, ResultRow.kind == row.kind
+    )
+    for result in session.scalars(earlier.with_for_update()).all():
+        session.delete(result)
+        add_orphans(session, [result_prefix(result.id)])
 
 
 def _result_row(row: JobRow, produced: Produced) -> ResultRow:

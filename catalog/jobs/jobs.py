@@ -20,7 +20,7 @@ from catalog.jobs.finishing import close_job, close_where_shards_are
 from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.request_context import request_context
 from catalog.jobs.shards import add_shards, reset_shards, shard_rows, stop_shards
-from catalog.models import find_model, new_model_row
+from catalog.model_rows import find_model, new_model_row
 from catalog.object_keys import input_prefix
 from catalog.orphans import drop_reservation
 from catalog.pages import Page, RecordT, copy_row, read_page
@@ -255,7 +255,8 @@ def _refuse_retry(row: JobRow) -> None:
         raise ConflictError(f"job {row.id} is {row.status}; only failed or cancelled ones retry")
     if row.model_id is None:
         raise ConflictError(f"the model of job {row.id} is deleted; it can not be retried")
-    if row.kind == JobKind.TRAIN and row.dataset_id is None:
+    reads_dataset = row.kind == JobKind.TRAIN or "dataset_id" in row.spec
+    if reads_dataset and row.dataset_id is None:
         raise ConflictError(f"the dataset of job {row.id} is deleted; it can not be retried")
 
 

@@ -66,6 +66,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.StateError: Kind("conflict", 409, "The resource is in another state"),
     errors.UnauthorizedError: Kind("unauthorized", 401, "A key is needed"),
     errors.MissingScopeError: Kind("missing-scope", 403, "The key does not allow that"),
+    errors.NoReportError: Kind("no-report", 404, "The model has no report"),
     errors.ForeignSiteError: Kind("foreign-site", 403, "Not from this host or site"),
     library.TableError: Kind("invalid-table", 422, "The table can not be used"),
     library.SchemaError: Kind("invalid-schema", 422, "The schema does not fit"),
@@ -249,6 +250,8 @@ def _members(error: Exception) -> dict[str, Any]:
             members[name] = list(getattr(error, name))
     if isinstance(error, errors.NotReadyError):
         members["checks"] = error.checks
+    if isinstance(error, errors.NoReportError):
+        members |= {"job_id": error.job_id, "is_under_way": error.is_under_way}
     return members
 
 
@@ -263,6 +266,8 @@ def _headers(error: Exception) -> dict[str, str]:
         error, (errors.QueueFullError, errors.PoolFullError, errors.TooManyRequestsError)
     ):
         return {"Retry-After": str(error.retry_after_seconds)}
+    if isinstance(error, errors.NoReportError) and error.is_under_way:
+        return {"Retry-After": str(_BUSY_SECONDS)}
     may_pass = (records.IdempotencyBusyError, records.ReservationLostError)
     if isinstance(error, may_pass) or kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE:
         return {"Retry-After": str(_BUSY_SECONDS)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -28,6 +27,11 @@ from service.inline.synthesizers import require_ready
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
+from service.routes.reports import newest_report, newest_reports
+
+REPORT_SHARE = 0.1
+REPORTED_ROWS = 1_000
+"""Rows of the tables of which a share is held back for the report without being asked."""
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=JsonRoute)
 
@@ -60,16 +64,20 @@ def list_models(
     page = resources.catalog.models.list(
         limit=limit, cursor=cursor, workspace=workspace, dataset_id=dataset_id, status=status
     )
-    return page_body(page, lambda model: model_body(with_schema(resources, model)))
+    reports = newest_reports(resources, page.items)
+    return page_body(
+        page, lambda model: model_body(with_schema(resources, model), reports.get(model.id))
+    )
 
 
 @router.get("/{model_id}", response_model=ModelBody)
 def read_model(
     model_id: str, request: Request, resources: Shared, workspace: Workspace
 ) -> Response:
-    """Read a model: its schema, training record and held-out bound."""
+    """Read a model: its schema, training record, held-out bound, and what its report found."""
     model = resources.catalog.models.get(model_id, workspace=workspace)
-    return tagged_json(request, model_body(with_schema(resources, model)))
+    body = model_body(with_schema(resources, model), newest_report(resources, model))
+    return tagged_json(request, body)
 
 
 @router.get(
@@ -119,6 +127,8 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
     training = checked_training(body.training)
     require_room(resources, workspace)
     dataset = resources.catalog.datasets.get(body.dataset_id, workspace=workspace)
+    if body.training.report_share is None and dataset.rows >= REPORTED_ROWS:
+        training["report_share"] = REPORT_SHARE
     model, job = resources.catalog.jobs.enqueue_training(
         dataset_id=dataset.id,
         name=dataset.name if body.name is None else body.name,
@@ -150,12 +160,15 @@ def checked_training(training: TrainingBody) -> Document:
     Raises:
         SettingError: a preset or a setting that is not known, or out of its range.
     """
-    settings: dict[str, Any] = training.model_extra or {}
+    document = training.model_dump(mode="json")
+    if training.report_share is None:
+        del document["report_share"]
+    settings = TrainSpec(document).settings
     try:
         configure(training.preset, settings)
     except SettingError as error:
         raise SettingError(*(_within_training(problem) for problem in error.problems)) from None
-    return training.model_dump(mode="json")
+    return document
 
 
 def _estimate(training: Document, dataset: Dataset) -> Document:

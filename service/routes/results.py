@@ -34,6 +34,7 @@ def enqueue(
     priority: int,
     estimate: Document | None,
     job_id: str | None = None,
+    dataset_id: str | None = None,
 ) -> ResultBody:
     """A queued job of a model; its id is on its way. Raises as `catalog.jobs.jobs.Jobs.enqueue`.
 
@@ -42,11 +43,13 @@ def enqueue(
         priority: among the waiting jobs of the workspace.
         estimate: what the job is likely to take; None where nobody can say.
         job_id: given where the job's table is in the store already.
+        dataset_id: of the table that the job reads, where that is a dataset.
     """
     job = resources.catalog.jobs.enqueue(
         kind,
         model_id=model.id,
         spec=spec.to_json(),
+        dataset_id=dataset_id,
         job_id=job_id,
         shards=shards,
         priority=priority,
@@ -92,7 +95,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         """Download the table, or a range of its bytes where a transfer broke off."""
         job, result = find_result(resources, kind, result_id, workspace)
         if result is None:
-            raise StateError(f"job {job.id} is {job.status}; the table comes when it succeeded")
+            raise StateError(f"job {job.id} is {job.status}; what it makes comes when it succeeded")
         return download(
             request,
             stored_table(resources.store, result),
@@ -105,7 +108,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         """Delete the table. While there is none it is the job that can be cancelled."""
         job, result = find_result(resources, kind, result_id, workspace)
         if result is None:
-            raise StateError(f"job {job.id} is {job.status}; it has made no table to be deleted")
+            raise StateError(f"job {job.id} is {job.status}; it has made nothing to be deleted")
         collect_garbage(resources, resources.catalog.results.delete(result_id, workspace=workspace))
 
 

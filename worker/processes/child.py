@@ -23,7 +23,7 @@ from models_store.errors import CorruptedError, MissingObjectError, UnavailableE
 from runtime.logs import log_context, set_up_logs
 from runtime.parentage import die_with_parent
 from runtime.priority import step_back
-from worker.errors import GpuMemoryError
+from worker.errors import DeletedTableError, GpuMemoryError
 from worker.processes.scratch import scratch_folder
 from worker.settings import WorkerSettings, read_settings
 from worker.work.attempt import Attempt
@@ -115,7 +115,7 @@ def _final_outcome(error: Exception) -> Outcome:
         return Failed("input", str(error), tuple(asdict(problem) for problem in error.problems))
     if isinstance(error, GcvaeError):
         return Failed(type(error).__name__.removesuffix("Error").lower(), str(error))
-    if isinstance(error, (NotFoundError, MissingObjectError)):
+    if isinstance(error, (NotFoundError, MissingObjectError, DeletedTableError)):
         return Failed("input_deleted", str(error))
     _log.error("the job fails for a reason that nobody foresaw", exc_info=error)
     return Failed("internal", f"{type(error).__name__}: {error}")

@@ -12,6 +12,8 @@ from gcvae.training.settings import configure, settle
 from worker.errors import GpuMemoryError
 from worker.work.attempt import Attempt
 from worker.work.checkpoints import JobCheckpoints
+from worker.work.report import next_report
+from worker.work.schemas import schema_without_values
 from worker.work.tables import stored_table
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def train(attempt: Attempt) -> Trained:
         artifact_bytes=published.size_bytes,
         schema=synthesizer.schema.to_json(),
         record=synthesizer.training_record,
+        next_job=next_report(spec, dataset.id),
     )
 
 
@@ -72,7 +75,7 @@ def _fit(attempt: Attempt, dataset: Dataset, spec: TrainSpec) -> Synthesizer:
     try:
         return Synthesizer.fit(
             table,
-            schema=dataset.schema,
+            schema=schema_without_values(dataset) if spec.holds_back else dataset.schema,
             preset=spec.training["preset"],
             seed=spec.training["seed"],
             device=spec.training["device"],
@@ -89,8 +92,11 @@ def _fit(attempt: Attempt, dataset: Dataset, spec: TrainSpec) -> Synthesizer:
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:
     """Rows of a minibatch: as set, or by the preset's rule."""
+    from gcvae.training.held_back import report_rows
+
     given = spec.settings.get("batch_size")
     if given is not None:
         return int(given)
     config = configure(spec.training["preset"], spec.settings)
-    return settle(config, n_rows=dataset.rows, n_columns=dataset.columns).batch_size
+    n_rows = dataset.rows - len(report_rows(dataset.rows, config.report_share, 0))
+    return settle(config, n_rows=n_rows, n_columns=dataset.columns).batch_size

@@ -12,6 +12,8 @@ from catalog import Catalog, JobKind, JobStatus, Produced, Queue, upgrade
 from catalog.database.engine import Database
 from catalog.database.migrate import downgrade
 from catalog.idempotency import Made
+from catalog.job_kinds import ReportSpec
+from tests.claims import claim_job
 
 _FIRST = "0001"
 _NOW = time.time()
@@ -178,6 +180,30 @@ def test_an_earlier_version_finds_no_shards_and_no_manifests(database_url: str) 
     for table in ("jobs", "results"):
         left = {row["id"] for row in _columns(database_url, table)}
         assert left == {row["id"] for row in _ROWS[table]}
+
+
+def test_an_earlier_version_finds_no_job_of_a_kind_that_it_does_not_know(database_url: str) -> None:
+    upgrade(database_url, _FIRST)
+    _fill(database_url)
+    upgrade(database_url)
+    catalog = Catalog(database_url)
+    spec = ReportSpec("ds_1", seed=0).to_json()
+    for finish in (True, False):
+        job = catalog.jobs.enqueue(JobKind.REPORT, model_id="mdl_1", spec=spec, dataset_id="ds_1")
+        if finish:
+            claim = claim_job(catalog, job.id, "worker", 10)
+            assert claim is not None
+            made = Produced("k", _SHA256, 1, "application/json", 1)
+            catalog.leases.finish(claim, made)
+    catalog.close()
+    downgrade(database_url, "0008")
+    for table in ("jobs", "results"):
+        left = {row["id"] for row in _columns(database_url, table)}
+        assert left == {row["id"] for row in _ROWS[table]}
+    upgrade(database_url)
+    catalog = Catalog(database_url)
+    assert catalog.jobs.enqueue(JobKind.REPORT, model_id="mdl_1", spec=spec).status == "queued"
+    catalog.close()
 
 
 def test_down_to_nothing_leaves_no_table(database_url: str) -> None:

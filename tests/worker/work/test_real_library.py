@@ -70,6 +70,31 @@ def test_training_killed_five_times_ends_with_the_weights_of_an_undisturbed_run(
     assert "training resumes" in (real_system.folder / "worker.log").read_text()
 
 
+def test_training_and_its_report_killed_in_between_are_those_of_an_undisturbed_worker(
+    real_system: Any,
+) -> None:
+    """The attempt that resumes holds back the same rows, or the report would not know the table."""
+    from gcvae import Synthesizer
+
+    job = _train(real_system, report_share=0.2, max_steps=1500)
+    real_system.with_checkpoint(job)
+    real_system.child(job).kill()
+    done = real_system.finished(job, 120)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2), done.error
+    assert real_system.model(job).record["rows"] == 240
+    jobs = real_system.catalog.jobs.list(kind=JobKind.REPORT, model_id=job.model_id)
+    [report] = jobs.items
+    real_system.child(report).kill()
+    done = real_system.finished(report, 120)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2), done.error
+    document = json.loads(_content(real_system, report))
+    synthesizer = Synthesizer.from_bytes(real_system.artifact(job))
+    expected = synthesizer.report(read_table(TABLE), seed=TRAINING["seed"]).to_json()
+    assert document == json.loads(json.dumps(expected))
+    assert (document["rows"]["unseen"], done.progress["phase"]) == (60, "finishing")
+    assert real_system.orphans() == []
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="asks for CUDA where there is none")
 def test_a_job_that_asks_for_a_gpu_fails_where_its_worker_has_none(real_system: Any) -> None:
     done = real_system.finished(_train(real_system, device="cuda"))

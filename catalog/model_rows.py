@@ -1,0 +1,49 @@
+"""The rows of models: made, found, and written when training ends."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from catalog.database.clock import database_clock
+from catalog.database.tables import ModelRow
+from catalog.errors import NotFoundError
+from catalog.records import Document, ModelStatus, Trained
+
+
+def new_model_row(
+    model_id: str, workspace: str, name: str, dataset_id: str | None, training: Document
+) -> ModelRow:
+    """A row of a model that is about to be trained."""
+    return ModelRow(
+        id=model_id,
+        workspace=workspace,
+        name=name,
+        dataset_id=dataset_id,
+        status=ModelStatus.TRAINING,
+        training=training,
+        created_at=database_clock(),
+    )
+
+
+def make_ready(row: ModelRow, trained: Trained) -> None:
+    """Write the outcome of training into the model's row."""
+    row.status = ModelStatus.READY
+    row.schema = trained.schema
+    row.record = trained.record
+    row.artifact_key = trained.artifact_key
+    row.artifact_sha256 = trained.artifact_sha256
+    row.artifact_bytes = trained.artifact_bytes
+
+
+def find_model(session: Session, model_id: str, workspace: str, *, lock: bool = False) -> ModelRow:
+    """The row of a model of this workspace.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    query = select(ModelRow).where(ModelRow.id == model_id, ModelRow.workspace == workspace)
+    row = session.scalar(query.with_for_update() if lock else query)
+    if row is None:
+        raise NotFoundError("model", model_id)
+    return row

@@ -1,0 +1,258 @@
+"""Reports: whether a model is good, useful and safe; made after training, and again when asked."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from catalog.job_kinds import JobKind, ReportSpec
+from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result
+from gcvae.errors import Problem, json_pointer
+from gcvae.evaluation.report.page import html_page
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.suggestions import unknown_names
+from service.access import Workspace
+from service.bodies import PRIORITY, Priority, RequestBody, ResultBody, Seed
+from service.errors import NoReportError, RequestError
+from service.http.etags import tagged
+from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
+from service.http.json_bodies import JsonRoute
+from service.http.negotiation import choose_form
+from service.inline.synthesizers import require_ready, schema_of
+from service.resources import Resources, Shared
+from service.routes.jobs import require_room
+from service.routes.results import enqueue, find_queued, result_routes
+
+MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
+_PAGE_MAY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""The page brings all that it shows; what a table's texts may have slipped in does nothing."""
+
+router = APIRouter(tags=["reports"], route_class=JsonRoute)
+
+
+class NewReportBody(RequestBody):
+    """Which rows a model is to be judged by, and how."""
+
+    dataset_id: str | None = Field(
+        None,
+        description="the table that the model was trained on; may be left out unless the model was "
+        "imported, or its dataset is deleted",
+    )
+    holdout_dataset_id: str | None = Field(
+        None,
+        description="rows that nothing in training saw, in place of those that training held back "
+        "(`report_share`); with neither, parts of the report are not measured",
+    )
+    seed: Seed = 0
+    columns: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="those that are predicted for the utility; else each that has the rows for it",
+    )
+    priority: Priority = Field(0, description=PRIORITY)
+
+
+@router.post(
+    "/v1/models/{model_id}/report",
+    status_code=202,
+    response_model=ResultBody,
+)
+async def make_report(
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    body: NewReportBody | None = None,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Make the report of a model, or make it again: the answer's `Location` is the job. The new
+    report takes the place of the one before when it is there.
+    """
+    asked = NewReportBody() if body is None else body
+    enqueue_one = partial(enqueue_report, resources, workspace, model_id, asked)
+    find = partial(find_queued, resources, workspace)
+    request_sha256 = fingerprint(request, asked.model_dump(mode="json"))
+    return await enqueued_once(resources, workspace, key, request_sha256, enqueue_one, find)
+
+
+@router.get(
+    "/v1/models/{model_id}/report",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {
+                "application/json": {"schema": {"type": "object"}},
+                "text/html": {"schema": {"type": "string"}},
+            }
+        }
+    },
+)
+def read_report(
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    format: Annotated[str | None, Query(description="json or html; else by Accept")] = None,
+) -> Response:
+    """Read the report of a model: fidelity, utility, likelihood and privacy, each with its verdict;
+    JSON, or one page that opens without a network. 404 while there is none, with the reason, and
+    with the job that makes it as `job_id`.
+    """
+    form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
+    model = resources.catalog.models.get(model_id, workspace=workspace)
+    report = newest_report(resources, model)
+    if report is None:
+        raise no_report(resources, model)
+    content = resources.store.read(report.object_key, report.sha256)
+    headers = {"Vary": "Accept"}
+    if form == "html":
+        headers["Content-Security-Policy"] = _PAGE_MAY
+        content = html_page(json.loads(content)).encode()
+    return tagged(request, content, MEDIA_TYPES[form], headers)
+
+
+result_routes(router, JobKind.REPORT)
+
+
+def newest_report(resources: Resources, model: Model) -> Result | None:
+    """The report of a model; None where there is none."""
+    return newest_reports(resources, [model]).get(model.id)
+
+
+def newest_reports(resources: Resources, models: list[Model]) -> dict[str, Result]:
+    """The reports of models of one workspace, by the model's id."""
+    if not models:
+        return {}
+    ids = [model.id for model in models]
+    workspace = models[0].workspace
+    return resources.catalog.results.of_models(JobKind.REPORT, ids, workspace=workspace)
+
+
+def no_report(resources: Resources, model: Model) -> NoReportError:
+    """Why a model has no report, and which job has to do with it."""
+    if model.status is not ModelStatus.READY:
+        why = f"model {model.id} is {model.status}"
+        if model.status is ModelStatus.TRAINING:
+            return NoReportError(f"{why}; its report follows", model.job_id, is_under_way=True)
+        return NoReportError(f"{why}; only ready models have reports", model.job_id)
+    find = resources.catalog.jobs.list
+    jobs = find(limit=1, model_id=model.id, kind=JobKind.REPORT, workspace=model.workspace).items
+    if not jobs:
+        return NoReportError(f"{_why_none(model)}; POST to this address makes one")
+    return _of_job(jobs[0])
+
+
+def _of_job(job: Job) -> NoReportError:
+    if not job.status.is_final:
+        return NoReportError(
+            f"job {job.id} makes it and is {job.status}", job.id, is_under_way=True
+        )
+    if job.status is JobStatus.SUCCEEDED:
+        why = "it was deleted"
+    else:
+        message = "" if job.error is None else f": {job.error['message']}"
+        why = f"job {job.id}, which was to make it, {_ENDED[job.status]}{message}"
+    return NoReportError(f"{why}; POST to this address makes one", job.id)
+
+
+_ENDED = {JobStatus.FAILED: "failed", JobStatus.CANCELLED: "was cancelled"}
+
+
+def _why_none(model: Model) -> str:
+    if model.job_id is None:
+        return "the model was imported, and no report was asked for"
+    return "training held back no rows (report_share is 0), and no report was asked for"
+
+
+def enqueue_report(
+    resources: Resources, workspace: str, model_id: str, body: NewReportBody
+) -> ResultBody:
+    """A queued report.
+
+    Raises:
+        NotFoundError: there is no such model, or no such dataset.
+        ModelNotReadyError: the model is not ready.
+        RequestError: no table is named where one is needed, or one that can not fit.
+        QueueFullError: too many jobs wait.
+    """
+    model = resources.catalog.models.get(model_id, workspace=workspace)
+    require_ready(model)
+    datasets = resources.catalog.datasets
+    real = datasets.get(_dataset_id(model, body), workspace=workspace)
+    check_table(model, real, "/dataset_id")
+    if body.holdout_dataset_id is not None:
+        holdout = datasets.get(body.holdout_dataset_id, workspace=workspace)
+        check_table(model, holdout, "/holdout_dataset_id")
+    _check_columns(model, body)
+    require_room(resources, workspace)
+    spec = ReportSpec(real.id, body.seed, body.holdout_dataset_id, body.columns)
+    return enqueue(
+        *(resources, JobKind.REPORT, model, spec),
+        shards=(),
+        priority=body.priority,
+        estimate=None,
+        dataset_id=real.id,
+    )
+
+
+def _dataset_id(model: Model, body: NewReportBody) -> str:
+    """The table of a report. Raises: RequestError: none is named, or the holdout is the same."""
+    dataset_id = model.dataset_id if body.dataset_id is None else body.dataset_id
+    if dataset_id is None:
+        why = "was imported" if model.job_id is None else "has lost its dataset, which is deleted"
+        message = f"the model {why}: a report needs real rows to judge it by"
+        expected = "the id of a dataset: of the table that the model was trained on"
+        raise RequestError(Problem(message, "/dataset_id", expected=expected))
+    if dataset_id == body.holdout_dataset_id:
+        message = "the holdout is the table that the model is said to have been trained on"
+        expected = "a dataset of rows that nothing in training saw"
+        raise RequestError(Problem(message, "/holdout_dataset_id", expected=expected))
+    return dataset_id
+
+
+def check_table(model: Model, dataset: Dataset, place: str) -> None:
+    """Let a table pass that has the model's columns, and no others.
+
+    Args:
+        place: where the request names it.
+
+    Raises:
+        RequestError: a modelled column is not in it, or it has one that the model has not.
+    """
+    has = {column["name"] for column in dataset.schema["columns"]}
+    schema = schema_of(model)
+    lacks = [column.name for column in schema if column.is_modelled and column.name not in has]
+    others = sorted(has - set(schema.names))
+    problems = [
+        Problem(f"dataset {dataset.id} {what}", place, column=names[0], expected=expected)
+        for what, names, expected in (
+            (f"lacks {_listed(lacks)} of the model", lacks, "a table with the model's columns"),
+            (f"has {_listed(others)}, which the model has not", others, "the model's columns only"),
+        )
+        if names
+    ]
+    if problems:
+        raise RequestError(*problems)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    word = "column" if len(names) == 1 else "columns"
+    return f"{word} {', '.join(map(repr, names[:3]))}{more}"
+
+
+def _check_columns(model: Model, body: NewReportBody) -> None:
+    """Let columns pass that the model has. Raises: RequestError: it has not."""
+    schema: TableSchema = schema_of(model)
+    modelled = [column.name for column in schema if column.is_modelled]
+    places = [
+        (name, {"pointer": json_pointer("columns", i), "column": name})
+        for i, name in enumerate(body.columns or ())
+        if name not in modelled
+    ]
+    if problems := unknown_names("the model has no such column", places, modelled):
+        raise RequestError(*problems)

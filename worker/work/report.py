@@ -1,0 +1,86 @@
+"""The report job: a model beside rows it learnt from, and rows that nothing in training saw."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from catalog import Produced
+from catalog.errors import NotFoundError
+from catalog.job_kinds import JobKind, ReportSpec, TrainSpec
+from catalog.records import Document
+from models_store.errors import MissingObjectError
+from worker.errors import DeletedTableError
+from worker.work.attempt import Attempt
+from worker.work.outputs import publish
+from worker.work.tables import stored_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PARTS = "fidelity", "utility", "likelihood", "privacy"
+
+
+def report(attempt: Attempt) -> Produced:
+    """Judge the model and publish the report.
+
+    Raises:
+        InputError: a table does not fit the model.
+        DeletedTableError: a table is deleted.
+        CancelledError: the attempt was asked to stop.
+        LeaseLostError: the attempt no longer owns the job.
+    """
+    spec = ReportSpec.from_json(attempt.job.spec)
+    synthesizer = attempt.load_synthesizer()
+    real = _read(attempt, spec.dataset_id)
+    holdout_id = spec.holdout_dataset_id
+    holdout = None if holdout_id is None else _read(attempt, holdout_id)
+    made = synthesizer.report(
+        real,
+        holdout,
+        seed=spec.seed,
+        targets=spec.columns,
+        progress=lambda share: attempt.report("reporting", share),
+    )
+    document = made.to_json()
+    file = attempt.folder / "report.json"
+    file.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    return publish(
+        attempt,
+        "report.json",
+        file,
+        media_type="application/json",
+        rows=len(real) + (0 if holdout is None else len(holdout)),
+        summary=_summary(document),
+    )
+
+
+def next_report(trained: TrainSpec, dataset_id: str) -> Document | None:
+    """The job that follows a training which held back rows; None where it held back none."""
+    if not trained.holds_back:
+        return None
+    spec = ReportSpec(dataset_id, trained.training["seed"])
+    return {"kind": JobKind.REPORT.value, "spec": spec.to_json()}
+
+
+def _read(attempt: Attempt, dataset_id: str) -> pd.DataFrame:
+    """The cells of a dataset.
+
+    Raises:
+        DeletedTableError: it is deleted.
+        CorruptedError: the bytes are not those that were uploaded.
+    """
+    try:
+        dataset = attempt.catalog.datasets.get(dataset_id, workspace=attempt.job.workspace)
+        place = dataset.object_key, dataset.sha256, dataset.encoding
+        return stored_table(attempt, *place).read()
+    except (NotFoundError, MissingObjectError) as error:
+        raise DeletedTableError(dataset_id) from error
+
+
+def _summary(document: Document) -> Document:
+    """What a model's record shows of its report."""
+    return {
+        f"{member}s": {part: document[part][member] for part in _PARTS}
+        for member in ("verdict", "sentence")
+    }

@@ -1,0 +1,54 @@
+"""The schema that a model is trained under where rows are held back for its report.
+
+A dataset's schema is inferred from all its rows when it is uploaded, and shown: kinds, and how
+cells are written, are what its user has agreed to. Its values (levels, limits, decimals, steps,
+rules) may be of rows that are held back. Nothing in training may know these, so values are inferred
+again from the rows that are left; what a user has said stays as it is.
+"""
+
+from __future__ import annotations
+
+from catalog import Dataset, Document
+from gcvae.schema.kinds import ColumnKind, Outcomes
+
+_AGREED = ("name", "kind", "drop", "datetime_format", "number_format", "parquet_type", "dtype")
+
+
+def schema_without_values(dataset: Dataset) -> Document:
+    """The document of a dataset's schema that leaves open what its cells' values decided."""
+    given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
+    columns = [
+        _without_values(column) | _said(given.get(column["name"], {}))
+        for column in dataset.schema["columns"]
+    ]
+    kept = {name: dataset.schema[name] for name in ("version", "constraints", "separator")
+            if name in dataset.schema}  # fmt: skip
+    rules = dataset.given_schema.get("rules")
+    return kept | {"columns": columns} | ({} if rules is None else {"rules": rules})
+
+
+def _without_values(column: Document) -> Document:
+    """What the column is, and how its cells are written."""
+    left = {member: column[member] for member in _AGREED if member in column}
+    missing = column.get("missing", {})
+    open_missing = {name: missing[name] for name in ("markers", "is_value") if name in missing}
+    if open_missing:
+        left["missing"] = open_missing
+    if _levels_are_agreed(column):
+        left["levels"] = column["levels"]
+    return left
+
+
+def _levels_are_agreed(column: Document) -> bool:
+    """Whether cells can not say what the levels are: two words for truth, or an order of texts."""
+    if column.get("drop") or not column.get("levels"):
+        return False
+    outcomes = next(kind.outcomes for kind in ColumnKind if kind == column["kind"])
+    if outcomes is Outcomes.ORDERED_LEVELS:
+        return any(isinstance(level, str) for level in column["levels"])
+    return outcomes is Outcomes.TRUTH_VALUES
+
+
+def _said(column: Document) -> Document:
+    """What the user has said of a column; null says nothing."""
+    return {member: value for member, value in column.items() if value is not None}
