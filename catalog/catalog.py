@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.audit import Audit
 from catalog.database.engine import ANSWER_SECONDS, Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency
@@ -53,6 +54,7 @@ class Catalog:
         self.statistics = Statistics(self.database)
         self.idempotency = Idempotency(self.database)
         self.keys = Keys(self.database)
+        self.audit = Audit(self.database)
 
     def ping(self) -> None:
         """Ask the database for an answer.

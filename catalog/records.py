@@ -62,6 +62,24 @@ class Key:
 
 
 @dataclass(frozen=True)
+class AuditEntry:
+    """A line of the audit log; `at` in UTC, ISO 8601, `digest` as `catalog.audit` says."""
+
+    id: str
+    at: str
+    workspace: str
+    actor: str
+    action: str
+    subject: str
+    made: str | None
+    address: str | None
+    status: int
+    request_id: str | None
+    number: int
+    digest: str
+
+
+@dataclass(frozen=True)
 class Dataset:
     """An uploaded table; its bytes lie in the store under `object_key`.
 

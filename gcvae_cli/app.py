@@ -8,8 +8,8 @@ from gcvae_cli.client import commands as client_commands
 from gcvae_cli.distributions import ClientCommand, DemoCommand, ServerCommand, ServerGroup
 from gcvae_cli.files import commands as file_commands
 from gcvae_cli.files import map_commands
+from gcvae_cli.server import audit_commands, key_commands, store_commands
 from gcvae_cli.server import commands as server_commands
-from gcvae_cli.server import key_commands, store_commands
 
 app = typer.Typer(
     help="Gaussian copula VAEs for tables: train, sample, score, map dependencies.",
@@ -38,6 +38,7 @@ app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.api)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.worker)
 app.command(cls=DemoCommand, rich_help_panel=_SERVERS)(client_commands.demo)
 app.add_typer(server_commands.database, name="db", cls=ServerGroup, rich_help_panel=_SERVERS)
+app.add_typer(audit_commands.audit, name="audit", cls=ServerGroup, rich_help_panel=_SERVERS)
 app.add_typer(key_commands.keys, name="keys", cls=ServerGroup, rich_help_panel=_SERVERS)
 app.add_typer(store_commands.store, name="store", cls=ServerGroup, rich_help_panel=_SERVERS)
 

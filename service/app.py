@@ -29,6 +29,7 @@ from service.keyring import KeyRing
 from service.lag import watch_lag
 from service.resources import Resources, make_resources
 from service.routes import (
+    audit,
     datasets,
     dependencies,
     health,
@@ -71,6 +72,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
         dependencies,
         latent_space,
         jobs,
+        audit,
     ):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)
@@ -78,7 +80,8 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     documentation.install(app)
     problems.install(app)
     app.add_middleware(BodyLimits, settings=settings)
-    app.add_middleware(Gate, settings=settings, ring=KeyRing(shared.catalog.keys))
+    records = shared.catalog
+    app.add_middleware(Gate, settings=settings, ring=KeyRing(records.keys), audit=records.audit)
     app.add_middleware(Observations, metrics=shared.metrics, traces=shared.traces)
     app.add_middleware(RequestIds)
     return app

@@ -232,3 +232,23 @@ class KeyRow(Base):
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
+
+
+class AuditRow(Base):
+    """A line of the audit log; nothing changes or deletes one."""
+
+    __tablename__ = "audit"
+    __table_args__ = (Index(None, "workspace", "id"),)
+
+    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    id: Mapped[str] = mapped_column(String(_ID))
+    at: Mapped[str] = mapped_column(String(40))
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    actor: Mapped[str] = mapped_column(String(_ID))
+    action: Mapped[str] = mapped_column(String(_NAME))
+    subject: Mapped[str] = mapped_column(String(2000))
+    made: Mapped[str | None] = mapped_column(String(_NAME))
+    address: Mapped[str | None] = mapped_column(String(100))
+    status: Mapped[int] = mapped_column(Integer)
+    request_id: Mapped[str | None] = mapped_column(String(128))
+    digest: Mapped[str] = mapped_column(String(_SHA256))

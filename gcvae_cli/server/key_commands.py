@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcvae_cli.errors import WrongUsageError
-from gcvae_cli.server.commands import DataDir, read_server_settings, server_errors
+from gcvae_cli.server.commands import DataDir, server_errors
+from gcvae_cli.server.records import opened_catalog
 
 if TYPE_CHECKING:
-    from catalog.keys import Keys
+    from catalog import Catalog
     from catalog.records import Key, Scope
 
 keys = typer.Typer(
@@ -52,8 +53,11 @@ def create(
         raise WrongUsageError(f"--days is {days:g}; more than 0 and less than 36,500 are right")
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     text = None if from_file is None else _read(from_file)
-    with _gateway(data_dir, makes_tables=True) as gateway:
-        key, written = gateway.create(workspace, name, chosen, expires_at=expires_at, text=text)
+    with _opened(data_dir, makes_tables=True) as catalog:
+        key, written = catalog.keys.create(
+            workspace, name, chosen, expires_at=expires_at, text=text
+        )
+        _note(catalog, "keys create", key)
     _show_new(key, written if from_file is None else None, as_json)
 
 
@@ -64,8 +68,8 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List the keys: whose they are, what they allow, when they were used. Secrets are not kept."""
-    with _gateway(data_dir) as gateway:
-        found = gateway.list(workspace)
+    with _opened(data_dir) as catalog:
+        found = catalog.keys.list(workspace)
     if as_json:
         print(json.dumps([_document(key) for key in found], indent=1))
         return
@@ -79,37 +83,32 @@ def list_(
 @keys.command()
 def rotate(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Make a new key in the place of one, which is revoked at once."""
-    with _gateway(data_dir) as gateway:
-        key, written = gateway.rotate(key_id)
+    with _opened(data_dir) as catalog:
+        key, written = catalog.keys.rotate(key_id)
+        _note(catalog, "keys rotate", key)
     _show_new(key, written, as_json)
 
 
 @keys.command()
 def revoke(key_id: KeyId, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Refuse a key from now on."""
-    with _gateway(data_dir) as gateway:
-        key = gateway.revoke(key_id)
+    with _opened(data_dir) as catalog:
+        key = catalog.keys.revoke(key_id)
+        _note(catalog, "keys revoke", key)
     print(json.dumps(_document(key), indent=1) if as_json else f"{key.id} is revoked")
 
 
 @contextmanager
-def _gateway(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Keys]:
-    """The keys of the service whose records the settings name."""
-    from catalog import Catalog, upgrade
-    from catalog.database.migrate import check
+def _opened(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalog]:
+    with server_errors(), opened_catalog(data_dir, makes_tables=makes_tables) as catalog:
+        yield catalog
 
-    settings = read_server_settings(home_dir=data_dir)
-    if not (makes_tables or settings.has_database()):
-        raise WrongUsageError(f"{settings.home_dir} holds no service's data (--data-dir)")
-    with server_errors():
-        if makes_tables and not settings.has_database():
-            upgrade(settings.database())
-        check(settings.database())
-        catalog = Catalog(settings.database())
-        try:
-            yield catalog.keys
-        finally:
-            catalog.close()
+
+def _note(catalog: Catalog, action: str, key: Key) -> None:
+    """A line of the audit log: who lets people in is part of who did what."""
+    from catalog.audit import OPERATOR, Deed
+
+    catalog.audit.append(Deed(key.workspace, OPERATOR, action, key.id))
 
 
 def _scopes(text: str) -> list[Scope]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from catalog.audit import ANYONE, Audit
 from catalog.records import DEFAULT_WORKSPACE, Key
 from catalog.records import Scope as KeyScope
 from service.access import refuse_foreign_host, refuse_foreign_page
 from service.errors import MissingScopeError
+from service.http.audit_trail import Trail, is_audited
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import Allowance, RateLimits
 from service.keyring import KeyRing
@@ -29,10 +31,13 @@ class Gate:
     page of the REST API shows nothing that is anybody's.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing, audit: Audit
+    ) -> None:
         self.app = app
         self._settings = settings
         self._ring = ring
+        self._audit = audit
         self._rates = RateLimits(settings.max_requests_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,8 +51,16 @@ class Gate:
             await answer_before_routes(request, error)(scope, receive, send)
             return
         scope["state"]["workspace"] = admitted.workspace
-        allowance = admitted.allowance
-        await self.app(scope, receive, send if allowance is None else _with(allowance, send))
+        if admitted.allowance is not None:
+            send = _with(admitted.allowance, send)
+        if not is_audited(request.method, request.url.path):
+            await self.app(scope, receive, send)
+            return
+        trail = Trail(self._audit, request, admitted.workspace, admitted.actor)
+        try:
+            await self.app(scope, receive, trail.passing(send))
+        finally:
+            await trail.write()
 
     async def _admit(self, request: Request) -> _Admitted:
         """The workspace that the request may see, and what is left to its key.
@@ -68,12 +81,13 @@ class Gate:
         allowance = self._rates.count(key.id)
         refuse_foreign_page(request)
         _require(needed_scope(request.method, request.url.path), key)
-        return _Admitted(key.workspace, allowance)
+        return _Admitted(key.workspace, key.id, allowance)
 
 
 @dataclass(frozen=True)
 class _Admitted:
     workspace: str
+    actor: str = ANYONE
     allowance: Allowance | None = None
 
 

@@ -53,6 +53,14 @@ def test_a_key_is_listed_rotated_and_revoked_and_told_once(
     assert written.split("_")[2] not in listed
     assert main(["keys", "revoke", f"key_{written.split('_')[1]}", *where, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["revoked_at"] is not None
+    assert main(["audit", "export", *where]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["action"] for line in lines] == ["keys create", "keys rotate", "keys revoke"]
+    assert {line["actor"] for line in lines} == {"operator"}
+    assert main(["audit", "verify", *where]) == 0
+    assert f"3 lines are as they were written; the last digest is {lines[-1]['digest']}" in (
+        capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(

@@ -219,3 +219,44 @@ def test_without_keys_a_key_is_not_asked_for(start: Callable[..., Running]) -> N
     service = start()
     assert service.http.get("/v1/jobs", headers={"Authorization": "Bearer x"}).status_code == 200
     assert service.http.get("/metrics").status_code == 200
+
+
+def test_who_did_what_is_listed_for_who_may_administer(guarded: Guarded) -> None:
+    service = guarded.service
+    with (
+        _client(service, "watched", ALL) as admin,
+        _client(service, "watched", [Scope.READ, Scope.WRITE]) as user,
+    ):
+        made = user.post("/v1/datasets", content=TABLE, headers=CSV)
+        user.get("/v1/datasets")
+        user.delete(f"/v1/datasets/{made.json()['id']}")
+        user.delete("/v1/datasets/ds_none")
+        assert_problem(user.get("/v1/audit"), 403, "missing-scope")
+        lines = _audited(admin, 3)
+        keys = service.catalog.keys.list("watched")
+        assert [(line["action"], line["status"]) for line in reversed(lines)] == [
+            ("POST /v1/datasets", 201),
+            ("DELETE /v1/datasets/{dataset_id}", 204),
+            ("DELETE /v1/datasets/{dataset_id}", 404),
+        ]
+        assert {line["actor"] for line in lines} == {keys[1].id}
+        assert lines[-1]["made"] == made.headers["Location"]
+        assert lines[-1]["request_id"] == made.headers["X-Request-ID"]
+        assert lines[-1]["address"] == "127.0.0.1"
+        assert str(TABLE) not in str(lines)
+        page = admin.get("/v1/audit?limit=1").json()
+        assert admin.get(f"/v1/audit?limit=2&cursor={page['next_cursor']}").json()["items"] == [
+            lines[1],
+            lines[2],
+        ]
+    assert service.catalog.audit.first_break() is None
+
+
+def _audited(client: httpx.Client, n_lines: int) -> list[dict[str, Any]]:
+    """The workspace's lines, once there are so many: they are written behind their answers."""
+    for _ in range(100):
+        lines: list[dict[str, Any]] = client.get("/v1/audit").json()["items"]
+        if len(lines) >= n_lines:
+            break
+        time.sleep(0.02)
+    return lines

@@ -1,0 +1,124 @@
+"""The audit log: who did what to what, when, from where, with what outcome. It only grows.
+
+    digest_n = sha256(digest_{n-1} + the entry as JSON, its names sorted)
+
+So an entry that was changed, left out or put in breaks the chain from there on. The last digest,
+noted elsewhere now and then, shows that no entries were cut off at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+from sqlalchemy import select, text
+
+from catalog.database.engine import Database
+from catalog.database.tables import AuditRow
+from catalog.ids import new_id
+from catalog.pages import Page, copy_row, read_page
+from catalog.records import AuditEntry
+
+_CHAIN_LOCK = 7_203_120  # any number, the same in every process
+_NO_DIGEST = "0" * 64
+_READ_AT_ONCE = 1000
+_LAST = select(AuditRow).order_by(AuditRow.number.desc()).limit(1)
+
+
+OPERATOR = "operator"
+"""Who runs commands on the server."""
+ANYONE = "anyone"
+"""Whoever asks a service without keys."""
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What somebody did, or tried.
+
+    Attributes:
+        actor: a key's id, OPERATOR or ANYONE.
+        action: method and route, or the command.
+        subject: the path with its ids.
+        made: the path of what came of it.
+        status: of the answer; of a command 0.
+    """
+
+    workspace: str
+    actor: str
+    action: str
+    subject: str
+    made: str | None = None
+    address: str | None = None
+    status: int = 0
+    request_id: str | None = None
+
+
+class Audit:
+    """Gateway to the audit log."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, deed: Deed) -> AuditEntry:
+        """Write a deed behind the last one."""
+        with self._database.writing() as session:
+            if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer anyway
+                lock = text("SELECT pg_advisory_xact_lock(:number)")
+                session.execute(lock, {"number": _CHAIN_LOCK})
+            last = session.scalar(_LAST)
+            entry = AuditEntry(
+                number=1 if last is None else last.number + 1,
+                id=new_id("aud"),
+                at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                **asdict(deed),
+                digest="",
+            )
+            digest = _digest(_NO_DIGEST if last is None else last.digest, entry)
+            entry = replace(entry, digest=digest)
+            session.add(AuditRow(**asdict(entry)))
+            return entry
+
+    def list(
+        self, *, workspace: str, limit: int = 50, cursor: str | None = None
+    ) -> Page[AuditEntry]:
+        """A page of a workspace's entries, newest first."""
+        query = select(AuditRow).where(AuditRow.workspace == workspace)
+        with self._database.reading() as session:
+            return read_page(session, query, AuditRow, AuditEntry, limit, cursor)
+
+    def entries(self) -> Iterator[AuditEntry]:
+        """Every entry of all workspaces, the oldest first."""
+        number = 0
+        while rows := self._after(number):
+            yield from (copy_row(AuditEntry, row) for row in rows)
+            number = rows[-1].number
+
+    def last(self) -> AuditEntry | None:
+        """The newest entry of all workspaces."""
+        with self._database.reading() as session:
+            row = session.scalar(_LAST)
+            return None if row is None else copy_row(AuditEntry, row)
+
+    def first_break(self) -> AuditEntry | None:
+        """The first entry that is not as it was written, or follows one that is missing."""
+        digest = _NO_DIGEST
+        for number, entry in enumerate(self.entries(), 1):
+            digest = _digest(digest, entry)
+            if entry.number != number or entry.digest != digest:
+                return entry
+        return None
+
+    def _after(self, number: int) -> Sequence[AuditRow]:
+        query = select(AuditRow).where(AuditRow.number > number).order_by(AuditRow.number)
+        with self._database.reading() as session:
+            return session.scalars(query.limit(_READ_AT_ONCE)).all()
+
+
+def _digest(before: str, entry: AuditEntry) -> str:
+    members = asdict(entry)
+    del members["digest"]
+    line = json.dumps(members, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256((before + line).encode()).hexdigest()

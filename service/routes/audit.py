@@ -1,0 +1,47 @@
+"""The audit log of a workspace, for who may administer it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from catalog.records import AuditEntry
+from service.access import Workspace
+from service.bodies import PageBody
+from service.http.pages import Cursor, Limit, page_body
+from service.resources import Shared
+
+router = APIRouter(prefix="/v1/audit", tags=["audit"])
+
+
+class AuditBody(BaseModel):
+    """Who did what to what, when, from where, with what outcome."""
+
+    id: str
+    at: str = Field(description="UTC, ISO 8601")
+    actor: str = Field(description="a key's id; `operator` of commands, `anyone` without keys")
+    action: str = Field(description="method and route, or the command")
+    subject: str = Field(description="the path with its ids")
+    made: str | None = Field(description="the path of what came of it")
+    address: str | None = Field(description="of the client, or of the proxy before the service")
+    status: int = Field(description="of the answer; 0 of commands")
+    request_id: str | None
+    number: int = Field(description="of the line in the log of all workspaces")
+    digest: str = Field(description="of this line and all before it")
+
+
+@router.get("")
+def list_audit(
+    resources: Shared, workspace: Workspace, limit: Limit = 50, cursor: Cursor = None
+) -> PageBody[AuditBody]:
+    """List what was done in the workspace, newest first. Needs the scope `admin`."""
+    page = resources.catalog.audit.list(workspace=workspace, limit=limit, cursor=cursor)
+    return page_body(page, _body)
+
+
+def _body(entry: AuditEntry) -> AuditBody:
+    members = asdict(entry)
+    del members["workspace"]
+    return AuditBody(**members)
