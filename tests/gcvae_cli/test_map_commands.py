@@ -1,0 +1,80 @@
+"""The commands that draw maps: of dependencies, at a row, of the latent space."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gcvae import Synthesizer
+from gcvae_cli.__main__ import main
+from tests.gcvae_cli.test_file_commands import refusal
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [("map.png", b"\x89PNG"), ("map.svg", b"<?xml"), ("map.json", b"{"), ("map.csv", b",size")],
+)
+def test_dependencies_are_drawn_or_written_by_the_ending(
+    folder: Path, tmp_path: Path, name: str, beginning: bytes
+) -> None:
+    asked = ["dependencies", str(folder / "model.gcvae"), "--kind", "total"]
+    assert main([*asked, "-o", str(tmp_path / name)]) == 0
+    assert (tmp_path / name).read_bytes().startswith(beginning)
+
+
+def test_a_map_is_symmetric_with_ones_on_its_diagonal(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "map.json"
+    assert main(["dependencies", str(folder / "model.gcvae"), "-o", str(output)]) == 0
+    document = json.loads(output.read_text())
+    tau = np.array(document["tau"])
+    assert document["kind"] == "expected"
+    np.testing.assert_array_equal(tau, tau.T)
+    np.testing.assert_array_equal(np.diag(tau), 1.0)
+
+
+def test_a_map_is_written_in_the_order_of_another_kind(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "map.json"
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", str(output), "--order", "total"]
+    assert main(asked) == 0
+    synthesizer = Synthesizer.load(folder / "model.gcvae")
+    order = synthesizer.dependencies("total").order
+    assert json.loads(output.read_text()) == synthesizer.dependencies("expected").to_json(order)
+
+
+def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) -> None:
+    output, row = tmp_path / "map.json", {"size": 9.5, "colour": "red"}
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", str(output), "--seed", "4"]
+    assert main([*asked, "--row", json.dumps(row)]) == 0
+    synthesizer = Synthesizer.load(folder / "model.gcvae")
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("local", seed=4, row=row).to_json()
+    assert main([*asked, "--z", json.dumps([0.0] * 8)]) == 0
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("local", seed=4, z=[0.0] * 8).to_json()
+    assert main([*asked, "--kind", "between"]) == 0
+    found = json.loads(output.read_text())
+    assert found == synthesizer.dependencies("between", seed=4).to_json()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--row", "{"], "--row is no JSON"),
+        (["--row", "[1]"], "--row is [1]; write an object"),
+        (["--row", '{"size": 1, "size": 2}'], "the key 'size' stands twice"),
+        (["--row", '{"size": NaN}'], "NaN is no value"),
+        (["--z", "3"], "--z is 3; write a list"),
+        (["--kind", "local"], "either a row or a z"),
+        (["--kind", "total", "--row", "{}"], "no row and no z"),
+    ],
+)
+def test_a_place_that_can_not_be_read_is_wrong_usage(
+    folder: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
+) -> None:
+    asked = ["dependencies", str(folder / "model.gcvae"), "-o", "-", *given]
+    code, error = refusal(asked, capsys)
+    assert code == 2
+    assert message in error
