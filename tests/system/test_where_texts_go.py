@@ -158,6 +158,10 @@ def _used(client: Client, url: str) -> dict[str, Content]:
     artifact = httpx.get(f"{url}/v1/models/{model['id']}/artifact", timeout=60).content
     maps = [client.dependencies(model["id"], kind=kind) for kind in MAPS_OF_MODEL]
     errors += [_ask(url, model["id"], name) for name in frame().columns]
+    others = client.upload(table, schema={"columns": said(all_dropped=True)})
+    client.wait(client.make_report(model, holdout=others, columns=["units"]))
+    page = client.report(model, format="html")
+    assert isinstance(page, bytes)
     return {
         "model": _of({"model": model["id"], "job": model["job_id"]}),
         "schema": _of(client.dataset(dataset["id"]), changed, trained["schema"]),
@@ -168,6 +172,7 @@ def _used(client: Client, url: str) -> dict[str, Content]:
         "samples": _of_csv(client.sample(model["id"], rows=5000, seed=1, format="csv")),
         "maps": _of(maps),
         "errors": _of(errors),
+        "report": _of(client.report(model), page.decode()),
     }
 
 
@@ -233,6 +238,24 @@ def test_a_text_of_this_role_stands_in_this_place_of_the_service_as_the_page_say
     served: dict[str, Content], role: str, place: str
 ) -> None:
     assert served[place].holds(PLANTS[role]) == EXPECTED[role, place]
+
+
+NEVER_IN_A_REPORT = [
+    role
+    for role in PLANTS
+    if role.startswith(("dropped: ", "identifier: ", "free text, taken"))
+    or role.endswith((": value of one row", ": largest value"))
+]
+
+
+@pytest.mark.parametrize("role", ["name of a dropped column", *NEVER_IN_A_REPORT])
+def test_a_report_names_levels_and_no_text_of_these_roles(
+    served: dict[str, Content], role: str
+) -> None:
+    """Which columns it pictures is for the rows to say: no cell of these is in any of them."""
+    assert len(NEVER_IN_A_REPORT) >= 15
+    assert served["report"].holds(Plant((), ("units",)))
+    assert not served["report"].holds(PLANTS[role])
 
 
 # The library
