@@ -276,7 +276,8 @@ class JobBody(BaseModel):
     queue: Queue
     priority: int
     estimate: EstimateBody | None = Field(
-        description="null where the rows are drawn under conditions: what these cost is not known"
+        description="null where what it costs is not known: of rows drawn under conditions, and of "
+        "reports"
     )
     model_id: str | None
     dataset_id: str | None

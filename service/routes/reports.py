@@ -6,7 +6,8 @@ import json
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi.openapi.models import Example
 from pydantic import Field
 
 from catalog.job_kinds import JobKind, ReportSpec
@@ -30,6 +31,28 @@ from service.routes.results import enqueue, find_queued, result_routes
 MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
 _PAGE_MAY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """The page brings all that it shows; what a table's texts may have slipped in does nothing."""
+
+_PARTS = ("fidelity", "utility", "likelihood", "privacy")
+_PART = {
+    "type": "object",
+    "required": ["verdict", "sentence"],
+    "properties": {
+        "verdict": {"type": "string", "enum": ["green", "amber", "red", "not_measured"]},
+        "sentence": {"type": "string"},
+    },
+}
+_REPORT = {
+    "type": "object",
+    "required": list(_PARTS),
+    "properties": dict.fromkeys(_PARTS, _PART),
+}
+_EXAMPLES: dict[str, Example] = {
+    "again": {"summary": "Of the same rows, with another seed", "value": {"seed": 1}},
+    "imported": {
+        "summary": "Of an imported model, and rows of one's own that it never saw",
+        "value": {"dataset_id": "ds_…", "holdout_dataset_id": "ds_…", "columns": ["income"]},
+    },
+}
 
 router = APIRouter(tags=["reports"], route_class=JsonRoute)
 
@@ -66,7 +89,7 @@ async def make_report(
     request: Request,
     resources: Shared,
     workspace: Workspace,
-    body: NewReportBody | None = None,
+    body: Annotated[NewReportBody | None, Body(openapi_examples=_EXAMPLES)] = None,
     key: IdempotencyKey = None,
 ) -> Response:
     """Make the report of a model, or make it again: the answer's `Location` is the job. The new
@@ -85,7 +108,7 @@ async def make_report(
     responses={
         200: {
             "content": {
-                "application/json": {"schema": {"type": "object"}},
+                "application/json": {"schema": _REPORT},
                 "text/html": {"schema": {"type": "string"}},
             }
         }
