@@ -187,7 +187,8 @@ class NumberDistribution:
         first, last = self._ends[:, at]
         q = t * (1.0 - t)
         bent = last * t**2 + 2.0 * q + first * (1.0 - t) ** 2
-        inside = np.log(self._secants[at] * bent) - 2.0 * np.log1p((first + last - 2.0) * q)
+        slopes = np.maximum(self._secants[at] * bent, _LEAST_SLOPE)  # 0 beside a far steeper step
+        inside = np.log(slopes) - 2.0 * np.log1p((first + last - 2.0) * q)
         log_u, log_t = log_ndtr(-np.abs(scores)), np.log(self.heights[0])
         in_tail = np.log(2.0) + 1.5 * log_u - 0.5 * log_t
         log_slopes: Numbers = np.where(log_u < log_t, in_tail, inside) + log_steps
