@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_the_report_is_a_page_too_that_asks_no_host(
     assert page.headers["Vary"] == "Accept"
     assert "<script" not in page.text
     for sentence in reported["report"]["sentences"].values():
-        assert sentence[:30].split("'")[0] in page.text
+        assert escape(sentence) in page.text
 
 
 def test_a_form_that_a_report_has_not_is_refused(
