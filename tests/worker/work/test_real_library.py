@@ -76,7 +76,7 @@ def test_training_and_its_report_killed_in_between_are_those_of_an_undisturbed_w
     """The attempt that resumes holds back the same rows, or the report would not know the table."""
     from gcvae import Synthesizer
 
-    job = _train(real_system, report_share=0.2, max_steps=800)
+    job = _train(real_system, report_share=0.2, max_steps=300)
     real_system.wait(lambda: _has_checkpoint_of(real_system.job(job), 1), 120)
     real_system.child(job).kill()
     done = real_system.finished(job, 120)
