@@ -36,7 +36,7 @@ SERVER := -e ./server
 CLIENT := -e ./gcvae_client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve secrets test test-properties test-faults lint bench bench-rules progress load known-truth clean
+.PHONY: help setup demo serve secrets test test-properties test-faults lint bench bench-rules bench-speed progress load known-truth clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -50,6 +50,7 @@ help:
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
+	@echo "make bench-speed   time beside the machine's limits, into docs/performance.md"
 	@echo "make bench-rules   how many drawn rows keep the rules of flights and of generated orders"
 	@echo "make progress   how right the progress of whole fits is, from 20 % of their way on"
 	@echo "make load    210 clients for 5 minutes while a job trains, into benchmarks/results/"
@@ -96,6 +97,10 @@ bench: $(VENV)/.installed
 
 bench-rules: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.rules $(BENCH_ARGS)
+
+# MOSTLY AI's own figures are those of its dated results.
+bench-speed: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.speed $(BENCH_ARGS)
 
 progress: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.progress $(BENCH_ARGS)

@@ -99,7 +99,7 @@ def new_run(table: str, model: str, settings: Mapping[str, Any], seed: int) -> R
         "measures": MEASURES,
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions_of(model),
-        "machine": f"{_processor()}, 1 thread",
+        "machine": f"{processor()}, 1 thread",
     }
 
 
@@ -139,7 +139,7 @@ def _source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _processor() -> str:
+def processor() -> str:
     """The processor's name, where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -66,8 +66,11 @@ def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     Raises:
         TableError: A cell can not be of its column's kind.
     """
+    known = {column.name: column for column in schema}
     others = [
-        name for name in frame.columns if name in schema and _is_typed(frame[name], schema[name])
+        name
+        for name, dtype in frame.dtypes.items()
+        if name in known and _is_typed(dtype, known[name])
     ]
     if not others:
         return frame
@@ -81,11 +84,9 @@ def values_of(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 _OWN_DTYPES = ("float64", "int64", "Int64", "bool", "boolean", "datetime64[ns]", "object")
 
 
-def _is_typed(series: pd.Series[Any], column: Column) -> bool:
+def _is_typed(dtype: Any, column: Column) -> bool:
     """Whether a column's dtype is another than the library's own for it."""
-    return not column.drop and (
-        str(series.dtype) not in _OWN_DTYPES or str(series.dtype) == column.dtype
-    )
+    return not column.drop and (str(dtype) not in _OWN_DTYPES or str(dtype) == column.dtype)
 
 
 def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
@@ -105,10 +106,11 @@ def format_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 def written_columns(frame: pd.DataFrame, schema: TableSchema) -> dict[str, Any]:
     """The cells of `format_table` as Arrow dictionaries: each text once, and which each cell is.
 
-    Raises: as `format_table`.
+    Args:
+        frame: As `values_of` gives it.
+        schema: Of the table.
     """
-    frame = values_of(frame, schema)
-    return {name: _dictionary(frame[name], schema[name]) for name in frame.columns}
+    return {str(name): _dictionary(series, schema[str(name)]) for name, series in frame.items()}
 
 
 def _dictionary(series: pd.Series[Any], column: Column) -> Any:

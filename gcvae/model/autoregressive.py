@@ -260,11 +260,13 @@ class AutoregressiveNetwork(nn.Module):
             at: The rows whose cells hold a number. Shape: (m,).
             of_codes: The column's `code_additions`, where they are at hand.
         """
-        if of_codes is None and len(codes) <= self.features.n_codes[j]:
+        n_codes = self.features.n_codes[j]
+        # A particle that has nothing to choose from may have a code that pads its column.
+        codes = codes.long().clamp(0, n_codes - 1)
+        if of_codes is None and len(codes) <= n_codes:
             return self._added_by(codes, values, j)
         of_codes = self.code_additions(j) if of_codes is None else of_codes
-        place = codes.long().clamp(min=0)
-        added, moved = (part.index_select(0, place) for part in of_codes)
+        added, moved = (part.index_select(0, codes) for part in of_codes)
         if len(at):
             added[at], moved[at] = self._added_by(codes[at], values[at], j)
         return added, moved

@@ -179,8 +179,9 @@ class AtomDensities:
         Shape: (n, K), (n, 3 M) -> (n, K).
         """
         density = masses.new_full((len(masses), len(self.atoms)), _LEAST_SHAPE)
-        for terms in _exponent_terms(mixture).unbind(-2):
-            density += (terms @ self.powers).exp2_()
+        exponent = torch.empty_like(density)
+        for terms in _exponent_terms(mixture).movedim(-2, 0).contiguous():
+            density += torch.mm(terms, self.powers, out=exponent).exp2_()
         masses[:, self.atoms.start : self.atoms.stop] *= density
         return masses
 

@@ -31,7 +31,7 @@ from gcvae.numerics.generators import uniform
 if TYPE_CHECKING:
     from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 
-_ROWS_AT_ONCE = 2048
+_ROWS_AT_ONCE = 1024
 """Rows that go through the columns together: what they need stays in a core's cache."""
 _MOST_BITS = 100.0
 """Powers of two up to this, and their sums, are ordinary numbers of float32."""

@@ -1,0 +1,164 @@
+"""docs/performance.md, made of the results alone."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.speed.measures import Measure
+
+_HEAD = """# Performance
+
+    make bench-speed
+
+writes this page out of one result, `benchmarks/results/speed-*.json`; no number of it is typed.
+One thread; CPU seconds, which other work on the machine moves by a fifth and more. A figure is the
+median of its runs, in parentheses the least and the most.
+Adult is the training table of 32,561 rows and 15 columns.
+"""
+_RATIO_HINT = """
+*Limit* is the matrix products of the drawn rows and the faster of the CSV writers of Arrow and
+polars, measured in turns with the drawing. The products are those of the networks as they are
+defined, each weight once, in float32, 4,096 rows at once:
+"""
+_SCALE = "\nTime of a row by the number of rows, CPU seconds per million:\n"
+
+
+def page(document: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
+    """The page of a result, beside the dated results of a peer."""
+    subjects = {
+        name: [Measure(**each) for each in part["measures"]]
+        for name, part in document["subjects"].items()
+    }
+    parts = [_HEAD, f"\nMeasured on {document['machine']}; each part has its date.\n"]
+    for name, title, write in _SECTIONS:
+        if name in subjects:
+            date = document["subjects"][name]["date"]
+            parts += [f"\n## {title}\n\n{date}.\n\n", write(subjects[name], document, peers)]
+    return "".join(parts)
+
+
+def _start(measures: Sequence[Measure], document: Mapping[str, Any], peers: Any) -> str:
+    lines = [[each.what, _told(each, 3)] for each in measures]
+    return _table(["command", "CPU s"], lines)
+
+
+def _fit(measures: Sequence[Measure], document: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
+    lines = [[each.subject.removeprefix("fit "), _told(each, 1)] for each in measures]
+    lines += [
+        [f"MOSTLY AI, {date}, {machine}", f"{cost:.1f}"]
+        for date, machine, cost, _ in _mostly(peers)
+    ]
+    return _table(["Adult", "CPU s"], lines)
+
+
+def _sample(
+    measures: Sequence[Measure], document: Mapping[str, Any], peers: Mapping[str, Any]
+) -> str:
+    found = {(each.subject, each.what): each for each in measures}
+    lines = []
+    for preset in document["products"]:
+        own, products, writer = (
+            found[f"sample {preset}", what]
+            for what in ("gcvae", "matrix products", "fastest writer")
+        )
+        runs = zip(own.values, products.values, writer.values, strict=True)
+        ratio = statistics.median(a / (b + c) for a, b, c in runs)
+        lines.append(
+            [
+                preset,
+                _told(own, 1),
+                _told(products, 1),
+                _told(writer, 2),
+                f"{ratio:.2f}",
+                f"{1e6 / own.median:,.0f}",
+            ]
+        )
+    names = [
+        "preset",
+        "1,000,000 rows to CSV, CPU s",
+        "products",
+        "writer",
+        "times the limit",
+        "rows per CPU s",
+    ]
+    text = _table(names, lines)
+    for date, machine, _, rate in _mostly(peers):
+        text += f"\nMOSTLY AI drew {rate:,.0f} rows per CPU second on {date} ({machine}), "
+        text += "without writing them.\n"
+    text += _RATIO_HINT + _products(document["products"])
+    scale = [each for each in measures if each.subject.startswith("scale")]
+    if scale:
+        text += (
+            _SCALE
+            + "\n"
+            + _table(
+                ["preset", "rows", "CPU s"],
+                [
+                    [s.subject.removeprefix("scale "), f"{int(s.what):,}", _told(s, 1)]
+                    for s in scale
+                ],
+            )
+        )
+    return text
+
+
+def _products(products: Mapping[str, Any]) -> str:
+    lines = [
+        [preset, which, f"{n_in} × {n_out}", str(times)]
+        for preset, shapes in products.items()
+        for which, (n_in, n_out), times in shapes
+    ]
+    total = {
+        preset: sum(n_in * n_out * times for _, (n_in, n_out), times in shapes)
+        for preset, shapes in products.items()
+    }
+    sums = [f"{count:,} multiply-adds a row with `{preset}`" for preset, count in total.items()]
+    table = _table(["preset", "product", "shape", "times"], lines)
+    return f"\n{table}\nTogether {', '.join(sums)}.\n"
+
+
+def _ingest(measures: Sequence[Measure], document: Mapping[str, Any], peers: Any) -> str:
+    own, bare = (
+        next(each for each in measures if each.what == what) for what in ("gcvae", "Arrow's reader")
+    )
+    lines = [[each.what, _told(each, 1)] for each in (own, bare)]
+    return (
+        _table(["reader, 20 columns of CSV", "MB per CPU s"], lines)
+        + "\ngcvae reads, checks every cell and infers the schema at"
+        + f" {own.median / bare.median:.1%} of the bare reader's rate.\n"
+    )
+
+
+def _mostly(peers: Mapping[str, Any]) -> list[tuple[str, str, float, float]]:
+    """(date, machine, CPU seconds of a fit, rows per CPU second) of MOSTLY AI's runs on Adult."""
+    return [
+        (
+            run["measured_at"][:10],
+            run["machine"],
+            run["cost"]["fit"]["cpu_seconds"],
+            run["cost"]["rows_per_second"],
+        )
+        for run in peers["runs"]
+        if (run["table"], run["model"]) == ("adult", "mostlyai")
+    ]
+
+
+def _told(measure: Measure, digits: int) -> str:
+    ends = f"{min(measure.values):.{digits}f}–{max(measure.values):.{digits}f}"
+    alone = f"{measure.median:.{digits}f}"
+    return alone if len(measure.values) == 1 else f"{alone} ({ends})"
+
+
+def _table(names: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [names, ["---"] * len(names), *lines]
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+_SECTIONS = (
+    ("sample", "Drawing rows", _sample),
+    ("fit", "Fitting", _fit),
+    ("ingest", "Reading a file", _ingest),
+    ("start", "Starting", _start),
+)

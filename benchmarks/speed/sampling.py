@@ -1,0 +1,56 @@
+"""Rows drawn from models of Adult, to a CSV file, in turns with the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.quality.tables import load_table
+from benchmarks.speed.limits import ROWS_AT_ONCE, products_step, writer_seconds
+from benchmarks.speed.measures import Measure, Options, cpu_seconds_of
+from gcvae import Synthesizer
+from gcvae.files.table_stream import stream_table
+
+PRESETS = ("default", "fast")
+_LIMIT_BLOCKS = 4
+
+
+def measure(options: Options) -> Iterator[Measure]:
+    """CPU seconds of a million rows: the products, the fastest writer, and all that we do."""
+    for preset in PRESETS:
+        yield from _measure(fitted(preset, options), preset, options)
+
+
+def fitted(preset: str, options: Options) -> Synthesizer:
+    """A model of Adult, of the scratch folder if it is there."""
+    path = options.scratch / f"adult-{preset}.gcvae"
+    if not path.exists():
+        table = load_table("adult", options.data).train
+        fresh = Synthesizer.fit(
+            table, preset=preset, settings=options.settings, seed=0, device="cpu"
+        )
+        fresh.save(path)
+    return Synthesizer.load(path)
+
+
+def to_csv(synthesizer: Synthesizer, rows: int, options: Options) -> None:
+    """Draws rows into a file of the scratch folder, as `gcvae sample` does."""
+    blocks = synthesizer.sample_blocks(rows, seed=1)
+    with (options.scratch / "drawn.csv").open("wb") as file:
+        file.writelines(stream_table(blocks, synthesizer.schema, "csv"))
+
+
+def _measure(synthesizer: Synthesizer, preset: str, options: Options) -> Iterator[Measure]:
+    products, drawn = products_step(synthesizer.model), synthesizer.sample(options.rows, seed=2)
+    products()
+    found: dict[str, list[float]] = {"matrix products": [], "fastest writer": [], "gcvae": []}
+    for _ in range(options.repeats):
+        limit = cpu_seconds_of(lambda: [products() for _ in range(_LIMIT_BLOCKS)])
+        found["matrix products"].append(limit / (_LIMIT_BLOCKS * ROWS_AT_ONCE))
+        found["fastest writer"].append(writer_seconds(drawn) / options.rows)
+        seconds = cpu_seconds_of(lambda: to_csv(synthesizer, options.rows, options))
+        found["gcvae"].append(seconds / options.rows)
+    for what, values in found.items():
+        yield Measure(f"sample {preset}", what, "s", tuple(1e6 * value for value in values))
+    for rows in options.scale:
+        seconds = cpu_seconds_of(lambda: to_csv(synthesizer, rows, options))  # noqa: B023
+        yield Measure(f"scale {preset}", f"{rows}", "s", (1e6 * seconds / rows,))
