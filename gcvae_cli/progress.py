@@ -1,14 +1,17 @@
-"""Progress on the terminal: to the standard error, and none where that is no terminal."""
+"""Progress on the terminal: to the standard error, and none where that is no terminal.
+
+Loads rich with the first bar: a command's help has none.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 class Bar:
@@ -26,6 +29,9 @@ class Bar:
 @contextmanager
 def progress_bar(title: str) -> Iterator[Bar]:
     """A bar on the standard error, invisible where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = (
         TextColumn("[bold]{task.description}"),
