@@ -7,7 +7,7 @@ import typer
 from gcvae_cli.client import commands as client_commands
 from gcvae_cli.distributions import ClientCommand, DemoCommand, ServerCommand, ServerGroup
 from gcvae_cli.files import commands as file_commands
-from gcvae_cli.files import map_commands
+from gcvae_cli.files import map_commands, report_command
 from gcvae_cli.server import audit_commands, key_commands, store_commands
 from gcvae_cli.server import commands as server_commands
 
@@ -31,6 +31,7 @@ app.command(rich_help_panel=_FILES)(file_commands.impute)
 app.command(rich_help_panel=_FILES)(map_commands.dependencies)
 app.command(rich_help_panel=_FILES)(file_commands.encode)
 app.command(rich_help_panel=_FILES)(map_commands.manifold)
+app.command(rich_help_panel=_FILES)(report_command.report)
 app.command(rich_help_panel=_FILES)(file_commands.settings)
 app.command("import", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.import_)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.serve)

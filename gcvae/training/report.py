@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from gcvae.evaluation.report.documents import TableReport, not_measured
+from gcvae.evaluation.report import fidelity, privacy, utility
+from gcvae.evaluation.report.documents import PARTS, TableReport
 from gcvae.evaluation.report.fidelity import fidelity_part
+from gcvae.evaluation.report.likelihood import LEAST_ROWS, likelihood_part
+from gcvae.evaluation.report.privacy import privacy_part
+from gcvae.evaluation.report.rows import ReportRows
+from gcvae.evaluation.report.utility import utility_part
 from gcvae.files.table_reader import Rows
 from gcvae.progress import Report, report_to_nobody
+from gcvae.training.held_back import MOST_REPORT_ROWS
 from gcvae.training.report_rows import Model, rows_of_report
+from gcvae.training.report_scores import DRAWS, model_scores
 
 NOT_COVERED = (
     "Attacks that are not in the list: none found means none of these, with so many rows.",
@@ -48,12 +56,55 @@ def make_report(
     report(0.0)
     rows = rows_of_report(model, real, holdout, synthetic, seed)
     report(0.1)
-    parts = {
-        "fidelity": fidelity_part(rows, seed),
-        "utility": not_measured("this part is not written yet"),
-        "likelihood": not_measured("this part is not written yet"),
-        "privacy": not_measured("this part is not written yet"),
-    }
+    like_real, mismatch = fidelity_part(rows, seed, _share_of(report, 0.1, 0.35))
+    useful = utility_part(rows, targets, seed, _share_of(report, 0.35, 0.6))
+    n_rows = _rows_attacked(rows)
+    scores = None
+    if model is not None and n_rows >= LEAST_ROWS:
+        scores = model_scores(model, rows, n_rows, seed, _share_of(report, 0.6, 0.8))
+    likely = likelihood_part(
+        None if scores is None else scores.likelihoods, _why_no_likelihood(model, n_rows), mismatch
+    )
+    private = privacy_part(
+        rows,
+        {} if scores is None else scores.attacks,
+        n_rows,
+        mismatch=mismatch,
+        seed=seed,
+        report=_share_of(report, 0.8, 1.0),
+    )
+    parts = dict(zip(PARTS, (like_real, useful, likely, private), strict=True))
     report(1.0)
-    settings = {"targets": None if targets is None else list(targets)}
-    return TableReport(parts, rows.counts(), settings, seed, NOT_COVERED)
+    return TableReport(parts, rows.counts(), _settings(n_rows, targets), seed, NOT_COVERED)
+
+
+def _rows_attacked(rows: ReportRows) -> int:
+    """Members, and unseen rows, that are scored and attacked: as many of each."""
+    n_unseen = 0 if rows.unseen is None else len(rows.unseen)
+    return min(len(rows.members), n_unseen, privacy.MOST_ROWS)
+
+
+def _why_no_likelihood(model: Model | None, n_rows: int) -> str:
+    if model is None:
+        return "there is no model, only a table"
+    return f"{n_rows} unseen rows are too few; {LEAST_ROWS} are needed"
+
+
+def _settings(n_rows: int, targets: Sequence[str] | None) -> dict[str, Any]:
+    """Sample sizes and options."""
+    return {
+        "rows_attacked_of_each_class": n_rows,
+        "most_rows_attacked": privacy.MOST_ROWS,
+        "most_rows_compared": fidelity.MOST_ROWS,
+        "most_rows_of_a_classifier": fidelity.MOST_TREE_ROWS,
+        "most_rows_learned_from": utility.MOST_ROWS,
+        "most_targets": utility.MOST_TARGETS,
+        "draws_of_a_likelihood": DRAWS,
+        "most_drawn_rows": MOST_REPORT_ROWS,
+        "targets": None if targets is None else list(targets),
+    }
+
+
+def _share_of(report: Report, start: float, end: float) -> Report:
+    """What takes the progress of a part."""
+    return lambda share: report(start + (end - start) * share)

@@ -11,12 +11,14 @@ import pandas as pd
 import torch
 
 from gcvae.cells.values import parse_table
+from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError, UnknownColumnError
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.files.source_columns import source_columns
 from gcvae.files.table_reader import Rows, given_frame
 from gcvae.numerics.generators import generator_for
 from gcvae.profiling.infer import complete_schema
+from gcvae.rules.search import measured
 from gcvae.schema.columns import TableSchema
 from gcvae.training.held_back import MOST_REPORT_ROWS, report_rows
 from gcvae.training.loop import split
@@ -30,6 +32,7 @@ class Model(Protocol):
     """What a report asks of a synthesizer."""
 
     schema: TableSchema
+    codec: TableCodec
     training_record: dict[str, Any]
 
     def sample(self, rows: int, seed: int) -> pd.DataFrame:
@@ -64,19 +67,25 @@ def rows_of_report(
     typed, held_back, is_training_table = _training_table(typed, record)
     unseen = held_back if unseen is None else unseen
     members, reference = _members(typed, record if is_training_table else {}, seed)
+    members, unseen = (
+        _shuffled(members, seed),
+        unseen if unseen is None else _shuffled(unseen, seed),
+    )
     drawn = (
         model.sample(min(len(typed), MOST_REPORT_ROWS), seed)
         if synthetic is None and model is not None
         else given_frame(synthetic)
     )
+    typed_drawn = _typed(drawn, schema, "the synthetic table")
     return ReportRows(
         schema,
         members,
         reference,
         unseen,
-        _typed(drawn, schema, "the synthetic table"),
+        _shuffled(typed_drawn, seed),
         is_training_table,
         are_from_model=synthetic is None,
+        rules_kept=_rules_kept(record, schema, typed_drawn),
     )
 
 
@@ -131,3 +140,19 @@ def _members(
         typed.iloc[train.numpy()].reset_index(drop=True),
         typed.iloc[stopping.numpy()].reset_index(drop=True),
     )
+
+
+def _shuffled(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """The rows in an order that has no meaning, so that the first of them are any."""
+    order = torch.randperm(len(frame), generator=generator_for(seed, "report order"))
+    return frame.iloc[order.numpy()].reset_index(drop=True)
+
+
+def _rules_kept(
+    record: Mapping[str, Any], schema: TableSchema, drawn: pd.DataFrame
+) -> dict[str, float | None]:
+    """The share of the drawn rows that keeps each rule that the model was made with."""
+    known = {found["formula"] for found in record.get("rules", ())}
+    rules = [rule for rule in schema.rules or () if str(rule) in known]
+    findings = measured(rules, drawn, schema) if rules else []
+    return {str(r): f.rule.share for r, f in zip(rules, findings, strict=True)}

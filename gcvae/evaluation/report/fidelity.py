@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gcvae.evaluation.fidelity import shape_error, two_way_tv
-from gcvae.evaluation.report.documents import Figure, Part, worst
+from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
+from gcvae.evaluation.fidelity import (
+    ColumnErrors,
+    TwoSampleAuc,
+    c2st_fine,
+    classifier_two_sample_auc,
+    shape_error,
+    trend_error,
+    two_way_tv,
+)
+from gcvae.evaluation.report.coverage import coverage
+from gcvae.evaluation.report.documents import Figure, Part, not_measured, worst
+from gcvae.evaluation.report.histograms import column_shares, pair_shares
 from gcvae.evaluation.report.rows import ReportRows
+from gcvae.progress import Report, report_to_nobody
+from gcvae.schema.columns import TableSchema
 
 MOST_ROWS = 5_000
 """Rows of each table that are compared."""
+MOST_TREE_ROWS = 2_500
+"""Rows of each table that classifiers and neighbours see."""
+_MOST_COLUMNS_OF_FINE = 60
+LEAST_ROWS = 20
+_N_FOLDS = 3
+_N_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -26,32 +48,222 @@ class Compared:
     other: pd.DataFrame
     drawn: pd.DataFrame
 
+    def head(self, n_rows: int) -> Compared:
+        """The first rows of each."""
+        return Compared(*(t.head(n_rows) for t in (self.real, self.other, self.drawn)))
 
-def compared_rows(rows: ReportRows, most: int, seed: int) -> Compared:
+
+def compared_rows(rows: ReportRows, most: int) -> Compared:
     """Real rows in two tables, unseen ones in the first where there are any, and drawn ones."""
-    random = np.random.default_rng(seed)
     if rows.unseen is not None:
         real, other = rows.unseen, rows.members
     else:
-        order = random.permutation(len(rows.members))
-        half = len(order) // 2
-        real, other = rows.members.iloc[order[:half]], rows.members.iloc[order[half:]]
+        half = len(rows.members) // 2
+        real, other = rows.members.iloc[:half], rows.members.iloc[half:]
     n = min(len(real), len(other), len(rows.drawn), most)
-    tables = [t.iloc[random.permutation(len(t))[:n]] for t in (real, other, rows.drawn)]
-    return Compared(*(t.reset_index(drop=True) for t in tables))
+    return Compared(*(t.head(n).reset_index(drop=True) for t in (real, other, rows.drawn)))
 
 
-def fidelity_part(rows: ReportRows, seed: int) -> Part:
-    """Judges how like the real rows the drawn ones are."""
-    tables = compared_rows(rows, MOST_ROWS, seed)
-    figures = []
-    for name, label, measure, excess in (
-        ("columns", "Difference of single columns", shape_error, (0.02, 0.1)),
-        ("pairs", "Difference of pairs of columns", two_way_tv, (0.03, 0.1)),
-    ):
-        value = measure(tables.real, tables.drawn, rows.schema).value
-        floor = measure(tables.real, tables.other, rows.schema).value
-        amber, red = (floor + more for more in excess)
-        figures.append(Figure(name, label, value, floor, None, amber, red))
+def fidelity_part(
+    rows: ReportRows, seed: int, report: Report = report_to_nobody
+) -> tuple[Part, str | None]:
+    """Judges how like the real rows the drawn ones are; and how the unseen rows differ, if so."""
+    tables = compared_rows(rows, MOST_ROWS)
+    if len(tables.real) < LEAST_ROWS:
+        return not_measured(f"{len(tables.real)} rows are too few; {LEAST_ROWS} are needed"), None
+    schema = rows.schema
+    distances = _distances(tables, schema)
+    report(0.2)
+    told = _told_apart(tables.head(MOST_TREE_ROWS), rows, seed)
+    report(0.8)
+    figures = (
+        *(distances[name] for name in ("columns", "pairs", "trends")),
+        *told,
+        *_tau(tables, schema),
+        *_coverage(tables.head(MOST_TREE_ROWS), schema),
+        *_rules(rows),
+    )
+    report(1.0)
     verdict = worst(figure.verdict for figure in figures)
-    return Part(verdict, f"The drawn rows are {verdict}.", figures=tuple(figures))
+    more = {"columns": distances["all_columns"], "pairs": distances["all_pairs"]}
+    part = Part(verdict, *_in_words(verdict, more), figures, _pictures(tables, schema, more))
+    return part, _drift(told[0], rows, min(len(tables.real), MOST_TREE_ROWS))
+
+
+def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
+    """Errors of columns and pairs, with their floors, and each column and pair, worst first."""
+    found: dict[str, Any] = {}
+    for name, label, measure, excess in (
+        ("columns", "Difference of single columns, mean", shape_error, (0.02, 0.1)),
+        ("pairs", "Difference of two-way tables, mean over all pairs", two_way_tv, (0.03, 0.08)),
+        ("trends", "Difference of dependence, mean over all pairs", trend_error, (0.03, 0.08)),
+    ):
+        drawn = measure(tables.real, tables.drawn, schema)
+        floor = measure(tables.real, tables.other, schema)
+        amber, red = (floor.value + more for more in excess)
+        note = f"amber from {excess[0]:g} above the floor on, red from {excess[1]:g}"
+        found[name] = Figure(name, label, drawn.value, floor.value, None, amber, red, note=note)
+        each, floors = (
+            errors.columns if isinstance(errors, ColumnErrors) else errors.pairs
+            for errors in (drawn, floor)
+        )
+        found[f"all_{name}"] = _worst_first(each, floors)
+    return found
+
+
+def _worst_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
+    """Rows of a table: the name or names, the difference and its floor, by what is above it."""
+    order = sorted(each, key=lambda name: floors[name] - each[name])
+    return [
+        {
+            **({"column": name} if isinstance(name, str) else {"columns": list(name)}),
+            "value": each[name],
+            "floor": floors[name],
+        }
+        for name in order
+    ]
+
+
+def _told_apart(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
+    """How well boosted trees tell drawn rows from real ones, and real ones from real ones."""
+    schema = rows.schema
+    plain = [
+        classifier_two_sample_auc(tables.real, against, schema, n_folds=_N_FOLDS, seed=seed)
+        for against in (tables.drawn, tables.other)
+    ]
+    figures = [
+        _area(
+            "c2st",
+            "Boosted trees tell drawn rows from real ones",
+            plain[0],
+            plain[1],
+            (0.6, 0.8),
+        )
+    ]
+    label = "The same with fine features: remainders, differences, pairs of levels"
+    if len(measured_columns(schema)) > _MOST_COLUMNS_OF_FINE:
+        note = f"left out with more than {_MOST_COLUMNS_OF_FINE} columns"
+        return [*figures, Figure("c2st_fine", label, None, note=note)]
+    known = rows.reference if len(rows.reference) > LEAST_ROWS else rows.members
+    fine, floor = (
+        c2st_fine(known, against, schema, held_out=tables.real, n_folds=_N_FOLDS, seed=seed)
+        for against in (tables.drawn, tables.other)
+    )
+    return [*figures, _area("c2st_fine", label, fine, floor, (0.65, 0.9))]
+
+
+def _area(
+    name: str,
+    label: str,
+    found: TwoSampleAuc,
+    floor: TwoSampleAuc,
+    thresholds: tuple[float, float],
+) -> Figure:
+    reach = 1.96 * math.sqrt(1 / (6 * max(found.n_rows, 1)))
+    return Figure(
+        name,
+        label,
+        found.value,
+        floor.value,
+        (found.value - reach, min(1.0, found.value + reach)),
+        thresholds[0] + reach,
+        thresholds[1] + reach,
+        note=f"0.5 is not at all, 1 always; {found.n_rows:,} rows of each",
+    )
+
+
+def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
+    """Why unseen rows are no fair comparison: trees tell them from rows of training."""
+    if rows.unseen is None or c2st.floor is None:
+        return None
+    if c2st.floor < 0.53 + 4 * math.sqrt(1 / (6 * n_rows)):
+        return None
+    return (
+        "the unseen rows are not of the same source as the rows of training: boosted trees tell"
+        f" the two apart (area {c2st.floor:.2f}, where chance is 0.50)"
+    )
+
+
+def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
+    """The mean difference of Kendall's tau over pairs of numbers."""
+    numbers = [column for column in measured_columns(schema) if is_number(column)]
+    label = "Difference of Kendall's tau, mean over pairs of numbers"
+    if len(numbers) < 2:
+        return [Figure("tau", label, None, note="fewer than two columns of numbers")]
+    taus = [
+        pd.DataFrame({c.name: numbers_of(t, c) for c in numbers[:40]}).head(1_000).corr("kendall")
+        for t in (tables.real, tables.drawn, tables.other)
+    ]
+    above = np.triu_indices(len(taus[0]), 1)
+    real, drawn, other = (t.fillna(0.0).to_numpy()[above] for t in taus)
+    value, floor = float(np.abs(real - drawn).mean()), float(np.abs(real - other).mean())
+    note = "1,000 rows, the first 40 columns of numbers"
+    return [Figure("tau", label, value, floor, None, floor + 0.05, floor + 0.2, note=note)]
+
+
+def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
+    """Alpha-precision and beta-recall, with their floors."""
+    found = coverage(tables.real, tables.drawn, schema)
+    floors = coverage(tables.real, tables.other, schema)
+    return [
+        Figure(
+            name,
+            label,
+            value,
+            floor,
+            None,
+            floor - 0.1,
+            floor - 0.3,
+            worse="lower",
+            note="amber from 0.1 below the floor on, red from 0.3",
+        )
+        for name, label, value, floor in zip(
+            ("alpha_precision", "beta_recall"),
+            ("Drawn rows lie where real ones do", "Real rows lie where drawn ones do"),
+            found,
+            floors,
+            strict=True,
+        )
+    ]
+
+
+def _rules(rows: ReportRows) -> list[Figure]:
+    """The least share of drawn rows that keeps a rule of the model."""
+    kept = [share for share in rows.rules_kept.values() if share is not None]
+    if not kept:
+        return [Figure("rules", "Rows that keep the table's rules", None, note="no rules known")]
+    note = f"the rule that is kept least, of {len(kept)}"
+    label = "Rows that keep the table's rules"
+    return [Figure("rules", label, min(kept), None, None, 0.99, 0.9, worse="lower", note=note)]
+
+
+def _pictures(
+    tables: Compared, schema: TableSchema, more: Mapping[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """All columns and pairs, and what the worst three of each look like."""
+    columns = [
+        column_shares(tables.real, tables.drawn, schema, found["column"])
+        for found in more["columns"][:_N_SHOWN]
+    ]
+    pairs = [
+        pair_shares(tables.real, tables.drawn, schema, *found["columns"])
+        for found in more["pairs"][:_N_SHOWN]
+    ]
+    return {**more, "worst_columns": columns, "worst_pairs": pairs}
+
+
+def _in_words(verdict: str, more: Mapping[str, list[dict[str, Any]]]) -> tuple[str, str]:
+    named = ", ".join(f"“{found['column']}”" for found in more["columns"][:_N_SHOWN])
+    if verdict == "green":
+        return (
+            "The drawn rows look like real ones: no figure is far from its floor, which is what"
+            " other real rows of the same number reach.",
+            "Nothing to do.",
+        )
+    advice = f"Look at the columns that differ most: {named}."
+    if verdict == "amber":
+        return "The drawn rows are like real ones, but differences can be measured.", advice
+    return (
+        "The drawn rows are not like the real ones.",
+        f"{advice} Check their kinds in the schema, and train longer (the default preset).",
+    )

@@ -8,7 +8,8 @@ drawn       rows of the model, or the table that is judged
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -24,6 +25,7 @@ class ReportRows:
         is_training_table: Whether the real table is the one that the model was trained on, row by
             row, so that members are known.
         are_from_model: Whether the drawn rows are the model's, and not those of a table.
+        rules_kept: The share of the drawn rows that keeps each rule, by its formula.
     """
 
     schema: TableSchema
@@ -33,6 +35,7 @@ class ReportRows:
     drawn: pd.DataFrame
     is_training_table: bool
     are_from_model: bool
+    rules_kept: Mapping[str, float | None] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
         """How many rows there are of each sort."""

@@ -1,0 +1,236 @@
+"""Attacks on drawn rows: what each makes of rows of training, and of as many that nobody saw.
+
+Every attack has the same number of members and of unseen rows; schema, scales and references come
+from neither. A score is higher where an attacker would say "this row was in it".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.evaluation.columns import is_number, level_codes, measured_columns
+from gcvae.evaluation.features import fit_features
+from gcvae.evaluation.report.places import Places, Space, axes_of, fit_space, nearest
+from gcvae.schema.columns import TableSchema
+
+Numbers = npt.NDArray[np.float64]
+
+ISOLATED_SHARE = 0.1
+_MOST_SECRETS = 8
+_NEAR = 0.05
+"""A number is guessed where it is this near, in units of its spread."""
+_LINKS = 5
+_PREDICATES, _TRIES = 500, 5_000
+_COLUMNS_OF_A_PREDICATE = 4
+_MOST_TREE_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The rows that are attacked, and what attackers have.
+
+    Shape: members and unseen (n, axes), reference (r, axes), drawn (m, axes).
+
+    Attributes:
+        tables: Members and unseen rows, of equal number, and the reference and drawn ones.
+    """
+
+    schema: TableSchema
+    tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
+    space: Space
+    members: Places
+    unseen: Places
+    reference: Places
+    drawn: Places
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        schema: TableSchema,
+        tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame],
+        seed: int,
+    ) -> Targets:
+        """Places the rows in a space that neither class has a part in."""
+        space = fit_space(pd.concat(tables[2:], ignore_index=True), schema)
+        members, unseen, reference, drawn = (space.places(table) for table in tables)
+        return cls(schema, tables, space, members, unseen, reference, drawn, seed)
+
+    @property
+    def n_rows(self) -> int:
+        """Of each class."""
+        return len(self.members)
+
+    @property
+    def attacked(self) -> Places:
+        """Members, and after them the unseen rows. Shape: (2n, axes)."""
+        return np.concatenate([self.members, self.unseen])
+
+    def are_isolated(self) -> npt.NDArray[np.bool_]:
+        """The tenth of all attacked rows that is farthest from the reference rows. Shape: (2n,)."""
+        far = nearest(self.attacked, self.reference)[0][:, 0]
+        n_isolated = round(ISOLATED_SHARE * len(far))
+        found = np.zeros(len(far), dtype=bool)
+        found[np.argsort(-far, kind="stable")[:n_isolated]] = True
+        return found
+
+
+def nearness_scores(targets: Targets) -> dict[str, Numbers]:
+    """Nearness to drawn rows, and its ratio to that to reference rows. Shape: (2n,) each."""
+    to_drawn = nearest(targets.attacked, targets.drawn)[0][:, 0].astype(np.float64)
+    to_reference = nearest(targets.attacked, targets.reference)[0][:, 0].astype(np.float64)
+    ratio = np.log(to_reference + 1e-6) - np.log(to_drawn + 1e-6)
+    return {"distance": -to_drawn, "distance_ratio": ratio}
+
+
+def density_ratio_scores(targets: Targets) -> Numbers:
+    """log p(drawn) / p(reference) by boosted trees that tell the two apart. Shape: (2n,).
+
+    Source: van Breugel et al., DOMIAS (2023).
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    members, unseen, reference, drawn = targets.tables
+    drawn = drawn.head(_MOST_TREE_ROWS)
+    both = pd.concat([drawn, reference], ignore_index=True)
+    features = fit_features(both, measured_columns(targets.schema))
+    is_drawn = np.repeat([1, 0], [len(drawn), len(reference)])
+    trees = HistGradientBoostingClassifier(
+        categorical_features=features.are_levels,
+        class_weight="balanced",
+        early_stopping=False,
+        max_iter=50,
+        random_state=targets.seed,
+    )
+    trees.fit(features.matrix(both), is_drawn)
+    attacked = pd.concat([members, unseen], ignore_index=True)
+    found: Numbers = trees.decision_function(features.matrix(attacked))
+    return found
+
+
+def copied_rows(
+    members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which members and which unseen rows stand among the drawn ones, cell by cell."""
+    tables = members, unseen, drawn
+    codes = [level_codes(tables, column) for column in measured_columns(schema)]
+    hashes = [
+        pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
+        for parts in zip(*codes, strict=True)
+    ]
+    return np.isin(hashes[0], hashes[2]), np.isin(hashes[1], hashes[2])
+
+
+def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
+    """By how much drawn rows raise the share of secrets that are guessed. Shape: (n,), (n,).
+
+    Each of up to eight columns is a secret once: it is guessed from the row that is nearest in all
+    other columns, among the drawn rows, and, for comparison, among the reference rows.
+    """
+    secrets = _spread(range(len(targets.space.slices)), _MOST_SECRETS)
+    gains = [
+        _are_guessed(targets, secret, targets.drawn)
+        - _are_guessed(targets, secret, targets.reference)
+        for secret in secrets
+    ]
+    mean: Numbers = np.mean(gains, axis=0)
+    return mean[: targets.n_rows], mean[targets.n_rows :]
+
+
+def _are_guessed(targets: Targets, secret: int, known: Places) -> Numbers:
+    """Whether each attacked row's secret is that of the known row nearest in all else."""
+    axes = targets.space.slices[secret]
+    others = np.delete(np.arange(targets.drawn.shape[1]), np.arange(axes.start, axes.stop))
+    attacked = targets.attacked
+    at = nearest(attacked[:, others], np.ascontiguousarray(known[:, others]))[1][:, 0]
+    gaps = np.abs(attacked[:, axes] - known[at][:, axes]).max(axis=1)
+    return np.where(gaps <= _NEAR, 1.0, 0.0)
+
+
+def linked_rows(targets: Targets) -> tuple[Numbers, Numbers]:
+    """Which rows are linked: one drawn row is among the five nearest in both halves of columns.
+
+    Source: Giomi et al., A unified framework for quantifying privacy risk (2023).
+    """
+    random = np.random.default_rng(targets.seed)
+    order = random.permutation(len(targets.space.slices))
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    found = []
+    for half in halves:
+        axes = axes_of(targets.space, half.tolist())
+        drawn = np.ascontiguousarray(targets.drawn[:, axes])
+        found.append(nearest(targets.attacked[:, axes], drawn, _LINKS)[1])
+    linked = (found[0][:, :, None] == found[1][:, None, :]).any(axis=(1, 2)).astype(np.float64)
+    return linked[: targets.n_rows], linked[targets.n_rows :]
+
+
+def singled_out(targets: Targets) -> tuple[Numbers, Numbers]:
+    """Which members, and which unseen rows, a predicate that singles out a drawn row singles out.
+
+    A predicate joins conditions on up to four columns of a drawn row: its level, or being at least,
+    or at most, its number. Those that hold for one drawn row alone are tried on the members and on
+    as many unseen rows, and single a row out where they hold for it alone. Rows are counted, not
+    predicates: many predicates single out the same row, and are no evidence of their own.
+    Shape: (n,), (n,).
+
+    Source: Giomi et al. (2023), multivariate; control table of equal size.
+    """
+    members, unseen, _, drawn = targets.tables
+    features = fit_features(drawn, measured_columns(targets.schema))
+    drawn_cells = features.matrix(drawn.head(targets.n_rows))
+    tables = [features.matrix(table) for table in (members, unseen)]
+    numbers = [is_number(column) for column in features.columns]
+    found = np.zeros((2, targets.n_rows))
+    n_tried = 0
+    for conditions in _predicates(drawn_cells, numbers, targets.seed):
+        if len(_rows_with(drawn_cells, conditions)) == 1:
+            n_tried += 1
+            for table, hits in zip(tables, found, strict=True):
+                rows = _rows_with(table, conditions)
+                hits[rows] = 1.0 if len(rows) == 1 else hits[rows]
+        if n_tried == _PREDICATES:
+            break
+    return found[0], found[1]
+
+
+Condition = tuple[int, float, int]
+"""A column's number, a value, and 0 for equal, 1 for at least, -1 for at most."""
+
+
+def _predicates(cells: Numbers, are_numbers: list[bool], seed: int) -> Iterator[list[Condition]]:
+    random = np.random.default_rng(seed)
+    n_columns = cells.shape[1]
+    with np.errstate(all="ignore"):
+        middle = [np.nanmedian(x) if not np.isnan(x).all() else 0.0 for x in cells.T]
+    for _ in range(_TRIES):
+        row = cells[random.integers(len(cells))]
+        n_chosen = min(n_columns, _COLUMNS_OF_A_PREDICATE)
+        chosen = random.choice(n_columns, n_chosen, replace=False)
+        yield [
+            (int(j), float(row[j]), (1 if row[j] >= middle[j] else -1) if are_numbers[j] else 0)
+            for j in chosen
+        ]
+
+
+def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.int64]:
+    """The rows that satisfy all conditions; missing equals missing."""
+    hold = np.ones(len(cells), dtype=bool)
+    for j, value, side in conditions:
+        x = cells[:, j]
+        if np.isnan(value):
+            hold &= np.isnan(x)
+        else:
+            hold &= (x == value) if side == 0 else (x >= value) if side > 0 else (x <= value)
+    return np.flatnonzero(hold)
+
+
+def _spread(numbers: range, most: int) -> list[int]:
+    """At most so many of the numbers, evenly spread."""
+    if len(numbers) <= most:
+        return list(numbers)
+    return [numbers[i] for i in np.linspace(0, len(numbers) - 1, most).astype(int)]

@@ -1,0 +1,56 @@
+"""Alpha-precision and beta-recall: do drawn rows lie where real ones do, and the other way round?
+
+    P(alpha) = share of drawn rows within the alpha-quantile of real distances to the real centre
+    R(beta)  = share of real rows that have a drawn row, of the inner beta of these, nearer than
+               their own nearest real row
+    1 - 2 * integral |P(alpha) - alpha| d alpha, and the same of R: 1 is best
+
+Source: Alaa et al., How faithful is your synthetic data? (2022), here without a learned embedding:
+in the space of `gcvae.evaluation.report.places`, with its centre at the mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.evaluation.report.places import Places, fit_space, nearest
+from gcvae.schema.columns import TableSchema
+
+_LEVELS = np.linspace(0.0, 1.0, 31)
+_NEIGHBOURS = 5
+
+
+def coverage(real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema) -> tuple[float, float]:
+    """(alpha-precision, beta-recall), integrated. Tables of equal size."""
+    space = fit_space(real, schema)
+    places = space.places(real), space.places(drawn)
+    return _precision(*places), _recall(*places)
+
+
+def _precision(real: Places, drawn: Places) -> float:
+    centre = real.mean(axis=0)
+    of_real, of_drawn = (_from(places, centre) for places in (real, drawn))
+    radii = np.quantile(of_real, _LEVELS)
+    return _integrated(np.array([(of_drawn <= radius).mean() for radius in radii]))
+
+
+def _recall(real: Places, drawn: Places) -> float:
+    own = nearest(real, real, _NEIGHBOURS + 1)[0][:, -1]
+    to_drawn, numbers = nearest(real, drawn)
+    from_centre = _from(drawn, drawn.mean(axis=0))
+    radii = np.quantile(from_centre, _LEVELS)
+    is_near = to_drawn[:, 0] <= own
+    shares = [(is_near & (from_centre[numbers[:, 0]] <= radius)).mean() for radius in radii]
+    return _integrated(np.array(shares))
+
+
+def _from(places: Places, centre: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = np.sqrt(((places - centre) ** 2).sum(axis=1)).astype(float)
+    return found
+
+
+def _integrated(shares: npt.NDArray[np.float64]) -> float:
+    gaps = np.abs(shares - _LEVELS)
+    return float(1.0 - 2.0 * np.trapezoid(gaps, _LEVELS))

@@ -1,0 +1,109 @@
+"""What the pictures of a report show: shares of bins and levels, real beside drawn."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.evaluation.columns import is_number, numbers_of
+from gcvae.schema.columns import Column, TableSchema
+
+_MOST_BARS = 12
+_MOST_OF_A_PAIR = 8
+_EPOCH = np.datetime64("1970-01-01")
+
+
+def column_shares(
+    real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, name: str
+) -> dict[str, Any]:
+    """The shares of a column's bins or levels in both tables."""
+    labels, codes = _binned(real, drawn, schema[name], _MOST_BARS)
+    shares = [np.bincount(part, minlength=len(labels)) / len(part) for part in codes]
+    return {
+        "column": name,
+        "labels": labels,
+        "real": shares[0].tolist(),
+        "drawn": shares[1].tolist(),
+    }
+
+
+def pair_shares(
+    real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, a: str, b: str
+) -> dict[str, Any]:
+    """The two-way shares of two columns in both tables, `a` down and `b` across."""
+    labels_a, codes_a = _binned(real, drawn, schema[a], _MOST_OF_A_PAIR)
+    labels_b, codes_b = _binned(real, drawn, schema[b], _MOST_OF_A_PAIR)
+    size = len(labels_a), len(labels_b)
+    shares = []
+    for of_a, of_b in zip(codes_a, codes_b, strict=True):
+        counts = np.bincount(of_a * size[1] + of_b, minlength=size[0] * size[1])
+        shares.append((counts / len(of_a)).reshape(size).tolist())
+    return {
+        "columns": [a, b],
+        "labels": [labels_a, labels_b],
+        "real": shares[0],
+        "drawn": shares[1],
+    }
+
+
+Codes = npt.NDArray[np.int64]
+
+
+def _binned(
+    real: pd.DataFrame, drawn: pd.DataFrame, column: Column, most: int
+) -> tuple[list[str], list[Codes]]:
+    """Labels of bins, and the bin of each cell of both tables."""
+    tables = real, drawn
+    if is_number(column):
+        return _binned_numbers([numbers_of(table, column) for table in tables], column, most)
+    cells = [table[column.name].astype(object) for table in tables]
+    frequent = list(cells[0].value_counts().index[: most - 2])
+    place = {level: i for i, level in enumerate(frequent)}
+    labels = [*map(str, frequent), "all others", "missing"]
+    codes = [
+        np.array(
+            [len(frequent) + 1 if pd.isna(x) else place.get(x, len(frequent)) for x in part],
+            dtype=np.int64,
+        )
+        for part in cells
+    ]
+    return _without_empty(labels, codes)
+
+
+def _binned_numbers(
+    cells: list[npt.NDArray[np.float64]], column: Column, most: int
+) -> tuple[list[str], list[Codes]]:
+    """Bins of equal width over the middle of the real numbers; the ends take the rest."""
+    present = np.concatenate([x[~np.isnan(x)] for x in cells])
+    if not len(present):
+        return _without_empty(["missing"], [np.zeros(len(x), dtype=np.int64) for x in cells])
+    low, high = np.quantile(present, [0.01, 0.99])
+    edges = np.unique(np.linspace(low, high, most - 1))[1:-1]
+    labels = _interval_labels(edges, is_date=column.datetime_format is not None)
+    codes = [
+        np.where(np.isnan(x), len(labels), np.searchsorted(edges, x, side="right")).astype(np.int64)
+        for x in cells
+    ]
+    return _without_empty([*labels, "missing"], codes)
+
+
+def _interval_labels(edges: npt.NDArray[np.float64], *, is_date: bool) -> list[str]:
+    texts = [_day(edge) if is_date else f"{edge:.3g}" for edge in edges]
+    if not texts:
+        return ["all"]
+    between = [f"{a} to {b}" for a, b in pairwise(texts)]
+    return [f"below {texts[0]}", *between, f"{texts[-1]} or more"]
+
+
+def _day(days: float) -> str:
+    return str(_EPOCH + np.timedelta64(int(days), "D"))
+
+
+def _without_empty(labels: list[str], codes: list[Codes]) -> tuple[list[str], list[Codes]]:
+    """Without a last bin that no cell is in."""
+    used = max(int(part.max(initial=0)) for part in codes) + 1
+    return labels[: max(used, 1)], codes

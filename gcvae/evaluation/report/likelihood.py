@@ -1,0 +1,169 @@
+"""Likelihood: how well the model describes rows that it has not seen, beside simpler models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import kstest
+
+from gcvae.evaluation.report.documents import Figure, Part, not_measured, worst
+
+Numbers = npt.NDArray[np.float64]
+
+LEAST_ROWS = 30
+UNLIKE = "Take unseen rows at random from the same source as the rows of training."
+
+
+@dataclass(frozen=True)
+class RowLikelihoods:
+    """log p of the same numbers of members and unseen rows, in nats. Shape: (n,) each.
+
+    Attributes:
+        members: Under the model.
+        unseen: Under the model; -inf where it can not draw the row.
+        percentiles: Of the unseen rows among those that decided when to stop, 0 to 100.
+        independent: Of the unseen rows under independent columns.
+        copula: Of the unseen rows under a plain Gaussian copula.
+    """
+
+    members: Numbers
+    unseen: Numbers
+    percentiles: Numbers
+    independent: Numbers
+    copula: Numbers
+
+
+def likelihood_part(
+    rows: RowLikelihoods | None, reason: str = "", mismatch: str | None = None
+) -> Part:
+    """Judges the model's likelihood of unseen rows.
+
+    Args:
+        rows: None where there is no likelihood.
+        reason: Why there is none.
+        mismatch: Why unseen rows are no fair comparison, if they are none.
+    """
+    if rows is None:
+        return not_measured(reason, "Give a model and a holdout.")
+    finite = np.isfinite(rows.unseen) & np.isfinite(rows.independent) & np.isfinite(rows.copula)
+    if finite.sum() < LEAST_ROWS:
+        return not_measured(f"{int(finite.sum())} unseen rows have a likelihood; 30 are needed")
+    unseen, members = rows.unseen[finite], rows.members[np.isfinite(rows.members)]
+    figures = (
+        Figure(
+            "unseen_nats",
+            "Unseen rows, nats per row (higher is better)",
+            float(unseen.mean()),
+            interval=_around(unseen),
+        ),
+        _gain(
+            "over_independent",
+            "Gain over independent columns",
+            unseen,
+            rows.independent[finite],
+            red=True,
+        ),
+        _gain(
+            "over_plain_copula", "Gain over a plain Gaussian copula", unseen, rows.copula[finite]
+        ),
+        _gap(members, unseen),
+        _calibration(rows.percentiles[finite]),
+        _impossible(rows.unseen),
+    )
+    verdict = worst(figure.verdict for figure in figures)
+    if mismatch is not None:
+        return Part("not_measured", f"Not measured: {mismatch}.", UNLIKE, figures)
+    return Part(verdict, *_in_words(figures), figures=figures)
+
+
+def _around(values: Numbers) -> tuple[float, float]:
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    return float(values.mean()) - 1.96 * error, float(values.mean()) + 1.96 * error
+
+
+def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = False) -> Figure:
+    """Nats per unseen row by which the model is better; it should be above 0."""
+    gains = model - other
+    return Figure(
+        name,
+        f"{label}, nats per unseen row",
+        float(gains.mean()),
+        interval=_around(gains),
+        amber=None if red else 0.0,
+        red=0.0 if red else None,
+        worse="lower",
+        note="the same rows under both; 95 % interval",
+    )
+
+
+def _gap(members: Numbers, unseen: Numbers) -> Figure:
+    """By how much rows of training are likelier; a sign of learning rows by heart."""
+    error = math.hypot(
+        float(members.std(ddof=1)) / math.sqrt(len(members)),
+        float(unseen.std(ddof=1)) / math.sqrt(len(unseen)),
+    )
+    gap = float(members.mean() - unseen.mean())
+    amber = max(2 * error, 0.05 * float(unseen.std()))
+    return Figure(
+        "gap",
+        "Rows of training are likelier than unseen ones by, nats per row",
+        gap,
+        floor=0.0,
+        interval=(gap - 1.96 * error, gap + 1.96 * error),
+        amber=amber,
+        red=max(amber, 0.5 * float(unseen.std())),
+        note="beyond noise and a twentieth of the spread of scores amber, beyond half of it red",
+    )
+
+
+def _calibration(percentiles: Numbers) -> Figure:
+    """The largest gap between the percentiles of unseen rows and an even spread."""
+    found = percentiles[np.isfinite(percentiles)] / 100
+    if len(found) < LEAST_ROWS:
+        return Figure("percentiles", "Percentiles of scores are off by", None, note="too few rows")
+    return Figure(
+        "percentiles",
+        "Percentiles of scores are off by, at most",
+        float(kstest(found, "uniform").statistic),
+        floor=0.87 / math.sqrt(len(found)),
+        amber=0.1 + 1.36 / math.sqrt(len(found)),
+        note="floor: what as many rows that are ranked rightly have on average",
+    )
+
+
+def _impossible(unseen: Numbers) -> Figure:
+    return Figure(
+        "impossible",
+        "Share of unseen rows that the model can not draw",
+        float(np.mean(~np.isfinite(unseen))),
+        amber=0.05,
+        note="a level that training did not have, or a constraint that is broken",
+    )
+
+
+def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
+    found = {figure.name: figure.verdict for figure in figures}
+    if found["over_independent"] == "red":
+        return (
+            "The model describes unseen rows worse than a model without any dependence does.",
+            "Train longer, or on more rows; look at the table's warnings.",
+        )
+    if found["gap"] in ("amber", "red"):
+        return (
+            "The model finds rows of training likelier than unseen rows: it has learned some of"
+            " them by heart.",
+            "Train with fewer passes (max_passes) or more weight_decay and dropout.",
+        )
+    if "amber" in found.values():
+        return (
+            "The model describes unseen rows, but a figure below is not as it should be.",
+            "Look at the figures that are marked; scores and percentiles deserve care.",
+        )
+    return (
+        "The model describes unseen rows better than simpler models do, and hardly worse than the"
+        " rows that it learned from.",
+        "Nothing to do.",
+    )

@@ -1,0 +1,82 @@
+"""Pictures of a report as SVG in the page: they take its colours, light or dark, and its fonts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+_WIDTH, _LINE, _LABEL = 320, 26, 110
+_CELL = 16
+_LONGEST = 15
+
+
+def bars(found: Mapping[str, Any]) -> str:
+    """Shares of a column's bins, real above drawn."""
+    most = max([*found["real"], *found["drawn"], 1e-9])
+    scale = (_WIDTH - _LABEL - 42) / most
+    parts = []
+    lines = zip(found["labels"], found["real"], found["drawn"], strict=True)
+    for i, (label, real, drawn) in enumerate(lines):
+        y = i * _LINE
+        parts.append(
+            f'<text x="{_LABEL - 6}" y="{y + 15}" text-anchor="end">{escape(_short(label))}</text>'
+            f'<rect class="r" x="{_LABEL}" y="{y + 3}" width="{real * scale:.1f}" height="9"/>'
+            f'<rect class="d" x="{_LABEL}" y="{y + 12}" width="{drawn * scale:.1f}" height="9"/>'
+            f'<text x="{_LABEL + max(real, drawn) * scale + 4:.1f}" y="{y + 16}">'
+            f"{max(real, drawn):.0%}</text>"
+        )
+    name = escape(found["column"])
+    svg = _svg(_WIDTH, len(found["labels"]) * _LINE, "".join(parts), f"Shares of {name}")
+    return f"<figure><figcaption><b>{name}</b> {_LEGEND}</figcaption>{svg}</figure>"
+
+
+def two_ways(found: Mapping[str, Any]) -> str:
+    """The two-way shares of two columns: real on the left, drawn on the right."""
+    (down, across), (a, b) = found["labels"], found["columns"]
+    shares = [share for side in ("real", "drawn") for row in found[side] for share in row]
+    most = max([*shares, 1e-9])
+    width = len(across) * _CELL
+    parts = []
+    for side, left, css in (("real", _LABEL, "r"), ("drawn", _LABEL + width + 12, "d")):
+        for i, row in enumerate(found[side]):
+            for j, share in enumerate(row):
+                parts.append(
+                    f'<rect class="{css}" x="{left + j * _CELL}" y="{i * _CELL}" '
+                    f'width="{_CELL - 1}" height="{_CELL - 1}" '
+                    f'fill-opacity="{0.06 + 0.94 * (share / most) ** 0.5:.2f}">'
+                    f"<title>{escape(down[i])}, {escape(across[j])}: {share:.1%}</title></rect>"
+                )
+    for i, label in enumerate(down):
+        parts.append(
+            f'<text x="{_LABEL - 6}" y="{i * _CELL + 12}" text-anchor="end">'
+            f"{escape(_short(label))}</text>"
+        )
+    names = f"{escape(a)} × {escape(b)}"
+    svg = _svg(_LABEL + 2 * width + 12, len(down) * _CELL, "".join(parts), f"Shares of {names}")
+    return (
+        f"<figure><figcaption><b>{names}</b> {_LEGEND}<br>"
+        f'<span class="soft">{escape(b)} from left to right: {escape(_listed(across))}</span>'
+        f"</figcaption>{svg}</figure>"
+    )
+
+
+_LEGEND = (
+    '<span class="soft"><span style="color:var(--real)">■</span> real '
+    '<span style="color:var(--drawn)">■</span> drawn</span>'
+)
+
+
+def _svg(width: int, height: int, content: str, title: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}" '
+        f'style="max-width:{1.4 * width:.0f}px">{content}</svg>'
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 5] + "…" + text[-4:]
+
+
+def _listed(labels: list[str]) -> str:
+    return ", ".join(map(_short, labels))

@@ -1,0 +1,112 @@
+"""Rows as places in a space where near rows are alike, and the nearest of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
+from gcvae.evaluation.features import Features, fit_features
+from gcvae.schema.columns import TableSchema
+
+Places = npt.NDArray[np.float32]
+
+MOST_AXES = 1_000
+"""Axes of the space; the levels that are kept apart are fewer where there are many columns."""
+_MOST_LEVELS = 30
+_CHUNK_CELLS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Space:
+    """The axes of a table's columns.
+
+        numbers     asinh((x - median) / spread), and an axis for missing cells
+        levels      one axis each for the most frequent, sqrt(1/2) where the row has it, so that two
+                    rows of different levels are at distance 1; all others are one more
+
+    Attributes:
+        scales: Median and spread of each number column.
+        slices: The axes of each column, in the order of `features`.
+    """
+
+    features: Features
+    scales: dict[int, tuple[float, float]]
+    slices: tuple[slice, ...]
+    n_levels: int
+
+    def places(self, frame: pd.DataFrame) -> Places:
+        """Shape: (n, number of axes)."""
+        cells = self.features.matrix(frame)
+        found = np.zeros((len(cells), self.slices[-1].stop if self.slices else 0), np.float32)
+        for j, axes in enumerate(self.slices):
+            if j in self.scales:
+                middle, spread = self.scales[j]
+                is_blank = np.isnan(cells[:, j])
+                found[:, axes.start] = np.where(
+                    is_blank, 0.0, np.arcsinh((cells[:, j] - middle) / spread)
+                )
+                found[:, axes.start + 1] = is_blank
+            else:
+                is_blank = np.isnan(cells[:, j])
+                code = np.minimum(np.where(is_blank, 0.0, cells[:, j]), self.n_levels)
+                code = np.where(is_blank, self.n_levels + 1, code).astype(int)
+                found[np.arange(len(cells)), axes.start + code] = np.sqrt(0.5)
+        return found
+
+
+def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
+    """The space of a table; which rows are members has no part in it."""
+    columns = measured_columns(schema)
+    features = fit_features(frame, columns)
+    n_level_columns = sum(features.are_levels)
+    n_levels = max(2, min(_MOST_LEVELS, MOST_AXES // max(n_level_columns, 1) - 2))
+    scales, slices, at = {}, [], 0
+    for j, column in enumerate(columns):
+        width = n_levels + 2
+        if is_number(column):
+            scales[j] = _scale(numbers_of(frame, column))
+            width = 2
+        slices.append(slice(at, at + width))
+        at += width
+    return Space(features, scales, tuple(slices), n_levels)
+
+
+def axes_of(space: Space, columns: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The axes of some columns, by their numbers."""
+    listed = [np.arange(space.slices[j].start, space.slices[j].stop) for j in columns]
+    return np.concatenate(listed) if listed else np.zeros(0, np.int64)
+
+
+def nearest(rows: Places, others: Places, k: int = 1) -> tuple[Places, npt.NDArray[np.int64]]:
+    """Distances and numbers of the k nearest of the others, in ascending order. Shape: (n, k)."""
+    k = min(k, len(others))
+    squares = (others * others).sum(axis=1)
+    distances, numbers = [], []
+    n_rows = max(1, _CHUNK_CELLS // len(others))
+    for i in range(0, len(rows), n_rows):
+        part = rows[i : i + n_rows]
+        gaps = squares[None, :] - 2.0 * (part @ others.T)
+        found = (
+            gaps.argmin(axis=1)[:, None] if k == 1 else np.argpartition(gaps, k - 1, axis=1)[:, :k]
+        )
+        exact = np.sqrt(((part[:, None, :] - others[found]) ** 2).sum(axis=2))
+        order = np.argsort(exact, axis=1, kind="stable")
+        distances.append(np.take_along_axis(exact, order, axis=1))
+        numbers.append(np.take_along_axis(found, order, axis=1))
+    return np.concatenate(distances), np.concatenate(numbers)
+
+
+def _scale(numbers: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Median and spread: the middle half's width in units of a normal's, or the deviation."""
+    present = numbers[~np.isnan(numbers)]
+    if not len(present):
+        return 0.0, 1.0
+    low, middle, high = np.quantile(present, [0.25, 0.5, 0.75])
+    spread = float(high - low) / 1.349
+    spread = spread if spread > 0 else float(present.std())
+    return float(middle), spread if spread > 0 and np.isfinite(spread) else 1.0

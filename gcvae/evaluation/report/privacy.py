@@ -1,0 +1,370 @@
+"""Privacy: attacks that tell rows of training from unseen ones, and the verdict on all of them.
+
+    leak found      Holm's corrected p-value is below 0.05, and the attack is right more often
+    material        and the lower end of the corrected interval is at 0.55 or above
+    none found      neither; the area that would have been seen stands beside it
+
+An attack with two rates r (members) and s (unseen rows) counts as the area 0.5 + (r - s) / 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.evaluation.privacy import dcr_share
+from gcvae.evaluation.report import attacks
+from gcvae.evaluation.report.documents import (
+    AMBER,
+    GREEN,
+    NOT_MEASURED,
+    RED,
+    Figure,
+    Part,
+    not_measured,
+)
+from gcvae.evaluation.report.intervals import (
+    area,
+    area_interval,
+    area_p_value,
+    difference_interval,
+    difference_p_value,
+    holm,
+    rate_interval,
+    visible_area,
+)
+from gcvae.evaluation.report.likelihood import UNLIKE
+from gcvae.evaluation.report.rows import ReportRows
+from gcvae.progress import Report, report_to_nobody
+
+Numbers = npt.NDArray[np.float64]
+
+MOST_ROWS = 2_500
+"""Members, and unseen rows, that are attacked."""
+LEAST_ROWS = 30
+_LEAST_ISOLATED = 15
+_LEVEL = 0.95
+MATERIAL = 0.55
+_ROWS_FOR_RATE = 1_000
+_FALSE_SHARE = 0.01
+NEVER_SAFE = (
+    "None found does not mean safe: it means that these attacks, with so many rows, found nothing."
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one attack found.
+
+    Attributes:
+        area: 0.5 is chance. Of an attack with two rates 0.5 + (r - s) / 2.
+        interval: At 95 %, uncorrected.
+        corrected: Bonferroni's, over all attacks of the report.
+        p: Uncorrected; `p_holm` is corrected.
+        n: Members, and unseen rows.
+        counts: Whether it has a part in the verdict.
+        more: Other figures of the attack.
+    """
+
+    name: str
+    label: str
+    area: float
+    interval: tuple[float, float]
+    p: float
+    n: int
+    samples: tuple[Numbers, Numbers]
+    are_scores: bool
+    counts: bool = True
+    corrected: tuple[float, float] = (math.nan, math.nan)
+    p_holm: float = math.nan
+    visible: float = math.nan
+    more: Mapping[str, Any] | None = None
+
+    @property
+    def verdict(self) -> str:
+        """By the corrected p-value and the corrected interval."""
+        if self.p_holm >= 1.0 - _LEVEL or self.area <= 0.5:
+            return GREEN
+        return RED if self.corrected[0] >= MATERIAL else AMBER
+
+    def corrected_for(self, n_attacks: int, p_holm: float) -> Finding:
+        """The finding among so many."""
+        level = 1.0 - (1.0 - _LEVEL) / n_attacks
+        return replace(
+            self,
+            corrected=_interval(self.samples, self.are_scores, level),
+            p_holm=p_holm,
+            visible=visible_area(self.n, level),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as a row of the report's table."""
+        return {
+            "name": self.name,
+            "label": self.label,
+            "area": self.area,
+            "interval_95": list(self.interval),
+            "interval_corrected": list(self.corrected),
+            "p": self.p,
+            "p_holm": self.p_holm,
+            "rows_of_each_class": self.n,
+            "area_that_would_have_been_seen": self.visible,
+            "counts": self.counts,
+            "verdict": self.verdict,
+            **(self.more or {}),
+        }
+
+
+def privacy_part(
+    rows: ReportRows,
+    model_scores: Mapping[str, Numbers],
+    n_rows: int,
+    *,
+    mismatch: str | None,
+    seed: int,
+    report: Report = report_to_nobody,
+) -> Part:
+    """Judges what attacks find.
+
+    Args:
+        rows: Of the report; members and unseen ones in an order that has no meaning.
+        model_scores: The model's own likelihood of the first `n_rows` members and unseen rows, and
+            its difference to a reference model's; empty without a model. Shape: (2 n_rows,) each.
+        n_rows: Members, and unseen rows, that are attacked.
+        mismatch: Why unseen rows are no fair comparison, if they are none.
+        seed: Of the attacks.
+    """
+    if rows.unseen is None:
+        return not_measured(
+            "an attack is judged by unseen rows, and there are none",
+            "Name a holdout, or train with report_share=0.1.",
+        )
+    if n_rows < LEAST_ROWS:
+        return not_measured(f"{n_rows} rows of each class are too few; {LEAST_ROWS} are needed")
+    if len(rows.reference) < 10:
+        return not_measured(f"{len(rows.reference)} reference rows are too few; 10 are needed")
+    tables = rows.members.head(n_rows), rows.unseen.head(n_rows), rows.reference, rows.drawn
+    targets = attacks.Targets.of(rows.schema, tables, seed)
+    report(0.1)
+    findings = [
+        *_score_findings(targets, model_scores, rows.are_from_model, report),
+        *_rate_findings(rows, targets, report),
+    ]
+    findings = _corrected(findings)
+    report(1.0)
+    return _judged(findings, rows, mismatch, seed)
+
+
+def _score_findings(
+    targets: attacks.Targets,
+    model_scores: Mapping[str, Numbers],
+    are_from_model: bool,
+    report: Report,
+) -> list[Finding]:
+    """Attacks with a score, on all rows and on those that are most isolated."""
+    scores = {**model_scores, **attacks.nearness_scores(targets)}
+    report(0.3)
+    scores["density_ratio"] = attacks.density_ratio_scores(targets)
+    report(0.5)
+    are_isolated = targets.are_isolated()
+    n = targets.n_rows
+    findings = []
+    for name, found in scores.items():
+        counts = are_from_model or name not in model_scores
+        members, unseen = found[:n], found[n:]
+        findings.append(_of_scores(name, LABELS[name], members, unseen, counts))
+        isolated = members[are_isolated[:n]], unseen[are_isolated[n:]]
+        if min(map(len, isolated)) >= _LEAST_ISOLATED:
+            label = f"{LABELS[name]}; isolated rows"
+            findings.append(_of_scores(f"{name}_isolated", label, *isolated, counts))
+    return findings
+
+
+def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -> list[Finding]:
+    """Attacks that succeed or not."""
+    assert rows.unseen is not None
+    n_all = min(len(rows.members), len(rows.unseen))
+    copied = attacks.copied_rows(
+        rows.members.head(n_all), rows.unseen.head(n_all), rows.drawn, rows.schema
+    )
+    are_isolated, n = targets.are_isolated(), targets.n_rows
+    samples = {
+        "copies": copied,
+        "copies_isolated": (copied[0][:n][are_isolated[:n]], copied[1][:n][are_isolated[n:]]),
+        "attribute_inference": attacks.inference_gains(targets),
+    }
+    report(0.8)
+    samples["linkability"] = attacks.linked_rows(targets)
+    samples["singling_out"] = attacks.singled_out(targets)
+    return [
+        _of_rates(name, LABELS[name], *(np.asarray(x, dtype=np.float64) for x in pair))
+        for name, pair in samples.items()
+        if min(len(pair[0]), len(pair[1])) >= _LEAST_ISOLATED
+    ]
+
+
+LABELS = {
+    "likelihood": "The model finds rows of training likelier",
+    "likelihood_ratio": "The same, less a reference model's likelihood",
+    "distance": "Drawn rows are nearer to rows of training",
+    "distance_ratio": "The same, beside the distance to other real rows",
+    "density_ratio": "Drawn rows are denser around rows of training",
+    "copies": "Drawn rows are exact copies of rows of training",
+    "copies_isolated": "The same, of isolated rows",
+    "attribute_inference": "Drawn rows help to guess a missing cell of rows of training",
+    "linkability": "Drawn rows link two halves of a row of training",
+    "singling_out": "Drawn rows describe one row of training alone",
+}
+
+
+def _of_scores(name: str, label: str, members: Numbers, unseen: Numbers, counts: bool) -> Finding:
+    return Finding(
+        name,
+        label,
+        area(members, unseen),
+        area_interval(members, unseen, _LEVEL),
+        area_p_value(members, unseen),
+        min(len(members), len(unseen)),
+        (members, unseen),
+        are_scores=True,
+        counts=counts,
+        more=_rates_at_few_false(members, unseen),
+    )
+
+
+def _of_rates(name: str, label: str, members: Numbers, unseen: Numbers) -> Finding:
+    return Finding(
+        name,
+        label,
+        0.5 + float(members.mean() - unseen.mean()) / 2,
+        _interval((members, unseen), False, _LEVEL),
+        difference_p_value(members, unseen),
+        min(len(members), len(unseen)),
+        (members, unseen),
+        are_scores=False,
+        more={"rate_members": float(members.mean()), "rate_unseen": float(unseen.mean())},
+    )
+
+
+def _interval(
+    samples: tuple[Numbers, Numbers], are_scores: bool, level: float
+) -> tuple[float, float]:
+    """Of the area, or of the area that stands for two rates."""
+    if are_scores:
+        return area_interval(*samples, level)
+    low, high = difference_interval(*samples, level)
+    return 0.5 + low / 2, 0.5 + high / 2
+
+
+def _corrected(findings: list[Finding]) -> list[Finding]:
+    """Corrected for the number of those that have a part in the verdict; others stand alone."""
+    judged = [f for f in findings if f.counts]
+    p_values = iter(holm([f.p for f in judged]))
+    return [
+        f.corrected_for(len(judged), next(p_values)) if f.counts else f.corrected_for(1, f.p)
+        for f in findings
+    ]
+
+
+def _rates_at_few_false(members: Numbers, unseen: Numbers) -> dict[str, Any]:
+    """True positives at 1 % false ones, and the epsilon that they show; from 1,000 rows on.
+
+    The threshold is that of one half of the unseen rows; the other half, and the members, say how
+    often it is passed.
+    """
+    if min(len(members), len(unseen)) < _ROWS_FOR_RATE:
+        return {"at_one_percent": None}
+    half = len(unseen) // 2
+    threshold = np.quantile(unseen[:half], 1.0 - _FALSE_SHARE, method="higher")
+    true, false = int((members > threshold).sum()), int((unseen[half:] > threshold).sum())
+    n, n_false = len(members), len(unseen) - half
+    true_interval = rate_interval(true, n, _LEVEL)
+    false_interval = rate_interval(false, n_false, _LEVEL)
+    most = rate_interval(n, n, _LEVEL)[0], rate_interval(0, n_false, _LEVEL)[1]
+    return {
+        "at_one_percent": {
+            "true_positives": true / n,
+            "true_positives_interval": list(true_interval),
+            "false_positives": false / n_false,
+            "false_positives_interval": list(false_interval),
+            "epsilon_at_least": _epsilon(true_interval[0], false_interval[1]),
+            "epsilon_that_could_be_shown": _epsilon(*most),
+        }
+    }
+
+
+def _epsilon(true: float, false: float) -> float:
+    """log(true / false), at least 0: what any (epsilon, 0)-private training allows."""
+    return max(0.0, math.log(true / false)) if true > 0 and false > 0 else 0.0
+
+
+def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, seed: int) -> Part:
+    judged = [f for f in findings if f.counts]
+    verdict = next((v for v in (RED, AMBER) if any(f.verdict == v for f in judged)), GREEN)
+    seen_from = max(f.visible for f in judged if f.name in ("distance", "likelihood"))
+    found = {f.name: f.label for f in judged if f.verdict in (RED, AMBER)}
+    tables = {
+        "attacks": [f.to_json() for f in findings],
+        "descriptive": _descriptive(rows, seed),
+        "settings": {
+            "level": _LEVEL,
+            "n_attacks_corrected_for": len(judged),
+            "material_from": MATERIAL,
+            "isolated_share": attacks.ISOLATED_SHARE,
+        },
+    }
+    figures = tuple(Figure(f.name, f.label, f.area, 0.5, f.corrected, None, None) for f in findings)
+    sentence, advice = _in_words(verdict, [*found.values()], seen_from)
+    if found and all(name.startswith("likelihood") for name in found):
+        sentence += " It is in the model's scores; attacks on the drawn rows alone found none."
+        advice = f"Keep the model and its scores to yourself, whatever you do with rows. {advice}"
+    if mismatch is not None:
+        verdict = NOT_MEASURED
+        sentence = f"Not measured: {mismatch}. What the attacks found is no evidence."
+        advice = UNLIKE
+    elif not rows.is_training_table:
+        sentence += (
+            " The real table is not, row by row, the one that a model was trained on: rows that"
+            " training did not use count as members here, which hides leaks rather than shows them."
+        )
+    return Part(verdict, sentence, advice, figures, tables)
+
+
+def _in_words(verdict: str, found: list[str], seen_from: float) -> tuple[str, str]:
+    listed = "; ".join(found)
+    if verdict == RED:
+        return (
+            f"A material leak was found: {listed}.",
+            "Do not hand these rows or this model on. Look for copied rows, train on more rows, or"
+            " with fewer passes (max_passes) and more weight_decay, and make the report again.",
+        )
+    if verdict == AMBER:
+        return (
+            f"A leak was found, a small one: {listed}.",
+            "Decide with whoever answers for the data whether it is small enough; fewer passes"
+            " (max_passes) and more weight_decay make it smaller.",
+        )
+    return (
+        f"None found; an attack that is right in {seen_from:.0%} of all pairs would have been seen"
+        " (chance is 50 %).",
+        NEVER_SAFE,
+    )
+
+
+def _descriptive(rows: ReportRows, seed: int) -> dict[str, Any]:
+    """The share of drawn rows nearer to members than to unseen rows: it misses leaks."""
+    assert rows.unseen is not None
+    n = min(len(rows.members), len(rows.unseen), MOST_ROWS)
+    found = dcr_share(
+        rows.members.head(n), rows.unseen.head(n), rows.drawn, rows.schema, n_rows=1_000, seed=seed
+    )
+    return {
+        "share_nearer_to_members": found.value,
+        "standard_error": found.standard_error,
+        "note": "descriptive only: distances are known to miss leaks",
+    }

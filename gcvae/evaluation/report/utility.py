@@ -1,0 +1,282 @@
+"""Utility: what learners make of drawn rows, judged on real rows that nobody saw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.errors import Problem, UnknownColumnError
+from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
+from gcvae.evaluation.features import fit_features
+from gcvae.evaluation.report.documents import Figure, Part, not_measured
+from gcvae.evaluation.report.places import fit_space
+from gcvae.evaluation.report.rows import ReportRows
+from gcvae.progress import Report, report_to_nobody
+from gcvae.schema.columns import Column, TableSchema
+
+Numbers = npt.NDArray[np.float64]
+
+MOST_ROWS = 2_000
+"""Rows that are learned from, and that are judged on."""
+LEAST_ROWS = 100
+MOST_TARGETS = 12
+_MOST_CLASSES = 10
+_LEAST_CLASS = 20
+_LEAST_SKILL = 0.05
+AMBER_SHARE, RED_SHARE = 0.9, 0.7
+LEARNERS = {"trees": "boosted trees", "linear": "a linear model"}
+
+
+@dataclass(frozen=True)
+class TargetScores:
+    """How well one column is predicted by one learner.
+
+    Attributes:
+        measure: `auc` (two classes), `macro-auc`, or `r2`.
+        drawn: Learned from drawn rows.
+        real: Learned from as many real rows.
+    """
+
+    target: str
+    learner: str
+    measure: str
+    drawn: float
+    real: float
+
+    @property
+    def chance(self) -> float:
+        """What knows nothing: 0.5 of areas, 0 of R²."""
+        return 0.0 if self.measure == "r2" else 0.5
+
+    @property
+    def real_skill(self) -> float:
+        """How far real rows bring it above chance, 0 to 1."""
+        return (self.real - self.chance) / (1.0 - self.chance)
+
+    @property
+    def kept(self) -> float | None:
+        """The share of that skill that drawn rows bring; None where real rows bring none."""
+        if self.real_skill < _LEAST_SKILL:
+            return None
+        return min(max((self.drawn - self.chance) / (self.real - self.chance), 0.0), 1.2)
+
+    def to_json(self) -> dict[str, Any]:
+        """A row of the report's table."""
+        return {
+            "target": self.target,
+            "learner": self.learner,
+            "measure": self.measure,
+            "drawn": self.drawn,
+            "real": self.real,
+            "skill_kept": self.kept,
+        }
+
+
+def utility_part(
+    rows: ReportRows,
+    targets: Sequence[str] | None,
+    seed: int,
+    report: Report = report_to_nobody,
+) -> Part:
+    """Judges what drawn rows are good for.
+
+    Raises:
+        UnknownColumnError: A target is no column that the model learns.
+    """
+    chosen = _targets(rows.schema, targets)
+    if rows.unseen is None:
+        return not_measured(
+            "learners are judged on unseen rows, and there are none",
+            "Name a holdout, or train with report_share=0.1.",
+        )
+    n = min(len(rows.members), len(rows.drawn), MOST_ROWS)
+    if min(n, len(rows.unseen)) < LEAST_ROWS:
+        return not_measured(f"{min(n, len(rows.unseen))} rows are too few; {LEAST_ROWS} are needed")
+    tables = rows.drawn.head(n), rows.members.head(n), rows.unseen.head(MOST_ROWS)
+    found: list[TargetScores] = []
+    for i, column in enumerate(chosen):
+        found += _scores_of(column, tables, rows.schema, seed)
+        report((i + 1) / len(chosen))
+    return _judged(found, n, len(tables[2]))
+
+
+def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
+    """The columns that are predicted: those that are named, or all, at most so many of them."""
+    columns = measured_columns(schema)
+    if named is None:
+        at = np.unique(
+            np.linspace(0, len(columns) - 1, min(len(columns), MOST_TARGETS)).astype(int)
+        )
+        return [columns[i] for i in at]
+    by_name = {column.name: column for column in columns}
+    unknown = [name for name in named if name not in by_name]
+    if unknown:
+        raise UnknownColumnError(
+            *(Problem(f"no column to predict: {name!r}", column=name) for name in unknown)
+        )
+    return [by_name[name] for name in dict.fromkeys(named)]
+
+
+Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+"""Drawn rows, real ones of training, and unseen ones."""
+
+
+def _scores_of(
+    target: Column, tables: Tables, schema: TableSchema, seed: int
+) -> list[TargetScores]:
+    """Both learners; none where the column has too few rows of its classes."""
+    drawn, real, unseen = (table[table[target.name].notna()] for table in tables)
+    others = TableSchema(tuple(c for c in measured_columns(schema) if c.name != target.name))
+    if min(len(drawn), len(real), len(unseen)) < LEAST_ROWS or not len(others):
+        return []
+    if is_number(target):
+        return _of_number(target, (drawn, real, unseen), others, seed)
+    return _of_classes(target, (drawn, real, unseen), others, seed)
+
+
+def _inputs(tables: Tables, others: TableSchema) -> tuple[dict[str, list[Numbers]], list[bool]]:
+    """What each learner sees of the tables, and which inputs of the trees are levels."""
+    features = fit_features(tables[1], tuple(others))
+    space = fit_space(tables[1], others)
+    inputs = {
+        "trees": [features.matrix(table) for table in tables],
+        "linear": [space.places(table).astype(np.float64) for table in tables],
+    }
+    return inputs, features.are_levels
+
+
+def _of_number(
+    target: Column, tables: Tables, others: TableSchema, seed: int
+) -> list[TargetScores]:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import Ridge
+    from sklearn.metrics import r2_score
+
+    y = [numbers_of(table, target) for table in tables]
+    if min(float(np.std(part)) for part in y) == 0.0:
+        return []
+    inputs, are_levels = _inputs(tables, others)
+    found = []
+    for learner, x in inputs.items():
+        scores = []
+        for i in (0, 1):
+            model = (
+                HistGradientBoostingRegressor(
+                    categorical_features=are_levels, max_iter=50, random_state=seed
+                )
+                if learner == "trees"
+                else Ridge(1.0)
+            )
+            predicted = model.fit(x[i], y[i]).predict(x[2])
+            scores.append(max(float(r2_score(y[2], predicted)), -1.0))
+        found.append(TargetScores(target.name, learner, "r2", *scores))
+    return found
+
+
+def _of_classes(
+    target: Column, tables: Tables, others: TableSchema, seed: int
+) -> list[TargetScores]:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    labels = [table[target.name].astype(object) for table in tables]
+    counts = labels[2].value_counts()
+    classes = list(counts[counts >= _LEAST_CLASS].index[:_MOST_CLASSES])
+    if len(classes) < 2:
+        return []
+    inputs, are_levels = _inputs(tables, others)
+    found = []
+    for learner, x in inputs.items():
+        scores = []
+        for i in (0, 1):
+            model = (
+                HistGradientBoostingClassifier(
+                    categorical_features=are_levels,
+                    max_iter=30,
+                    early_stopping=False,
+                    random_state=seed,
+                )
+                if learner == "trees"
+                else LogisticRegression(C=1.0, max_iter=200)
+            )
+            scores.append(_mean_area(model, x[i], x[2], labels[i], labels[2], classes))
+        measure = "auc" if len(classes) == 2 else "macro-auc"
+        found.append(TargetScores(target.name, learner, measure, *scores))
+    return found
+
+
+def _mean_area(
+    model: Any,
+    x: Numbers,
+    x_unseen: Numbers,
+    labels: pd.Series[Any],
+    unseen: pd.Series[Any],
+    classes: list[Any],
+) -> float:
+    """The area of each class against the rest, averaged; the rarer ones are one class."""
+    from sklearn.metrics import roc_auc_score
+
+    code_of = {level: i for i, level in enumerate(classes)}
+    y = np.array([code_of.get(level, len(classes)) for level in labels])
+    truth = np.array([code_of.get(level, len(classes)) for level in unseen])
+    known = np.unique(y)
+    if len(known) < 2:
+        return 0.5
+    chances = _fitted(model, x, y).predict_proba(x_unseen)
+    column_of = {int(code): i for i, code in enumerate(known)}
+    areas = [
+        float(roc_auc_score(truth == k, chances[:, column_of[k]])) if k in column_of else 0.5
+        for k in range(len(classes))
+    ]
+    return float(np.mean(areas[:1] if len(classes) == 2 and len(np.unique(truth)) == 2 else areas))
+
+
+def _fitted(model: Any, x: Numbers, y: npt.NDArray[np.int64]) -> Any:
+    """The learner, fitted; that it stopped before it was at its best is no matter."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(x, y)
+
+
+def _judged(found: list[TargetScores], n_rows: int, n_unseen: int) -> Part:
+    kept = [score.kept for score in found if score.kept is not None]
+    tables = {
+        "targets": [score.to_json() for score in found],
+        "settings": {"rows_learned_from": n_rows, "rows_judged_on": n_unseen},
+    }
+    if not kept:
+        reason = "no column can be predicted from the others, from real rows either"
+        return Part("not_measured", f"Not measured: {reason}.", tables=tables)
+    mean = float(np.mean(kept))
+    error = float(np.std(kept, ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else None
+    figure = Figure(
+        "skill_kept",
+        "Share of a learner's skill that drawn rows bring, real rows being 1",
+        mean,
+        floor=1.0,
+        interval=None if error is None else (mean - 1.96 * error, mean + 1.96 * error),
+        amber=AMBER_SHARE - 1e-12,
+        red=RED_SHARE - 1e-12,
+        worse="lower",
+        note=f"mean over {len(kept)} pairs of column and learner with some skill",
+    )
+    sentence = (
+        f"Learners that are trained on drawn rows reach {mean:.0%} of what they reach with as many"
+        " real rows."
+    )
+    advice = {
+        "green": "Nothing to do: use the rows in the place of real ones for such work.",
+        "amber": "Check the columns that you care for in the table below before you rely on them.",
+        "red": "Do not learn from these rows. Train longer, or look at which columns fail below.",
+    }[figure.verdict]
+    return Part(figure.verdict, sentence, advice, (figure,), tables)

@@ -1,0 +1,172 @@
+"""Two models to compare with: independent columns, and one Gaussian copula for the whole table.
+
+    log p(x) = sum_j log p_j(x_j)                       independent columns
+    u_j = F_j(x_j), q_j = Phi^-1(u_j), q ~ N(0, R)      plain Gaussian copula
+
+Both see the table as a codec has it, so that their scores are in the units of the model's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.quantile_codec import QuantileCodec
+from gcvae.codec.table_codec import TableCodec
+
+Numbers = npt.NDArray[np.float64]
+
+_MOST_CENTRES = 400
+_SHRINKAGE = 1e-3
+"""Of the correlations, so that they stay positive definite."""
+_LEAST = 1e-12
+_LOG_ROOT_TWO_PI = 0.5 * float(np.log(2 * np.pi))
+
+
+@dataclass(frozen=True)
+class PlainMarginal:
+    """Shares of the codes, and a kernel density of the values of those that have one.
+
+    Shape: shares (K,), below (K,): the share of all that is below each code; centres (C,).
+
+    Attributes:
+        point_code: The code that has values, if one has; its share is spread by the kernels.
+        places: Where each other code stands among the values. Shape: (K - 1,).
+    """
+
+    shares: Numbers
+    below: Numbers
+    point_code: int | None
+    places: Numbers
+    centres: Numbers
+    bandwidth: float
+
+    def cells(self, codes: npt.NDArray[np.int64], values: Numbers) -> tuple[Numbers, ...]:
+        """(log p, lower end of u, width of u); a point has no width. Shape: (n,) each."""
+        known = np.maximum(codes, 0)
+        log_p = np.log(self.shares[known])
+        low, width = self.below[known], self.shares[known]
+        if self.point_code is not None:
+            at = codes == self.point_code
+            if at.any():
+                share = self.shares[self.point_code]
+                gaps = (values[at, None] - self.centres) / self.bandwidth
+                log_kernels = -0.5 * gaps**2 - _LOG_ROOT_TWO_PI - np.log(self.bandwidth)
+                top = log_kernels.max(axis=1)
+                log_p[at] += top + np.log(np.exp(log_kernels - top[:, None]).mean(axis=1))
+                atoms = (self.shares[:-1] * (self.places < values[at, None])).sum(axis=1)
+                low = np.where(at, 0.0, low)
+                low[at] = atoms + share * ndtr(gaps).mean(axis=1)
+                width = np.where(at, 0.0, width)
+        log_p[codes < 0] = -np.inf
+        return log_p, np.clip(low, _LEAST, 1 - _LEAST), width
+
+
+def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> PlainMarginal:
+    """The marginal of a column's cells, half a cell added to each code."""
+    counts = np.bincount(codes[codes >= 0], minlength=codec.n_codes) + 0.5
+    shares = counts / counts.sum()
+    if not codec.is_real:
+        below = np.concatenate([[0.0], np.cumsum(shares)[:-1]])
+        return PlainMarginal(shares, below, None, np.zeros(0), np.zeros(1), 1.0)
+    point = codec.n_codes - 1
+    is_quantile = isinstance(codec, QuantileCodec)
+    places = codec.places if is_quantile else np.full(point, -np.inf)
+    found = values[codes == point]
+    centres = (
+        np.quantile(found, (np.arange(_MOST_CENTRES) + 0.5) / _MOST_CENTRES)
+        if len(found) > _MOST_CENTRES
+        else (found if len(found) else np.zeros(1))
+    )
+    spread = float(found.std()) if len(found) > 1 else 1.0
+    bandwidth = max(0.9 * spread * max(len(found), 1) ** -0.2, 1e-3)
+    order = np.argsort(places, kind="stable")
+    at_atoms = ndtr((places[:, None] - centres) / bandwidth).mean(axis=1)
+    before = np.zeros(point)
+    before[order] = np.concatenate([[0.0], np.cumsum(shares[order])[:-1]]) if point else []
+    below = np.append(before + shares[point] * at_atoms, 0.0)
+    return PlainMarginal(shares, below, point, places, centres, bandwidth)
+
+
+@dataclass(frozen=True)
+class PlainScores:
+    """log p of rows in the codec's units. Shape: (n,) each."""
+
+    independent: Numbers
+    copula: Numbers
+
+
+@dataclass(frozen=True)
+class PlainCopula:
+    """One Gaussian copula over kernel and code marginals. Shape: root (D, D), lower triangular."""
+
+    marginals: tuple[PlainMarginal, ...]
+    root: Numbers
+
+    @classmethod
+    def fit(cls, codec: TableCodec, rows: EncodedTable) -> PlainCopula:
+        """Counts the codes, and correlates the normal scores of the cells' middles."""
+        codes, values = _arrays(rows)
+        marginals = tuple(
+            fit_marginal(column, codes[:, j], values[:, j])
+            for j, column in enumerate(codec.columns)
+        )
+        scores = np.empty(values.shape)
+        for j, marginal in enumerate(marginals):
+            _, low, width = marginal.cells(codes[:, j], values[:, j])
+            scores[:, j] = ndtri(np.clip(low + width / 2, _LEAST, 1 - _LEAST))
+        scores -= scores.mean(axis=0)
+        spread = scores.std(axis=0)
+        scores /= np.where(spread > 0, spread, 1.0)
+        R = (1 - _SHRINKAGE) * (scores.T @ scores) / len(scores)
+        n, d = len(scores), len(marginals)
+        R *= n / (n + d)  # fewer rows than columns leave no full rank
+        np.fill_diagonal(R, 1.0)
+        return cls(marginals, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
+
+    def scores(self, rows: EncodedTable, seed: int, n_draws: int = 16) -> PlainScores:
+        """log p by the sequential simulator: exact for numbers, unbiased for masses of codes.
+
+        Source: Geweke 1991; Hajivassiliou; Keane.
+        """
+        codes, values = _arrays(rows)
+        random = np.random.default_rng(seed)
+        n, d = codes.shape
+        noise = np.zeros((n, n_draws, d))
+        weights = np.zeros((n, n_draws))
+        independent = np.zeros(n)
+        for j, marginal in enumerate(self.marginals):
+            log_p, low, width = marginal.cells(codes[:, j], values[:, j])
+            independent += log_p
+            mean = noise[:, :, :j] @ self.root[j, :j]
+            gained, noise[:, :, j] = _step(low, width, mean, self.root[j, j], random)
+            weights += gained + np.where(width > 0, 0.0, log_p)[:, None]
+            weights[codes[:, j] < 0] = -np.inf
+        top = weights.max(axis=1, keepdims=True)
+        safe = np.where(np.isfinite(top), top, 0.0)
+        copula = safe[:, 0] + np.log(np.maximum(np.exp(weights - safe).mean(axis=1), 1e-300))
+        return PlainScores(independent, np.where(np.isfinite(top[:, 0]), copula, -np.inf))
+
+
+def _step(
+    low: Numbers, width: Numbers, mean: Numbers, scale: float, random: np.random.Generator
+) -> tuple[Numbers, Numbers]:
+    """(log weight, noise) of one column given those before. Shape: (n,), (n, draws) each."""
+    q = ndtri(low)[:, None]
+    end = ndtri(np.clip(low + width, _LEAST, 1.0))[:, None]
+    start = (q - mean) / scale
+    of_point = -0.5 * start**2 + 0.5 * q**2 - np.log(scale)
+    a, b = ndtr(start), ndtr((end - mean) / scale)
+    mass = np.maximum(b - a, 1e-300)
+    u = np.clip(a + random.random(mean.shape) * mass, _LEAST, 1 - _LEAST)
+    is_point = (width <= 0)[:, None]
+    return np.where(is_point, of_point, np.log(mass)), np.where(is_point, start, ndtri(u))
+
+
+def _arrays(rows: EncodedTable) -> tuple[npt.NDArray[np.int64], Numbers]:
+    return rows.codes.numpy().astype(np.int64), rows.values.numpy().astype(np.float64)

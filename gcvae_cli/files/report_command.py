@@ -1,0 +1,79 @@
+"""The command that makes a report: is it good, is it useful, is it safe?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcvae_cli.files.options import (
+    AsJson,
+    Encoding,
+    ModelFile,
+    Seed,
+    Threads,
+    load_model,
+    table_reader,
+)
+from gcvae_cli.outputs import (
+    STANDARD_OUTPUT,
+    answer,
+    format_of,
+    opened_output,
+    refuse_two_answers,
+)
+from gcvae_cli.progress import progress_bar
+
+REPORT_FORMATS = {".html": "html", ".json": "json"}
+
+
+def report(
+    model: ModelFile,
+    real: Annotated[
+        Path, typer.Option(exists=True, dir_okay=False, help="The table it was trained on.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", help=".html or .json; - prints JSON.")],
+    holdout: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Rows that had no part in training."),
+    ] = None,
+    synthetic: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="A table to judge; else rows are drawn."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A column to predict; repeatable. [default: all]"),
+    ] = None,
+    encoding: Encoding = None,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Report on a model's rows: are they like real ones, useful, and safe to hand on?"""
+    refuse_two_answers(output, as_json)
+    report_format = format_of(output, REPORT_FORMATS, standard_output="json")
+    synthesizer = load_model(model, threads)
+    unseen, judged = (
+        None if path is None else table_reader(path, encoding) for path in (holdout, synthetic)
+    )
+    with progress_bar("reporting") as bar, opened_output(output) as stream:
+        made = synthesizer.report(
+            table_reader(real, encoding),
+            unseen,
+            synthetic=judged,
+            seed=seed,
+            targets=target or None,
+            progress=lambda share: bar.move(share, ""),
+        )
+        document = made.to_json()
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        stream.write((made.to_html() if report_format == "html" else text).encode())
+    verdicts = {name: document[name]["verdict"] for name in made.parts}
+    if as_json:
+        answer({"output": output, "verdicts": verdicts})
+    elif output != STANDARD_OUTPUT:
+        for name, part in made.parts.items():
+            print(f"{name}: {part.verdict.replace('_', ' ')}. {part.sentence}")

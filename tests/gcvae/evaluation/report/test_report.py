@@ -1,0 +1,192 @@
+"""Known answers: what a report says of tables of which the truth is known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer
+from gcvae.errors import TableError, UnknownColumnError
+from gcvae.evaluation.report.documents import PARTS, Part, TableReport
+from gcvae.evaluation.report.fidelity import fidelity_part
+from gcvae.evaluation.report.privacy import privacy_part
+from gcvae.evaluation.report.rows import ReportRows
+from gcvae.evaluation.report.utility import utility_part
+from gcvae.training.report import make_report
+from gcvae.training.report_rows import rows_of_report
+
+_N = 700
+
+
+def _table(n_rows: int, seed: int) -> pd.DataFrame:
+    """Numbers, dates, levels in several scripts and missing cells, which depend on each other."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n_rows)
+    return pd.DataFrame(
+        {
+            "größe": x.round(3),
+            "重さ": (2 * x + random.normal(size=n_rows)).round(2),
+            "день": pd.Timestamp("2020-01-01") + pd.to_timedelta((100 * x).round(), unit="D"),
+            "<level>": np.where(x + 0.5 * random.normal(size=n_rows) > 0, "α & β", "אב"),
+            "blank": np.where(random.random(n_rows) < 0.2, np.nan, np.round(x**2, 2)),
+        }
+    )
+
+
+def _rows(real: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame) -> ReportRows:
+    return rows_of_report(None, real, unseen, drawn, seed=0)
+
+
+def _fidelity(drawn: pd.DataFrame, unseen: pd.DataFrame | None = None) -> tuple[Part, str | None]:
+    return fidelity_part(_rows(REAL, HOLDOUT if unseen is None else unseen, drawn), seed=0)
+
+
+def _privacy(real: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame) -> Part:
+    rows = _rows(real, unseen, drawn)
+    n_rows = min(len(rows.members), len(unseen))
+    return privacy_part(rows, {}, n_rows, mismatch=None, seed=0)
+
+
+REAL, HOLDOUT, OTHER = _table(_N, 1), _table(_N, 2), _table(_N, 3)
+
+
+def _verdicts(report: TableReport) -> dict[str, str]:
+    return {name: report.parts[name].verdict for name in PARTS}
+
+
+def _attacks(part: Part) -> dict[str, Any]:
+    return {attack["name"]: attack for attack in part.tables["attacks"]}
+
+
+def test_the_training_table_itself_is_a_material_leak() -> None:
+    part = _privacy(REAL, HOLDOUT, REAL)
+    assert part.verdict == "red"
+    assert _attacks(part)["copies"]["verdict"] == "red"
+    assert _attacks(part)["copies"]["rate_members"] == 1.0
+    assert "exact copies" in part.sentence
+
+
+def test_unseen_rows_are_at_every_floor_and_no_leak() -> None:
+    part = _privacy(REAL, HOLDOUT, OTHER)
+    assert part.verdict == "green"
+    assert "None found" in part.sentence
+    assert "safe" not in part.sentence
+    like_real, mismatch = _fidelity(OTHER)
+    assert (like_real.verdict, mismatch) == ("green", None)
+    for figure in like_real.figures:
+        if figure.floor is not None and figure.value is not None:
+            assert figure.value == pytest.approx(figure.floor, abs=0.06), figure.name
+
+
+def test_columns_that_are_shuffled_by_themselves_are_unlike_and_no_leak() -> None:
+    random = np.random.default_rng(4)
+    shuffled = OTHER.apply(lambda column: column.to_numpy()[random.permutation(_N)])
+    assert _privacy(REAL, HOLDOUT, shuffled).verdict == "green"
+    assert _fidelity(shuffled)[0].verdict == "red"
+    useful = utility_part(_rows(REAL, HOLDOUT, shuffled), ["<level>"], seed=0)
+    assert useful.verdict == "red"
+
+
+def test_rows_learned_by_heart_are_found_among_a_hundred_times_as_many() -> None:
+    real, fresh = _table(3_000, 5), _table(3_000, 7)
+    planted = pd.concat([fresh.iloc[30:], real.iloc[:30]], ignore_index=True)
+    part = _privacy(real, _table(3_000, 6), planted)
+    assert part.verdict in ("amber", "red")
+    assert _attacks(part)["copies"]["verdict"] != "green"
+
+
+def test_tables_of_unequal_size_raise_no_alarm() -> None:
+    part = _privacy(_table(1_500, 8), _table(200, 9), _table(900, 10))
+    assert part.verdict == "green"
+    assert _attacks(part)["distance"]["rows_of_each_class"] == 200
+
+
+def test_without_a_holdout_the_report_says_what_it_did_not_measure_and_why() -> None:
+    report = make_report(None, REAL, None, OTHER)
+    found = _verdicts(report)
+    assert found["fidelity"] == "green"
+    for name in ("utility", "likelihood", "privacy"):
+        assert found[name] == "not_measured"
+        assert report.parts[name].sentence.startswith("Not measured: ")
+
+
+def test_unseen_rows_of_another_source_are_no_evidence() -> None:
+    shifted = HOLDOUT.assign(größe=HOLDOUT["größe"] + 3)
+    _, mismatch = _fidelity(OTHER, shifted)
+    assert mismatch is not None
+    rows = _rows(REAL, shifted, OTHER)
+    part = privacy_part(rows, {}, 100, mismatch=mismatch, seed=0)
+    assert part.verdict == "not_measured"
+    assert "not of the same source" in part.sentence
+
+
+@pytest.mark.parametrize("n_rows", [2, 40])
+def test_few_rows_have_a_report(n_rows: int) -> None:
+    few = _table(n_rows, 11)
+    report = make_report(None, few, few.iloc[::-1], few)
+    json.dumps(report.to_json(), allow_nan=False)
+    assert report.to_html()
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Synthesizer:
+    settings = {"max_steps": 30, "report_share": 0.4}
+    return Synthesizer.fit(REAL, preset="fast", settings=settings, seed=1)
+
+
+@pytest.fixture(scope="module")
+def of_model(fitted: Synthesizer) -> TableReport:
+    shares: list[float] = []
+    report = fitted.report(REAL, seed=3, targets=["<level>"], progress=shares.append)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    return report
+
+
+def test_rows_that_training_held_back_are_the_unseen_ones(of_model: TableReport) -> None:
+    assert of_model.rows == {"members": 378, "reference": 42, "unseen": 280, "drawn": 420}
+    assert "row by row" not in of_model.parts["privacy"].sentence
+    assert {"likelihood", "likelihood_ratio"} <= _attacks(of_model.parts["privacy"]).keys()
+    assert of_model.parts["likelihood"].verdict != "not_measured"
+
+
+def test_a_loaded_model_has_the_same_report(fitted: Synthesizer, of_model: TableReport) -> None:
+    again = Synthesizer.from_bytes(fitted.to_bytes())
+    assert again.report(REAL, seed=3, targets=["<level>"]).to_json() == of_model.to_json()
+
+
+def test_attacks_on_the_models_scores_stay_out_of_the_verdict_on_a_table(
+    fitted: Synthesizer,
+) -> None:
+    rows = rows_of_report(fitted, REAL, None, OTHER, seed=0)
+    scores = {"likelihood": np.repeat([1.0, 0.0], 100)}
+    part = privacy_part(rows, scores, 100, mismatch=None, seed=0)
+    counts = {name: attack["counts"] for name, attack in _attacks(part).items()}
+    assert not counts["likelihood"]
+    assert counts["distance"]
+    assert part.verdict == "green"
+
+
+def test_a_table_that_does_not_fit_the_model_is_refused(fitted: Synthesizer) -> None:
+    with pytest.raises(TableError, match=r"größe.*the real table: the table lacks this column"):
+        fitted.report(REAL.drop(columns="größe"))
+    with pytest.raises(UnknownColumnError, match="the holdout"):
+        fitted.report(REAL, HOLDOUT.assign(more=1))
+    with pytest.raises(TableError, match="the synthetic table"):
+        fitted.report(REAL, synthetic=OTHER.assign(größe="tall"))
+    with pytest.raises(UnknownColumnError, match="no column to predict: 'prize'"):
+        fitted.report(REAL, targets=["prize"])
+
+
+def test_the_page_stands_alone_and_names_are_no_markup(of_model: TableReport) -> None:
+    page = of_model.to_html()
+    assert "http" not in page
+    assert "<script" not in page
+    assert "<level>" not in page
+    assert "&lt;level&gt;" in page
+    for part in PARTS:
+        assert f'id="{part}"' in page
