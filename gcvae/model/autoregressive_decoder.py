@@ -47,7 +47,7 @@ class AutoregressiveDecoder(Decoder):
 
     def row_draws(self) -> RowDraws:
         """What draws rows at z."""
-        return RowDraws(self)
+        return RowDraws(self.head.trunk, self.refinement, self.marginals)
 
     @property
     def order(self) -> Sequence[int]:
@@ -164,7 +164,7 @@ class AutoregressiveConditional(Conditional):
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """(codes, values) of one row for each z, drawn column by column. Shape: two of (..., D)."""
-        codes, values = RowDraws(self.decoder).draw(self.context.flatten(0, -2), generator)
+        codes, values = self.decoder.row_draws().draw(self.context.flatten(0, -2), generator)
         shape = (*self.context.shape[:-1], len(self.marginals.columns))
         return codes.view(shape), values.view(shape)
 

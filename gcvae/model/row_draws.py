@@ -14,10 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcvae.model.autoregressive import (
     AutoregressiveNetwork,
@@ -27,9 +26,6 @@ from gcvae.model.level_functions import FunctionStep
 from gcvae.model.marginals import AtomDensities, Marginals
 from gcvae.model.number_marginals import Triple
 from gcvae.numerics.generators import uniform
-
-if TYPE_CHECKING:
-    from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 
 _ROWS_AT_ONCE = 1024
 """Rows that go through the columns together: what they need stays in a core's cache."""
@@ -95,17 +91,19 @@ class _Column:
 class RowDraws:
     """The decoder's columns, ready to be drawn for as long as its weights stay as they are."""
 
-    def __init__(self, decoder: AutoregressiveDecoder) -> None:
-        """Gathers the weights of each column."""
-        self.trunk = decoder.head.trunk
-        self.network, self.marginals = decoder.refinement, decoder.marginals
+    def __init__(
+        self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
+    ) -> None:
+        """Gathers the weights of each column; the trunk leads from z to the context."""
+        self.trunk, self.network, self.marginals = trunk, network, marginals
         with torch.no_grad():
             self.columns = [_column(self.network, self.marginals, j) for j in self.network.order]
 
     @torch.no_grad()
     def __call__(self, z: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """(codes, values) of one row for each z. Shape: (n, K) -> two of (n, D)."""
-        return self.draw(self.trunk(z), generator)
+        context: Tensor = self.trunk(z)
+        return self.draw(context, generator)
 
     @torch.no_grad()
     def draw(self, context: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:

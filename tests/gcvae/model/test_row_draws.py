@@ -10,7 +10,7 @@ from scipy.stats import chisquare, kstest
 
 from gcvae.model.autoregressive_decoder import AutoregressiveConditional, AutoregressiveDecoder
 from gcvae.model.decoders import GenerativeModel
-from gcvae.model.row_draws import RowDraws, _drawn
+from gcvae.model.row_draws import _drawn
 from gcvae.numerics.generators import generator_for
 from tests.gcvae.model.test_autoregressive import AGES, autoregressive_model
 from tests.gcvae.models import latents, levels, number_or_missing, rows_of
@@ -79,6 +79,6 @@ def test_prepared_draws_and_the_conditional_give_the_same_rows() -> None:
     model = autoregressive_model([levels(3), levels(1), AGES, number_or_missing()])
     assert isinstance(model.decoder, AutoregressiveDecoder)
     z = latents(3000)
-    first = RowDraws(model.decoder)(z, generator_for(1, "draws"))
+    first = model.decoder.row_draws()(z, generator_for(1, "draws"))
     again = model.conditional(z).sample(generator_for(1, "draws"))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
