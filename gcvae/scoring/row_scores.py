@@ -19,6 +19,7 @@ from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.model.bounds import BoundEstimate, iwae_bound
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
+from gcvae.numerics.row_streams import RowStreams
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.dependent_regions import regions_of_rows
@@ -29,7 +30,7 @@ from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
 
 SCORE_BLOCK_ROWS = 64
-"""Rows are scored in blocks of this many, each with a generator of (seed, block number)."""
+"""Rows are scored in blocks of this many."""
 assert CHUNK_ROWS % SCORE_BLOCK_ROWS == SHARD_UNIT_ROWS % SCORE_BLOCK_ROWS == 0
 REFERENCE_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
@@ -108,9 +109,8 @@ class RowScorer:
             impossible = self._impossible(typed)
             for index in torch.arange(len(part)).split(SCORE_BLOCK_ROWS):
                 number = next(numbers)
-                generator = generator_for(options.seed, "score", number)
                 block = part.take(index)
-                estimate = score(self.constrained.model, block, options, generator)
+                estimate = score(self.constrained.model, block, options, "score")
                 ruled_out = {name: found[index.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, block, ruled_out)
                 first_row = number * SCORE_BLOCK_ROWS
@@ -183,11 +183,17 @@ class RowScorer:
 
 
 def score(
-    model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, generator: torch.Generator
+    model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, purpose: str
 ) -> BoundEstimate:
-    """The bound of each row, in the codec's units."""
+    """The bound of each row, in the codec's units.
+
+    A row's random numbers follow from the seed, the purpose and its own cells.
+    """
+    streams = RowStreams(
+        [generator_for(options.seed, purpose, digest) for digest in rows.digests()]
+    )
     with torch.no_grad():
-        return iwae_bound(model, rows, generator, n_draws=options.draws, n_jitters=options.jitters)
+        return iwae_bound(model, rows, streams, n_draws=options.draws, n_jitters=options.jitters)
 
 
 def reference_key(options: ScoreOptions) -> str:
@@ -238,9 +244,8 @@ def _bounds_in_units(
     `report` takes how many rows are done.
     """
     bounds = [torch.zeros(0, dtype=torch.float64)]
-    for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
+    for index in torch.arange(len(rows)).split(SCORE_BLOCK_ROWS):
         if len(index):
-            generator = generator_for(options.seed, "held-out scores", i)
-            bounds.append(score(model, rows.take(index), options, generator).bound)
+            bounds.append(score(model, rows.take(index), options, "held-out scores").bound)
             report(int(index[-1]) + 1)
     return torch.cat(bounds) - codec.log_units(rows)
