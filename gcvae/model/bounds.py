@@ -161,12 +161,12 @@ def _log_prefixes_of(
     n_jitters: int,
 ) -> Tensor:
     """`_log_prefixes` of rows that are all whole, or all not."""
-    conditional, shape = model.conditional(z), z.shape[:-1]
+    conditional, n_draws, n_rows = model.conditional(z), len(z), len(rows)
     if n_jitters == 0:
-        noise = uniform_of_rows(*shape, conditional.n_uniforms, streams, torch.float64)
+        noise = uniform_of_rows(n_draws, n_rows, conditional.n_uniforms, streams, torch.float64)
         return conditional.log_prefixes(rows, noise)
     n_columns = rows.codes.shape[-1]
-    jitters = uniform_of_rows(*shape, n_jitters * n_columns, streams).to(z.dtype)
+    jitters = uniform_of_rows(n_draws, n_rows, n_jitters * n_columns, streams).to(z.dtype)
     estimates = [
         conditional.log_prefixes(rows, None, jitter) for jitter in jitters.split(n_columns, -1)
     ]

@@ -46,11 +46,11 @@ def draw_latents(
     eta, log_tau = model.encoder(rows)
     n_prior = n_draws // _PRIOR_SHARE
     n_posterior = n_draws - n_prior
-    eps = normal_of_rows(n_posterior, *eta.shape, streams).to(eta.dtype)
+    eps = normal_of_rows(n_posterior, len(rows), eta.shape[-1], streams).to(eta.dtype)
     z = eta + log_tau.exp() * eps
     if n_prior:
         u = uniform_of_rows(n_prior, len(rows), model.prior.n_uniforms, streams)
-        noise = normal_of_rows(n_prior, *eta.shape, streams)
+        noise = normal_of_rows(n_prior, len(rows), eta.shape[-1], streams)
         drawn = model.prior.at_noise(u.flatten(0, 1), noise.flatten(0, 1)).to(eta.dtype)
         z = torch.cat([z, drawn.view(n_prior, *eta.shape)])
     log_p = model.prior.log_prob(z).double()

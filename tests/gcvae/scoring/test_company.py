@@ -29,8 +29,7 @@ def table() -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.parametrize("preset", ["gcvae", "default"])
-@pytest.mark.parametrize("jitters", [0, 3])
+@pytest.mark.parametrize(("preset", "jitters"), [("gcvae", 0), ("gcvae", 3), ("default", 0)])
 def test_a_row_has_the_same_score_alone_in_other_company_and_in_other_order(
     preset: str, jitters: int
 ) -> None:
