@@ -20,6 +20,7 @@ from models_store import open_store
 from service.access import get_workspace
 from service.errors import ProcessDiedError
 from service.http import documentation, problems
+from service.http.audit_trail import AuditTrail
 from service.http.body_limits import BodyLimits
 from service.http.gate import Gate
 from service.http.observations import Observations
@@ -80,9 +81,9 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     documentation.install(app)
     problems.install(app)
     app.add_middleware(BodyLimits, settings=settings)
-    records = shared.catalog
-    app.add_middleware(Gate, settings=settings, ring=KeyRing(records.keys), audit=records.audit)
+    app.add_middleware(Gate, settings=settings, ring=KeyRing(shared.catalog.keys))
     app.add_middleware(Observations, metrics=shared.metrics, traces=shared.traces)
+    app.add_middleware(AuditTrail, audit=shared.catalog.audit)
     app.add_middleware(RequestIds)
     return app
 

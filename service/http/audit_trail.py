@@ -9,10 +9,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.types import Message, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from catalog.audit import Audit, Deed
-from service.http.observations import route_of
+from service.http.observations import UNMATCHED, route_of
 from service.http.problems import request_id
 
 _READING = ("GET", "HEAD", "OPTIONS")
@@ -22,52 +22,53 @@ _MOST = 2000
 _log = logging.getLogger("service")
 
 
-class Trail:
-    """The line of one request, from what passes on the way to its answer.
+class AuditTrail:
+    """Middleware around what observes requests, inside what names them.
 
-    Lines are written when the answer is over, so that they know its outcome: a process that is
+    A line is written when its answer is over, so that it knows the outcome: a process that is
     killed in between leaves the request's line in the log of the service alone.
     """
 
-    def __init__(self, audit: Audit, request: Request, workspace: str, actor: str) -> None:
+    def __init__(self, app: ASGIApp, audit: Audit) -> None:
+        self.app = app
         self._audit = audit
-        self._request = request
-        self._workspace = workspace
-        self._actor = actor
-        self._status = 500  # what a failure becomes, outside of this
-        self._made: str | None = None
 
-    def passing(self, send: Send) -> Send:
-        """`send`, which takes note of the answer."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_audited(scope["method"], scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        status, made = 500, None  # what a failure becomes, outside of this
 
         async def send_noted(message: Message) -> None:
+            nonlocal status, made
             if message["type"] == "http.response.start":
-                self._status = message["status"]
-                self._made = Headers(raw=message["headers"]).get("Location")
+                status, made = message["status"], Headers(raw=message["headers"]).get("Location")
             await send(message)
 
-        return send_noted
+        try:
+            await self.app(scope, receive, send_noted)
+        finally:
+            if "actor" in scope["state"] and route_of(scope) != UNMATCHED:  # let in, to a call
+                await self._write(_deed(Request(scope), status, made))
 
-    async def write(self) -> None:
-        """Write the line; where the database does not take it, the log says so."""
-        deed = self._deed()
+    async def _write(self, deed: Deed) -> None:
         try:
             await asyncio.shield(run_in_threadpool(self._audit.append, deed))
         except SQLAlchemyError:
             _log.exception("a line of the audit log is lost", extra={"deed": str(deed)})
 
-    def _deed(self) -> Deed:
-        request = self._request
-        return Deed(
-            workspace=self._workspace,
-            actor=self._actor,
-            action=f"{request.method} {route_of(request.scope)}",
-            subject=request.url.path[:_MOST],
-            made=self._made,
-            address=None if request.client is None else request.client.host,
-            status=self._status,
-            request_id=request_id(request),
-        )
+
+def _deed(request: Request, status: int, made: str | None) -> Deed:
+    return Deed(
+        workspace=request.state.workspace,
+        actor=request.state.actor,
+        action=f"{request.method} {route_of(request.scope)}",
+        subject=request.url.path[:_MOST],
+        made=made,
+        address=None if request.client is None else request.client.host,
+        status=status,
+        request_id=request_id(request),
+    )
 
 
 def is_audited(method: str, path: str) -> bool:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from catalog.audit import ANYONE, Audit
+from catalog.audit import ANYONE
 from catalog.records import DEFAULT_WORKSPACE, Key
 from catalog.records import Scope as KeyScope
 from service.access import refuse_foreign_host, refuse_foreign_page
 from service.errors import MissingScopeError
-from service.http.audit_trail import Trail, is_audited
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import Allowance, RateLimits
 from service.keyring import KeyRing
@@ -31,13 +30,10 @@ class Gate:
     page of the REST API shows nothing that is anybody's.
     """
 
-    def __init__(
-        self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing, audit: Audit
-    ) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
         self.app = app
         self._settings = settings
         self._ring = ring
-        self._audit = audit
         self._rates = RateLimits(settings.max_requests_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,17 +46,9 @@ class Gate:
         except Exception as error:  # what is no refusal is raised again there
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        scope["state"]["workspace"] = admitted.workspace
-        if admitted.allowance is not None:
-            send = _with(admitted.allowance, send)
-        if not is_audited(request.method, request.url.path):
-            await self.app(scope, receive, send)
-            return
-        trail = Trail(self._audit, request, admitted.workspace, admitted.actor)
-        try:
-            await self.app(scope, receive, trail.passing(send))
-        finally:
-            await trail.write()
+        scope["state"] |= {"workspace": admitted.workspace, "actor": admitted.actor}
+        allowance = admitted.allowance
+        await self.app(scope, receive, send if allowance is None else _with(allowance, send))
 
     async def _admit(self, request: Request) -> _Admitted:
         """The workspace that the request may see, and what is left to its key.
