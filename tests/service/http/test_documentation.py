@@ -40,7 +40,7 @@ CALLS = {
     ("GET", "/v1/reports/{result_id}/content"), ("DELETE", "/v1/reports/{result_id}"),
     ("GET", "/v1/jobs/{job_id}"), ("GET", "/v1/jobs/{job_id}/events"),
     ("POST", "/v1/jobs/{job_id}/cancel"), ("POST", "/v1/jobs/{job_id}/retry"),
-    ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"),
+    ("GET", "/v1/audit"), ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"),
 }  # fmt: skip
 
 CHECKS = [
