@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -63,13 +62,6 @@ class EncodedTable:
     def code_counts(self) -> tuple[Tensor, ...]:
         """For each column how often each code comes up, those of -1 as 0. Shape: (K_j,) each."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
-
-    def digests(self) -> Iterator[str]:
-        """For each row a name of its cells, the same for equal rows."""
-        parts = [self.codes, self.values, self.observed]
-        parts += [] if self.intervals is None else [self.intervals]
-        for cells in zip(*(part.cpu().numpy() for part in parts), strict=True):
-            yield hashlib.sha256(b"".join(part.tobytes() for part in cells)).hexdigest()
 
     def take(self, rows: Tensor) -> EncodedTable:
         """The rows of these numbers, in their order."""

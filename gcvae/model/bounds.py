@@ -17,7 +17,6 @@ from gcvae.model.networks import Dropout
 from gcvae.model.proposals import draw_latents
 from gcvae.numerics.generators import normal, uniform
 from gcvae.numerics.normal import normal_cdf
-from gcvae.numerics.row_streams import Streams, streams_of, uniform_of_rows
 
 _EVALUATIONS_AT_ONCE = 640
 """Rows times draws that are evaluated together: their hidden units stay in the cache."""
@@ -103,7 +102,7 @@ class BoundEstimate:
 def iwae_bound(
     model: GenerativeModel,
     rows: EncodedTable,
-    streams: Streams,
+    generator: torch.Generator,
     *,
     n_draws: int,
     n_jitters: int = 0,
@@ -111,8 +110,7 @@ def iwae_bound(
     """log mean_s [p(x|z_s) p(z_s) / q(z_s)]: at most log p(x) in expectation.
 
     The draws are those of `draw_latents`; with one draw, z ~ q(z|x), its expectation is the
-    evidence lower bound. With streams of the rows' own a row's draws are the same in any company.
-    `n_jitters` 0 uses the exact mixed likelihood; otherwise the jitters are
+    evidence lower bound. `n_jitters` 0 uses the exact mixed likelihood; otherwise the jitters are
     averaged inside each z, within the logarithm.
 
     With L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] of the same draws, the columns in the
@@ -120,8 +118,8 @@ def iwae_bound(
 
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
-    latents = draw_latents(model, rows, n_draws, streams)
-    log_prefixes = _log_prefixes(model, rows, latents.z, streams, n_jitters)
+    latents = draw_latents(model, rows, n_draws, generator)
+    log_prefixes = _log_prefixes(model, rows, latents.z, generator, n_jitters)
     log_weights = log_prefixes + latents.log_ratio[..., None]
     bounds = log_weights.logsumexp(0) - math.log(n_draws)
     order = list(model.conditional(latents.z[:1]).order)
@@ -134,7 +132,7 @@ def _log_prefixes(
     model: GenerativeModel,
     rows: EncodedTable,
     z: Tensor,
-    streams: Streams,
+    generator: torch.Generator,
     n_jitters: int,
 ) -> Tensor:
     """`Conditional.log_prefixes`, exact or averaged over jitters. Shape: (S, n, K) -> (S, n, D).
@@ -148,8 +146,9 @@ def _log_prefixes(
     for index in parts:
         draws = z[:, index].split(max(1, _EVALUATIONS_AT_ONCE // len(index)))
         part = rows.take(index)
-        own = streams_of(streams, index)
-        found.append(torch.cat([_log_prefixes_of(model, part, d, own, n_jitters) for d in draws]))
+        found.append(
+            torch.cat([_log_prefixes_of(model, part, d, generator, n_jitters) for d in draws])
+        )
     return torch.cat(found, 1)[:, torch.cat(parts).argsort()]
 
 
@@ -157,18 +156,18 @@ def _log_prefixes_of(
     model: GenerativeModel,
     rows: EncodedTable,
     z: Tensor,
-    streams: Streams,
+    generator: torch.Generator,
     n_jitters: int,
 ) -> Tensor:
     """`_log_prefixes` of rows that are all whole, or all not."""
-    conditional, n_draws, n_rows = model.conditional(z), len(z), len(rows)
+    conditional = model.conditional(z)
     if n_jitters == 0:
-        noise = uniform_of_rows(n_draws, n_rows, conditional.n_uniforms, streams, torch.float64)
-        return conditional.log_prefixes(rows, noise)
-    n_columns = rows.codes.shape[-1]
-    jitters = uniform_of_rows(n_draws, n_rows, n_jitters * n_columns, streams).to(z.dtype)
+        shape = (*z.shape[:-1], conditional.n_uniforms)
+        return conditional.log_prefixes(rows, uniform(shape, generator, torch.float64))
+    shape = (*z.shape[:-1], rows.codes.shape[-1])
     estimates = [
-        conditional.log_prefixes(rows, None, jitter) for jitter in jitters.split(n_columns, -1)
+        conditional.log_prefixes(rows, None, uniform(shape, generator).to(z.dtype))
+        for _ in range(n_jitters)
     ]
     return torch.stack(estimates).logsumexp(0) - math.log(n_jitters)
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.generators import normal
 from gcvae.numerics.normal import log_normal_density
-from gcvae.numerics.row_streams import Streams, normal_of_rows, uniform_of_rows
 
 _PRIOR_SHARE = 5
 """One draw in so many is from the prior; under so many draws none is."""
@@ -35,7 +35,7 @@ class LatentDraws:
 
 
 def draw_latents(
-    model: GenerativeModel, rows: EncodedTable, n_draws: int, streams: Streams
+    model: GenerativeModel, rows: EncodedTable, n_draws: int, generator: torch.Generator
 ) -> LatentDraws:
     """S draws for each row, a fixed share of them from the prior, the others from q(z|x).
 
@@ -46,12 +46,10 @@ def draw_latents(
     eta, log_tau = model.encoder(rows)
     n_prior = n_draws // _PRIOR_SHARE
     n_posterior = n_draws - n_prior
-    eps = normal_of_rows(n_posterior, len(rows), eta.shape[-1], streams).to(eta.dtype)
+    eps = normal((n_posterior, *eta.shape), generator).to(eta.dtype)
     z = eta + log_tau.exp() * eps
     if n_prior:
-        u = uniform_of_rows(n_prior, len(rows), model.prior.n_uniforms, streams)
-        noise = normal_of_rows(n_prior, len(rows), eta.shape[-1], streams)
-        drawn = model.prior.at_noise(u.flatten(0, 1), noise.flatten(0, 1)).to(eta.dtype)
+        drawn = model.prior.sample(n_prior * len(rows), generator).to(eta.dtype)
         z = torch.cat([z, drawn.view(n_prior, *eta.shape)])
     log_p = model.prior.log_prob(z).double()
     log_q = (log_normal_density((z - eta) * torch.exp(-log_tau)) - log_tau).sum(-1).double()

@@ -19,7 +19,6 @@ from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.model.bounds import BoundEstimate, iwae_bound
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
-from gcvae.numerics.row_streams import RowStreams
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.dependent_regions import regions_of_rows
@@ -30,7 +29,7 @@ from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
 
 SCORE_BLOCK_ROWS = 64
-"""Rows are scored in blocks of this many."""
+"""Rows are scored in blocks of this many, each with a generator of (seed, block number)."""
 assert CHUNK_ROWS % SCORE_BLOCK_ROWS == SHARD_UNIT_ROWS % SCORE_BLOCK_ROWS == 0
 REFERENCE_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
@@ -109,8 +108,9 @@ class RowScorer:
             impossible = self._impossible(typed)
             for index in torch.arange(len(part)).split(SCORE_BLOCK_ROWS):
                 number = next(numbers)
+                generator = generator_for(options.seed, "score", number)
                 block = part.take(index)
-                estimate = score(self.constrained.model, block, options, "score")
+                estimate = score(self.constrained.model, block, options, generator)
                 ruled_out = {name: found[index.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, block, ruled_out)
                 first_row = number * SCORE_BLOCK_ROWS
@@ -183,17 +183,11 @@ class RowScorer:
 
 
 def score(
-    model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, purpose: str
+    model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, generator: torch.Generator
 ) -> BoundEstimate:
-    """The bound of each row, in the codec's units.
-
-    A row's random numbers follow from the seed, the purpose and its own cells.
-    """
-    streams = RowStreams(
-        [generator_for(options.seed, purpose, digest) for digest in rows.digests()]
-    )
+    """The bound of each row, in the codec's units."""
     with torch.no_grad():
-        return iwae_bound(model, rows, streams, n_draws=options.draws, n_jitters=options.jitters)
+        return iwae_bound(model, rows, generator, n_draws=options.draws, n_jitters=options.jitters)
 
 
 def reference_key(options: ScoreOptions) -> str:
@@ -244,8 +238,9 @@ def _bounds_in_units(
     `report` takes how many rows are done.
     """
     bounds = [torch.zeros(0, dtype=torch.float64)]
-    for index in torch.arange(len(rows)).split(SCORE_BLOCK_ROWS):
+    for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
         if len(index):
-            bounds.append(score(model, rows.take(index), options, "held-out scores").bound)
+            generator = generator_for(options.seed, "held-out scores", i)
+            bounds.append(score(model, rows.take(index), options, generator).bound)
             report(int(index[-1]) + 1)
     return torch.cat(bounds) - codec.log_units(rows)
