@@ -214,9 +214,8 @@ def test_what_can_not_be_reported_on_is_refused_by_its_place(
         assert problem["errors"][0]["pointer"] == pointer
 
 
-def test_a_small_table_has_a_report_when_it_is_asked_for(
-    service: Running, model: dict[str, Any], cars: bytes
-) -> None:
+def test_a_small_table_has_a_report_when_it_is_asked_for(service: Running, cars: bytes) -> None:
+    model = train(service, cars)
     assert "report_share" not in model["training"]
     problem = assert_problem(service.http.get(report_path(model)), 404, "no-report")
     assert (problem["job_id"], problem["is_under_way"]) == (None, False)
