@@ -50,7 +50,6 @@ from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import level_functions
 from gcvae.training.loop import train
 from gcvae.training.preparation import prepared_table, table_digest
-from gcvae.training.report import make_report
 from gcvae.training.settings import SettledConfig, configure, preset_named, settle
 from gcvae.training.training_progress import Progress
 
@@ -397,10 +396,10 @@ class Synthesizer:
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
 
     def report(self, real: Rows, holdout: Rows | None = None, **options: Any) -> TableReport:
-        """Whether the model's rows are good, useful and safe; `make_report` has the options.
+        """Whether its rows are good, useful and safe, by the table that it was trained on and by
+        rows that had no part in training; `make_report` has the options."""
+        from gcvae.training.report import make_report  # SciPy's statistics take a second to load
 
-        `real` is the table that it was trained on, `holdout` rows that had no part in training.
-        """
         return make_report(self, real, holdout, **options)
 
     def encode(self, frame: Rows) -> pd.DataFrame:

@@ -309,8 +309,8 @@ def test_the_help_names_every_command_without_loading_what_they_need(folder: Pat
     named = set(re.findall(r"(?m)^│ (\w+) ", done.stdout))
     assert named == {
         "schema", "train", "sample", "score", "impute", "dependencies", "encode", "manifold",
-        "settings", "import", "serve", "api", "worker", "demo", "audit", "db", "keys",
-            "store",
+        "settings", "report", "import", "serve", "api", "worker", "demo", "audit", "db", "keys",
+        "store",
     }  # fmt: skip
 
 
