@@ -59,7 +59,7 @@ class Gate:
             MissingScopeError: its key does not let it do that.
             ForeignSiteError: it comes by a foreign host name or from a foreign page.
         """
-        if not _is_guarded(request.url.path):
+        if not _is_guarded(request.scope["path"]):
             return _Admitted(DEFAULT_WORKSPACE)
         key = await self._ring.holder(request.headers.get("Authorization"))
         if key is None:
@@ -68,7 +68,7 @@ class Gate:
             return _Admitted(DEFAULT_WORKSPACE)
         allowance = self._rates.count(key.id)
         refuse_foreign_page(request)
-        _require(needed_scope(request.method, request.url.path), key)
+        _require(needed_scope(request.method, request.scope["path"]), key)
         return _Admitted(key.workspace, key.id, allowance)
 
 

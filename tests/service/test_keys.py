@@ -157,6 +157,17 @@ def test_an_upload_is_refused_before_its_body_comes(guarded: Guarded) -> None:
         assert connection.recv(12) == b"HTTP/1.1 401"
 
 
+@pytest.mark.parametrize("host", ["x/healthz?", "x/docs#", "x/v1/jobs?", "localhost/healthz?"])
+def test_a_forged_host_names_no_other_path(guarded: Guarded, host: str) -> None:
+    """The framework's URL of a request begins with its Host; what is guarded is the path alone."""
+    with _client(guarded.service, "scoped", [Scope.READ]) as reader:
+        for path in ("/v1/datasets", "/v1/audit", "/metrics"):
+            forged = {"Host": host}
+            assert guarded.service.http.get(path, headers=forged).status_code == 401
+            if path != "/v1/datasets":
+                assert reader.get(path, headers=forged).status_code == 403
+
+
 def test_a_revoked_key_is_refused_within_the_second(guarded: Guarded) -> None:
     key, written = guarded.service.catalog.keys.create("brief", "", ALL)
     header = {"Authorization": f"Bearer {written}"}
