@@ -103,7 +103,7 @@ class Conditional(ABC):
         """Correlations of the columns' normal scores given z. Shape: (..., D, D)."""
 
 
-class Decoder(nn.Module):
+class Decoder(nn.Module, ABC):
     """Network from z to p(x|z).
 
     Attributes:
@@ -117,9 +117,9 @@ class Decoder(nn.Module):
     is_autoregressive = False
     functions: tuple[LevelFunction, ...] = ()
 
+    @abstractmethod
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
         """p(x|z); an autoregressive decoder has dropout in training steps. Shape: z (..., K)."""
-        raise NotImplementedError
 
     def row_draws(self) -> Draws:
         """What draws rows at z, for as long as the weights stay as they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,7 +26,7 @@ _QUANTILE_DRAWS = 20_000
 Numbers = npt.NDArray[np.float64]
 
 
-class Prior(nn.Module):
+class Prior(nn.Module, ABC):
     """p(z) with an exact density.
 
     Shape: z (..., K).
@@ -35,13 +36,13 @@ class Prior(nn.Module):
         super().__init__()
         self.d_latent = d_latent
 
+    @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
         """log p(z). Shape: (..., K) -> (...)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of z. Shape: (n, K)."""
-        raise NotImplementedError
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
         """KL[q(z|x) || p(z)], estimated by log q(z|x) - log p(z) at z ~ q(z|x).
