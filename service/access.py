@@ -14,7 +14,7 @@ from catalog.errors import NotFoundError, SchemaVersionError
 from service.errors import ForeignSiteError, StartError
 from service.settings import ServiceSettings, variable
 
-_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 async def get_workspace(request: Request) -> str:
@@ -55,7 +55,7 @@ def refuse_foreign_page(request: Request) -> None:
         ForeignSiteError: a changing request carries another site's Origin.
     """
     origin = request.headers.get("Origin")
-    if origin is None or request.method in _SAFE_METHODS:
+    if origin is None or request.method in SAFE_METHODS:
         return
     if urlsplit(origin).netloc != request.headers.get("Host"):
         raise ForeignSiteError(f"a page of {origin} may not change anything here")

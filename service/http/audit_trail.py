@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from catalog.audit import Audit, Deed
+from service.access import SAFE_METHODS
 from service.http.observations import UNMATCHED, route_of
 from service.http.problems import request_id
 
-_READING = ("GET", "HEAD", "OPTIONS")
 _DOWNLOADS = ("/content", "/artifact")
 _MOST = 2000
 
@@ -77,4 +77,4 @@ def is_audited(method: str, path: str) -> bool:
     >>> is_audited("POST", "/v1/models"), is_audited("GET", "/v1/jobs/job_1")
     (True, False)
     """
-    return path.startswith("/v1/") and (method not in _READING or path.endswith(_DOWNLOADS))
+    return path.startswith("/v1/") and (method not in SAFE_METHODS or path.endswith(_DOWNLOADS))

@@ -10,14 +10,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from catalog.audit import ANYONE
 from catalog.records import DEFAULT_WORKSPACE, Key
 from catalog.records import Scope as KeyScope
-from service.access import refuse_foreign_host, refuse_foreign_page
+from service.access import SAFE_METHODS, refuse_foreign_host, refuse_foreign_page
 from service.errors import MissingScopeError
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import Allowance, RateLimits
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
-_READING = ("GET", "HEAD", "OPTIONS")
 _OF_OPERATORS = ("/metrics", "/v1/audit")
 """They tell of every workspace."""
 
@@ -98,7 +97,7 @@ def needed_scope(method: str, path: str) -> KeyScope:
     """
     if path in _OF_OPERATORS:
         return KeyScope.ADMIN
-    return KeyScope.READ if method in _READING else KeyScope.WRITE
+    return KeyScope.READ if method in SAFE_METHODS else KeyScope.WRITE
 
 
 def _is_guarded(path: str) -> bool:
