@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
-from gcvae.spelling.date_text import DAY_OF_TIMES, typed_format, write_dates
+from gcvae.spelling.date_text import DAY_OF_TIMES, infer_format, typed_format, write_dates
 from gcvae.spelling.forms import Notation, NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
 from gcvae.spelling.number_text import Spelling, are_numbers, chunks, numbers_of, write_numbers
@@ -141,6 +141,11 @@ class Cells:
     def numbers(self) -> npt.NDArray[Any] | None:
         """The number of each text; None where some are none."""
         return numbers_of(self.numerals) if self.are_numbers.all() else None
+
+    @cached_property
+    def date_format_found(self) -> tuple[str, int] | None:
+        """The format that gives every text back, and its digits of a second; see `infer_format`."""
+        return infer_format(self.texts)
 
     def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
         """True for each text that is one of these, spaces around it aside."""

@@ -17,6 +17,11 @@ import pyarrow as pa
 
 from gcvae.errors import Problem, TableError
 
+FEW_TEXTS = 1 << 21
+"""Of all chunks, for which a hash table is small ..."""
+FEW_BYTES = 1 << 29
+"""... and so are they together, in bytes."""
+
 Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
@@ -32,8 +37,12 @@ def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     Raises:
         TableError: The distinct texts are too long to be held together.
     """
+    if len(texts) <= FEW_TEXTS and texts.nbytes <= FEW_BYTES:
+        return _joined_codes(texts.dictionary_encode())
     encoded = [chunk.dictionary_encode() for chunk in texts.chunks]
     held = [chunk.dictionary for chunk in encoded]
+    if sum(map(len, held)) <= FEW_TEXTS and sum(texts.nbytes for texts in held) <= FEW_BYTES:
+        return _joined_codes(pa.chunked_array(encoded).unify_dictionaries())
     rows = [chunk.indices for chunk in encoded]
     del encoded
     for key in count():
@@ -45,6 +54,15 @@ def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     return np.concatenate(
         [_of_rows(codes[start:], indices) for start, indices in zip(starts, rows, strict=False)]
     ), found
+
+
+def _joined_codes(texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
+    """The same of chunks that have one dictionary."""
+    if not texts.num_chunks:
+        return np.empty(0, dtype=np.int32), pa.array([], texts.type.value_type)
+    found = texts.chunk(texts.num_chunks - 1).dictionary
+    codes = np.arange(len(found), dtype=np.int32)
+    return np.concatenate([_of_rows(codes, chunk.indices) for chunk in texts.chunks]), found
 
 
 def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:

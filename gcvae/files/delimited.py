@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from gcvae.errors import Problem, TableError
 from gcvae.files.delimited_rows import (
     DelimitedRows,
+    QuoteRuns,
     TextCells,
     end_of_records,
     refuse_binary,
@@ -77,14 +78,16 @@ def delimited_cells(
         window = window.replace(b"\r", b"\n")
     separator = _separator(window, is_whole=len(window) < window_bytes)
     names, start, lines = _header(window, separator)
-    refuse_stray_quotes(window[:start], separator, 0)
+    head = window[:start]
+    refuse_stray_quotes(head, separator, 0, QuoteRuns.of(head, separator))
     has_rows, is_whole, held, offset = False, False, window[start:], start
     while not is_whole:
         more = _read(file, max(window_bytes, len(held)))  # an endless cell is not read too often
         is_whole = not more
         held += more.replace(b"\r", b"\n") if ends_in_cr else more
-        end = len(held) if is_whole else end_of_records(held, separator)
-        rows = DelimitedRows(held[:end], separator, names, lines, offset)
+        quotes = QuoteRuns.of(held, separator)
+        end = len(held) if is_whole else end_of_records(held, separator, quotes)
+        rows = DelimitedRows(held[:end], separator, names, lines, offset, quotes)
         if end:
             cells = rows.cells()
             if cells.table.num_rows:

@@ -85,6 +85,7 @@ class DelimitedRows:
         names: Of the columns.
         lines: Physical lines of the file before them.
         offset: Bytes of the file before them.
+        quotes: Of the data, or of more that begins with it.
     """
 
     data: bytes
@@ -92,6 +93,7 @@ class DelimitedRows:
     names: Sequence[str]
     lines: int
     offset: int
+    quotes: QuoteRuns
 
     def cells(self) -> TextCells:
         """The cells as text.
@@ -100,7 +102,7 @@ class DelimitedRows:
             TableError: They are no such rows; the problems name the lines.
         """
         refuse_binary(self.data, self.lines)
-        refuse_stray_quotes(self.data, self.separator, self.lines)
+        refuse_stray_quotes(self.data, self.separator, self.lines, self.quotes)
         table = self._parsed()
         if table.num_rows:
             self._check_quotes(table)
@@ -203,11 +205,11 @@ class DelimitedRows:
             return LineNumbers(first, np.array(starts, dtype=np.int64))
         if b'"' not in body:
             return LineNumbers(first)
+        if body.count(b"\n") + 1 == table.num_rows:
+            return LineNumbers(first)
         inner = np.zeros(table.num_rows, dtype=np.int64)
         for column in table.columns:
             inner += pc.count_substring(column, "\n").to_numpy()
-        if not inner.any():
-            return LineNumbers(first)
         earlier = np.cumsum(inner) - inner
         return LineNumbers(first, first + np.arange(table.num_rows) + earlier)
 
@@ -260,7 +262,7 @@ def refuse_encoding(data: bytes, lines: int, offset: int) -> NoReturn:
     raise AssertionError("the text is UTF-8")
 
 
-def refuse_stray_quotes(data: bytes, separator: str, lines: int) -> None:
+def refuse_stray_quotes(data: bytes, separator: str, lines: int, quotes: QuoteRuns) -> None:
     """Lets text pass whose quoted cells end with their closing quote, spaces after it aside.
 
     Of `"x"y` readers make `xy`, `x` or `"x"y`: nobody knows what was meant.
@@ -269,11 +271,12 @@ def refuse_stray_quotes(data: bytes, separator: str, lines: int) -> None:
         data: Begins with a record.
         separator: Of its cells.
         lines: Of the file, before it.
+        quotes: Of the data, or of more that begins with it.
 
     Raises:
         TableError: Something else follows a closing quote.
     """
-    if not _may_have_stray_quotes(data, separator):
+    if not quotes.may_be_stray(len(data)):
         return
     after = re.compile(rb" *+[^ \r\n" + re.escape(separator.encode()) + rb"]")
     for cell in _quoted_cells(separator).finditer(data):
@@ -283,23 +286,65 @@ def refuse_stray_quotes(data: bytes, separator: str, lines: int) -> None:
             raise TableError(Problem("text follows a closing quote", line=line, expected=expected))
 
 
-def _may_have_stray_quotes(data: bytes, separator: str) -> bool:
-    """False where that is known without reading cell by cell, which is slow.
+@dataclass(frozen=True)
+class QuoteRuns:
+    """The runs of quotes of a text that begins with a record, found without reading cell by cell.
 
-    A run of quotes before text closes a cell if it stands within one and is odd, or begins one and
-    is even.
+    Shape: first, last (r,), places of each run's first and last quote.
+
+    Attributes:
+        begins, ends: Whether the run stands right behind, right before a separator, a line's end or
+            an end of the text. Shape: (r,).
     """
-    text = np.frombuffer(data, dtype=np.uint8)
-    quotes = np.flatnonzero(text == ord('"'))
-    if not len(quotes):
-        return False
-    first = quotes[np.diff(quotes, prepend=-2) > 1]
-    last = quotes[np.diff(quotes, append=len(data) + 1) > 1]
-    is_between = np.isin(np.arange(256), [ord(separator), ord("\r"), ord("\n")])
-    begins = (first == 0) | is_between[text[first - 1]]
-    ends = (last == len(data) - 1) | is_between[text[(last + 1) % len(data)]]
-    is_even = (last - first) % 2 == 1
-    return bool((~ends & (is_even == begins)).any())
+
+    first: npt.NDArray[np.int64]
+    last: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.bool_]
+    ends: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, data: bytes, separator: str) -> QuoteRuns:
+        """Those of the data."""
+        text = np.frombuffer(data, dtype=np.uint8)
+        quotes = _places(text, ord('"'))
+        are_apart = np.diff(quotes) > 1
+        first = quotes[np.append(True, are_apart)[: len(quotes)]]
+        last = quotes[np.append(are_apart, True)[: len(quotes)]]
+        is_between = np.zeros(256, dtype=bool)
+        is_between[[ord(separator), ord("\r"), ord("\n")]] = True
+        begins = (first == 0) | is_between[text[first - 1]]
+        ends = (last == len(data) - 1) | is_between[text.take(last + 1, mode="clip")]
+        return cls(first, last, begins, ends)
+
+    def may_be_stray(self, end: int) -> bool:
+        """False where no text follows a closing quote before the place `end`, where a record ends.
+
+        A run before text closes a cell if it stands within one and is odd, or begins one and is
+        even.
+        """
+        is_even = (self.last - self.first) & 1 == 1
+        return bool((~self.ends & (is_even == self.begins) & (self.last < end)).any())
+
+    def places_outside(self) -> npt.NDArray[np.int64] | None:
+        """Where a text is outside quoted cells: from each even to the next odd of these places.
+
+        None where a quote within a cell that is not quoted makes the count of quotes say nothing.
+        """
+        lengths = self.last - self.first + 1
+        is_outside = (np.cumsum(lengths) - lengths) & 1 == 0
+        if not self.begins[is_outside].all():
+            return None
+        turns = lengths & 1 == 1
+        places: npt.NDArray[np.int64] = np.where(is_outside, self.first, self.last)[turns]
+        return places
+
+
+def _places(text: npt.NDArray[np.uint8], character: int) -> npt.NDArray[np.int64]:
+    """Where a character stands. Shape: (n,) -> (k,). Block by block: blocks stay in the cache."""
+    starts = range(0, max(len(text), 1), 1 << 18)
+    return np.concatenate(
+        [np.flatnonzero(text[start : start + (1 << 18)] == character) + start for start in starts]
+    )
 
 
 def _quoted_cells(separator: str) -> re.Pattern[bytes]:
@@ -308,20 +353,32 @@ def _quoted_cells(separator: str) -> re.Pattern[bytes]:
     return re.compile(rb"(?:\A|[\r\n" + before + rb'])"[^"]*+(?:""[^"]*+)*+("|\Z)')
 
 
-def end_of_records(data: bytes, separator: str) -> int:
+def end_of_records(data: bytes, separator: str, quotes: QuoteRuns) -> int:
     """Where the last whole record of a text ends that may go on; 0 where none does.
 
     `data` begins with a record. A line's end within quotes is none of a record: a quoted cell
     begins with a quote right after a separator or a line's end.
     """
-    if b'"' not in data:
-        return data.rfind(b"\n") + 1
+    turns = quotes.places_outside()
+    if turns is not None:
+        return _last_line_end(data, turns) + 1
     end = outside = 0
     for cell in _quoted_cells(separator).finditer(data):
         end = max(end, data.rfind(b"\n", outside, cell.start() + 1) + 1)
         outside = cell.end()
     # The last cell may go on: were its closing quote the last byte, the next may be another.
     return max(end, data.rfind(b"\n", outside) + 1)
+
+
+def _last_line_end(data: bytes, turns: npt.NDArray[np.int64]) -> int:
+    """The place of the last line's end that an even number of turns precede; -1 where none does."""
+    stop = len(data)
+    for n_turns in range(len(turns), -1, -1):
+        start = int(turns[n_turns - 1]) if n_turns else 0
+        if n_turns % 2 == 0 and (found := data.rfind(b"\n", start, stop)) >= 0:
+            return found
+        stop = start
+    return -1
 
 
 def _cells(n: int) -> str:

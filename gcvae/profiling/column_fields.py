@@ -17,7 +17,7 @@ from gcvae.profiling.column_steps import completed_steps
 from gcvae.profiling.warnings import why_respelled
 from gcvae.schema.columns import Bound, Column, Draft, Level
 from gcvae.schema.kinds import ColumnKind, Outcomes
-from gcvae.spelling.date_text import infer_format, other_order, read_dates, second_digits
+from gcvae.spelling.date_text import other_order, read_dates, second_digits
 from gcvae.spelling.number_formats import example, numerals, read_number
 from gcvae.spelling.number_text import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
 
@@ -72,14 +72,15 @@ def complete_column(work: Completion) -> Column:
 def _complete_real(work: Completion) -> Column:
     whole = work.column.kind.is_whole
     wanted = "a whole number" if whole else "a number"
-    wrong = ~are_numbers(work.cells.numerals)
+    wrong = ~work.cells.are_numbers
     number_format = work.cells.number_format
     written = "" if number_format is None else f" such as {example(number_format)}"
     expected = f"{wanted}{written}, or a text named in missing.markers"
     message = f"the kind is {work.column.kind}, but the cell is {{}}"
     if work.refuse(wrong, message, "kind", expected):
         return work.column
-    values = numbers_of(work.cells.numerals)
+    values = work.cells.numbers
+    assert values is not None, "all are numbers"
     if whole:
         broken = values != np.floor(values)
         if work.refuse(broken, message, "kind", expected + ", or kind continuous"):
@@ -170,7 +171,7 @@ def _found_format(work: Completion) -> str | None:
     texts = work.cells.texts
     if not len(texts):
         return "%Y-%m-%d"
-    found = infer_format(texts)
+    found = work.cells.date_format_found
     if found is None:
         work.refuse_field(
             f"the kind is datetime, but no one format fits all cells, the first {_first(texts)}",

@@ -43,11 +43,10 @@ from gcvae.schema.columns import (
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rule_documents import rule_problems, unknown_in_rules
 from gcvae.schema.suggestions import unknown_names
-from gcvae.spelling.date_text import infer_format
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.found_formats import FoundFormat, find_format, may_be_grouped
 from gcvae.spelling.number_formats import completed_format, example
-from gcvae.spelling.number_text import are_whole, numbers_of
+from gcvae.spelling.number_text import are_whole
 
 FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
 MANY_LEVELS = 1000
@@ -152,7 +151,8 @@ def judge_column(
     if unread := _unread_numbers(present, found, draft, pointer):
         column = Column(cells.name, ColumnKind.CONTINUOUS)
         return Judged(column, cells, present, warnings, problems + unread)
-    present = replace(present, number_format=_number_format(found, draft))
+    if (number_format := _number_format(found, draft)) != present.number_format:
+        present = replace(present, number_format=number_format)
     kind = draft.get("kind") or _kind_of_draft(draft, present)
     if kind is None:
         kind = _infer_kind(present, has_missing, draft, found, warnings)
@@ -263,7 +263,7 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
         return bool(kind.is_strict)
     if not len(cells.texts):
         return False
-    if cells.are_numbers.all() or boolean_pair(cells.texts) or infer_format(cells.texts):
+    if cells.are_numbers.all() or boolean_pair(cells.texts) or cells.date_format_found:
         return True
     found = _found_format(cells, draft)
     return found is not None and bool(found.fits.all())
@@ -401,14 +401,15 @@ def _are_days(cells: Cells) -> bool:
     """True for texts of eight digits that are all dates, such as 20240131."""
     if cells.source != "text" or len(cells.texts) < 10:
         return False
-    found = infer_format(cells.texts)
+    found = cells.date_format_found
     return found is not None and found[0] == "%Y%m%d"
 
 
 def _numeric_kind(
     cells: Cells, has_missing: bool, are_amounts: bool, warnings: list[str]
 ) -> ColumnKind:
-    values = numbers_of(cells.numerals)
+    values = cells.numbers
+    assert values is not None, "all are numbers"
     n_distinct = len(np.unique(values))
     if n_distinct == 1 and merged_numbers(cells):
         warnings.append(
@@ -437,16 +438,18 @@ def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool
     """True for whole numbers; floats without missing cells were meant to be floats."""
     if cells.source == "float" and not has_missing:
         return False
-    if are_whole(cells.numerals).all():
+    if values.dtype.kind == "i":
         return True
+    if not ((values == np.floor(values)) & (np.abs(values) < 2**53)).all():
+        return False
     zero_decimals = pc.match_substring_regex(cells.numerals, r"^[+-]?[0-9]+\.0+$")
-    return bool(pc.all(zero_decimals).as_py() and (np.abs(values) < 2**53).all())
+    return bool(pc.all(zero_decimals).as_py())
 
 
 def _text_kind(cells: Cells, found: FoundFormat | None, warnings: list[str]) -> ColumnKind:
     if boolean_pair(cells.texts) is not None:
         return ColumnKind.BOOLEAN
-    if infer_format(cells.texts) is not None:
+    if cells.date_format_found is not None:
         return ColumnKind.DATETIME
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     warnings += why_text(cells, found)

@@ -188,8 +188,7 @@ def _are_many(quotients: Places, most: float = MOST_IN_ONE) -> bool:
 
 def _common_step(places: Places) -> int:
     """The largest step from each cell to each other. Shape: (n,)."""
-    found = np.unique(places)
-    return int(np.gcd.reduce(found - found[0])) if len(found) > 1 else 0
+    return int(np.gcd.reduce(places - places[0])) if len(places) else 0
 
 
 # Numbers

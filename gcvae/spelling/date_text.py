@@ -144,9 +144,44 @@ def read_dates(texts: pa.Array, date_format: str) -> Dates:
 
 
 def _read_dates(texts: pa.Array, date_format: str) -> Dates:
+    if (times := _iso_times(texts, date_format)) is not None:
+        return times
     series = pd.Series(texts.to_pandas(), dtype=object)
     form = date_format.replace("%-", "%")
     return np.asarray(pd.to_datetime(series, format=form, errors="coerce").to_numpy())
+
+
+def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
+    """The times of texts that Arrow reads as they are written in a format of ISO 8601; or None.
+
+    Its reader is ten times as quick as those of other formats, and takes no digit more or less, so
+    that writing the times gives the texts back.
+    """
+    if date_format not in _ISO_LENGTHS or not len(texts):
+        return None
+    length, mark = _ISO_LENGTHS[date_format]
+    lengths = pc.binary_length(texts)
+    if pc.min(lengths).as_py() != length or pc.max(lengths).as_py() != length:
+        return None
+    if mark and not pc.all(pc.equal(pc.utf8_slice_codeunits(texts, 10, 11), mark)).as_py():
+        return None
+    try:
+        times = texts.cast(pa.timestamp("s")).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
+    first, last = _NANOSECOND_YEARS
+    return times.astype("M8[ns]") if first <= times.min() and times.max() < last else None
+
+
+_ISO_LENGTHS = {
+    "%Y-%m-%d": (10, ""),
+    "%Y-%m-%d %H:%M": (16, " "),
+    "%Y-%m-%dT%H:%M": (16, "T"),
+    "%Y-%m-%d %H:%M:%S": (19, " "),
+    "%Y-%m-%dT%H:%M:%S": (19, "T"),
+}
+"""Of each format the length of its texts, and what stands between date and time."""
+_NANOSECOND_YEARS = (np.datetime64("1678-01-01"), np.datetime64("2262-01-01"))
 
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
@@ -232,6 +267,8 @@ def _gives_back(texts: pa.Array, date_format: str) -> bool:
 
 
 def _is_written_so(texts: pa.Array, date_format: str, digits: int) -> bool:
+    if _iso_times(texts, date_format) is not None:
+        return True
     times = _read_dates(texts, date_format)
     if np.isnat(times).any():
         return False

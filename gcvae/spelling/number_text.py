@@ -23,6 +23,7 @@ NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 WHOLE = r"^[+-]?(0|[1-9][0-9]{0,18})$"
 LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
+_FEWEST_LONG = 16  # characters from which on a whole number may be beyond a float64
 _CHUNK_TEXTS = 1 << 17
 MOST_DECIMALS = 15  # a float64 holds no more that mean anything
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
@@ -67,6 +68,8 @@ def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
 
 
 def _are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
+    if _are_plain(texts, b"0123456789-.", pa.float64()):
+        return np.ones(len(texts), dtype=bool)
     numbers = _where(_matches(texts, NUMBER), texts, np.isfinite)
     return numbers & (~_matches(texts, LONG_WHOLE) | _are_whole(texts))
 
@@ -77,7 +80,38 @@ def are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
 
 
 def _are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
+    if _are_plain(texts, b"0123456789-", pa.int64()):
+        return np.ones(len(texts), dtype=bool)
     return _where(_matches(texts, WHOLE), texts, lambda values: np.abs(values) <= LARGEST_WHOLE)
+
+
+def _are_plain(texts: Texts, characters: bytes, kind: Any) -> bool:
+    """True where Arrow's reader and a look at bytes know that all are numbers: a pattern is slow.
+
+    False says nothing.
+    """
+    _, ends, data = texts.buffers()
+    if data is None or not len(texts) or texts.type != pa.string():
+        return False
+    ends = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]]
+    lengths = np.diff(ends)
+    if not lengths.min() > 0 or lengths.max() >= _FEWEST_LONG:
+        return False
+    is_known = np.zeros(256, dtype=bool)
+    is_known[list(characters)] = True
+    if not is_known[text[ends[0] :]].all():
+        return False
+    begin = ends[:-1] + (text[ends[:-1]] == ord("-"))
+    second = text.take(begin + 1, mode="clip")
+    is_padded = (text.take(begin, mode="clip") == ord("0")) & (second != ord("."))
+    if (is_padded & (begin + 1 < ends[1:])).any():
+        return False
+    try:
+        texts.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _matches(texts: Texts, pattern: str) -> npt.NDArray[np.bool_]:
@@ -107,7 +141,8 @@ def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
 
 def numbers_of(texts: Texts) -> npt.NDArray[Any]:
     """The numbers of the texts: int64 where every one is whole, else float64."""
-    return read_whole(texts) if are_whole(texts).all() else read_numbers(texts)
+    is_whole = all(_are_whole(chunk).all() for chunk in chunks(texts))
+    return read_whole(texts) if is_whole else read_numbers(texts)
 
 
 def write_numbers(values: FloatArray, spelling: Spelling) -> Texts:
@@ -204,6 +239,8 @@ class _Parts:
 
 
 def _parts(texts: Texts) -> _Parts:
+    if _are_plain(texts, b"0123456789-.", pa.float64()):
+        return _plain_parts(texts)
     fields = pc.extract_regex(
         texts,
         r"^[+-]?(?P<whole>[0-9]*)(?P<point>\.?)(?P<fraction>[0-9]*)(?P<exponent>(?:[eE].*)?)$",
@@ -224,6 +261,23 @@ def _parts(texts: Texts) -> _Parts:
         exponents=exponents,
         most_decimals=max(int(real_decimals.max(initial=0)), 0),
         most_digits=int(digits.max(initial=0)),
+    )
+
+
+def _plain_parts(texts: Texts) -> _Parts:
+    """The same of texts that are digits, and at most a sign and a point."""
+    lengths = _lengths(texts)
+    point = np.asarray(pc.find_substring(texts, ".").to_numpy(zero_copy_only=False), dtype=np.int64)
+    has_point = point >= 0
+    decimals = np.where(has_point, lengths - point - 1, 0)
+    is_signed = pc.starts_with(texts, "-").to_numpy(zero_copy_only=False)
+    return _Parts(
+        has_point=has_point,
+        decimals=decimals,
+        has_exponent=np.zeros(len(texts), dtype=bool),
+        exponents=[],
+        most_decimals=int(decimals.max(initial=0)),
+        most_digits=int((lengths - has_point - is_signed).max(initial=0)),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gcvae.cells import factorize
 from gcvae.cells.factorize import distinct_texts
 
 CHUNKS = st.lists(
@@ -26,11 +27,14 @@ def same_as_a_hash_table(chunks: list[list[str | None]]) -> None:
     assert texts.to_pylist() == found.tolist()
 
 
-@given(CHUNKS)
+@given(CHUNKS, st.sampled_from([-1, 4, 1_000]))
 def test_the_texts_and_their_order_are_those_of_a_hash_table(
-    chunks: list[list[str | None]],
+    chunks: list[list[str | None]], few: int
 ) -> None:
-    same_as_a_hash_table(chunks)
+    """Texts that are few go through a hash table in one of two ways; many are sorted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factorize, "FEW_TEXTS", few)
+        same_as_a_hash_table(chunks)
 
 
 @given(CHUNKS)
@@ -44,5 +48,6 @@ def test_texts_with_the_same_hash_are_told_apart(chunks: list[list[str | None]])
 
     real = pd.util.hash_array
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factorize, "FEW_TEXTS", -1)
         patch.setattr("pandas.util.hash_array", hashes)
         same_as_a_hash_table(chunks)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from gcvae import Column, ColumnKind, TableReader, TableSchema, parse_table, read_table, write_table
 from gcvae.errors import TableError
 from gcvae.files.delimited import delimited_chunks
-from gcvae.files.delimited_rows import end_of_records
+from gcvae.files.delimited_rows import QuoteRuns, end_of_records
 from gcvae.scoring.score_options import ScoreOptions
 from tests.gcvae.conditioned_tables import fitted, table
 
@@ -72,7 +72,17 @@ def test_windows_end_where_records_end(rows: list[list[str]], window_bytes: int)
     ],
 )
 def test_a_record_ends_with_a_line_outside_of_quotes(text: bytes, whole: bytes) -> None:
-    assert text[: end_of_records(text, ",")] == whole
+    assert text[: end_of_records(text, ",", QuoteRuns.of(text, ","))] == whole
+
+
+@given(st.text(st.sampled_from('a,"\n'), max_size=16), st.sampled_from(["", '"a""\nb",']))
+def test_where_records_end_is_the_same_cell_by_cell(text: str, start: str) -> None:
+    """Counting quotes is the quicker way."""
+    data = (start + text).encode()
+    end = end_of_records(data, ",", QuoteRuns.of(data, ","))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QuoteRuns, "places_outside", lambda quotes: None)
+        assert end == end_of_records(data, ",", QuoteRuns.of(data, ","))
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
