@@ -212,10 +212,12 @@ class NumberDistribution:
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
         """Sum of the log density of positions, or of the mean density in their rounding cells."""
         low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
-        nearer = np.where(low > 0.0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
-        log_densities = self.log_slopes(self.scores_at(positions))
-        is_wide = nearer > _LEAST_MASS  # not where there is no rounding
-        log_densities[is_wide] = np.log(nearer[is_wide] / (2.0 * half_step))
+        is_above = low > 0.0  # there the upper tail has the digits
+        masses = ndtr(np.where(is_above, -low, high)) - ndtr(np.where(is_above, -high, low))
+        is_wide = masses > _LEAST_MASS  # not where there is no rounding
+        log_densities = np.empty(len(positions))
+        log_densities[is_wide] = np.log(masses[is_wide] / (2.0 * half_step))
+        log_densities[~is_wide] = self.log_slopes(self.scores_at(positions[~is_wide]))
         return float(log_densities.sum())
 
     def _inside(self, positions: Numbers) -> Numbers:

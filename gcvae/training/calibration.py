@@ -150,10 +150,13 @@ def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
     if int(counts[column.point_code :].sum()) < _LEAST_NUMBERS:
         return
     knots = transform.knots
-    weight = column.log_beta[:, column.point_code].exp().double()
+    weight = column.log_beta[:, column.point_code].exp()
     share = torch.zeros_like(knots)
+    places = knots.to(
+        weight.dtype
+    )  # rows differ by more than a float's last digits, and it is quick
     for rows in torch.arange(len(weight)).split(_CHUNK_ROWS):
-        share += weight[rows] @ marginal[rows, None].double().cdf(knots.double())
+        share += (weight[rows] @ marginal[rows, None].cdf(places)).double()
     scores = torch.special.ndtri((share / weight.sum()).clamp(1e-9, 1.0 - 1e-9))
     # G is known at the knots; G^-1(Phi(v)) is read off between them. Ties would divide by zero.
     rising = scores.cummax(0).values + _LEAST_RISE * torch.arange(len(scores))
