@@ -13,6 +13,7 @@ from catalog.keys import Keys
 from catalog.models import Models
 from catalog.orphans import Orphans
 from catalog.results import Results
+from catalog.sessions import Sessions
 from catalog.statistics import Statistics
 
 
@@ -54,6 +55,7 @@ class Catalog:
         self.statistics = Statistics(self.database)
         self.idempotency = Idempotency(self.database)
         self.keys = Keys(self.database)
+        self.sessions = Sessions(self.database)
         self.audit = Audit(self.database)
 
     def ping(self) -> None:

@@ -14,7 +14,7 @@ from catalog.errors import ConflictError, NotFoundError, SchemaChangedError
 from catalog.idempotency import forget_answer, note_made
 from catalog.ids import new_id
 from catalog.orphans import add_orphans, drop_reservation
-from catalog.pages import Page, copy_row, read_page
+from catalog.pages import Order, Page, copy_row, named_like, read_page
 from catalog.records import DEFAULT_WORKSPACE, Dataset, Document, ModelStatus
 
 
@@ -92,12 +92,19 @@ class Datasets:
             return copy_row(Dataset, find_dataset(session, dataset_id, workspace))
 
     def list(
-        self, *, limit: int = 50, cursor: str | None = None, workspace: str = DEFAULT_WORKSPACE
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+        search: str | None = None,
+        order: Order = Order.NEWEST,
     ) -> Page[Dataset]:
-        """A page of datasets, newest first."""
+        """A page of datasets; those that `search` is in the name or begins the id of."""
         query = select(DatasetRow).where(DatasetRow.workspace == workspace)
+        query = named_like(query, DatasetRow, search)
         with self._database.reading() as session:
-            return read_page(session, query, DatasetRow, Dataset, limit, cursor)
+            return read_page(session, query, DatasetRow, Dataset, limit, cursor, order)
 
     def replace_schema(
         self, before: Dataset, schema: Document, given_schema: Document, warnings: Sequence[str]

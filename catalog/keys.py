@@ -133,11 +133,7 @@ class Keys:
         fits = _fits(_nobodys_hash() if row is None else row.secret_hash, secret)
         if row is None or not fits:
             raise BadKeyError("this key is none of this service's")
-        if row.revoked_at is not None:
-            raise BadKeyError("this key was revoked")
-        if row.expires_at is not None and now is not None and row.expires_at <= now:
-            raise BadKeyError(f"this key expired at {row.expires_at.isoformat(timespec='seconds')}")
-        return copy_row(Key, row)
+        return in_force(row, now)
 
     def note_use(self, key_id: str) -> None:
         """Write that the key is in use, unless that was written a moment ago."""
@@ -147,6 +143,19 @@ class Keys:
         used = update(KeyRow).where(KeyRow.id == key_id, is_old)
         with self._database.writing() as session:
             session.execute(used.values(last_used_at=database_clock()))
+
+
+def in_force(row: KeyRow, now: datetime | None) -> Key:
+    """The key of this row.
+
+    Raises:
+        BadKeyError: it is expired or revoked.
+    """
+    if row.revoked_at is not None:
+        raise BadKeyError("this key was revoked")
+    if row.expires_at is not None and now is not None and row.expires_at <= now:
+        raise BadKeyError(f"this key expired at {row.expires_at.isoformat(timespec='seconds')}")
+    return copy_row(Key, row)
 
 
 def _new_parts() -> tuple[str, str]:

@@ -15,7 +15,7 @@ from catalog.jobs.finishing import close_job
 from catalog.model_rows import find_model, make_ready, new_model_row
 from catalog.object_keys import result_prefix
 from catalog.orphans import add_orphans, drop_reservation
-from catalog.pages import Page, copy_row, read_page
+from catalog.pages import Order, Page, copy_row, named_like, read_page
 from catalog.records import (
     DEFAULT_WORKSPACE,
     Cancelled,
@@ -87,15 +87,18 @@ class Models:
         workspace: str = DEFAULT_WORKSPACE,
         dataset_id: str | None = None,
         status: ModelStatus | None = None,
+        search: str | None = None,
+        order: Order = Order.NEWEST,
     ) -> Page[Model]:
-        """A page of models, newest first."""
+        """A page of models; those that `search` is in the name or begins the id of."""
         query = select(ModelRow).where(ModelRow.workspace == workspace)
         if dataset_id is not None:
             query = query.where(ModelRow.dataset_id == dataset_id)
         if status is not None:
             query = query.where(ModelRow.status == status)
+        query = named_like(query, ModelRow, search)
         with self._database.reading() as session:
-            return read_page(session, query, ModelRow, Model, limit, cursor)
+            return read_page(session, query, ModelRow, Model, limit, cursor, order)
 
     def delete(self, model_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
         """Delete the model and its results; returns the store prefixes to collect.

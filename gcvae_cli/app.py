@@ -8,6 +8,7 @@ from gcvae_cli.client import commands as client_commands
 from gcvae_cli.distributions import ClientCommand, DemoCommand, ServerCommand, ServerGroup
 from gcvae_cli.files import commands as file_commands
 from gcvae_cli.files import map_commands, report_command
+from gcvae_cli.pages import open_pages
 from gcvae_cli.server import audit_commands, key_commands, store_commands
 from gcvae_cli.server import commands as server_commands
 
@@ -34,6 +35,7 @@ app.command(rich_help_panel=_FILES)(map_commands.manifold)
 app.command(rich_help_panel=_FILES)(report_command.report)
 app.command(rich_help_panel=_FILES)(file_commands.settings)
 app.command("import", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.import_)
+app.command("open", rich_help_panel=_SERVICE)(open_pages)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.serve)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.api)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.worker)

@@ -39,8 +39,11 @@ from service.routes import (
     jobs,
     latent_space,
     metrics,
+    presets,
+    sessions,
 )
 from service.settings import ServiceSettings
+from service.site import pages
 
 _PRELOAD_AFTER_SECONDS = 0.3
 
@@ -64,6 +67,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
         responses=_PROBLEM_RESPONSE,
     )
     app.state.resources = shared
+    app.state.key_ring = KeyRing(shared.catalog.keys, shared.catalog.sessions)
     checks = [Depends(get_workspace), Depends(refuse_unknown_parameters)]
     for part in (
         job_polling,  # first: the others' routes are not tried before it
@@ -73,15 +77,18 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
         dependencies,
         latent_space,
         jobs,
+        presets,
         audit,
+        sessions,
     ):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)
     app.include_router(metrics.router)
     documentation.install(app)
+    pages.install(app)
     problems.install(app)
     app.add_middleware(BodyLimits, settings=settings)
-    app.add_middleware(Gate, settings=settings, ring=KeyRing(shared.catalog.keys))
+    app.add_middleware(Gate, settings=settings, ring=app.state.key_ring)
     app.add_middleware(Observations, metrics=shared.metrics, traces=shared.traces)
     app.add_middleware(AuditTrail, audit=shared.catalog.audit)
     app.add_middleware(RequestIds)

@@ -79,6 +79,9 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     max_requests_per_minute: int = Field(
         default=6_000, gt=0, description="of each key, at each API process"
     )
+    session_seconds: int = Field(
+        default=43_200, gt=0, description="a page that is signed in with a key stays so this long"
+    )
     max_queued_jobs: int = Field(default=100, gt=0, description="of each workspace")
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")

@@ -111,12 +111,14 @@ def test_a_wheel_holds_its_packages_whole_and_nothing_else(
         path for path in on_disk if path.split("/")[0] in PACKAGES[name]
     }
     others = {file for file in files if not file.endswith(".py")}
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "service/site/static").iterdir()}
+    assert "service/site/static/page.html" in pages
     assert (
         others
         == {
             "gcvae": {"gcvae/py.typed"},
             "gcvae-client": set(),
-            "gcvae-server": {"catalog/migrations/script.py.mako"},
+            "gcvae-server": {"catalog/migrations/script.py.mako", *pages},
         }[name]
     )
 
@@ -309,8 +311,8 @@ def test_the_help_names_every_command_without_loading_what_they_need(folder: Pat
     named = set(re.findall(r"(?m)^│ (\w+) ", done.stdout))
     assert named == {
         "schema", "train", "sample", "score", "impute", "dependencies", "encode", "manifold",
-        "settings", "report", "import", "serve", "api", "worker", "demo", "audit", "db", "keys",
-        "store",
+        "settings", "report", "import", "open", "serve", "api", "worker", "demo", "audit", "db",
+        "keys", "store",
     }  # fmt: skip
 
 

@@ -234,6 +234,16 @@ class KeyRow(Base):
     last_used_at: Mapped[datetime | None]
 
 
+class SessionRow(Base):
+    """A page that is signed in: the digest of its token, and the key whose rights it has."""
+
+    __tablename__ = "sessions"
+
+    token_sha256: Mapped[str] = mapped_column(String(_SHA256), primary_key=True)
+    key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"))
+    expires_at: Mapped[datetime]
+
+
 class AuditRow(Base):
     """A line of the audit log; nothing changes or deletes one."""
 

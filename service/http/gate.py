@@ -14,6 +14,7 @@ from service.access import SAFE_METHODS, refuse_foreign_host, refuse_foreign_pag
 from service.errors import MissingScopeError
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import Allowance, RateLimits
+from service.http.sessions import SESSION_PATH, refuse_forged, session_of
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
@@ -24,9 +25,10 @@ _OF_OPERATORS = ("/metrics", "/v1/audit")
 class Gate:
     """Middleware that lets a request into its workspace, or answers it.
 
-    With keys, every call needs one; a page that makes its name point at this machine has none. So
-    the names of hosts are looked at where there are no keys. Health checks need no key, and the
-    page of the REST API shows nothing that is anybody's.
+    With keys, every call needs one, or the session of a page that was signed in with one. A page
+    that makes its name point at this machine has neither: so the names of hosts are looked at where
+    there are no keys. Health checks need no key, and the pages themselves show nothing that is
+    anybody's: they ask the API for it.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
@@ -45,7 +47,12 @@ class Gate:
         except Exception as error:  # what is no refusal is raised again there
             await answer_before_routes(request, error)(scope, receive, send)
             return
-        scope["state"] |= {"workspace": admitted.workspace, "actor": admitted.actor}
+        key = admitted.key
+        scope["state"] |= {
+            "workspace": DEFAULT_WORKSPACE if key is None else key.workspace,
+            "actor": ANYONE if key is None else key.id,
+            "key": key,
+        }
         allowance = admitted.allowance
         await self.app(scope, receive, send if allowance is None else _with(allowance, send))
 
@@ -56,25 +63,29 @@ class Gate:
             UnauthorizedError: it has no key that is in force.
             TooManyRequestsError: its key has sent too many.
             MissingScopeError: its key does not let it do that.
-            ForeignSiteError: it comes by a foreign host name or from a foreign page.
+            ForeignSiteError: it comes by a foreign host name, from a foreign page, or by a session
+                without the mark of our pages.
         """
         if not _is_guarded(request.scope["path"]):
-            return _Admitted(DEFAULT_WORKSPACE)
-        key = await self._ring.holder(request.headers.get("Authorization"))
+            return _Admitted()
+        written, session = request.headers.get("Authorization"), session_of(request)
+        key = await self._ring.holder(written, session)
         if key is None:
             refuse_foreign_host(request, self._settings)
             refuse_foreign_page(request)
-            return _Admitted(DEFAULT_WORKSPACE)
+            return _Admitted()
         allowance = self._rates.count(key.id)
         refuse_foreign_page(request)
-        _require(needed_scope(request.method, request.scope["path"]), key)
-        return _Admitted(key.workspace, key.id, allowance)
+        if written is None:
+            refuse_forged(request)
+        if request.scope["path"] != SESSION_PATH:  # who is let in may also leave
+            _require(needed_scope(request.method, request.scope["path"]), key)
+        return _Admitted(key, allowance)
 
 
 @dataclass(frozen=True)
 class _Admitted:
-    workspace: str
-    actor: str = ANYONE
+    key: Key | None = None
     allowance: Allowance | None = None
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 from fastapi import Query
 from pydantic import BaseModel
 
-from catalog.pages import Page
+from catalog.pages import Order, Page
 from service.bodies import PageBody
 
 RecordT = TypeVar("RecordT")
@@ -18,6 +18,16 @@ Limit = Annotated[int, Query(ge=1, le=200, description="items of a page")]
 Cursor = Annotated[
     str | None, Query(max_length=200, description="`next_cursor` of the page before")
 ]
+
+Search = Annotated[
+    str | None,
+    Query(
+        max_length=200,
+        pattern=r"^[^\x00]*$",
+        description="a part of the name, or the beginning of the id",
+    ),
+]
+Sort = Annotated[Order, Query(description="the cursor belongs to the list in its order")]
 
 
 def page_body(page: Page[RecordT], body: Callable[[RecordT], BodyT]) -> PageBody[BodyT]:

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from catalog.datasets import dataset_prefix
 from catalog.errors import SchemaChangedError
+from catalog.pages import Order
 from catalog.records import Dataset, Document, ModelStatus
 from gcvae.errors import SchemaError
 from gcvae.schema.columns import InferredSchema, TableSchema
@@ -28,7 +29,7 @@ from service.errors import PreconditionError, StateError
 from service.http.etags import entity_tag, is_still, tag_of, tagged, tagged_json
 from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.http.json_bodies import JsonRoute
-from service.http.pages import Cursor, Limit, page_body
+from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
 from service.http.uploads import ENCODING, Upload, received
 from service.ingestion import check_table, infer_within_limits, stored_columns
@@ -129,10 +130,17 @@ async def upload(
 
 @router.get("")
 def list_datasets(
-    resources: Shared, workspace: Workspace, limit: Limit = 50, cursor: Cursor = None
+    resources: Shared,
+    workspace: Workspace,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    search: Search = None,
+    sort: Sort = Order.NEWEST,
 ) -> PageBody[DatasetBody]:
     """List the datasets, newest first."""
-    page = resources.catalog.datasets.list(limit=limit, cursor=cursor, workspace=workspace)
+    page = resources.catalog.datasets.list(
+        limit=limit, cursor=cursor, workspace=workspace, search=search, order=sort
+    )
     return page_body(page, dataset_body)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from catalog.dispatch.port import send_soon
 from catalog.errors import NotFoundError
 from catalog.job_kinds import TrainSpec
+from catalog.pages import Order
 from catalog.records import Dataset, Document, Model, ModelStatus
 from gcvae.errors import Problem, SettingError
 from gcvae.training.costs import training_cost
@@ -22,7 +24,7 @@ from service.http.downloads import StoredFile, download
 from service.http.etags import tagged_json
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
-from service.http.pages import Cursor, Limit, page_body
+from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.inline.synthesizers import require_ready
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
@@ -59,15 +61,29 @@ def list_models(
     cursor: Cursor = None,
     dataset_id: str | None = None,
     status: ModelStatus | None = None,
+    search: Search = None,
+    sort: Sort = Order.NEWEST,
+    brief: Annotated[bool, Query(description="leave `schema` and `record` out: null")] = False,
 ) -> PageBody[ModelBody]:
     """List the models, newest first."""
     page = resources.catalog.models.list(
-        limit=limit, cursor=cursor, workspace=workspace, dataset_id=dataset_id, status=status
+        limit=limit,
+        cursor=cursor,
+        workspace=workspace,
+        dataset_id=dataset_id,
+        status=status,
+        search=search,
+        order=sort,
     )
     reports = newest_reports(resources, page.items)
-    return page_body(
-        page, lambda model: model_body(with_schema(resources, model), reports.get(model.id))
-    )
+
+    def body(model: Model) -> ModelBody:
+        if not brief:
+            return model_body(with_schema(resources, model), reports.get(model.id))
+        whole = model_body(model, reports.get(model.id))
+        return whole.model_copy(update={"table_schema": None, "record": None})
+
+    return page_body(page, body)
 
 
 @router.get("/{model_id}", response_model=ModelBody)
@@ -134,7 +150,7 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
         name=dataset.name if body.name is None else body.name,
         training=training,
         priority=body.priority,
-        estimate=_estimate(training, dataset),
+        estimate=training_estimate(training, dataset),
         workspace=workspace,
     )
     send_soon(resources.dispatcher, job)
@@ -171,7 +187,7 @@ def checked_training(training: TrainingBody) -> Document:
     return document
 
 
-def _estimate(training: Document, dataset: Dataset) -> Document:
+def training_estimate(training: Document, dataset: Dataset) -> Document:
     """What training on a dataset is likely to take, by its checked training document."""
     config = configure(training["preset"], TrainSpec(training).settings)
     settled = settle(config, n_rows=dataset.rows, n_columns=dataset.columns)

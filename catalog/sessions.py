@@ -1,0 +1,69 @@
+"""Sessions: pages that are signed in with a key, until they sign out or their time is up.
+
+A session is 256 random bits that the page holds, and the digest of them here: nobody guesses such a
+token, so its digest needs no salt. It has the rights of its key, and ends when the key does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import datetime
+
+from sqlalchemy import delete, select
+
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import KeyRow, SessionRow
+from catalog.errors import BadKeyError
+from catalog.keys import in_force
+from catalog.records import Key
+
+_TOKEN_BYTES = 32
+
+
+class Sessions:
+    """Gateway to the sessions of all workspaces: for who lets people in."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open(self, key_id: str, seconds: float) -> tuple[str, datetime]:
+        """A session with this key: its token, which nobody can tell again, and when it ends."""
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        with self._database.writing() as session:
+            session.execute(delete(SessionRow).where(SessionRow.expires_at <= database_clock()))
+            row = SessionRow(
+                token_sha256=_digest(token), key_id=key_id, expires_at=database_clock(seconds)
+            )
+            session.add(row)
+            session.flush()
+            session.refresh(row)
+            return token, row.expires_at
+
+    def find(self, token: str) -> tuple[Key, datetime]:
+        """The key of a session, and when the session ends.
+
+        Raises:
+            BadKeyError: it is unknown or over, or its key is expired or revoked.
+        """
+        query = (
+            select(KeyRow, SessionRow.expires_at, database_clock())
+            .join(SessionRow, SessionRow.key_id == KeyRow.id)
+            .where(SessionRow.token_sha256 == _digest(token))
+        )
+        with self._database.reading() as session:
+            found = session.execute(query).one_or_none()
+            if found is None or found[1] <= found[2]:
+                raise BadKeyError("this session is over")
+            row, expires_at, now = found
+            return in_force(row, now), expires_at
+
+    def close(self, token: str) -> None:
+        """End the session. Twice is no error."""
+        with self._database.writing() as session:
+            session.execute(delete(SessionRow).where(SessionRow.token_sha256 == _digest(token)))
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

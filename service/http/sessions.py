@@ -1,0 +1,60 @@
+"""Sessions of pages: a cookie that scripts can not read, and a mark that other sites can not send.
+
+The cookie goes with requests of our own pages only (SameSite=Strict), and to the API alone. Beside
+it every change needs a header that a form of another site has no means to send.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from fastapi import Request, Response
+
+from service.access import SAFE_METHODS
+from service.errors import ForeignSiteError
+
+SESSION_PATH = "/v1/session"
+COOKIE = "gcvae_session"
+MARK = "X-Gcvae-Page"
+
+
+def session_of(request: Request) -> str | None:
+    """The token of the page's session; None where it has none."""
+    return request.cookies.get(COOKIE)
+
+
+def refuse_forged(request: Request) -> None:
+    """Let a request by session pass that our own pages sent.
+
+    Raises:
+        ForeignSiteError: it changes something and lacks the mark.
+    """
+    if request.method not in SAFE_METHODS and MARK not in request.headers:
+        raise ForeignSiteError(
+            f"a page that is signed in says {MARK}: 1 with every change; this request does not"
+        )
+
+
+def set_cookie(request: Request, response: Response, token: str, seconds: int) -> None:
+    """Give the page its token."""
+    response.set_cookie(
+        *(COOKIE, token),
+        max_age=seconds,
+        path="/v1",
+        secure=is_secure(request),
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def take_cookie(request: Request, response: Response) -> None:
+    """Take the token back."""
+    response.delete_cookie(
+        COOKIE, path="/v1", secure=is_secure(request), httponly=True, samesite="strict"
+    )
+
+
+def is_secure(request: Request) -> bool:
+    """True where the page came by https, to us or to a proxy before us: its Origin says so."""
+    origin = urlsplit(request.headers.get("Origin", ""))
+    return "https" in (request.url.scheme, origin.scheme)

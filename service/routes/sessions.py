@@ -1,0 +1,90 @@
+"""Sessions: a page signs in with a key, asks who it is, and signs out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+from catalog.errors import BadKeyError
+from catalog.records import Key
+from catalog.records import Scope as KeyScope
+from service.access import Workspace
+from service.errors import StateError
+from service.http.sessions import SESSION_PATH, session_of, set_cookie, take_cookie
+from service.resources import Resources, Shared
+
+router = APIRouter(prefix=SESSION_PATH, tags=["session"])
+
+
+class SessionBody(BaseModel):
+    """Who asks, and what they may do."""
+
+    workspace: str
+    key_id: str | None = Field(description="null where the service has no keys")
+    key_name: str | None
+    scopes: list[str]
+    expires_at: datetime | None = Field(
+        description="of the session; null of a request that brings its key itself"
+    )
+
+
+@router.post("", status_code=201)
+async def sign_in(
+    request: Request, response: Response, resources: Shared, workspace: Workspace
+) -> SessionBody:
+    """Sign a page in with the key of this request: a cookie has its rights from now on, until
+    `DELETE` or its end. With every change the page says `X-Gcvae-Page: 1`.
+    """
+    key: Key | None = request.state.key
+    if key is None:
+        raise StateError("this service has no keys: there is nothing to sign in with")
+    seconds = resources.settings.session_seconds
+    token, expires_at = await run_in_threadpool(resources.catalog.sessions.open, key.id, seconds)
+    set_cookie(request, response, token, seconds)
+    return _body(workspace, key, expires_at)
+
+
+@router.get("")
+async def read_session(
+    request: Request, response: Response, resources: Shared, workspace: Workspace
+) -> SessionBody:
+    """Who asks: workspace, key and scopes, and until when a page is signed in."""
+    response.headers["Cache-Control"] = "no-store"
+    expires_at = await run_in_threadpool(_end, resources, request)
+    return _body(workspace, request.state.key, expires_at)
+
+
+@router.delete("", status_code=204)
+async def sign_out(
+    request: Request, response: Response, resources: Shared, workspace: Workspace
+) -> None:
+    """Sign the page out: its session ends at once. Without one nothing happens."""
+    token = session_of(request)
+    if token is not None:
+        await run_in_threadpool(resources.catalog.sessions.close, token)
+        request.app.state.key_ring.forget_session(token)
+    take_cookie(request, response)
+
+
+def _end(resources: Resources, request: Request) -> datetime | None:
+    """When the session ends that the request came by."""
+    token = session_of(request)
+    if token is None or request.state.key is None or "Authorization" in request.headers:
+        return None
+    try:
+        return resources.catalog.sessions.find(token)[1]
+    except BadKeyError:  # it ended since the gate
+        return None
+
+
+def _body(workspace: str, key: Key | None, expires_at: datetime | None) -> SessionBody:
+    return SessionBody(
+        workspace=workspace,
+        key_id=None if key is None else key.id,
+        key_name=None if key is None else key.name,
+        scopes=[scope.value for scope in KeyScope] if key is None else key.scopes,
+        expires_at=expires_at,
+    )

@@ -1,0 +1,56 @@
+"""The pages at `/`: one document that draws what the API says, and the files that it needs.
+
+Every page has a path of its own, so that it can be sent to somebody: /datasets/ds_…, /models/mdl_….
+All of them are the same document. It asks no outside host, and brings no script or style inside.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+FILES = Path(__file__).parent / "static"
+ASSETS = "/assets"
+PATHS = (
+    "/",
+    "/sign-in",
+    "/datasets",
+    "/datasets/{rest:path}",
+    "/models",
+    "/models/{rest:path}",
+    "/jobs",
+    "/jobs/{rest:path}",
+)
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-cache",  # asked again by its tag: a new version of the service shows
+}
+
+
+def install(app: FastAPI) -> None:
+    """Serve the pages and their files."""
+    app.router.routes.append(Mount(ASSETS, _Files(directory=FILES), name="assets"))
+    app.router.routes.extend(Route(path, _page, include_in_schema=False) for path in PATHS)
+
+
+async def _page(request: Request) -> Response:
+    return await _Files(directory=FILES).get_response("page.html", request.scope)
+
+
+class _Files(StaticFiles):
+    """Files with the headers of our pages."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers.update(_HEADERS)
+        return response

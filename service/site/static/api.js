@@ -1,0 +1,143 @@
+// The public REST API, and nothing else.
+
+const MARK = { "X-Gcvae-Page": "1" };
+
+/** A refusal of the API: its problem document, or the connection's failure. */
+export class Problem extends Error {
+  constructor(document) {
+    super(document.detail ?? document.title);
+    this.document = document;
+    this.status = document.status;
+  }
+}
+
+/** Ask the API. Returns the response; throws the Problem where it refuses. */
+export async function ask(path, { method = "GET", json, body, headers = {}, signal } = {}) {
+  const options = { method, headers: { ...MARK, ...headers }, signal, credentials: "same-origin" };
+  if (json !== undefined) {
+    options.body = JSON.stringify(json);
+    options.headers["Content-Type"] ??= "application/json";
+  } else if (body !== undefined) {
+    options.body = body;
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw unreachable();
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+/** The JSON of an answer. Numbers may be infinite, which JSON has no word for. */
+export async function read(path, options) {
+  const response = await ask(path, options);
+  return response.status === 204 ? null : parsed(await response.text());
+}
+
+export function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return JSON.parse(text.replace(/([:,[]\s*-?)Infinity/g, "$11e999"));
+  }
+}
+
+async function problemOf(response) {
+  try {
+    return new Problem(await response.json());
+  } catch {
+    const detail = `the service answered ${response.status} without saying why`;
+    return new Problem({ title: "No problem document", detail, status: response.status });
+  }
+}
+
+function unreachable() {
+  return new Problem({
+    title: "The service can not be reached",
+    detail: "Is it still running? This page tries again when you do.",
+    status: 0,
+  });
+}
+
+/** Upload a body with its progress; fetch can not tell how much has been sent. */
+export function upload(path, body, headers, onProgress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    for (const [name, value] of Object.entries({ ...MARK, ...headers })) request.setRequestHeader(name, value);
+    request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    request.upload.onload = () => onProgress(1);
+    request.onerror = () => reject(unreachable());
+    request.onload = () => {
+      let document;
+      try {
+        document = parsed(request.responseText);
+      } catch {
+        document = { title: "No problem document", detail: `answer ${request.status}`, status: request.status };
+      }
+      if (request.status < 300) resolve(document);
+      else reject(new Problem(document));
+    };
+    request.send(body);
+  });
+}
+
+/** The media type of a table by the name of its file. */
+export function tableType(name) {
+  if (/\.parquet$/i.test(name)) return "application/vnd.apache.parquet";
+  return /\.gz$/i.test(name) ? "application/gzip" : "text/csv";
+}
+
+/** Follow a job until it is over: at most a poll a second, none while the page is hidden. */
+export async function follow(jobId, signal, onJob) {
+  for (;;) {
+    const job = await read(`/v1/jobs/${jobId}`, { signal });
+    onJob?.(job);
+    if (isOver(job)) return job;
+    await pause(1000, signal);
+    while (document.hidden) await pause(1000, signal);
+  }
+}
+
+export function isOver(job) {
+  return ["succeeded", "failed", "cancelled"].includes(job.status);
+}
+
+/** Wait; ends with an AbortError when the reader leaves the page. */
+export function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const left = () => {
+      clearTimeout(timer);
+      reject(new DOMException("left", "AbortError"));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", left);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener("abort", left, { once: true });
+  });
+}
+
+/** What a result of rows is: at once, or by a job that is followed. */
+export async function rowsOf(response, path, signal, onJob) {
+  if (response.status !== 202) return response;
+  const result = await response.json();
+  const job = await follow(result.job_id, signal, onJob);
+  if (job.status !== "succeeded") {
+    const why = job.error?.message ?? `the job was ${job.status}`;
+    throw new Problem({ title: `The job has ${job.status}`, detail: why, status: 0, job_id: job.id });
+  }
+  return ask(`${path}/${result.id}/content`, { signal });
+}
+
+/** Save bytes that the page has under a name. */
+export function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,0 +1,105 @@
+// The columns of a dataset as a table that can be edited: kind, blanks, levels, limits, drop.
+
+import { binsOf, spark } from "./charts.js";
+import { tried } from "./dataset.js";
+import { fill, freshId, h } from "./elements.js";
+import { count, figure, many, percent } from "./words.js";
+
+const KINDS = {
+  continuous: "Number", integer: "Whole number", ordinal: "Ordered levels", categorical: "Levels", boolean: "Yes or no",
+  datetime: "Date or time", identifier: "Identifier", constant: "Constant",
+};
+const MEANT = {
+  identifier: "Not learned: fresh values are made up.",
+  constant: "One value throughout.",
+  ordinal: "Only values that were seen come out.",
+};
+
+/** The table. `change(patch)` saves; warnings that are shown beside their column go into `shown`. */
+export function columnTable(dataset, profile, change, shown) {
+  const patch = {};
+  const saving = h("div.savebar", { role: "region", "aria-label": "Changes that are not saved" });
+  const set = (name, member, value) => {
+    patch[name] = { ...patch[name], [member]: value };
+    drawBar();
+  };
+  const drawBar = () => {
+    const told = h("div");
+    const names = Object.keys(patch);
+    const save = h("button.main", { type: "button", onclick: () => tried(told, save, () => change({ columns: patch })) }, "Save");
+    fill(saving, h("span", {}, `Changes in ${many(names.length, "column")}: ${names.slice(0, 3).join(", ")}${names.length > 3 ? " …" : ""}`),
+      h("div.row", {}, h("button", { type: "button", onclick: () => change({ columns: {} }) }, "Undo"), save), told);
+  };
+  const byName = new Map(profile.columns.map((column) => [column.name, column]));
+  const rows = dataset.schema.columns.map((column) => {
+    const warnings = dataset.warnings.filter((warning) => warning.startsWith(`column '${column.name}'`));
+    warnings.forEach((warning) => shown.add(warning));
+    return columnRows(column, byName.get(column.name) ?? column, warnings, set);
+  });
+  const heads = ["Column", "Kind", "Distribution", "Blank", "Range or levels", "Leave out", ""];
+  return h("div.stack", {}, h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Columns of the table" },
+    h("table.cards", {}, h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text || h("span.hidden-words", {}, "More"))))), h("tbody", {}, rows))), saving);
+}
+
+function columnRows(column, found, warnings, set) {
+  const id = freshId("column");
+  const kind = h("select", { "aria-label": `Kind of ${column.name}`, title: MEANT[column.kind] ?? null, disabled: Boolean(column.drop),
+    onchange: (event) => set(column.name, "kind", event.target.value) },
+  Object.entries(KINDS).map(([value, text]) => h("option", { value, selected: value === column.kind }, text)));
+  const drop = h("input", { type: "checkbox", checked: Boolean(column.drop), "aria-label": `Leave ${column.name} out of the model`,
+    onchange: (event) => set(column.name, "drop", event.target.checked) });
+  const more = h("tr.more", { id, hidden: true }, h("td", { colspan: 7 }, editor(column, set)));
+  const button = h("button.plain", { type: "button", "aria-expanded": "false", "aria-controls": id, "aria-label": `Edit ${column.name}`,
+    onclick: () => {
+      more.hidden = !more.hidden;
+      button.setAttribute("aria-expanded", String(!more.hidden));
+      button.textContent = more.hidden ? "Edit" : "Close";
+    } }, "Edit");
+  const cell = (label, ...content) => h("td", { "data-label": label }, content);
+  return [h("tr", {},
+    h("th", { scope: "row" }, column.name, warnings.map((warning) => h("p.note.tiny", {}, warning.replace(/^column '.*?': /, "")))),
+    cell("Kind", column.drop ? "–" : kind),
+    cell("Distribution", column.drop ? "–" : spark(found)),
+    cell("Blank", column.drop ? "–" : percent(found.missing_share, found.missing_share > 0 && found.missing_share < 0.01 ? 2 : 0)),
+    cell("Range or levels", column.drop ? "left out" : extent(column, found)),
+    cell("Leave out", drop),
+    cell("", column.drop ? null : button)), more];
+}
+
+function extent(column, found) {
+  if (column.levels) {
+    const [first] = binsOf(found);
+    return `${many(column.levels.length, "level")}${first ? `, most often ${first.label}` : ""}`;
+  }
+  if (column.minimum !== undefined && column.minimum !== null) return h("span.number", {}, `${edge(column.minimum)} to ${edge(column.maximum)}`);
+  return found.distinct ? `${count(found.distinct)} distinct` : "–";
+}
+
+function edge(value) {
+  return typeof value === "number" ? figure(value, 6) : value;
+}
+
+/** The members of one column. An emptied field takes back what was said: the table is asked again. */
+function editor(column, set) {
+  const field = (label, member, value, read, hint) => h("label.field", {}, label,
+    h("input", { value: value ?? "", placeholder: hint ?? "from the table",
+      onchange: (event) => set(column.name, member, event.target.value.trim() === "" ? null : read(event.target.value.trim())) }));
+  const number = (text) => (column.kind === "datetime" || Number.isNaN(Number(text)) ? text : Number(text));
+  const isNumber = ["continuous", "integer"].includes(column.kind);
+  const markers = column.missing?.markers ?? [];
+  return h("div.edit", {},
+    isNumber || column.kind === "datetime" ? [field("Minimum", "minimum", column.minimum, number), field("Maximum", "maximum", column.maximum, number)] : null,
+    isNumber ? field("Decimals", "decimals", column.decimals, Number) : null,
+    column.kind === "datetime" ? field("Format", "datetime_format", column.datetime_format, String) : null,
+    field("Texts that mean blank, with commas between", "missing", markers.filter((marker) => marker !== "").join(", "),
+      (text) => ({ allowed: true, markers: ["", ...text.split(",").map((marker) => marker.trim()).filter(Boolean)] }), "an empty cell"),
+    column.levels ? levelsField(column, set) : null);
+}
+
+function levelsField(column, set) {
+  const areNumbers = column.levels.every((level) => typeof level === "number");
+  const read = (text) => text.split("\n").filter((line) => line !== "").map((line) => (areNumbers ? Number(line) : line));
+  return h("label.field.whole", {}, column.kind === "ordinal" ? "Levels, one a line, in their order" : "Levels, one a line",
+    h("textarea", { rows: Math.min(8, column.levels.length + 1), value: column.levels.join("\n"),
+      onchange: (event) => set(column.name, "levels", event.target.value.trim() === "" ? null : read(event.target.value)) }));
+}

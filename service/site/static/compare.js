@@ -1,0 +1,83 @@
+// Real beside drawn, column by column: the dataset's profile, and rows drawn for this page.
+
+import { ask, parsed, read } from "./api.js";
+import { twoSides } from "./charts.js";
+import { fill, h } from "./elements.js";
+import { momentOf } from "./moments.js";
+import { count, figure, many, percent } from "./words.js";
+
+const ROWS = 2000;
+const MOST_LEVELS = 12;
+
+export async function show({ place, model, signal }) {
+  fill(place, h("p.soft", { role: "status" }, `Drawing ${count(ROWS)} rows …`));
+  const [profile, rows] = await Promise.all([
+    model.dataset_id ? read(`/v1/datasets/${model.dataset_id}/profile`, { signal }).catch(() => null) : null,
+    ask(`/v1/models/${model.id}/samples`, { method: "POST", json: { rows: ROWS, seed: 1, format: "json" }, signal }).then((answer) => answer.text()).then(parsed),
+  ]);
+  const ofReal = new Map((profile?.columns ?? []).map((column) => [column.name, column]));
+  const columns = model.schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
+  const pictures = columns.map((column) => figureOf(column, ofReal.get(column.name), rows.map((row) => row[column.name]))).filter(Boolean);
+  fill(place,
+    h("div.row.ends", {}, h("p.soft", {}, profile
+      ? `All ${many(profile.rows, "row")} of the dataset beside ${count(ROWS)} drawn ones, each column by itself.`
+      : `${count(ROWS)} drawn rows. The dataset is not here, so there is nothing to lay beside them.`),
+    h("div.row", {}, profile ? h("span.key", {}, "real") : null, h("span.key.drawn", {}, "drawn"))),
+    h("div.grid", {}, pictures));
+}
+
+/** One column's figure; nothing where there is nothing to draw. */
+function figureOf(column, real, drawn) {
+  const known = drawn.filter((value) => value !== null);
+  const isLine = ["continuous", "integer", "datetime"].includes(column.kind) && !(real && real.levels);
+  const sides = isLine ? lineShares(column, real, known) : levelShares(column, real, known);
+  if (!sides) return null;
+  const blank = 1 - known.length / drawn.length;
+  const blanks = blank || real?.missing_share ? `blank ${real ? `${percent(real.missing_share)} / ` : ""}${percent(blank)}` : "";
+  return h("figure.card", {}, h("figcaption", {}, h("strong", {}, column.name), h("span.soft.tiny", {}, blanks)), twoSides({ name: column.name, ...sides }, isLine));
+}
+
+function levelShares(column, real, known) {
+  const counts = new Map();
+  for (const value of known) counts.set(String(value), (counts.get(String(value)) ?? 0) + 1);
+  const ofReal = new Map((real?.levels ?? []).map((found) => [String(found.level), found.count]));
+  const labels = [...(real ? ofReal : new Map([...counts].sort((a, b) => b[1] - a[1]))).keys()].slice(0, MOST_LEVELS);
+  if (!labels.length) return null;
+  if (column.kind === "ordinal") {
+    const place = new Map((column.levels ?? []).map((level, i) => [String(level), i]));
+    labels.sort((a, b) => (place.get(a) ?? 0) - (place.get(b) ?? 0));
+  }
+  const total = real ? real.levels.reduce((sum, found) => sum + found.count, real.other_count ?? 0) : 1;
+  return { labels, real: real ? labels.map((label) => ofReal.get(label) / total) : null,
+    drawn: labels.map((label) => (counts.get(label) ?? 0) / (known.length || 1)) };
+}
+
+function lineShares(column, real, known) {
+  const number = (value) => (column.kind === "datetime" ? momentOf(value, column.datetime_format) : Number(value));
+  const values = known.map(number).filter(Number.isFinite);
+  const texts = real?.histogram?.edges;
+  const edges = texts ? texts.map(number) : evenEdges(values);
+  if (!values.length || !edges.every(Number.isFinite) || edges.length < 2) return null;
+  const counts = Array(edges.length - 1).fill(0);
+  for (const value of values) counts[binOf(edges, value)] += 1;
+  const text = (i) => (texts ? (typeof texts[i] === "number" ? figure(texts[i], 4) : texts[i]) : figure(edges[i], 4));
+  const total = texts ? real.histogram.counts.reduce((sum, n) => sum + n, 0) || 1 : 1;
+  return { labels: counts.map((_, i) => `${text(i)} to ${text(i + 1)}`), real: texts ? real.histogram.counts.map((n) => n / total) : null,
+    drawn: counts.map((n) => n / values.length) };
+}
+
+/** The bin of a value; values beyond the ends fall into the last bin of their side. */
+function binOf(edges, value) {
+  let [low, high] = [0, edges.length - 2];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (value >= edges[middle]) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function evenEdges(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return Array.from({ length: 31 }, (_, i) => low + (i * (high - low)) / 30);
+}

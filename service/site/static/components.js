@@ -1,0 +1,168 @@
+// The parts that several pages are made of.
+
+import { tableType, upload } from "./api.js";
+import { fill, freshId, h, say } from "./elements.js";
+import { ago, exactTime, percent, spoken } from "./words.js";
+
+const STATUS = {
+  queued: "", running: "busy", training: "busy", succeeded: "good", ready: "good", failed: "bad", cancelled: "",
+};
+
+/** The state of a job or a model: a word, and a dot of its colour. */
+export function status(word) {
+  const kind = STATUS[word] ?? "";
+  return h(kind ? `span.status.${kind}` : "span.status", {}, spoken(word));
+}
+
+const VERDICTS = { green: "✓", amber: "!", red: "✕", not_measured: "–" };
+
+export function verdict(word) {
+  return h(`span.badge.${word}`, {}, `${VERDICTS[word] ?? ""} ${spoken(word)}`);
+}
+
+/** A point in time as a person says it. */
+export function when(text) {
+  return h("time", { datetime: text, title: exactTime(text) }, ago(text));
+}
+
+/** The head of a page: where it belongs, its name, facts below it, and what can be done. */
+export function head({ crumbs = [], title, facts = [], actions = [] }) {
+  const trail = crumbs.flatMap(([text, path]) => [h("a", { href: path }, text)]);
+  return h("div.head", {},
+    h("div", {},
+      crumbs.length ? h("nav.crumbs", { "aria-label": "Where this is" }, trail) : null,
+      h("h1", {}, title),
+      facts.length ? h("div.facts", {}, facts.map((fact) => h("span", {}, fact))) : null),
+    h("div.row", {}, actions));
+}
+
+/** A refusal in full: what is wrong, where, and what would be right. */
+export function problemBox(error, retry) {
+  const told = error.document ?? { title: "This page failed", detail: String(error?.message ?? error) };
+  const lines = (told.errors ?? []).map((found) => h("li", {}, errorLine(found)));
+  say(`${told.title}: ${told.detail}`);
+  return h("div.problem", { role: "alert" },
+    h("h3", {}, told.title),
+    lines.length === 1 && told.detail?.includes(told.errors[0].message) ? null : h("p", {}, told.detail),
+    lines.length ? h("ul", {}, lines) : null,
+    told.setting ? h("p.tiny", {}, `The limit is ${told.limit}; ${told.setting} changes it.`) : null,
+    told.status === 413 || told.status === 429 ? h("p", {}, "Send less, or try again later.") : null,
+    told.job_id ? h("p", {}, h("a", { href: `/jobs/${told.job_id}` }, "See the job")) : null,
+    h("div.row", {},
+      told.request_id ? h("span.tiny.soft", {}, "Request ", h("code", {}, told.request_id)) : null,
+      retry ? h("button.small", { type: "button", onclick: retry }, "Try again") : null));
+}
+
+function errorLine(found) {
+  const place = [
+    found.column ? `column “${found.column}”` : null,
+    found.line ? `line ${found.line}` : null,
+    found.pointer && !found.column ? found.pointer : null,
+    found.parameter ?? null,
+  ].filter(Boolean).join(", ");
+  const meant = found.suggestion ? ` Did you mean “${found.suggestion}”?` : "";
+  const right = found.expected ? ` Right would be: ${found.expected}.` : "";
+  return `${place ? `${place}: ` : ""}${found.message}.${meant}${right}`;
+}
+
+export function empty(title, text, ...actions) {
+  return h("div.empty", {}, h("h2", {}, title), h("p", {}, text), actions.length ? h("div.row", {}, actions) : null);
+}
+
+/** A bar: [element, set(fraction)]. A fraction of null is not known. */
+export function meter(label, tall = false) {
+  const inner = h("div");
+  const bar = h(tall ? "div.meter.tall" : "div.meter", { role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100 }, inner);
+  const set = (fraction) => {
+    inner.style.width = `${100 * (fraction ?? 0)}%`;
+    if (fraction === null || fraction === undefined) bar.removeAttribute("aria-valuenow");
+    else bar.setAttribute("aria-valuenow", Math.floor(100 * fraction));
+  };
+  set(0);
+  return [bar, set];
+}
+
+/** A place to drop a table, or to choose one. `take(file)` is called with it. */
+export function dropPlace({ title, hint, take, extra = [], small = false }) {
+  const input = h("input.hidden-words", { type: "file", id: freshId("file"), tabindex: -1, "aria-label": title,
+    accept: ".csv,.gz,.tsv,.txt,.parquet", onchange: () => input.files.length && take(input.files[0]) });
+  const place = h(small ? "div.drop.small" : "div.drop", {},
+    h("h3", {}, title), h("p.soft", {}, hint),
+    h("div.row", {}, h("button.main", { type: "button", onclick: () => input.click() }, "Choose a file"), extra), input);
+  const over = (event) => {
+    event.preventDefault();
+    place.classList.toggle("over", event.type === "dragover");
+  };
+  place.addEventListener("dragover", over);
+  place.addEventListener("dragleave", over);
+  place.addEventListener("drop", (event) => {
+    over(event);
+    const [file] = event.dataTransfer.files;
+    if (file) take(file);
+  });
+  return place;
+}
+
+/** Upload a table into `place`, with its progress; resolves to the answer, or null after telling why not. */
+export async function uploadInto(place, path, file, again) {
+  const [bar, set] = meter(`Upload of ${file.name}`);
+  const words = h("p.soft", { role: "status" }, `Uploading ${file.name} …`);
+  fill(place, words, bar);
+  const onProgress = (fraction) => {
+    set(fraction);
+    fill(words, fraction < 1 ? `Uploading ${file.name}: ${percent(fraction)}` : `Reading ${file.name}, every row of it …`);
+  };
+  try {
+    return await upload(path, file, { "Content-Type": tableType(file.name) }, onProgress);
+  } catch (error) {
+    fill(place, problemBox(error), again());
+    return null;
+  }
+}
+
+/** Ask before something is done that can not be undone. */
+export function confirmed(title, text, action) {
+  return new Promise((resolve) => {
+    const id = freshId("title");
+    const done = (answer) => () => dialog.close(answer);
+    const dialog = h("dialog", { "aria-labelledby": id, onclose: () => { resolve(dialog.returnValue === "yes"); dialog.remove(); } },
+      h("div.stack", {}, h("h2", { id }, title), h("p.soft", {}, text),
+        h("div.row", {},
+          h("button.danger", { type: "button", onclick: done("yes") }, action),
+          h("button", { type: "button", autofocus: true, onclick: done("no") }, "Keep it"))));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** A table of data. Cells may be elements; a head is text, or [text, class]. */
+export function dataTable(label, heads, rows, kind = "table.cards") {
+  const names = heads.map((head) => (Array.isArray(head) ? head : [head, null]));
+  const line = (cells) => h("tr", {}, cells.map((cell, i) => h("td", { class: names[i][1], "data-label": names[i][0] }, cell)));
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": label },
+    h(kind, {},
+      h("thead", {}, h("tr", {}, names.map(([text, css]) => h("th", { class: css, scope: "col" }, text)))),
+      h("tbody", {}, rows.map(line))));
+}
+
+/** Run `work` with the button held down, and its refusal shown in `place`. */
+export async function pressed(button, place, work) {
+  button.disabled = true;
+  fill(place);
+  try {
+    return await work();
+  } catch (error) {
+    if (error.name !== "AbortError") fill(place, problemBox(error));
+    return undefined;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+/** One of a few words, as a row of buttons. */
+export function segments(label, options, chosen, onChoice) {
+  const name = freshId("choice");
+  return h("span.segments", { role: "radiogroup", "aria-label": label },
+    options.map(([value, text]) => h("label", {},
+      h("input", { type: "radio", name, value, checked: value === chosen, onchange: () => onChoice(value) }), text)));
+}

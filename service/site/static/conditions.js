@@ -1,0 +1,72 @@
+// Conditions on columns, as a form: what every row is to be.
+
+import { fill, h } from "./elements.js";
+
+/** A form of conditions: its element, and `read()`, which gives the `given` of a request or null. */
+export function conditionForm(schema, { onlyValues = false } = {}) {
+  const columns = schema.columns.filter((column) => !column.drop && !["identifier", "constant"].includes(column.kind));
+  const lines = h("div.stack");
+  const readers = new Map();
+  const add = () => {
+    const line = h("div.row");
+    const fields = h("span.row");
+    const choose = () => readers.set(line, fieldsOf(columns.find((column) => column.name === name.value), fields, onlyValues));
+    const name = h("select", { "aria-label": "Column", onchange: choose }, columns.map((column) => h("option", { value: column.name }, column.name)));
+    const used = new Set([...readers.keys()].map((one) => one.querySelector("select").value));
+    name.value = columns.find((column) => !used.has(column.name))?.name ?? columns[0].name;
+    const remove = h("button.plain", { type: "button", "aria-label": "Remove this condition", onclick: () => { readers.delete(line); line.remove(); } }, "Remove");
+    fill(line, name, fields, remove);
+    lines.append(line);
+    choose();
+  };
+  const element = h("div.stack", {}, lines, h("div", {}, h("button.small", { type: "button", onclick: add }, onlyValues ? "Add a cell" : "Add a condition")));
+  return { element, read: () => (readers.size ? Object.fromEntries([...readers].map(([line, read]) => [line.querySelector("select").value, read()])) : null) };
+}
+
+/** The fields for one column; returns what reads them. */
+function fieldsOf(column, place, onlyValues) {
+  if (column.levels) return levelFields(column, place, onlyValues);
+  const type = column.kind === "datetime" ? "text" : "number";
+  const field = (label, hint) => h("input", { type, step: "any", "aria-label": `${label} of ${column.name}`, placeholder: hint ?? label, size: 12 });
+  const value = (input) => (type === "number" ? Number(input.value) : input.value);
+  if (onlyValues) {
+    const only = field("value", column.datetime_format);
+    fill(place, "is", only);
+    return () => (only.value === "" ? null : value(only));
+  }
+  const [low, high] = [field("lowest", String(column.minimum ?? "lowest")), field("highest", String(column.maximum ?? "highest"))];
+  fill(place, "from", low, "to", high);
+  return () => ({ ...(low.value !== "" ? { min: value(low) } : {}), ...(high.value !== "" ? { max: value(high) } : {}) });
+}
+
+function levelFields(column, place, onlyValues) {
+  const few = column.levels.length <= 8 && !onlyValues;
+  if (few) {
+    const boxes = column.levels.map((level) => [h("input", { type: "checkbox" }), level]);
+    fill(place, "is one of", boxes.map(([box, level]) => h("label.check", {}, box, String(level))));
+    return () => boxes.filter(([box]) => box.checked).map(([, level]) => level);
+  }
+  const choice = h("select", { "aria-label": `Level of ${column.name}` }, column.levels.map((level, i) => h("option", { value: i }, String(level))));
+  fill(place, "is", choice);
+  return () => column.levels[Number(choice.value)];
+}
+
+/** A form of target shares of one column's levels: its element, and `read()`. */
+export function balanceForm(schema) {
+  const columns = schema.columns.filter((column) => !column.drop && column.levels && column.levels.length <= 30 && column.kind !== "constant");
+  const fields = h("div.row");
+  let inputs = [];
+  const choose = () => {
+    const column = columns.find((one) => one.name === name.value);
+    const even = column ? (100 / column.levels.length).toFixed(1) : "";
+    inputs = (column?.levels ?? []).map((level) => [level, h("input", { type: "number", min: 0, step: "any", value: Number(even), "aria-label": `Share of ${level}, per cent` })]);
+    fill(fields, inputs.map(([level, input]) => h("label.field", {}, `${level}, %`, input)));
+  };
+  const name = h("select", { "aria-label": "Balance the levels of", onchange: choose }, h("option", { value: "" }, "No column"), columns.map((column) => h("option", { value: column.name }, column.name)));
+  const read = () => {
+    if (!name.value) return null;
+    const total = inputs.reduce((sum, [, input]) => sum + Number(input.value), 0) || 1;
+    return { [name.value]: Object.fromEntries(inputs.map(([level, input]) => [String(level), Number(input.value) / total])) };
+  };
+  return { element: columns.length ? h("div.stack", {}, h("label.field", {}, "Balance the levels of", name), fields) : h("p.soft", {}, "No column has levels."), read };
+}

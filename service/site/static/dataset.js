@@ -1,0 +1,102 @@
+// A dataset: its columns, its rules and constraints, and the way to a model.
+
+import { ask, read } from "./api.js";
+import { columnTable } from "./columns.js";
+import { confirmed, head, pressed, problemBox, status, when } from "./components.js";
+import { fill, h, say } from "./elements.js";
+import { constraintList, ruleList } from "./rules.js";
+import { trainingForm } from "./training.js";
+import { bytes, many } from "./words.js";
+
+export async function show({ place, words: [id], signal, go, reveal }) {
+  const dataset = await read(`/v1/datasets/${id}`, { signal });
+  fill(place, heading(dataset, go), h("p.soft", { role: "status" }, "Reading the table …"));
+  reveal();
+  const [profile, presets, models] = await Promise.all([
+    read(`/v1/datasets/${id}/profile`, { signal }),
+    read(`/v1/datasets/${id}/presets`, { signal }),
+    read(`/v1/models?dataset_id=${id}&limit=20&brief=true`, { signal }),
+  ]);
+  draw({ place, dataset, profile, presets, models, signal, go });
+}
+
+function draw(page) {
+  const { place, dataset, profile, presets, models, go } = page;
+  const change = (patch) => changeSchema(page, patch);
+  const ofColumns = new Set();
+  const table = columnTable(dataset, profile, change, ofColumns);
+  const others = dataset.warnings.filter((warning) => !ofColumns.has(warning));
+  fill(place,
+    heading(dataset, go),
+    page.told ?? null,
+    others.map((warning) => h("p.note", {}, warning)),
+    h("section.stack", { "aria-label": "Columns" },
+      h("div.row.ends", {}, h("h2", {}, "Columns"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: the model learns what stands here.")),
+      table),
+    ruleList(dataset, profile.rules, change),
+    constraintList(dataset, change),
+    trainingForm(dataset, presets.presets, go),
+    models.items.length ? modelsOf(models.items) : null);
+}
+
+function heading(dataset, go) {
+  const told = h("div");
+  const button = h("button.danger", { type: "button", onclick: () => remove() }, "Delete");
+  const remove = async () => {
+    const text = "The table goes with its bytes. Models that were trained on it stay.";
+    if (!(await confirmed(`Delete “${dataset.name}”?`, text, "Delete the dataset"))) return;
+    await pressed(button, told, async () => {
+      await ask(`/v1/datasets/${dataset.id}`, { method: "DELETE" });
+      say("The dataset is deleted.");
+      go("/datasets");
+    });
+  };
+  return h("div.stack", {}, head({
+    crumbs: [["Datasets", "/datasets"]],
+    title: dataset.name,
+    facts: [many(dataset.rows, "row"), many(dataset.columns, "column"), bytes(dataset.size_bytes), when(dataset.created_at), h("code", {}, dataset.id)],
+    actions: [h("button.main", { type: "button", onclick: toTraining }, "Train a model"), button],
+  }), told);
+}
+
+function toTraining() {
+  const form = document.getElementById("train");
+  form?.scrollIntoView({ block: "start" });
+  form?.querySelector("input:checked")?.focus({ preventScroll: true });
+}
+
+/** Change the schema, and draw the page anew with what the service made of it. Throws a Problem. */
+async function changeSchema(page, patch) {
+  const { dataset, signal } = page;
+  const changed = await read(`/v1/datasets/${dataset.id}/schema`, {
+    method: "PATCH", json: patch, headers: { "Content-Type": "application/merge-patch+json" },
+  });
+  const [profile, presets] = await Promise.all([
+    read(`/v1/datasets/${dataset.id}/profile`, { signal }), read(`/v1/datasets/${dataset.id}/presets`, { signal }),
+  ]);
+  const lines = changed.changes.summary;
+  const told = h("div.note.calm", { role: "status" }, h("strong", {}, lines.length ? "Saved. " : "Saved: nothing is different."), lines.join("; "));
+  const at = window.scrollY;
+  draw({ ...page, dataset: changed, profile, presets, told });
+  window.scrollTo(0, at);
+}
+
+function modelsOf(models) {
+  return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"),
+    h("ul.listed", {}, models.map((model) => h("li", {},
+      h("div", {}, h("a", { href: model.status === "training" ? `/jobs/${model.job_id}` : `/models/${model.id}` }, model.name), " ",
+        h("span.tiny.soft.mono", {}, model.id)),
+      h("div.row", {}, status(model.status), h("span.tiny.soft", {}, when(model.created_at)))))));
+}
+
+/** Run a change; its refusal is shown in `told`, and the page stays as it was. */
+export async function tried(told, button, change) {
+  if (button) button.disabled = true;
+  try {
+    await change();
+  } catch (error) {
+    fill(told, problemBox(error));
+  } finally {
+    if (button) button.disabled = false;
+  }
+}

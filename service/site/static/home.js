@@ -1,0 +1,111 @@
+// The start page: what runs, what is ready, what failed; and a way in for a table.
+
+import { pause, read } from "./api.js";
+import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
+import { fill, h } from "./elements.js";
+import { exampleTable } from "./example.js";
+import { count, duration, JOB_KINDS, many, percent, spoken } from "./words.js";
+
+export async function show({ place, signal, go }) {
+  const [running, queued, failed, models, datasets] = await Promise.all([
+    read("/v1/jobs?status=running&limit=10", { signal }),
+    read("/v1/jobs?status=queued&limit=10", { signal }),
+    read("/v1/jobs?status=failed&limit=5", { signal }),
+    read("/v1/models?status=ready&limit=6&brief=true", { signal }),
+    read("/v1/datasets?limit=6", { signal }),
+  ]);
+  const isNew = !datasets.items.length && !models.items.length;
+  const active = h("section.stack", { "aria-label": "What runs" });
+  fill(place,
+    h("div.head", {}, h("div", {}, h("h1", {}, isNew ? "Start with a table" : "Home"),
+      h("p.soft", {}, "Learn a table, and draw synthetic rows, score rows, fill blanks and see which columns depend on which."))),
+    entrance(go),
+    active,
+    failed.items.length ? section("Failed", "/jobs?status=failed", failed.items.map(failedLine)) : null,
+    isNew ? firstSteps() : h("div.grid.two", {},
+      section("Ready models", "/models", models.items.map(modelLine), "No model is ready yet. Open a dataset and train one."),
+      section("Datasets", "/datasets", datasets.items.map(datasetLine), "No dataset yet. Drop a table above.")));
+  watch(active, [...running.items, ...queued.items], signal, go);
+}
+
+/** The place for a table, and the example beside it. */
+function entrance(go) {
+  const place = h("div");
+  const take = async (file) => {
+    const name = file.name.replace(/(\.(csv|tsv|txt|parquet|gz))+$/i, "").slice(0, 200) || "table";
+    const dataset = await uploadInto(place, `/v1/datasets?name=${encodeURIComponent(name)}`, file, drop);
+    if (dataset) go(`/datasets/${dataset.id}`);
+  };
+  const example = () => take(new File([exampleTable()], "café orders.csv"));
+  const drop = () => dropPlace({
+    title: "Drop a table here",
+    hint: "CSV, gzipped CSV or Parquet. It stays on this service.",
+    take,
+    extra: h("button", { type: "button", onclick: example }, "Try the example table"),
+  });
+  fill(place, drop());
+  return place;
+}
+
+function section(title, path, lines, none) {
+  return h("section.stack", { "aria-label": title },
+    h("div.row.ends", {}, h("h2", {}, title), h("a", { href: path }, `All ${title.toLowerCase()}`)),
+    lines.length ? h("ul.listed", {}, lines) : h("p.soft", {}, none));
+}
+
+function modelLine(model) {
+  const verdicts = Object.entries(model.report?.verdicts ?? {});
+  const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, { title: `${name}: ${spoken(word)}` }, name));
+  return h("li", {}, h("div", {}, h("a", { href: `/models/${model.id}` }, model.name),
+    h("div.row", {}, found.length ? found : h("span.tiny.soft", {}, "no report yet"))), h("span.tiny.soft.number", {}, when(model.created_at)));
+}
+
+function datasetLine(dataset) {
+  return h("li", {}, h("div", {}, h("a", { href: `/datasets/${dataset.id}` }, dataset.name), h("div.tiny.soft.mono", {}, dataset.id)),
+    h("div.tiny.soft.number", {}, `${many(dataset.rows, "row")} × ${count(dataset.columns)}`));
+}
+
+function failedLine(job) {
+  return h("li", {}, h("div", {}, h("a", { href: `/jobs/${job.id}` }, `${JOB_KINDS[job.kind]} failed`),
+    h("div.tiny.soft", {}, job.error?.message ?? "without a reason")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
+}
+
+function firstSteps() {
+  const steps = [
+    ["Upload", "Kinds, limits, blanks and rules of its columns are found by themselves. You look, and correct."],
+    ["Train", "One button. A small table takes a minute or two; the page says how long."],
+    ["Use", "Draw rows, score rows, fill blanks, read the map of what depends on what, and the report on quality and privacy."],
+  ];
+  return h("ol.grid.steps", {}, steps.map(([title, text], i) => h("li.card", {}, h("h3", {}, `${i + 1}. ${title}`), h("p.soft", {}, text))));
+}
+
+/** The jobs that are not over, followed until none is left. */
+function watch(place, jobs, signal, go) {
+  if (!jobs.length) return;
+  const list = h("ul.listed");
+  fill(place, h("div.row.ends", {}, h("h2", {}, "Running and waiting"), h("a", { href: "/jobs" }, "All jobs")), list);
+  for (const job of jobs) list.append(jobLine(job));
+  refresh(list, signal, go).catch((error) => signal.aborted || fill(place, problemBox(error)));
+}
+
+function jobLine(job) {
+  const [bar, set] = meter(`${JOB_KINDS[job.kind]}, progress`);
+  set(job.status === "running" ? job.progress.fraction : 0);
+  const left = job.progress.seconds_left;
+  return h("li", {}, h("div.fills", {}, h("div.row", {}, h("a", { href: `/jobs/${job.id}` }, JOB_KINDS[job.kind]), status(job.status),
+    h("span.tiny.soft.mono", {}, job.id)), bar),
+  h("div.tiny.soft.number", {}, job.status === "running" ? percent(job.progress.fraction ?? 0) : "waits",
+    left ? `, ${duration(left)} left` : ""));
+}
+
+/** One list of running jobs every two seconds, whatever their number; ends when none is left. */
+async function refresh(list, signal, go) {
+  for (;;) {
+    await pause(2000, signal);
+    if (document.hidden) continue;
+    const [running, queued] = await Promise.all(["running", "queued"].map((word) => read(`/v1/jobs?status=${word}&limit=10`, { signal })));
+    const jobs = [...running.items, ...queued.items];
+    if (!jobs.length) return go("/", { replace: true });
+    fill(list, jobs.map(jobLine));
+  }
+}

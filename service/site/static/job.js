@@ -1,0 +1,129 @@
+// A job: how far it is, its curves, and what can be done about it.
+
+import { follow, isOver, read } from "./api.js";
+import { head, meter, pressed, status, when } from "./components.js";
+import { curves } from "./charts.js";
+import { fill, h, say } from "./elements.js";
+import { about, count, duration, exactTime, figure, JOB_KINDS, percent, spoken } from "./words.js";
+
+export async function show({ place, words: [id], signal, go, reveal }) {
+  const job = await read(`/v1/jobs/${id}`, { signal });
+  const model = job.model_id ? await read(`/v1/models/${job.model_id}`, { signal }).catch(() => null) : null;
+  const page = parts(job, model, go, signal);
+  fill(place, page.elements);
+  page.draw(job);
+  reveal();
+  if (isOver(job)) return;
+  const last = await follow(id, signal, page.draw);
+  say(`The job has ${last.status}.`);
+  if (last.kind === "train" && last.status === "succeeded") page.model(await read(`/v1/models/${last.model_id}`, { signal }));
+}
+
+function parts(job, model, go, signal) {
+  const [bar, set] = meter(`${JOB_KINDS[job.kind]}, progress`, true);
+  const places = { heading: h("div"), state: h("div.row.ends"), facts: h("dl.stats"), curve: h("figure"), ending: h("div") };
+  const told = h("div");
+  const points = remembered(job.id);
+  let record = model?.record;
+  let last = job;
+  const drawCurves = () => job.kind === "train" && fill(places.curve, picture(record?.history, points));
+  const draw = (now) => {
+    last = now;
+    fill(places.heading, heading(now, model, actions(now, told, go, signal)));
+    set(now.status === "succeeded" ? 1 : now.progress.fraction);
+    fill(places.state, stateLine(now));
+    fill(places.facts, factsOf(now));
+    fill(places.ending, ending(now, model));
+    note(points, now);
+    drawCurves();
+  };
+  return {
+    elements: [places.heading, told, h("div.card.stack", {}, places.state, bar), places.facts, places.ending,
+      job.kind === "train" ? h("section.card.stack", { "aria-label": "Curves" }, h("div.row.ends", {}, h("h2", {}, "Bounds"),
+        h("div.row", {}, h("span.key", {}, "rows of training"), h("span.key.drawn", {}, "held-out rows"))), places.curve,
+      h("p.tiny.soft", {}, "A lower bound on log p(row), in nats per row: higher is better. When the held-out curve no longer rises, training stops.")) : null],
+    draw,
+    model: (ready) => {
+      record = ready.record;
+      draw(last);
+    },
+  };
+}
+
+function heading(job, model, buttons) {
+  const crumbs = [["Jobs", "/jobs"]];
+  if (job.dataset_id) crumbs.push(["its dataset", `/datasets/${job.dataset_id}`]);
+  if (job.model_id && job.kind !== "train") crumbs.push([model?.name ?? "its model", `/models/${job.model_id}`]);
+  return head({ crumbs, title: `${JOB_KINDS[job.kind]}${model ? ` of ${model.name}` : ""}`,
+    facts: [status(job.status), ["asked ", when(job.created_at)], h("code", {}, job.id)], actions: buttons });
+}
+
+function actions(job, told, go, signal) {
+  const post = (what, after) => (event) => pressed(event.target, told, async () => after(await read(`/v1/jobs/${job.id}/${what}`, { method: "POST", signal })));
+  if (!isOver(job)) {
+    const text = job.cancel_requested ? "Being cancelled …" : "Cancel";
+    return [h("button.danger", { type: "button", disabled: job.cancel_requested, onclick: post("cancel", () => say("The job is being cancelled.")) }, text)];
+  }
+  if (job.status === "succeeded") return [];
+  return [h("button.main", { type: "button", onclick: post("retry", () => go(`/jobs/${job.id}`, { replace: true })) }, "Try again")];
+}
+
+function stateLine(job) {
+  const { phase, fraction, seconds_left: left } = job.progress;
+  if (job.status === "queued") return [h("strong", {}, "Waits for a worker"), h("span.soft", {}, job.estimate ? `then ${about(job.estimate.seconds)} at most` : "")];
+  if (job.status === "running") {
+    return [h("strong", {}, spoken(phase ?? "begins")), h("span.number", {}, `${percent(fraction ?? 0)}${left ? `, ${duration(left)} left` : ""}`)];
+  }
+  return [h("strong", {}, spoken(job.status)), h("span.soft", {}, job.finished_at ? exactTime(job.finished_at) : "")];
+}
+
+function factsOf(job) {
+  const { epoch, epochs, bound_train: train, bound_held_out: held, rows_per_second: speed } = job.progress;
+  const took = job.started_at ? (Date.parse(job.finished_at ?? new Date().toISOString()) - Date.parse(job.started_at)) / 1000 : null;
+  const facts = [["Time", duration(took)], ["Attempt", count(job.attempt)]];
+  if (job.kind === "train") {
+    facts.push(["Pass", epoch ? `${count(epoch)} of ${count(epochs)}` : "–"], ["Bound, training", figure(train, 4)], ["Bound, held out", figure(held, 4)]);
+  }
+  facts.push(["Rows a second", speed ? count(Math.round(speed)) : "–"]);
+  if (job.estimate) facts.push(["Estimate", duration(job.estimate.seconds)]);
+  return facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
+}
+
+/** What to do now that it is over. */
+function ending(job, model) {
+  if (job.status === "failed") {
+    const { message, type, ...more } = job.error ?? {};
+    return h("div.problem", { role: "alert" }, h("h3", {}, "The job failed"), h("p", {}, message ?? "It gave no reason."),
+      Object.entries(more).filter(([, value]) => typeof value !== "object").map(([name, value]) => h("p.tiny", {}, `${spoken(name)}: ${value}`)),
+      h("p", {}, "“Try again” queues it once more. If it fails the same way, change what the message names."));
+  }
+  if (job.status !== "succeeded") return null;
+  if (job.kind === "train") {
+    return h("div.note.calm.row.ends", {}, "The model is ready.", h("a.button.main", { href: `/models/${job.model_id}` }, "Open the model"));
+  }
+  if (job.kind === "report") return h("div.note.calm.row.ends", {}, "The report is ready.", h("a.button.main", { href: `/models/${job.model_id}/report` }, "Read the report"));
+  const collection = { sample: "samples", score: "scores", impute: "imputations", encode: "encodings" }[job.kind];
+  return h("div.note.calm.row.ends", {}, `The table is ready${model ? `, made by ${model.name}` : ""}.`,
+    h("a.button.main", { href: `/v1/${collection}/${job.result_id}/content`, download: "" }, "Download"));
+}
+
+/** The curves: of the training record once there is one, else what this page has seen. */
+function picture(history, points) {
+  const seen = history ?? points.map(([x, train, held]) => ({ step: x, bound_train: train, bound_held_out: held }));
+  const line = (name) => seen.filter((one) => Number.isFinite(one[name])).map((one) => [one.step, one[name]]);
+  return curves([{ name: "training", css: "train", points: line("bound_train") }, { name: "held out", css: "held", points: line("bound_held_out") }],
+    { xName: history ? "step" : "percent done" });
+}
+
+/** What was seen of a job stays while the tab is open, so that a reload keeps the curve. */
+function remembered(id) {
+  return JSON.parse(sessionStorage.getItem(`curve ${id}`) ?? "[]");
+}
+
+function note(points, job) {
+  const { bound_train: train, bound_held_out: held, fraction } = job.progress;
+  const last = points.at(-1);
+  if (!Number.isFinite(held) || isOver(job) || (last && last[1] === train && last[2] === held)) return;
+  points.push([Math.round(1000 * fraction) / 10, train, held]);
+  sessionStorage.setItem(`curve ${job.id}`, JSON.stringify(points));
+}

@@ -1,0 +1,101 @@
+// The router: a path is a page. Links between pages are followed here, so that nothing loads twice.
+
+import { read } from "./api.js";
+import { empty, problemBox } from "./components.js";
+import { fill, h, say } from "./elements.js";
+import { showSignIn, showWho } from "./signin.js";
+
+const PAGES = [
+  [/^\/$/, () => import("./home.js")],
+  [/^\/(sign-in)$/, () => import("./home.js")],
+  [/^\/(datasets|models|jobs)\/?$/, () => import("./lists.js")],
+  [/^\/datasets\/([^/]+)\/?$/, () => import("./dataset.js")],
+  [/^\/jobs\/([^/]+)\/?$/, () => import("./job.js")],
+  [/^\/models\/([^/]+)(?:\/([a-z]+))?\/?$/, () => import("./model.js")],
+];
+
+const main = document.getElementById("main");
+let leaving = new AbortController();
+let session = null;
+let shown = null;
+
+/** Go to a page of ours. */
+function go(path, { replace = false } = {}) {
+  history[replace ? "replaceState" : "pushState"](null, "", path);
+  show(true);
+}
+
+async function show(moved) {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const path = location.pathname;
+  shown = path;
+  for (const link of document.querySelectorAll(".bar nav a")) {
+    if (path.startsWith(link.getAttribute("href"))) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const place = h("div.page");
+  try {
+    session ??= await read("/v1/session", { signal });
+    showWho(session, signedOut);
+    const [pattern, load] = PAGES.find(([page]) => page.test(path)) ?? [];
+    if (!load) throw new NoPage();
+    const page = await load();
+    if (signal.aborted) return;
+    await page.show({ place, words: path.match(pattern).slice(1), signal, go, reveal: () => reveal(place, moved, signal) });
+    reveal(place, moved, signal);
+  } catch (error) {
+    if (signal.aborted || error.name === "AbortError") return;
+    fill(place, refused(error));
+    reveal(place, moved, signal);
+  }
+}
+
+class NoPage extends Error {}
+
+function refused(error) {
+  if (error.status === 401) return showSignIn(error, signedIn);
+  if (error instanceof NoPage) return empty("There is no such page", `Nothing is at ${location.pathname}.`, homeLink());
+  if (error.status === 404) return empty("It is not here", `${error.message}. It may have been deleted, or lie in another workspace.`, homeLink());
+  return problemBox(error, () => show(false));
+}
+
+function homeLink() {
+  return h("a.button", { href: "/" }, "To the start page");
+}
+
+/** Put the page in the place of the one before, once. */
+function reveal(place, moved, signal) {
+  if (signal.aborted || place.isConnected) return;
+  fill(main, place);
+  const title = place.querySelector("h1, h2")?.textContent;
+  document.title = title && location.pathname !== "/" ? `${title} · gcvae` : "gcvae";
+  if (!moved) return;
+  window.scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+  say(document.title);
+}
+
+function signedIn() {
+  session = null;
+  if (location.pathname === "/sign-in") go("/", { replace: true });
+  else show(true);
+}
+
+function signedOut() {
+  session = null;
+  showWho(null);
+  go("/sign-in");
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const path = link.getAttribute("href");
+  if (link.target || link.hasAttribute("download") || !PAGES.some(([page]) => page.test(path.split("?")[0]))) return;
+  event.preventDefault();
+  go(path);
+});
+window.addEventListener("popstate", () => location.pathname !== shown && show(true));  // not for #places
+show(false);

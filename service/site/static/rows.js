@@ -1,0 +1,47 @@
+// Rows as a table, and tables as rows: what is looked at in the page itself.
+
+import { h } from "./elements.js";
+
+/** Rows of objects. A blank cell says so. */
+export function rowTable(label, rows, most = 50) {
+  const names = Object.keys(rows[0] ?? {});
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": label },
+    h("table.preview", {}, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, rows.slice(0, most).map((row) => h("tr", {}, names.map((name) => cell(row[name])))))));
+}
+
+function cell(value) {
+  if (value === null || value === undefined || value === "") return h("td", {}, h("span.blank", {}, "blank"));
+  return h(typeof value === "number" ? "td.number" : "td", { title: String(value) }, String(value));
+}
+
+/** The cells of a CSV text (RFC 4180; comma, semicolon or tab): [header, ...rows]. */
+export function csvRows(text) {
+  const first = text.slice(0, text.search(/\r?\n|$/));
+  const separator = [",", ";", "\t"].sort((a, b) => first.split(b).length - first.split(a).length)[0];
+  const rows = [];
+  let [row, value, isQuoted] = [[], "", false];
+  for (let i = text.charCodeAt(0) === 0xfeff ? 1 : 0; i < text.length; i += 1) {
+    const letter = text[i];
+    if (isQuoted && letter === '"' && text[i + 1] === '"') { value += '"'; i += 1; }
+    else if (letter === '"' && (isQuoted || value === "")) isQuoted = !isQuoted;
+    else if (isQuoted) value += letter;
+    else if (letter === separator) { row.push(value); value = ""; }
+    else if (letter === "\n") { rows.push([...row, value.replace(/\r$/, "")]); row = []; value = ""; }
+    else value += letter;
+  }
+  if (value !== "" || row.length) rows.push([...row, value]);
+  return rows;
+}
+
+/** Rows as objects, of a CSV text. */
+export function csvObjects(text) {
+  const [head = [], ...rows] = csvRows(text);
+  return rows.filter((row) => row.length === head.length).map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]])));
+}
+
+/** CSV text of cells. */
+export function csvText(rows) {
+  const written = (value) => (/[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+  return `${rows.map((row) => row.map(written).join(",")).join("\n")}\n`;
+}

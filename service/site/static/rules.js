@@ -1,0 +1,86 @@
+// What holds between columns: rules that were found, and constraints that are asked.
+
+import { segments } from "./components.js";
+import { tried } from "./dataset.js";
+import { fill, h } from "./elements.js";
+import { count, percent } from "./words.js";
+
+const KEEPS = [["model", "Keep as found"], ["demand", "Demand"], ["drop", "Drop"]];
+
+/** The rules, each to keep, demand or drop. */
+export function ruleList(dataset, found, change) {
+  const told = h("div");
+  const keep = (at, word) => tried(told, null, () => change({ rules: found.map(({ rule }, i) => (i === at ? { ...rule, keep: word } : rule)) }));
+  const again = h("button.small", { type: "button", onclick: () => tried(told, again, () => change({ rules: null })) }, "Search again");
+  const none = "No rule was found: no order, sum, product, part of a date or function holds between these columns.";
+  return h("section.stack", { "aria-label": "Rules" },
+    h("div.row.ends", {}, h("h2", {}, "Rules found"), h("div.row", {}, h("span.soft", {}, "Kept rules hold in drawn rows as often as in the table; demanded ones always."), again)),
+    found.length ? h("ul.listed", {}, found.map((one, i) => ruleLine(one, (word) => keep(i, word)))) : h("p.soft", {}, none),
+    told);
+}
+
+function ruleLine(found, keep) {
+  const broken = found.exceptions.map((one) => (one.line === null ? `row ${one.row}` : `line ${one.line}`));
+  const share = found.rows ? found.kept / found.rows : 1;
+  return h("li", {}, h("div", {},
+    h("div", {}, h("strong", {}, found.formula)),
+    h("div.tiny.soft", {}, `${spokenKind(found.rule.kind)}, in ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})`,
+      broken.length ? `; not in ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : "")),
+  segments(`What becomes of “${found.formula}”`, KEEPS, found.rule.keep, keep));
+}
+
+function spokenKind(kind) {
+  return { order: "Order", sum: "Sum", product: "Product", clock: "Clock", date_part: "Part of a date", function: "Function", blanks: "Blanks" }[kind] ?? kind;
+}
+
+/** The constraints, and a form that adds one. */
+export function constraintList(dataset, change) {
+  const told = h("div");
+  const constraints = dataset.schema.constraints ?? [];
+  const save = (next, button) => tried(told, button, () => change({ constraints: next }));
+  return h("section.stack", { "aria-label": "Constraints" },
+    h("div.row.ends", {}, h("h2", {}, "Constraints"), h("span.soft", {}, "Every drawn row satisfies them, and so must the table.")),
+    constraints.length ? h("ul.listed", {}, constraints.map((constraint, i) => {
+      const button = h("button.small", { type: "button", onclick: () => save(constraints.filter((_, j) => j !== i), button) }, "Remove");
+      return h("li", {}, h("div", {}, inWords(constraint)), button);
+    })) : null,
+    constraintForm(dataset, (constraint, button) => save([...constraints, constraint], button)), told);
+}
+
+function inWords(constraint) {
+  if (constraint.kind === "inequality") return `${constraint.low} ${constraint.strict ? "<" : "≤"} ${constraint.high}`;
+  if (constraint.kind === "unique_combinations") return `only combinations that the table has: ${constraint.columns.join(", ")}`;
+  return h("code", {}, constraint.expression);
+}
+
+function constraintForm(dataset, add) {
+  const names = dataset.schema.columns.filter((column) => !column.drop).map((column) => column.name);
+  const fields = h("span.row");
+  const chooser = (label) => h("select", { "aria-label": label }, names.map((name) => h("option", { value: name }, name)));
+  const forms = {
+    expression: () => {
+      const text = h("input", { "aria-label": "Expression", placeholder: "total >= price or quantity == 0", size: 36 });
+      return [[text], () => ({ kind: "expression", expression: text.value })];
+    },
+    inequality: () => {
+      const [low, high, strict] = [chooser("Lower column"), chooser("Upper column"), h("select", { "aria-label": "Relation" }, h("option", { value: "" }, "≤"), h("option", { value: "yes" }, "<"))];
+      return [[low, strict, high], () => ({ kind: "inequality", low: low.value, high: high.value, strict: strict.value === "yes" })];
+    },
+    unique_combinations: () => {
+      const [a, b] = [chooser("First column"), chooser("Second column")];
+      return [[a, "and", b], () => ({ kind: "unique_combinations", columns: [a.value, b.value] })];
+    },
+  };
+  let read;
+  const choose = (kind) => {
+    const [shown, reader] = forms[kind]();
+    read = reader;
+    fill(fields, shown);
+  };
+  const kind = h("select", { "aria-label": "Kind of constraint", onchange: () => choose(kind.value) },
+    h("option", { value: "expression" }, "An expression holds"), h("option", { value: "inequality" }, "One column is below another"),
+    h("option", { value: "unique_combinations" }, "Only combinations of the table"));
+  choose("expression");
+  const button = h("button", { type: "submit" }, "Add");
+  return h("form.row", { onsubmit: (event) => { event.preventDefault(); add(read(), button); } }, kind, fields, button);
+}

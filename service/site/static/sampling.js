@@ -1,0 +1,57 @@
+// Drawing rows: how many, under which conditions, with which shares; a preview, and the file.
+
+import { ask, parsed, rowsOf, save } from "./api.js";
+import { pressed } from "./components.js";
+import { balanceForm, conditionForm } from "./conditions.js";
+import { fill, h, say } from "./elements.js";
+import { rowTable } from "./rows.js";
+import { count, figure, many, percent } from "./words.js";
+
+const PREVIEW = 12;
+const TYPES = { csv: "CSV", parquet: "Parquet", jsonl: "JSON lines" };
+
+export function show({ place, model, signal }) {
+  const told = h("div");
+  const preview = h("div.stack");
+  const rows = h("input", { type: "number", min: 1, value: Math.min(model.record?.rows ?? 1000, 100_000), required: true });
+  const seed = h("input", { type: "number", min: 0, placeholder: "fresh each time" });
+  const format = h("select", {}, Object.entries(TYPES).map(([value, text]) => h("option", { value }, text)));
+  const given = conditionForm(model.schema);
+  const balance = balanceForm(model.schema);
+  const asked = (more) => {
+    const body = { ...more, given: given.read(), distribution: balance.read() };
+    if (seed.value !== "") body.seed = Number(seed.value);
+    return body;
+  };
+  const draw = async (body) => {
+    const response = await ask(`/v1/models/${model.id}/samples`, { method: "POST", json: body, signal });
+    const done = await rowsOf(response, "/v1/samples", signal, (job) => fill(preview, h("p.soft", { role: "status" }, `A job draws them: ${job.status}, ${percent(job.progress.fraction ?? 0)}`)));
+    return [response, done];
+  };
+  const showPreview = (event) => pressed(event.target, told, async () => {
+    const [response, done] = await draw(asked({ rows: PREVIEW, format: "json" }));
+    const drawn = parsed(await done.text());
+    fill(preview, h("h3", {}, `${many(drawn.length, "row")} of them`), rowTable("Drawn rows", drawn), h("p.tiny.soft", {}, facts(response)));
+    say(`${drawn.length} rows are shown.`);
+  });
+  const download = (event) => pressed(event.target, told, async () => {
+    const [response, done] = await draw(asked({ rows: Number(rows.value), format: format.value }));
+    save(await done.blob(), `${model.name}-synthetic.${format.value}`);
+    fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "row")} are drawn and saved. ${facts(response)}`));
+  });
+  fill(place, h("div.grid.two", {},
+    h("section.card.stack", { "aria-label": "Conditions" }, h("h3", {}, "Only rows that …"), h("p.soft", {}, "Drawn through the model, not picked from its rows: rare conditions cost no more."), given.element),
+    h("section.card.stack", { "aria-label": "Balance" }, h("h3", {}, "With shares of your own"), h("p.soft", {}, "The other columns follow as they do in the table."), balance.element)),
+  h("div.row.foot", {}, h("label.field", {}, "Rows", rows), h("label.field", {}, "Seed", seed), h("label.field", {}, "File", format),
+    h("button", { type: "button", onclick: showPreview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Draw and download")),
+  told, preview);
+}
+
+/** What the answer says of itself beside its rows. */
+function facts(response) {
+  const of = (name) => response.headers.get(name);
+  const words = [`Seed ${of("Gcvae-Seed")}: the same seed gives the same rows.`];
+  if (of("Gcvae-Probability")) words.push(`The condition has a probability of ${figure(Number(of("Gcvae-Probability")))}.`);
+  if (of("Gcvae-Effective-Sample-Size")) words.push(`The rows are worth ${count(Math.round(Number(of("Gcvae-Effective-Sample-Size"))))} independent ones.`);
+  return words.join(" ");
+}

@@ -1,0 +1,83 @@
+// Scores: how likely each row of a table is, and which of its cells make it unlikely.
+
+import { ask, parsed, rowsOf, save, tableType } from "./api.js";
+import { dropPlace, problemBox, segments } from "./components.js";
+import { histogram } from "./charts.js";
+import { fill, h, say } from "./elements.js";
+import { csvObjects, csvText } from "./rows.js";
+import { figure, many, percent } from "./words.js";
+
+const LEAST = 25;
+
+export function show({ place, model, signal }) {
+  const top = h("div");
+  const found = h("div.stack.wide");
+  const take = async (file) => {
+    const words = h("p.soft", { role: "status" }, `Scoring ${file.name} …`);
+    fill(top, words);
+    fill(found);
+    try {
+      const response = await ask(`/v1/models/${model.id}/scores?format=json`, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
+      const done = await rowsOf(response, "/v1/scores", signal, (job) => fill(words, `A job scores ${file.name}: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
+      const answer = parsed(await done.text());
+      fill(found, shown(model, answer, await cellsOf(file, answer.scores.length)));
+      say(`${answer.scores.length} rows are scored.`);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      fill(found, problemBox(error));
+    }
+    fill(top, drop());
+  };
+  const drop = () => dropPlace({ title: "Drop rows to be scored", small: true, take,
+    hint: "A table with the model's columns. Blank cells are left out of account; the least likely rows come first." });
+  fill(top, drop());
+  fill(place, top, found);
+}
+
+/** The rows as they stand in the file, where this page can read it. */
+async function cellsOf(file, n) {
+  if (tableType(file.name) !== "text/csv" || file.size > 64e6) return null;
+  const rows = csvObjects(await file.text());
+  return rows.length === n ? rows : null;
+}
+
+function shown(model, answer, cells) {
+  const scores = answer.scores.map((score, i) => ({ ...score, row: i + 1, cells: cells?.[i] }));
+  const sorted = scores.toSorted((a, b) => a.log_likelihood - b.log_likelihood);
+  const impossible = sorted.filter((score) => score.log_likelihood === -Infinity).length;
+  const unlikely = scores.filter((score) => score.percentile !== null && score.percentile < 1).length;
+  const picture = h("div");
+  const draw = (member) => fill(picture, histogram(scores.map((score) => score[member]).filter((value) => value !== null), member.replace("_", " ")));
+  draw("log_likelihood");
+  const names = Object.keys(scores[0]?.contributions ?? {});
+  const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", ...names],
+    ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, ...names.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
+  return [
+    h("section.card.stack", { "aria-label": "Scores" }, h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`),
+      segments("What is shown", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"]], "log_likelihood", draw)), picture,
+    h("div.row.ends", {}, h("p.soft", {}, `${many(unlikely, "row")} less likely than 99 % of held-out rows of training`, impossible ? `; ${many(impossible, "row")} impossible (−∞)` : "", "."),
+      h("button.small", { type: "button", onclick: file }, "Download the scores"))),
+    h("section.stack", { "aria-label": "The least likely rows" }, h("h2", {}, "The least likely rows"),
+      h("p.soft", {}, "The redder a cell, the more nats it costs its row, given the cells before it in the model's order."),
+      leastLikely(sorted.slice(0, LEAST), names, Boolean(cells))),
+    h("details", {}, h("summary", {}, "What these numbers mean"), h("ul.tiny.soft", {}, [answer.measure, ...answer.notes].map((note) => h("li", {}, note)))),
+  ];
+}
+
+function leastLikely(scores, names, hasCells) {
+  const lines = scores.map((score) => h("tr", {}, h("th.number", { scope: "row" }, score.row), h("td.number", {}, figure(score.log_likelihood, 4)),
+    h("td.number", {}, score.percentile === null ? "–" : figure(score.percentile)),
+    names.map((name) => cell(name, score))));
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "The least likely rows" }, h("table.preview", {},
+    h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "The cells hold the nats of each column: this page reads the values of CSV files only."));
+}
+
+function cell(name, score) {
+  const nats = score.contributions[name];
+  const value = score.cells ? score.cells[name] : figure(nats);
+  const element = h("td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
+  const cost = Math.min(1, Math.max(0, (-nats - 2) / 10));
+  if (cost > 0) element.style.background = `rgb(var(--minus) / ${(0.08 + 0.42 * cost).toFixed(2)})`;
+  return element;
+}

@@ -1,0 +1,44 @@
+// Signing in with a key: the key itself is sent once, and kept nowhere. A cookie stands for it.
+
+import { ask } from "./api.js";
+import { pressed } from "./components.js";
+import { fill, freshId, h } from "./elements.js";
+
+/** The page that asks for a key. */
+export function showSignIn(error, signedIn) {
+  const told = h("div");
+  const id = freshId("key");
+  const input = h("input", { id, type: "password", autocomplete: "off", required: true, placeholder: "gcv_…", spellcheck: "false", "aria-describedby": `${id}-hint` });
+  const button = h("button.main", {}, "Sign in");
+  const submit = (event) => {
+    event.preventDefault();
+    pressed(button, told, async () => {
+      await ask("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${input.value.trim()}` } });
+      input.value = "";
+      signedIn();
+    });
+  };
+  const isOver = error.document?.detail?.startsWith("this session is over");
+  return h("div.narrow.card.stack", {},
+    h("h1", {}, "Sign in"),
+    h("p.soft", {}, isOver ? "Your session is over. Sign in again with your key." : "This service asks for a key. It opens one workspace."),
+    h("form.stack", { onsubmit: submit },
+      h("label.field", { for: id }, "API key", input),
+      h("div.row", {}, button), told),
+    h("p.tiny.soft", { id: `${id}-hint` }, "Whoever runs the service makes keys: ", h("code", {}, "gcvae keys create --workspace NAME"),
+      ". The key is not kept in the browser: a cookie stands for it, which ends by itself or when you sign out."));
+}
+
+/** Who is signed in, at the top of every page. */
+export function showWho(session, signedOut) {
+  const place = document.getElementById("who");
+  const docs = h("a.wide-only", { href: "/docs" }, "REST API");
+  if (!session?.key_id || !session.expires_at) return fill(place, docs);
+  const leave = async () => {
+    await ask("/v1/session", { method: "DELETE" });
+    signedOut();
+  };
+  return fill(place, docs,
+    h("span.wide-only", { title: `Key “${session.key_name || session.key_id}”: ${session.scopes.join(", ")}` }, session.workspace),
+    h("button.small", { type: "button", onclick: leave }, "Sign out"));
+}

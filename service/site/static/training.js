@@ -1,0 +1,52 @@
+// The form that starts a training: presets in plain words, with what each is likely to take.
+
+import { read } from "./api.js";
+import { pressed } from "./components.js";
+import { h } from "./elements.js";
+import { about, bytes } from "./words.js";
+
+const PLAIN = {
+  fast: ["A first look", "A smaller network and fewer passes. Good enough to see whether the columns are right."],
+  default: ["Best rows", "The rows nearest to real ones. For what you hand on, and for reports."],
+  gcvae: ["One model for all", "Rows, scores and maps come from the copula model alone. For reading dependencies."],
+};
+
+/** The form, at the foot of a dataset's page. */
+export function trainingForm(dataset, presets, go) {
+  const told = h("div");
+  const known = presets.filter((preset) => PLAIN[preset.name]).sort((a, b) => a.estimate.seconds - b.estimate.seconds);
+  const others = presets.filter((preset) => !PLAIN[preset.name]);
+  const name = h("input", { value: dataset.name, maxlength: 200, required: true });
+  const seed = h("input", { type: "number", min: 0, value: 0 });
+  const steps = h("input", { type: "number", min: 1, placeholder: "by the preset" });
+  const share = h("input", { type: "number", min: 0, max: 0.5, step: 0.05, placeholder: dataset.rows >= 1000 ? "0.1" : "0" });
+  const button = h("button.main", { type: "submit" }, "Train");
+  const submit = (event) => {
+    event.preventDefault();
+    const training = { preset: new FormData(form).get("preset"), seed: Number(seed.value) };
+    if (steps.value) training.max_steps = Number(steps.value);
+    if (share.value) training.report_share = Number(share.value);
+    pressed(button, told, async () => {
+      const model = await read("/v1/models", { method: "POST", json: { dataset_id: dataset.id, name: name.value, training } });
+      go(`/jobs/${model.job_id}`);
+    });
+  };
+  const form = h("form.card.stack", { onsubmit: submit },
+    h("fieldset.choices", {}, h("legend.hidden-words", {}, "Preset"), known.map((preset) => choice(preset, preset.name === "default"))),
+    others.length ? h("details", {}, h("summary", {}, "The models of the paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
+    h("details", {}, h("summary", {}, "More settings"), h("div.edit", {},
+      h("label.field", {}, "Seed", seed), h("label.field", {}, "Most steps", steps),
+      h("label.field", {}, "Share of rows held back for the report", share))),
+    h("div.row", {}, h("label.field", {}, "Name of the model", name), button), told,
+    h("p.tiny.soft", {}, "Times are of one processor core, and the most: training stops by itself when the model no longer gets better. ",
+      dataset.rows < 1000 ? "Under 1,000 rows no report is made by itself; ask for one on the model's page." : "A tenth of the rows is held back, and a report follows by itself."));
+  return h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
+}
+
+function choice(preset, isChosen = false) {
+  const [title, text] = PLAIN[preset.name] ?? [preset.name, preset.description];
+  return h("label.choice", {},
+    h("input", { type: "radio", name: "preset", value: preset.name, checked: isChosen }),
+    h("span", {}, h("strong", {}, title), PLAIN[preset.name] ? h("span.tiny.soft", {}, ` ${preset.name}`) : null,
+      h("span.soft.block", {}, text), h("span.tiny.block", {}, `${about(preset.estimate.seconds)}, ${bytes(preset.estimate.memory_bytes)} of memory`)));
+}

@@ -1,0 +1,82 @@
+// Numbers, times and names as people read them.
+
+const plain = new Intl.NumberFormat("en");
+
+export function count(number) {
+  return number === null || number === undefined ? "–" : plain.format(number);
+}
+
+/** A count with its noun: "1 row", "2,000 rows". */
+export function many(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+export function figure(value, digits = 3) {
+  if (value === null || value === undefined) return "–";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  const size = Math.abs(value);
+  const text = size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(digits)));
+  return text.replace("-", "−");
+}
+
+export function percent(share, digits = 0) {
+  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`;
+}
+
+export function bytes(number) {
+  if (number === null || number === undefined) return "–";
+  const units = ["B", "kB", "MB", "GB"];
+  const step = Math.min(3, Math.max(0, Math.floor(Math.log10(Math.max(number, 1)) / 3)));
+  return `${Number((number / 1000 ** step).toPrecision(3))} ${units[step]}`;
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
+
+/** About how long, for what nobody can know exactly. */
+export function about(seconds) {
+  if (seconds < 90) return `about ${Math.max(5, Math.round(seconds / 5) * 5)} seconds`;
+  if (seconds < 5400) return `about ${Math.round(seconds / 60)} minutes`;
+  return `about ${(seconds / 3600).toFixed(1)} hours`;
+}
+
+/** How long ago; the exact time is in the element's title. */
+export function ago(text) {
+  const seconds = (Date.now() - Date.parse(text)) / 1000;
+  if (seconds < 45) return "just now";
+  if (seconds < 5400) return `${Math.max(1, Math.round(seconds / 60))} min ago`;
+  if (seconds < 129_600) return `${Math.round(seconds / 3600)} h ago`;
+  return new Date(text).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+}
+
+export function exactTime(text) {
+  return new Date(text).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** A word of the API as a sentence begins: "not_measured" → "Not measured". */
+export function spoken(word) {
+  const text = String(word).replaceAll("_", " ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+export const JOB_KINDS = {
+  train: "Training",
+  sample: "Sample",
+  score: "Scores",
+  impute: "Imputation",
+  encode: "Encoding",
+  report: "Report",
+};
+
+/** A long text without its middle. */
+export function short(text, longest = 24) {
+  const letters = [...String(text)];
+  if (letters.length <= longest) return letters.join("");
+  const end = Math.floor((longest - 1) / 3);
+  return `${letters.slice(0, longest - 1 - end).join("")}…${letters.slice(-end).join("")}`;
+}
