@@ -123,7 +123,7 @@ export function histogram(values, name, marks = []) {
   const finite = values.filter(Number.isFinite);
   if (!finite.length) return h("p.soft", {}, "No row has a finite value.");
   const [low, high] = range(finite);
-  const n = Math.min(40, Math.max(8, Math.round(Math.sqrt(finite.length))));
+  const n = Math.min(48, Math.max(8, Math.round(2 * Math.sqrt(finite.length))));
   const counts = Array(n).fill(0);
   for (const v of finite) counts[Math.min(n - 1, Math.floor(((v - low) / (high - low || 1)) * n))] += 1;
   const [width, height] = [paper(), 150];

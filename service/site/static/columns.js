@@ -15,8 +15,8 @@ const MEANT = {
   ordinal: "Only values that were seen come out.",
 };
 
-/** The table. `change(patch)` saves; warnings that are shown beside their column go into `shown`. */
-export function columnTable(dataset, profile, change, shown) {
+/** The table. `change(patch)` saves, `undo()` shows it as it was; warnings that are shown beside their column go into `shown`. */
+export function columnTable(dataset, profile, { change, undo }, shown) {
   const patch = {};
   const saving = h("div.savebar", { role: "region", "aria-label": "Changes that are not saved" });
   const set = (name, member, value) => {
@@ -28,7 +28,7 @@ export function columnTable(dataset, profile, change, shown) {
     const names = Object.keys(patch);
     const save = h("button.main", { type: "button", onclick: () => tried(told, save, () => change({ columns: patch })) }, "Save");
     fill(saving, h("span", {}, `Changes in ${many(names.length, "column")}: ${names.slice(0, 3).join(", ")}${names.length > 3 ? " …" : ""}`),
-      h("div.row", {}, h("button", { type: "button", onclick: () => change({ columns: {} }) }, "Undo"), save), told);
+      h("div.row", {}, h("button", { type: "button", onclick: undo }, "Undo"), save), told);
   };
   const byName = new Map(profile.columns.map((column) => [column.name, column]));
   const rows = dataset.schema.columns.map((column) => {

@@ -24,7 +24,7 @@ function draw(page) {
   const { place, dataset, profile, presets, models, go } = page;
   const change = (patch) => changeSchema(page, patch);
   const ofColumns = new Set();
-  const table = columnTable(dataset, profile, change, ofColumns);
+  const table = columnTable(dataset, profile, { change, undo: () => draw(page) }, ofColumns);
   const others = dataset.warnings.filter((warning) => !ofColumns.has(warning));
   fill(place,
     heading(dataset, go),

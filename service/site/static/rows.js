@@ -5,8 +5,9 @@ import { h } from "./elements.js";
 /** Rows of objects. A blank cell says so. */
 export function rowTable(label, rows, most = 50) {
   const names = Object.keys(rows[0] ?? {});
+  const isNumber = (name) => rows.every((row) => row[name] === null || typeof row[name] === "number");
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": label },
-    h("table.preview", {}, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))),
+    h("table.preview", {}, h("thead", {}, h("tr", {}, names.map((name) => h(isNumber(name) ? "th.number" : "th", { scope: "col" }, name)))),
       h("tbody", {}, rows.slice(0, most).map((row) => h("tr", {}, names.map((name) => cell(row[name])))))));
 }
 

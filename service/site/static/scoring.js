@@ -58,26 +58,34 @@ function shown(model, answer, cells) {
     h("div.row.ends", {}, h("p.soft", {}, `${many(unlikely, "row")} less likely than 99 % of held-out rows of training`, impossible ? `; ${many(impossible, "row")} impossible (−∞)` : "", "."),
       h("button.small", { type: "button", onclick: file }, "Download the scores"))),
     h("section.stack", { "aria-label": "The least likely rows" }, h("h2", {}, "The least likely rows"),
-      h("p.soft", {}, "The redder a cell, the more nats it costs its row, given the cells before it in the model's order."),
-      leastLikely(sorted.slice(0, LEAST), names, Boolean(cells))),
+      h("p.soft", {}, "The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows."),
+      leastLikely(sorted.slice(0, LEAST), names, usualCosts(scores, names), Boolean(cells))),
     h("details", {}, h("summary", {}, "What these numbers mean"), h("ul.tiny.soft", {}, [answer.measure, ...answer.notes].map((note) => h("li", {}, note)))),
   ];
 }
 
-function leastLikely(scores, names, hasCells) {
+/** By column the median of its contributions: a date with many values always costs more than a yes or no. */
+function usualCosts(scores, names) {
+  return new Map(names.map((name) => {
+    const sorted = scores.map((score) => score.contributions[name]).sort((a, b) => a - b);
+    return [name, sorted[sorted.length >> 1]];
+  }));
+}
+
+function leastLikely(scores, names, usual, hasCells) {
   const lines = scores.map((score) => h("tr", {}, h("th.number", { scope: "row" }, score.row), h("td.number", {}, figure(score.log_likelihood, 4)),
     h("td.number", {}, score.percentile === null ? "–" : figure(score.percentile)),
-    names.map((name) => cell(name, score))));
+    names.map((name) => cell(name, score, usual.get(name)))));
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "The least likely rows" }, h("table.preview", {},
     h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "The cells hold the nats of each column: this page reads the values of CSV files only."));
 }
 
-function cell(name, score) {
+function cell(name, score, usual) {
   const nats = score.contributions[name];
   const value = score.cells ? score.cells[name] : figure(nats);
   const element = h("td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
-  const cost = Math.min(1, Math.max(0, (-nats - 2) / 10));
+  const cost = Math.min(1, Math.max(0, (usual - nats - 0.5) / 6));
   if (cost > 0) element.style.background = `rgb(var(--minus) / ${(0.08 + 0.42 * cost).toFixed(2)})`;
   return element;
 }
