@@ -271,6 +271,22 @@ class AutoregressiveNetwork(nn.Module):
             added[at], moved[at] = self._added_by(codes[at], values[at], j)
         return added, moved
 
+    def added_by_all(
+        self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """`added_by`, where a cell adds the same to the last digit in any company.
+
+        Products of matrices of another number of rows may differ in that. The arguments are those
+        of `added_by`.
+        """
+        codes = codes.clamp(0, self.features.n_codes[j] - 1)
+        found = [part.index_select(0, codes) for part in of_codes]
+        is_number = (codes == self.features.point_codes[j])[:, None]
+        if bool(is_number.any()):
+            own = self._added_by(codes, values, j)
+            found = [torch.where(is_number, a, b) for a, b in zip(own, found, strict=True)]
+        return found[0], found[1]
+
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
         """What cells of column j add, by their features. (N,), (N,) -> (N, d_sum), (N, D_real)."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]

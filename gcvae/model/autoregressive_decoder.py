@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.codec.region import Drawn
 from gcvae.model.autoregressive import AutoregressiveNetwork
-from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.decoders import Conditional, CopulaConditional, CopulaDecoder, Decoder
 from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
 from gcvae.model.networks import Dropout
 from gcvae.model.row_draws import RowDraws
+from gcvae.model.row_likelihoods import RowLikelihoods
 from gcvae.model.walks import AutoregressiveWalk
 from gcvae.numerics.generators import uniform
 
@@ -28,6 +27,8 @@ class AutoregressiveDecoder(Decoder):
     """
 
     is_autoregressive = True
+    evaluations_at_once = 4096
+    """What they need stays in a core's cache."""
 
     def __init__(self, head: CopulaDecoder, refinement: AutoregressiveNetwork) -> None:
         super().__init__()
@@ -48,6 +49,10 @@ class AutoregressiveDecoder(Decoder):
     def row_draws(self) -> RowDraws:
         """What draws rows at z."""
         return RowDraws(self.head.trunk, self.refinement, self.marginals)
+
+    def row_likelihoods(self) -> RowLikelihoods:
+        """What evaluates rows at z."""
+        return RowLikelihoods(self.head.trunk, self.refinement, self.marginals)
 
     @property
     def order(self) -> Sequence[int]:
@@ -146,7 +151,9 @@ class AutoregressiveConditional(Conditional):
             return self._log_cells(self.outputs + added, rows)
         if noise is None:
             raise ValueError("rows with blank cells or intervals need noise to draw them")
-        return self._through(rows, noise.double())[0]
+        context = self.context.expand(*noise.shape[:-1], -1)
+        cells = self.decoder.row_likelihoods().through(rows, context, noise)
+        return cells.log_prob.T.view(noise.shape).to(self.context.dtype)
 
     def _log_cells(self, outputs: MarginalOutputs, rows: EncodedTable) -> Tensor:
         """log p_j of each cell. Shape: (..., n, D)."""
@@ -171,53 +178,3 @@ class AutoregressiveConditional(Conditional):
     def walk(self, factor: Tensor | None = None) -> AutoregressiveWalk:
         """Each column given those before it; there is no factor beside z."""
         return AutoregressiveWalk(self.marginals, self.network, self.outputs, self.context)
-
-    def _through(self, rows: EncodedTable, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Goes through the columns: known cells are scored, blank ones drawn.
-
-        A number that stands for an interval is scored by the interval's mass, and drawn inside it.
-
-        Shape: rows (n, D) or (1, D), noise (..., n, D) -> log_prob, codes and values, (..., n, D).
-        """
-        shape = noise.shape
-        codes, values, observed = (
-            t.expand(shape).reshape(-1, shape[-1]).clone()
-            for t in (rows.codes, rows.values, rows.observed)
-        )
-        noise = noise.reshape(-1, shape[-1])
-        intervals = None
-        if rows.intervals is not None:
-            intervals = rows.intervals.expand(*shape, 2).reshape(-1, shape[-1], 2)
-        walk = self.walk()
-        log_prob = noise.new_zeros(noise.shape)
-        for j in self.network.order:
-            column = walk.column(j)
-            known = observed[:, j]
-            blank = (~known).nonzero()[:, 0]
-            drawn = self._drawn(column.take(blank), rows, j, blank, noise, codes, values)
-            codes[blank, j], values[blank, j] = drawn.codes, drawn.values
-            log_cell = column.log_prob(codes[:, j], values[:, j])
-            if intervals is not None and column.marginal is not None:
-                cells = column.interval_cells(codes[:, j], intervals[:, j])
-                log_cell = cells.log_prob(log_cell)
-                values[:, j] = cells.draw(values[:, j], noise[:, j])
-            log_prob[:, j] = torch.where(known, log_cell, 0.0)
-            log_prob[blank, j] = drawn.log_prob
-            walk.step(j, codes[:, j], values[:, j])
-        return log_prob.view(shape), codes.view(shape), values.view(shape)
-
-    def _drawn(
-        self,
-        column: ColumnDistribution,
-        rows: EncodedTable,
-        j: int,
-        blank: Tensor,
-        noise: Tensor,
-        codes: Tensor,
-        values: Tensor,
-    ) -> Drawn:
-        """Blank cells of column j, and what is known of them. Shape: blank (b,)."""
-        if j not in rows.dependent:
-            return Drawn(noise.new_zeros(len(blank)), *column.draw(noise[blank, j]))
-        cells = rows.dependent[j].take(blank % len(rows))
-        return cells.draw(column, noise[blank, j], codes[blank], values[blank])

@@ -6,20 +6,20 @@ All bounds take the model and encoded rows, and a generator for the draws of z a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.decoders import Conditional, GenerativeModel
+from gcvae.model.decoders import Conditional, GenerativeModel, Likelihoods
 from gcvae.model.networks import Dropout
 from gcvae.model.proposals import draw_latents
 from gcvae.numerics.generators import normal, uniform
 from gcvae.numerics.normal import normal_cdf
-
-_EVALUATIONS_AT_ONCE = 640
-"""Rows times draws that are evaluated together: their hidden units stay in the cache."""
+from gcvae.numerics.row_noise import RowNoise
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,24 @@ class BoundEstimate:
     standard_error: Tensor
     terms: Tensor
 
+    @classmethod
+    def joined(cls, parts: Sequence[BoundEstimate]) -> Self:
+        """The rows of all parts."""
+        return cls(
+            torch.cat([part.bound for part in parts]),
+            torch.cat([part.standard_error for part in parts]),
+            torch.cat([part.terms for part in parts]),
+        )
+
+    def take(self, rows: Tensor) -> Self:
+        """The rows of these numbers."""
+        return type(self)(self.bound[rows], self.standard_error[rows], self.terms[rows])
+
 
 def iwae_bound(
     model: GenerativeModel,
     rows: EncodedTable,
-    generator: torch.Generator,
+    noise: RowNoise,
     *,
     n_draws: int,
     n_jitters: int = 0,
@@ -111,65 +124,68 @@ def iwae_bound(
 
     The draws are those of `draw_latents`; with one draw, z ~ q(z|x), its expectation is the
     evidence lower bound. `n_jitters` 0 uses the exact mixed likelihood; otherwise the jitters are
-    averaged inside each z, within the logarithm.
+    averaged inside each z, within the logarithm. An autoregressive decoder needs none.
 
     With L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] of the same draws, the columns in the
     decoder's `order`, and L_0 = 0, the terms are L_j - L_{j-1}, estimates of log p(x_j|x_<j).
 
+    Rows without blanks have batches of their own: an autoregressive decoder draws the others'
+    blanks at each z. Under one a row's bound does not depend on the rows beside it, to the last
+    digit where the widths of the networks are multiples of 16.
+
     Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
-    latents = draw_latents(model, rows, n_draws, generator)
-    log_prefixes = _log_prefixes(model, rows, latents.z, generator, n_jitters)
-    log_weights = log_prefixes + latents.log_ratio[..., None]
-    bounds = log_weights.logsumexp(0) - math.log(n_draws)
-    order = list(model.conditional(latents.z[:1]).order)
-    terms = torch.zeros_like(bounds).index_copy(1, torch.tensor(order), _steps(bounds))
-    bound, standard_error = weights_to_bound(log_weights[..., -1])
-    return BoundEstimate(bound, standard_error, terms)
-
-
-def _log_prefixes(
-    model: GenerativeModel,
-    rows: EncodedTable,
-    z: Tensor,
-    generator: torch.Generator,
-    n_jitters: int,
-) -> Tensor:
-    """`Conditional.log_prefixes`, exact or averaged over jitters. Shape: (S, n, K) -> (S, n, D).
-
-    Rows without blanks are evaluated by themselves: an autoregressive decoder has all their
-    columns at once, and the others' one after the other.
-    """
+    if model.is_autoregressive:
+        n_jitters = 0
+    evaluate = _Evaluation(model, model.decoder.row_likelihoods(), n_draws, n_jitters)
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
-    parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole) if bool(part.any())]
-    found = []
-    for index in parts:
-        draws = z[:, index].split(max(1, _EVALUATIONS_AT_ONCE // len(index)))
-        part = rows.take(index)
-        found.append(
-            torch.cat([_log_prefixes_of(model, part, d, generator, n_jitters) for d in draws])
+    parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole)]
+    n_rows = max(1, model.decoder.evaluations_at_once // n_draws)
+    batches = [batch for part in parts if len(part) for batch in part.split(n_rows)]
+    found = [evaluate(rows.take(batch), noise.take(batch)) for batch in batches]
+    return BoundEstimate.joined(found).take(torch.cat(batches).argsort())
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """`iwae_bound` of one batch of rows, which are all whole, or all not."""
+
+    model: GenerativeModel
+    likelihoods: Likelihoods
+    n_draws: int
+    n_jitters: int
+
+    def __call__(self, rows: EncodedTable, noise: RowNoise) -> BoundEstimate:
+        """The rows' bounds."""
+        latents = draw_latents(self.model, rows, self.n_draws, noise)
+        log_weights = self._log_prefixes(rows, latents.z, noise) + latents.log_ratio[..., None]
+        # The draws of a row lie side by side: so are they summed in one order in any company.
+        log_weights = log_weights[: self.n_draws].permute(1, 2, 0).contiguous()
+        bounds = log_weights.logsumexp(-1) - math.log(self.n_draws)
+        order = torch.tensor(list(self.model.order or range(bounds.shape[-1])))
+        terms = torch.zeros_like(bounds).index_copy(1, order, _steps(bounds))
+        return BoundEstimate(*weights_to_bound(log_weights[:, -1].T, latents.n_prior), terms)
+
+    def _log_prefixes(self, rows: EncodedTable, z: Tensor, noise: RowNoise) -> Tensor:
+        """`Conditional.log_prefixes`, a part of the draws at a time. (S, n, K) -> (S, n, D)."""
+        at_once = max(1, self.model.decoder.evaluations_at_once // len(rows))
+        find = self._jittered if self.n_jitters else self._exact
+        return torch.cat(
+            [find(rows, some, noise, i * at_once) for i, some in enumerate(z.split(at_once))]
         )
-    return torch.cat(found, 1)[:, torch.cat(parts).argsort()]
 
+    def _exact(self, rows: EncodedTable, z: Tensor, noise: RowNoise, first: int) -> Tensor:
+        n_uniforms = self.model.decoder.n_uniforms
+        return self.likelihoods(rows, z, noise.of("cells").uniform(len(z), n_uniforms, first))
 
-def _log_prefixes_of(
-    model: GenerativeModel,
-    rows: EncodedTable,
-    z: Tensor,
-    generator: torch.Generator,
-    n_jitters: int,
-) -> Tensor:
-    """`_log_prefixes` of rows that are all whole, or all not."""
-    conditional = model.conditional(z)
-    if n_jitters == 0:
-        shape = (*z.shape[:-1], conditional.n_uniforms)
-        return conditional.log_prefixes(rows, uniform(shape, generator, torch.float64))
-    shape = (*z.shape[:-1], rows.codes.shape[-1])
-    estimates = [
-        conditional.log_prefixes(rows, None, uniform(shape, generator).to(z.dtype))
-        for _ in range(n_jitters)
-    ]
-    return torch.stack(estimates).logsumexp(0) - math.log(n_jitters)
+    def _jittered(self, rows: EncodedTable, z: Tensor, noise: RowNoise, first: int) -> Tensor:
+        """log of the mean over jitters."""
+        conditional, n_columns = self.model.conditional(z), rows.codes.shape[-1]
+        jitters = noise.of("jitters").uniform(len(z), self.n_jitters * n_columns, first).to(z)
+        estimates = [
+            conditional.log_prefixes(rows, None, jitter) for jitter in jitters.split(n_columns, -1)
+        ]
+        return torch.stack(estimates).logsumexp(0) - math.log(self.n_jitters)
 
 
 def _steps(bounds: Tensor) -> Tensor:
@@ -178,12 +194,16 @@ def _steps(bounds: Tensor) -> Tensor:
     return torch.where(torch.isneginf(before), 0.0, bounds - before)
 
 
-def weights_to_bound(log_weights: Tensor) -> tuple[Tensor, Tensor]:
+def weights_to_bound(log_weights: Tensor, n_prior: int = 0) -> tuple[Tensor, Tensor]:
     """log of the mean importance weight, and how far it may be from its limit.
 
     The delta method gives the deviation s = sd(w) / (mean(w) sqrt(S)) of the log of the mean, and
     its bias -s^2 / 2; the standard error is the root of s^2 + (s^2 / 2)^2. NaN with a single draw.
     A row whose every weight is zero has the bound -inf, known without error.
+
+    The last `n_prior` draws are a stratum of their own: how far they lie from the others is no
+    error, for there are always so many of each. A stratum of one draw says nothing of its spread,
+    and is taken with the others.
 
     Shape: (S, n) -> (n,), (n,).
     """
@@ -193,8 +213,9 @@ def weights_to_bound(log_weights: Tensor) -> tuple[Tensor, Tensor]:
     relative = torch.where(impossible, 1.0, (log_weights - bound).exp())
     if n_draws == 1:
         return bound, torch.full_like(bound, torch.nan)
-    deviation = relative.std(0) / math.sqrt(n_draws)
-    return bound, torch.hypot(deviation, 0.5 * deviation.square())
+    sizes = [n_draws - n_prior, n_prior] if n_prior > 1 else [n_draws]
+    variance = torch.stack([len(w) * w.var(0) for w in relative.split(sizes)]).sum(0) / n_draws**2
+    return bound, torch.hypot(variance.sqrt(), 0.5 * variance)
 
 
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:

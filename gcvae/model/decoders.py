@@ -36,6 +36,12 @@ MINIMUM_LOG_OMEGA = -12.0
 Draws = Callable[[Tensor, torch.Generator], tuple[Tensor, Tensor]]
 """(z, generator) -> (codes, values) of a row for each z. Shape: (n, K) -> two of (n, D)."""
 
+Likelihoods = Callable[[EncodedTable, Tensor, Tensor], Tensor]
+"""(rows, z, noise) -> log p(x|z) of the first column in the decoder's order, of the first two, ...
+
+Shape: (n, D), (S, n, K), (S, n, `n_uniforms`) -> (S, n, D).
+"""
+
 
 class Conditional(ABC):
     """p(x|z) at the z of a batch (...): every row is scored under, or drawn from, its own z."""
@@ -82,13 +88,9 @@ class Conditional(ABC):
         decoder, a copula of a rank above one. With `jitter` a copula is evaluated by the continuous
         extension.
 
-        Shape: rows (n, D), noise (..., n, `n_uniforms`), jitter (..., n, D) -> (..., n, D), nats.
+        Shape: rows (n, D), noise (..., n, U), jitter (..., n, D) -> (..., n, D), nats; U is
+        `Decoder.n_uniforms`.
         """
-
-    @property
-    def n_uniforms(self) -> int:
-        """How many numbers of noise a row takes."""
-        return len(self.marginals.columns)
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -110,12 +112,14 @@ class Decoder(nn.Module, ABC):
         n_factors: Numbers of the factor f that couples the columns beside z.
         is_autoregressive: Whether a column depends on those before it, beside z and f.
         functions: Columns of codes that others fix, as the autoregressive decoder keeps them.
+        evaluations_at_once: Rows times draws that `row_likelihoods` should have in one call.
     """
 
     marginals: Marginals
     n_factors = 0
     is_autoregressive = False
     functions: tuple[LevelFunction, ...] = ()
+    evaluations_at_once = 256
 
     @abstractmethod
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:
@@ -124,6 +128,15 @@ class Decoder(nn.Module, ABC):
     def row_draws(self) -> Draws:
         """What draws rows at z, for as long as the weights stay as they are."""
         return lambda z, generator: self(z).sample(generator)
+
+    def row_likelihoods(self) -> Likelihoods:
+        """What evaluates rows at z, for as long as the weights stay as they are."""
+        return lambda rows, z, noise: self(z).log_prefixes(rows, noise)
+
+    @property
+    def n_uniforms(self) -> int:
+        """How many numbers of noise a row takes; a copula's integral of rank r asks for r."""
+        return max(len(self.marginals.columns), self.n_factors)
 
     @property
     def order(self) -> Sequence[int] | None:
@@ -154,11 +167,6 @@ class CopulaConditional(Conditional):
         """Loadings of the copula, None for the independence copula."""
         return self.copula.loadings
 
-    @property
-    def n_uniforms(self) -> int:
-        """A copula's integral of rank r asks for r numbers for each row."""
-        return max(len(self.marginals.columns), self.copula.rank)
-
     def log_prob(self, rows: EncodedTable, jitter: Tensor | None) -> Tensor:
         """log p(x|z), with given jitter by the continuous extension, without it exactly.
 
@@ -188,7 +196,8 @@ class CopulaConditional(Conditional):
         """log p(x|z); of a rank above one an unbiased estimate of p(x|z)."""
         if self.copula.rank <= 1:
             return self.log_prob(rows, None)
-        shape = (*self.parameters.shape_of(rows.codes.shape[:-1]), self.n_uniforms)
+        n_uniforms = max(len(self.marginals.columns), self.copula.rank)
+        shape = (*self.parameters.shape_of(rows.codes.shape[:-1]), n_uniforms)
         return self.log_prefixes(rows, uniform(shape, generator, torch.float64))[..., -1]
 
     def log_prefixes(

@@ -171,19 +171,18 @@ class AtomDensities:
     atoms: range
     powers: Tensor
 
-    def times(self, masses: Tensor, mixture: Tensor) -> Tensor:
-        """The masses, those of atoms times the density there, in place.
+    def at_atoms(self, mixture: Tensor) -> Tensor:
+        """The density at each atom, and a little.
 
         The mixture goes component by component: sums of a few atoms stay in a core's cache.
 
-        Shape: (n, K), (n, 3 M) -> (n, K).
+        Shape: (n, 3 M) -> (n, n_atoms).
         """
-        density = masses.new_full((len(masses), len(self.atoms)), _LEAST_SHAPE)
+        density = mixture.new_full((len(mixture), len(self.atoms)), _LEAST_SHAPE)
         exponent = torch.empty_like(density)
         for terms in _exponent_terms(mixture).movedim(-2, 0).contiguous():
             density += torch.mm(terms, self.powers, out=exponent).exp2_()
-        masses[:, self.atoms.start : self.atoms.stop] *= density
-        return masses
+        return density
 
 
 def _exponent_terms(mixture: Tensor) -> Tensor:

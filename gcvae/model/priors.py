@@ -40,9 +40,19 @@ class Prior(nn.Module, ABC):
     def log_prob(self, z: Tensor) -> Tensor:
         """log p(z). Shape: (..., K) -> (...)."""
 
+    @property
+    def n_uniforms(self) -> int:
+        """How many uniform numbers a draw takes, beside K normal ones."""
+        return 0
+
     @abstractmethod
+    def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
+        """The draws of z that this noise makes. Shape: (n, `n_uniforms`), (n, K) -> (n, K)."""
+
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of z. Shape: (n, K)."""
+        u = uniform((n, self.n_uniforms), generator)
+        return self.at_noise(u, normal((n, self.d_latent), generator))
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
         """KL[q(z|x) || p(z)], estimated by log q(z|x) - log p(z) at z ~ q(z|x).
@@ -66,9 +76,9 @@ class StandardNormalPrior(Prior):
         """log p(z). Shape: (..., K) -> (...)."""
         return log_normal_density(z).sum(-1)
 
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Draws of z. Shape: (n, K)."""
-        return normal((n, self.d_latent), generator)
+    def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
+        """The normal noise itself. Shape: (n, 0), (n, K) -> (n, K)."""
+        return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
         """KL[q(z|x) || N(0, I)] in closed form. Shape: (..., K) -> (...), nats."""
@@ -121,11 +131,15 @@ class GaussianMixturePrior(Prior):
         log_prob: Tensor = log_terms.logsumexp(-1)
         return log_prob.view(z.shape[:-1])
 
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Draws of z. Shape: (n, K)."""
-        u = uniform((n,), generator)
-        c = torch.searchsorted(self.log_weight.exp().cumsum(0), u).clamp(max=len(self.mean) - 1)
-        eps = normal((n, self.d_latent), generator)
+    @property
+    def n_uniforms(self) -> int:
+        """One, which chooses the component."""
+        return 1
+
+    def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
+        """Draws of z. Shape: (n, 1), (n, K) -> (n, K)."""
+        upper = self.log_weight.exp().cumsum(0)
+        c = torch.searchsorted(upper, u[:, 0].contiguous()).clamp(max=len(self.mean) - 1)
         return self.mean[c] + (self.factor[c] @ eps[..., None])[..., 0]
 
     def widened(self, places: Tensor) -> GaussianMixturePrior:
@@ -192,13 +206,16 @@ class AutoregressiveMixturePrior(Prior):
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 
-    def sample(self, n: int, generator: torch.Generator) -> Tensor:
-        """Draws of z, dimension by dimension. Shape: (n, K)."""
-        act = nn.functional.silu
+    @property
+    def n_uniforms(self) -> int:
+        """One for each dimension, which chooses its component."""
+        return self.d_latent
+
+    def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
+        """Draws of z, dimension by dimension. Shape: (n, K), (n, K) -> (n, K)."""
+        act, n = nn.functional.silu, len(eps)
         z = self.enter.weight.new_zeros(n, self.d_latent)
         entered, inner, left = (z.new_zeros(n, self.d_latent * self.d_group) for _ in range(3))
-        u = uniform((n, self.d_latent), generator)
-        eps = normal((n, self.d_latent), generator)
         for k in range(self.d_latent):
             own = _of_group(k, self.d_group)
             seen = slice(0, own.stop)

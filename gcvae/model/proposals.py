@@ -16,8 +16,9 @@ from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.decoders import GenerativeModel
-from gcvae.numerics.generators import normal
+from gcvae.numerics.batches import draws_without_end, filled
 from gcvae.numerics.normal import log_normal_density
+from gcvae.numerics.row_noise import RowNoise
 
 _PRIOR_SHARE = 5
 """One draw in so many is from the prior; under so many draws none is."""
@@ -27,15 +28,20 @@ _PRIOR_SHARE = 5
 class LatentDraws:
     """Draws of z for each row, and log p(z) - log q(z), the prior against the mixture.
 
-    Shape: z (S, n, K), log_ratio (S, n) in float64.
+    Shape: z (S', n, K), log_ratio (S', n) in float64. The first S count; what is behind them fills
+    the batch up, so that a row's numbers are the same in any company.
+
+    Attributes:
+        n_prior: How many of the draws that count, the last, are from the prior.
     """
 
     z: Tensor
     log_ratio: Tensor
+    n_prior: int
 
 
 def draw_latents(
-    model: GenerativeModel, rows: EncodedTable, n_draws: int, generator: torch.Generator
+    model: GenerativeModel, rows: EncodedTable, n_draws: int, noise: RowNoise
 ) -> LatentDraws:
     """S draws for each row, a fixed share of them from the prior, the others from q(z|x).
 
@@ -43,17 +49,25 @@ def draw_latents(
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """
-    eta, log_tau = model.encoder(rows)
-    n_prior = n_draws // _PRIOR_SHARE
-    n_posterior = n_draws - n_prior
-    eps = normal((n_posterior, *eta.shape), generator).to(eta.dtype)
-    z = eta + log_tau.exp() * eps
-    if n_prior:
-        drawn = model.prior.sample(n_prior * len(rows), generator).to(eta.dtype)
-        z = torch.cat([z, drawn.view(n_prior, *eta.shape)])
+    eta, tau, log_tau = _posterior(model, rows)
+    d_latent, n_prior = eta.shape[-1], n_draws // _PRIOR_SHARE
+    n_filled = draws_without_end(n_draws, len(rows))
+    eps = noise.of("encoder").normal(n_draws - n_prior, d_latent).to(eta)
+    of_prior = noise.of("prior")
+    u = of_prior.of("component").uniform(n_prior, model.prior.n_uniforms).to(eta)
+    drawn = of_prior.normal(n_prior, d_latent).to(eta)
+    drawn = model.prior.at_noise(u.flatten(0, 1), drawn.flatten(0, 1)).view(n_prior, *eta.shape)
+    z = torch.cat([eta + tau * eps, drawn, eta.expand(n_filled - n_draws, *eta.shape)])
     log_p = model.prior.log_prob(z).double()
-    log_q = (log_normal_density((z - eta) * torch.exp(-log_tau)) - log_tau).sum(-1).double()
+    log_q = (log_normal_density((z - eta) / tau) - log_tau).sum(-1).double()
     if n_prior:
         share = n_prior / n_draws
         log_q = torch.logaddexp(log_q + math.log1p(-share), log_p + math.log(share))
-    return LatentDraws(z, log_p - log_q)
+    return LatentDraws(z, log_p - log_q, n_prior)
+
+
+def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor, Tensor]:
+    """eta, tau and log tau of each row. Shape: (n, K) each."""
+    eta, log_tau = model.encoder(rows.take(filled(torch.arange(len(rows), device=rows.device))))
+    eta, tau, log_tau = (part[: len(rows)] for part in (eta, log_tau.exp(), log_tau))
+    return eta, tau, log_tau

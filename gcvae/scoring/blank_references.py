@@ -19,12 +19,12 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.model.bounds import iwae_bound
 from gcvae.numerics.generators import generator_for
+from gcvae.numerics.row_noise import RowNoise
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.scoring.score_options import BLANK_REFERENCE_ROWS, MOST_BLANK_SETS
 
 _DRAWS = 20
 """Of z for each row: a reference costs as much as 200 rows that are scored."""
-_ROWS_AT_ONCE = 64
 _MOST_KEPT = 256
 """References that are kept for later calls."""
 
@@ -62,12 +62,10 @@ class BlankReferences:
         model, codec = self.constrained.model, self.constrained.codec
         rows = codec.without_missing_level(self._rows)
         rows = replace(rows, observed=rows.observed & ~is_blank)
-        bounds = []
+        noise = RowNoise.numbered(0, "scores for blanks", range(len(rows)))
         with torch.no_grad():
-            for i, at in enumerate(torch.arange(len(rows)).split(_ROWS_AT_ONCE)):
-                generator = generator_for(0, "scores for blanks", i)
-                bounds.append(iwae_bound(model, rows.take(at), generator, n_draws=_DRAWS).bound)
-        in_units = torch.cat(bounds) - codec.log_units(rows)
+            bounds = iwae_bound(model, rows, noise, n_draws=_DRAWS).bound
+        in_units = bounds - codec.log_units(rows)
         log_share = float(np.log(self.constrained.acceptance.share))
         return np.sort(in_units.numpy() - log_share)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.model.bounds import BoundEstimate, iwae_bound
 from gcvae.model.decoders import GenerativeModel
-from gcvae.numerics.generators import generator_for
+from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.dependent_regions import regions_of_rows
@@ -29,11 +28,14 @@ from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
 
 SCORE_BLOCK_ROWS = 64
-"""Rows are scored in blocks of this many, each with a generator of (seed, block number)."""
+"""Lines come in blocks of this many."""
+_EVALUATIONS_BETWEEN_LOOKS = 1 << 17
+"""Rows times draws: seconds of work at most, after which progress is told."""
 assert CHUNK_ROWS % SCORE_BLOCK_ROWS == SHARD_UNIT_ROWS % SCORE_BLOCK_ROWS == 0
 REFERENCE_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
 _REFERENCE_DRAWS = 100
+_REFERENCE_BLOCK_ROWS = 64
 CONSTRAINTS = "(constraints)"
 """The contribution of the schema's constraints: -log(acceptance), or -inf."""
 
@@ -87,35 +89,35 @@ class RowScorer:
             TableError: the table has no modelled column, or a cell can not be read.
             SettingError: the model has no bins, and their mass is asked.
         """
-        first_block = 0
-        if among is not None:
-            assert among.start % SCORE_BLOCK_ROWS == 0, "a run of rows begins with a block"
-            first_block = among.start // SCORE_BLOCK_ROWS
-        numbers = count(first_block)
-        ranks = BlankRanks(self.of_blanks)
+        first_row = 0 if among is None else among.start
+        assert first_row % SCORE_BLOCK_ROWS == 0, "a run of rows begins with a block"
+        ranks, at_once = BlankRanks(self.of_blanks), _rows_at_once(self.constrained.model, options)
         for _, typed in parsed_chunks(rows, self.schema, among):
             if not len(typed):  # of a frame without rows
                 return
-            part = self.codec.encode(typed, blanks_unknown=not options.score_missingness)
-            part = measured(self.codec, part, options.measure)
-            if len(self.codec.reduction) and not options.score_missingness:
-                order = self.constrained.model.order or ()
-                per_unit = options.measure == "density"
-                loose = regions_of_rows(
-                    self.codec, typed, order, blanks_missing=True, are_scored=per_unit
-                )
-                part = replace(part, dependent=loose)
-            impossible = self._impossible(typed)
-            for index in torch.arange(len(part)).split(SCORE_BLOCK_ROWS):
-                number = next(numbers)
-                generator = generator_for(options.seed, "score", number)
-                block = part.take(index)
-                estimate = score(self.constrained.model, block, options, generator)
-                ruled_out = {name: found[index.numpy()] for name, found in impossible.items()}
-                lines = self._lines(estimate, block, ruled_out)
-                first_row = number * SCORE_BLOCK_ROWS
-                lines["percentile"] = self._percentiles(lines, block, options, ranks, first_row)
-                yield lines
+            part, impossible = self._encoded(typed, options), self._impossible(typed)
+            for run in _runs(first_row, len(typed), at_once):
+                noise = RowNoise.numbered(options.seed, "score", run)
+                at = torch.tensor(run) - first_row
+                estimate = score(self.constrained.model, part.take(at), options, noise)
+                ruled_out = {name: found[at.numpy()] for name, found in impossible.items()}
+                lines = self._lines(estimate, part.take(at), ruled_out)
+                percentiles = self._percentiles(lines, part.take(at), options, ranks, run.start)
+                lines["percentile"] = percentiles
+                for first in range(0, len(lines), SCORE_BLOCK_ROWS):
+                    yield lines[first : first + SCORE_BLOCK_ROWS]
+            first_row += len(typed)
+
+    def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
+        """The rows as the model has them, with what is known of their blanks."""
+        part = self.codec.encode(typed, blanks_unknown=not options.score_missingness)
+        part = measured(self.codec, part, options.measure)
+        if not len(self.codec.reduction) or options.score_missingness:
+            return part
+        order = self.constrained.model.order or ()
+        per_unit = options.measure == "density"
+        loose = regions_of_rows(self.codec, typed, order, blanks_missing=True, are_scored=per_unit)
+        return replace(part, dependent=loose)
 
     def empty(self) -> pd.DataFrame:
         """The lines of no rows."""
@@ -183,11 +185,33 @@ class RowScorer:
 
 
 def score(
-    model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, generator: torch.Generator
+    model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, noise: RowNoise
 ) -> BoundEstimate:
     """The bound of each row, in the codec's units."""
     with torch.no_grad():
-        return iwae_bound(model, rows, generator, n_draws=options.draws, n_jitters=options.jitters)
+        return iwae_bound(model, rows, noise, n_draws=options.draws, n_jitters=options.jitters)
+
+
+def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
+    """How many rows go through the networks between two looks at whoever waits for them.
+
+    It divides the rows of a unit, of which a percentile of a row with blanks may depend. A copula's
+    integrals are the same to the last digit in the same company alone: its rows come by blocks.
+    """
+    at_once = SHARD_UNIT_ROWS if model.is_autoregressive else SCORE_BLOCK_ROWS
+    draws = options.draws * max(1, options.jitters)
+    while at_once > SCORE_BLOCK_ROWS and at_once * draws > _EVALUATIONS_BETWEEN_LOOKS:
+        at_once //= 2
+    return at_once
+
+
+def _runs(first_row: int, n_rows: int, at_once: int) -> Iterator[range]:
+    """The rows from the first on, in runs that end at multiples of `at_once`."""
+    end = first_row + n_rows
+    while first_row < end:
+        last = min(end, first_row - first_row % at_once + at_once)
+        yield range(first_row, last)
+        first_row = last
 
 
 def reference_key(options: ScoreOptions) -> str:
@@ -238,9 +262,9 @@ def _bounds_in_units(
     `report` takes how many rows are done.
     """
     bounds = [torch.zeros(0, dtype=torch.float64)]
-    for i, index in enumerate(torch.arange(len(rows)).split(SCORE_BLOCK_ROWS)):
+    for index in torch.arange(len(rows)).split(_REFERENCE_BLOCK_ROWS):
         if len(index):
-            generator = generator_for(options.seed, "held-out scores", i)
-            bounds.append(score(model, rows.take(index), options, generator).bound)
+            noise = RowNoise.numbered(options.seed, "held-out scores", index.tolist())
+            bounds.append(score(model, rows.take(index), options, noise).bound)
             report(int(index[-1]) + 1)
     return torch.cat(bounds) - codec.log_units(rows)

@@ -19,6 +19,7 @@ from gcvae.model.bounds import (
 from gcvae.model.copula import LowRankCopula
 from gcvae.model.priors import gaussian_kl
 from gcvae.numerics.generators import generator_for, uniform
+from gcvae.numerics.row_noise import RowNoise
 from tests.gcvae.models import (
     latents,
     levels,
@@ -40,6 +41,10 @@ def test_the_kl_is_that_of_torchs_normal_distributions() -> None:
     torch.testing.assert_close(gaussian_kl(eta, log_tau), expected.sum(-1))
 
 
+def noise_of(seed: int, purpose: str) -> RowNoise:
+    return RowNoise.numbered(seed, purpose, range(10_000))
+
+
 def repeated(n: int) -> EncodedTable:
     """Each of the two rows n times, side by side."""
     return ROWS.take(torch.arange(2).repeat(n))
@@ -48,7 +53,7 @@ def repeated(n: int) -> EncodedTable:
 @pytest.mark.parametrize("preset", MODELS)
 def test_iwae_with_one_draw_is_the_elbo_in_expectation(preset: str) -> None:
     model, n = random_model(preset, COLUMNS), 5000
-    one = iwae_bound(model, repeated(n), generator_for(0, "iwae"), n_draws=1).bound.view(n, 2)
+    one = iwae_bound(model, repeated(n), noise_of(0, "iwae"), n_draws=1).bound.view(n, 2)
     bound = elbo(model, repeated(n), generator_for(0, "elbo"), exact=True).view(n, 2)
     error = (one.var(0) + bound.var(0)).sqrt() / math.sqrt(n)
     assert bool(((one.mean(0) - bound.mean(0)).abs() < 4.0 * error).all())
@@ -57,7 +62,7 @@ def test_iwae_with_one_draw_is_the_elbo_in_expectation(preset: str) -> None:
 def test_the_elbo_under_a_learned_prior_is_iwae_with_one_draw() -> None:
     model = random_model("paper-gcvae", COLUMNS, prior="autoregressive")
     rows = repeated(4000)
-    single = iwae_bound(model, rows, generator_for(0, "a"), n_draws=1).bound.mean()
+    single = iwae_bound(model, rows, noise_of(0, "a"), n_draws=1).bound.mean()
     bound = elbo(model, rows, generator_for(1, "b"), exact=True).mean()
     torch.testing.assert_close(single, bound, atol=0.15, rtol=0.0)
 
@@ -66,7 +71,7 @@ def test_the_elbo_under_a_learned_prior_is_iwae_with_one_draw() -> None:
 def test_more_draws_do_not_lower_the_bound(preset: str) -> None:
     model, n = random_model(preset, COLUMNS, strength=2.0), 300
     few, many = (
-        iwae_bound(model, repeated(n), generator_for(0, "s"), n_draws=s).bound.view(n, 2)
+        iwae_bound(model, repeated(n), noise_of(0, "s"), n_draws=s).bound.view(n, 2)
         for s in (2, 100)
     )
     error = few.std(0) / math.sqrt(n)
@@ -82,15 +87,15 @@ def test_the_iwae_bound_of_a_small_model_reaches_the_integral_over_z() -> None:
         model.conditional(z[:, None]).log_prob(ROWS, None) + model.prior.log_prob(z)[:, None]
     )
     log_p = log_joint.logsumexp(0) + 2.0 * math.log(float(axis[1] - axis[0]))
-    estimate = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=20_000)
+    estimate = iwae_bound(model, ROWS, noise_of(0, "s"), n_draws=20_000)
     assert bool(((estimate.bound - log_p).abs() < 5.0 * estimate.standard_error + 1e-6).all())
     assert bool((estimate.standard_error < 0.02).all())
 
 
 def test_many_jitters_agree_with_the_exact_likelihood() -> None:
     model = random_model("paper-gcvae", COLUMNS, strength=2.0)
-    exact = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500)
-    jittered = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500, n_jitters=200)
+    exact = iwae_bound(model, ROWS, noise_of(0, "s"), n_draws=500)
+    jittered = iwae_bound(model, ROWS, noise_of(0, "s"), n_draws=500, n_jitters=200)
     error = exact.standard_error + jittered.standard_error
     assert bool(((exact.bound - jittered.bound).abs() < 4.0 * error).all())
 
@@ -145,8 +150,8 @@ def test_the_last_prefix_is_the_likelihood_and_blanks_and_unseen_levels_are_as_t
 
 def test_a_copula_of_rank_two_has_the_likelihood_of_its_jitters() -> None:
     model = random_model("paper-gcvae", COLUMNS, strength=2.0, rank=2)
-    exact = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500)
-    jittered = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=500, n_jitters=200)
+    exact = iwae_bound(model, ROWS, noise_of(0, "s"), n_draws=500)
+    jittered = iwae_bound(model, ROWS, noise_of(0, "s"), n_draws=500, n_jitters=200)
     error = exact.standard_error + jittered.standard_error
     assert bool(((exact.bound - jittered.bound).abs() < 4.0 * error).all())
 
@@ -166,10 +171,10 @@ def test_equal_loadings_twice_are_a_copula_of_rank_one() -> None:
 @pytest.mark.parametrize("preset", MODELS)
 def test_terms_add_up_and_the_first_is_the_log_likelihood_of_the_first_cell(preset: str) -> None:
     model = random_model(preset, COLUMNS, strength=2.0)
-    estimate = iwae_bound(model, ROWS, generator_for(0, "s"), n_draws=5000)
+    estimate = iwae_bound(model, ROWS, noise_of(0, "s"), n_draws=5000)
     torch.testing.assert_close(estimate.terms.sum(1), estimate.bound)
     alone = EncodedTable(ROWS.codes, ROWS.values, torch.tensor([[True, False, False]] * 2))
-    first = iwae_bound(model, alone, generator_for(1, "s"), n_draws=5000)
+    first = iwae_bound(model, alone, noise_of(1, "s"), n_draws=5000)
     torch.testing.assert_close(estimate.terms[:, 0], first.bound, atol=0.1, rtol=0.0)
     assert bool((first.terms[:, 1:] == 0.0).all())
 
@@ -177,6 +182,6 @@ def test_terms_add_up_and_the_first_is_the_log_likelihood_of_the_first_cell(pres
 @pytest.mark.parametrize("preset", MODELS)
 def test_a_row_of_blanks_has_probability_one(preset: str) -> None:
     blank = EncodedTable(ROWS.codes, ROWS.values, torch.zeros(2, 3, dtype=torch.bool))
-    estimate = iwae_bound(random_model(preset, COLUMNS), blank, generator_for(0, "s"), n_draws=2000)
+    estimate = iwae_bound(random_model(preset, COLUMNS), blank, noise_of(0, "s"), n_draws=2000)
     assert bool((estimate.bound.abs() < 4.0 * estimate.standard_error + 1e-6).all())
     assert bool((estimate.standard_error < 0.1).all())

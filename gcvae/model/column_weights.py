@@ -1,0 +1,223 @@
+"""One column of the autoregressive decoder, its weights gathered: what draws and scores ask of it.
+
+Logits are in bits, for a power of two costs half of an exponential. Without shapes and functions a
+code's mass, not normalised, is 2^bits; with them
+
+    mass_k = 2^(l_k / log 2) (sum_m w_m N(s_k; mu_m, sigma_m^2) + a little),
+
+the second factor at atoms only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.model.autoregressive import AutoregressiveNetwork, ColumnLayers
+from gcvae.model.level_functions import FunctionStep
+from gcvae.model.marginals import AtomDensities, Marginals
+from gcvae.model.number_marginals import Triple
+from gcvae.numerics.batches import LANES
+
+_MOST_BITS = 100.0
+"""Powers of two up to this, and their sums, are ordinary numbers of float32."""
+_LEAST_SUM, _MOST_SUM = 1e-30, 1e30
+"""Between these a plain sum of masses has lost nothing that counts."""
+_LN_2 = math.log(2.0)
+_LOG2_E = 1.0 / _LN_2
+
+
+@dataclass(frozen=True)
+class ColumnWeights:
+    """One column's weights, of the marginals and of the network together.
+
+    Shape: of_context (d_context, w), of_hidden (d_column, w), bias (w,), to the K logits in bits,
+    the mixture's 3 M outputs and what fills them up to the width w; additions of
+    `AutoregressiveNetwork.code_additions`.
+
+    Attributes:
+        number: Of the column.
+        layers: Of the network.
+        n_codes: K; 1 has no logits.
+        point_code: The code whose cells hold a number; -1 with a column of levels.
+        place: Among the columns with numbers.
+        n_mixture: 3 M; 0 without numbers.
+        densities: Of the atoms, where a mixture shapes them.
+        steps: Functions that end at this column.
+    """
+
+    number: int
+    layers: ColumnLayers
+    n_codes: int
+    point_code: int
+    place: int | None
+    n_mixture: int
+    of_context: Tensor
+    of_hidden: Tensor
+    bias: Tensor
+    additions: tuple[Tensor, Tensor]
+    densities: AtomDensities | None
+    steps: Sequence[FunctionStep]
+
+    @property
+    def n_logits(self) -> int:
+        """The number of its logits."""
+        return self.n_codes if self.n_codes > 1 else 0
+
+    def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
+        """The column's outputs, and those of its mixture among them, the means moved by `lines`.
+
+        Shape: (n, d_context), (n, d_sum), (n, D_real) -> (n, w), (n, 3 M).
+        """
+        outputs = torch.addmm(self.bias, context, self.of_context)
+        outputs = outputs.addmm_(self.layers(total), self.of_hidden)
+        mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
+        if self.place is not None:
+            means = mixture.unflatten(-1, (3, -1))[:, 1]
+            means += lines[:, self.place, None]
+        return outputs, mixture
+
+    def masses(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
+        """The codes' masses, not normalised. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
+        masses = _powers_of_two(outputs[:, : self.n_codes])
+        if self.densities is not None:
+            atoms = self.densities.atoms
+            masses[:, atoms.start : atoms.stop] *= self.densities.at_atoms(mixture)
+        for step in self.steps:
+            # In logs: a demanded function holds where the masses of all that keep it underflow.
+            log_masses = torch.log_softmax(masses.log(), -1)
+            masses = step(log_masses, codes[step.given].T).exp()
+        return masses
+
+    def log_beta(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
+        """log P of every code. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
+        log_beta = self._log_beta_alone(outputs, mixture)
+        for step in self.steps:
+            log_beta = step(log_beta, codes[step.given].T)
+        return log_beta
+
+    def _log_beta_alone(self, outputs: Tensor, mixture: Tensor) -> Tensor:
+        """log P of every code before any function says what it can be."""
+        if not self.n_logits:
+            return outputs.new_zeros(len(outputs), 1)
+        logits = outputs[:, : self.n_codes] * _LN_2
+        if self.densities is not None:
+            atoms = self.densities.atoms
+            logits[:, atoms.start : atoms.stop] += self.densities.at_atoms(mixture).log()
+        return torch.log_softmax(logits, -1)
+
+    def log_code(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
+        """log P of the column's own code in each row: one logit and the logarithm of a sum.
+
+        The cells may be those of fewer rows, which come again and again.
+
+        Shape: (n, w), (n, 3 M), codes (D, m), n a multiple of m -> (n,).
+        """
+        own = codes[self.number].clamp(0, self.n_codes - 1)
+        if self.steps:
+            log_prob = self._log_code_of_steps(outputs, mixture, codes, own)
+        elif self.n_logits:
+            log_prob = self._log_code(outputs, mixture, own.repeat(len(outputs) // len(own)))
+        else:
+            log_prob = outputs.new_zeros(len(outputs))
+        return _rows_of(log_prob, own).masked_fill(codes[self.number] < 0, -torch.inf).flatten()
+
+    def _log_code(self, outputs: Tensor, mixture: Tensor, own: Tensor) -> Tensor:
+        """`log_code` without functions. Shape: own (n,) -> (n,)."""
+        bits = outputs[:, : self.n_codes]
+        masses, found = bits.exp2(), _at(bits, own)
+        if self.densities is not None:
+            first, last = self.densities.atoms.start, self.densities.atoms.stop
+            density = self.densities.at_atoms(mixture)
+            masses[:, first:last] *= density
+            at_own = _at(density, (own - first).clamp(0, last - first - 1))
+            found = found + torch.where((own >= first) & (own < last), at_own, 1.0).log2()
+        total = masses.sum(-1)
+        if bool(((total > _LEAST_SUM) & (total < _MOST_SUM)).all()):
+            return (found - total.log2()) * _LN_2
+        return _at(self._log_beta_alone(outputs, mixture), own)
+
+    def _log_code_of_steps(
+        self, outputs: Tensor, mixture: Tensor, codes: Tensor, own: Tensor
+    ) -> Tensor:
+        """`log_code` with functions, the last of which is asked for one code alone."""
+        log_beta = _rows_of(self._log_beta_alone(outputs, mixture), own)
+        for step in self.steps[:-1]:
+            log_beta = step(log_beta, codes[step.given].T)
+        last = self.steps[-1]
+        return last.log_prob(log_beta, codes[last.given].T, own).flatten()
+
+
+def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
+    """The weights of all columns, in the network's order."""
+    with torch.no_grad():
+        return [column_weights(network, marginals, j) for j in network.order]
+
+
+def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int) -> ColumnWeights:
+    """The weights of column j."""
+    shape = marginals.columns[j]
+    g, row = network.group_of(j)
+    place = network.real.index(j) if j in network.real else None
+    d_context, d_column = network.read.in_features, network.narrow.shape[-1]
+    # A column of one level has no outputs.
+    nothing = network.start.new_zeros(0)
+    parts: list[Triple] = [(nothing.expand(d_context, 0), nothing.expand(d_column, 0), nothing)]
+    if g is not None:
+        group, own = marginals.code_groups[g], slice(row * marginals.code_groups[g].shape[1], None)
+        weight, bias = (part[own][: shape.n_codes] for part in group.logits.parameters())
+        of_hidden = network.to_logits[g][row][:, : shape.n_codes]
+        bias = bias + network.shifts[g][row][: shape.n_codes]
+        parts.append((weight.T * _LOG2_E, of_hidden * _LOG2_E, bias * _LOG2_E))
+    if place is not None:
+        width = 3 * marginals.n_components
+        own = slice(place * width, (place + 1) * width)
+        weight, bias = marginals.mixture.weight[own], marginals.mixture.bias[own]
+        parts.append((weight.T, network.to_mixture[place], bias))
+    of_context, of_hidden, bias = (_widened(part) for part in zip(*parts, strict=True))
+    return ColumnWeights(
+        number=j,
+        layers=network.layers(j),
+        n_codes=shape.n_codes,
+        point_code=int(marginals.point_codes[j]),
+        place=place,
+        n_mixture=0 if place is None else 3 * marginals.n_components,
+        of_context=of_context,
+        of_hidden=of_hidden,
+        bias=bias,
+        additions=network.code_additions(j),
+        densities=None if g is None else marginals.atom_shapes[g].densities(row, shape),
+        steps=[step for step in network.function_steps if step.last == j],
+    )
+
+
+def _widened(parts: Sequence[Tensor]) -> Tensor:
+    """The parts side by side, and zeros up to whole vectors of the processor: products with narrow
+    matrices are computed at a batch's end in another way, whose last digit may differ.
+    """
+    joined = torch.cat(list(parts), -1)
+    return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
+
+
+def _powers_of_two(bits: Tensor) -> Tensor:
+    """2^bits, up to a factor of each row where they leave the ordinary numbers. (n, K), as bits."""
+    low, high = bits.aminmax()
+    if float(low) > -_MOST_BITS and float(high) < _MOST_BITS:
+        return bits.exp2()
+    return torch.softmax(bits * _LN_2, -1)
+
+
+def _at(table: Tensor, codes: Tensor) -> Tensor:
+    """The entries of these codes. Shape: (n, K), (n,) -> (n,)."""
+    found: Tensor = table.gather(-1, codes[:, None])[:, 0]
+    return found
+
+
+def _rows_of(found: Tensor, own: Tensor) -> Tensor:
+    """(n, ...) -> (n / m, m, ...), for the m rows of `own`."""
+    by_time: Tensor = found.unflatten(0, (-1, len(own)))
+    return by_time

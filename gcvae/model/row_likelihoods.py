@@ -1,0 +1,166 @@
+"""Likelihoods of rows under the autoregressive decoder, without the masses that no score asks for.
+
+Of a column's codes a score needs the logarithm of the sum of their masses and one mass
+(`ColumnWeights.log_code`); of what the cells before add to a column's running sum, one vector for
+each row, however many draws of z it has. Blank cells are drawn on the way, and only in the rows
+that have them is anything of a cell different from draw to draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.region import Drawn
+from gcvae.model.autoregressive import AutoregressiveNetwork
+from gcvae.model.column_distribution import ColumnDistribution
+from gcvae.model.column_weights import ColumnWeights, columns_in_order
+from gcvae.model.marginals import Marginals
+from gcvae.numerics.batches import filled
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells on their way through the columns, and the log of each one's probability.
+
+    Shape: log_prob (D, N), codes int64 and values (D, m), N a multiple of m: with m < N the same m
+    rows come again and again, each time at other z.
+    """
+
+    log_prob: Tensor
+    codes: Tensor
+    values: Tensor
+
+
+@dataclass(frozen=True)
+class _At:
+    """A column at N places. Shape: outputs (N, K + 3 M), mixture (N, 3 M)."""
+
+    column: ColumnWeights
+    outputs: Tensor
+    mixture: Tensor
+
+
+class RowLikelihoods:
+    """log p(x|z) of rows, for as long as the decoder's weights stay as they are."""
+
+    def __init__(
+        self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
+    ) -> None:
+        """Gathers the weights of each column; the trunk leads from z to the context."""
+        self.trunk, self.network, self.marginals = trunk, network, marginals
+        self.columns = columns_in_order(network, marginals)
+
+    def __call__(self, rows: EncodedTable, z: Tensor, noise: Tensor) -> Tensor:
+        """log p(x|z) of the first column in the network's order, of the first two, and so on.
+
+        Shape: rows (n, D), z (S, n, K), noise (S, n, D) -> (S, n, D), float64.
+        """
+        with torch.no_grad():
+            log_prob = self.through(rows, self.trunk(z), noise).log_prob
+        prefixes = log_prob[self.network.order].cumsum(0)
+        by_row: Tensor = prefixes.unflatten(1, z.shape[:2]).movedim(0, -1)
+        return by_row
+
+    @torch.no_grad()
+    def through(self, rows: EncodedTable, context: Tensor, noise: Tensor) -> Cells:
+        """Goes through the columns: known cells are scored, blank ones drawn.
+
+        A number that stands for an interval is scored by the interval's mass, and drawn inside it.
+
+        Shape: rows (n, D) or (1, D), context (..., n, d_context), noise (..., n, D).
+        """
+        cells = self._start(rows, noise)
+        noise = noise.reshape(-1, noise.shape[-1]).double()
+        context = context.flatten(0, -2)
+        total = self.network.read(context)
+        lines = total.new_zeros(len(total), len(self.network.real))
+        for column in self.columns:
+            j = column.number
+            at = _At(column, *column.outputs(context, total, lines))
+            cells.log_prob[j] = column.log_code(at.outputs, at.mixture, cells.codes)
+            self._add_density(at, cells)
+            if len(cells.codes[j]) == len(total):
+                self._draw_blanks(at, rows, cells, noise)
+                self._narrow_intervals(at, rows, cells, noise[:, j])
+            if column is not self.columns[-1]:
+                self._step(column, cells, total, lines)
+        return cells
+
+    def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
+        """The cells as they are known, those of whole rows once for all draws."""
+        n_all = noise[..., 0].numel()
+        is_whole = rows.intervals is None and bool(rows.observed.all())
+        times = 1 if is_whole else n_all // len(rows)
+        return Cells(
+            noise.new_zeros((noise.shape[-1], n_all), dtype=torch.float64),
+            rows.codes.T.long().repeat(1, times),
+            rows.values.T.repeat(1, times),
+        )
+
+    def _add_density(self, at: _At, cells: Cells) -> None:
+        """Adds the log density of the numbers of a column to `cells.log_prob`."""
+        j, place = at.column.number, at.column.place
+        if place is None:
+            return
+        of_rows = filled((cells.codes[j] == at.column.point_code).nonzero()[:, 0])
+        if not len(of_rows):
+            return
+        transform = self.network.warps.column(place)
+        value, log_slope = transform.forward(cells.values[j, of_rows])
+        m, times = cells.codes.shape[1], cells.log_prob.shape[1] // cells.codes.shape[1]
+        index = (of_rows + m * torch.arange(times, device=of_rows.device)[:, None]).flatten()
+        numbers = self.marginals.numbers_of(at.mixture[index])
+        cells.log_prob[j, index] += numbers.log_prob(value.repeat(times)) + log_slope.repeat(times)
+
+    def _draw_blanks(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
+        """Draws the blank cells of a column, and what is known of them. Shape: noise (N, D)."""
+        j = at.column.number
+        times = cells.codes.shape[1] // len(rows)
+        blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
+        if not len(blank):
+            return
+        column = self._distribution(at, blank, cells.codes)
+        if j in rows.dependent:
+            codes, values = cells.codes[:, blank].T, cells.values[:, blank].T
+            known = rows.dependent[j].take(blank % len(rows))
+            drawn = known.draw(column, noise[blank, j], codes, values)
+        else:
+            drawn = Drawn(noise.new_zeros(len(blank)), *column.draw(noise[blank, j]))
+        cells.log_prob[j, blank] = drawn.log_prob.double()
+        cells.codes[j, blank], cells.values[j, blank] = drawn.codes.long(), drawn.values
+
+    def _narrow_intervals(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
+        """Scores a column's intervals, and draws numbers inside. Shape: noise (N,)."""
+        j = at.column.number
+        if rows.intervals is None or at.column.place is None:
+            return
+        intervals = rows.intervals[:, j].repeat(cells.codes.shape[1] // len(rows), 1)
+        index = filled((~torch.isnan(intervals[:, 0])).nonzero()[:, 0])
+        column = self._distribution(at, index, cells.codes)
+        within = column.interval_cells(cells.codes[j, index], intervals[index])
+        cells.log_prob[j, index] = within.log_prob(cells.log_prob[j, index])
+        cells.values[j, index] = within.draw(cells.values[j, index], noise[index])
+
+    def _distribution(self, at: _At, index: Tensor, codes: Tensor) -> ColumnDistribution:
+        """The column at some of its places. Shape: index (b,), codes (D, N)."""
+        column, outputs, mixture = at.column, at.outputs[index], at.mixture[index]
+        log_beta = column.log_beta(outputs, mixture, codes[:, index])
+        marginal = transform = None
+        if column.place is not None:
+            marginal = self.marginals.numbers_of(mixture)
+            transform = self.network.warps.column(column.place)
+        return ColumnDistribution(log_beta, column.point_code, marginal, transform)
+
+    def _step(self, column: ColumnWeights, cells: Cells, total: Tensor, lines: Tensor) -> None:
+        """Adds what a column's cells add, in place. Shape: total (N, d_sum), lines (N, D_real)."""
+        codes, values = cells.codes[column.number], cells.values[column.number]
+        cells_of = filled(torch.arange(len(codes), device=codes.device))
+        added = self.network.added_by_all(
+            codes[cells_of], values[cells_of], column.number, column.additions
+        )
+        for whole, part in zip((total, lines), added, strict=True):
+            whole.unflatten(0, (-1, len(codes))).add_(part[: len(codes)])

@@ -1,0 +1,81 @@
+"""Random numbers of rows: each row has a key, and its numbers do not depend on the rows beside it.
+
+Number c of a row is a hash of its key and of c, so that nothing has to be drawn before it: rows may
+be taken in any order and any number of times, and their draws a few at a time.
+
+Source: Steele, Lea & Flood 2014 (SplitMix64).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gcvae.numerics.seeds import check_seed
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_N_BITS = 52
+"""Of a double between 0 and 1, a half-step off both ends."""
+
+Keys = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class RowNoise:
+    """Noise of n rows. Shape: keys (n,)."""
+
+    keys: Keys
+
+    @classmethod
+    def numbered(cls, seed: int, purpose: str, numbers: Iterable[int]) -> RowNoise:
+        """Of the rows of these numbers.
+
+        Raises: SettingError for a seed that is negative or too large.
+        """
+        stream = _number_of(f"{check_seed(seed)}\x1f{purpose}")
+        return cls(_mixed(np.fromiter(numbers, dtype=np.uint64) * np.uint64(_GOLDEN) + stream))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.keys)
+
+    def take(self, rows: Tensor) -> RowNoise:
+        """The noise of the rows of these numbers."""
+        return RowNoise(self.keys[rows.cpu().numpy()])
+
+    def of(self, purpose: str) -> RowNoise:
+        """Other noise of the same rows, for this purpose."""
+        return RowNoise(_mixed(self.keys ^ _number_of(purpose)))
+
+    def uniform(self, n_draws: int, width: int, first: int = 0) -> Tensor:
+        """Numbers from the open interval (0, 1), those of the draws from `first` on.
+
+        Shape: (S, n, width), float64.
+        """
+        places = np.arange(first * width, (first + n_draws) * width, dtype=np.uint64) + np.uint64(1)
+        steps = places.reshape(n_draws, 1, width) * np.uint64(_GOLDEN)
+        bits = _mixed(self.keys[:, None] + steps) >> np.uint64(64 - _N_BITS)
+        return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-_N_BITS)
+
+    def normal(self, n_draws: int, width: int) -> Tensor:
+        """Standard normal numbers. Shape: (S, n, width), float64."""
+        scores: Tensor = torch.special.ndtri(self.uniform(n_draws, width))
+        return scores
+
+
+def _number_of(text: str) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
+
+
+def _mixed(x: Keys) -> Keys:
+    """The finaliser of SplitMix64, a bijection of 64 bits. Shape: as x."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
+    return x ^ (x >> np.uint64(31))
