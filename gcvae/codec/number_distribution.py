@@ -211,10 +211,12 @@ class NumberDistribution:
 
     def log_likelihood(self, positions: Numbers, half_step: float) -> float:
         """Sum of the log density of positions, or of the mean density in their rounding cells."""
+        if not half_step > 0.0:
+            return float(self.log_slopes(self.scores_at(positions)).sum())
         low, high = (self.scores_at(positions + step) for step in (-half_step, half_step))
         is_above = low > 0.0  # there the upper tail has the digits
         masses = ndtr(np.where(is_above, -low, high)) - ndtr(np.where(is_above, -high, low))
-        is_wide = masses > _LEAST_MASS  # not where there is no rounding
+        is_wide = masses > _LEAST_MASS
         log_densities = np.empty(len(positions))
         log_densities[is_wide] = np.log(masses[is_wide] / (2.0 * half_step))
         log_densities[~is_wide] = self.log_slopes(self.scores_at(positions[~is_wide]))

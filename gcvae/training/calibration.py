@@ -31,8 +31,8 @@ from gcvae.model.walks import AutoregressiveWalk
 from gcvae.numerics.generators import generator_for, normal, uniform
 from gcvae.progress import Report, report_to_nobody
 
-LEAST_ROWS, MOST_ROWS = 20_000, 100_000
-"""The model draws as many rows as the table has, within these."""
+_LEAST_ROWS, _MANY_ROWS, _MOST_ROWS = 4_000, 20_000, 100_000
+_ROWS_PER_ROW = 10
 _MOST_OUTPUTS = 60_000_000
 """The most outputs of all rows together: wide tables and many levels fit into memory."""
 _N_ROUNDS = 3
@@ -45,6 +45,15 @@ _CHUNK_ROWS = 4096
 _LEAST_RISE = 1e-9
 _LARGEST_SHIFT = 0.5
 """The farthest that a number moves, in standard deviations of its column's normal scores."""
+
+
+def rows_drawn(n_table: int) -> int:
+    """How many rows the model draws for a table of so many.
+
+    Ten for each of a small table, so that the model's own noise is small beside the table's.
+    """
+    n_rows = min(max(_ROWS_PER_ROW * n_table, _LEAST_ROWS), _MANY_ROWS)
+    return min(max(n_table, n_rows), _MOST_ROWS)
 
 
 def calibrate(
@@ -63,7 +72,7 @@ def calibrate(
     """
     generator = generator_for(seed, "calibration")
     n_table = int(code_counts[0].sum())
-    n_rows = min(max(n_table, LEAST_ROWS), MOST_ROWS, _rows_that_fit(model))
+    n_rows = min(rows_drawn(n_table), _rows_that_fit(model))
     with torch.no_grad():
         z = model.prior.sample(n_rows, generator)
         walk = model.decoder.ordered_walk(z)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gcvae.sampling.constrained import MEASURED_ROWS
 from gcvae.scoring.row_scores import REFERENCE_ROWS
-from gcvae.training.calibration import LEAST_ROWS, MOST_ROWS, PRIOR_ROWS
+from gcvae.training.calibration import PRIOR_ROWS, rows_drawn
 from gcvae.training.costs import coefficients_of
 from gcvae.training.settings import SettledConfig
 
@@ -59,7 +59,7 @@ def finishing_seconds(
 ) -> dict[str, float]:
     """Seconds of each part that follows on training, in order; what is not done takes none."""
     like, rows = coefficients_of(preset), table.rows
-    n_drawn = min(max(rows, LEAST_ROWS), MOST_ROWS)
+    n_drawn = rows_drawn(rows)
     n_held_out = min(max(1, round(settled.held_out_share * rows)), REFERENCE_ROWS)
     by_code, by_number = _DRAWING[like]
     drawn_row = by_code * (table.columns - table.numbers) + by_number * table.numbers
