@@ -82,7 +82,10 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service without keys, whose jobs are done as they come."""
-    with running(settings_in(tmp_path_factory.mktemp("site"))) as service, working(service):
+    with (
+        running(settings_in(tmp_path_factory.mktemp("site"), inline_workers=1)) as service,
+        working(service),
+    ):
         yield service
 
 

@@ -7,6 +7,7 @@ import io
 import re
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ from tests.browser.conftest import PHONE, Watched
 from tests.running_service import Running
 
 Watch = Callable[..., Watched]
+POLLS = """performance.getEntriesByType("resource")
+    .filter((entry) => entry.name.includes("/v1/jobs/")).map((entry) => entry.startTime).slice(1)"""
+"""When the page asked for the job: once to be drawn, and then to follow it."""
 
 
 def upload_example(watched: Watched) -> None:
@@ -36,6 +40,9 @@ def train_a_little(watched: Watched) -> None:
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Training of café orders")
     expect(page.get_by_role("progressbar", name="Training, progress")).to_be_visible()
+    page.get_by_role("link", name="Open the model").wait_for()
+    polled = page.evaluate(POLLS)
+    assert all(later - sooner > 900 for sooner, later in pairwise(polled)), polled
     page.get_by_role("link", name="Open the model").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("café orders")
 

@@ -47,6 +47,7 @@ export function problemBox(error, retry) {
     lines.length ? h("ul", {}, lines) : null,
     told.setting ? h("p.tiny", {}, `The limit is ${told.limit}; ${told.setting} changes it.`) : null,
     told.status === 413 || told.status === 429 ? h("p", {}, "Send less, or try again later.") : null,
+    told.status === 401 ? h("p", {}, h("a", { href: "/sign-in" }, "Sign in again")) : null,
     told.job_id ? h("p", {}, h("a", { href: `/jobs/${told.job_id}` }, "See the job")) : null,
     h("div.row", {},
       told.request_id ? h("span.tiny.soft", {}, "Request ", h("code", {}, told.request_id)) : null,

@@ -30,7 +30,7 @@ export async function show({ place, signal, go }) {
 
 /** The place for a table, and the example beside it. */
 function entrance(go) {
-  const place = h("div");
+  const place = h("div.stack");
   const take = async (file) => {
     const name = file.name.replace(/(\.(csv|tsv|txt|parquet|gz))+$/i, "").slice(0, 200) || "table";
     const dataset = await uploadInto(place, `/v1/datasets?name=${encodeURIComponent(name)}`, file, drop);

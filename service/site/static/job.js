@@ -112,7 +112,7 @@ function picture(history, points) {
   const seen = history ?? points.map(([x, train, held]) => ({ step: x, bound_train: train, bound_held_out: held }));
   const line = (name) => seen.filter((one) => Number.isFinite(one[name])).map((one) => [one.step, one[name]]);
   return curves([{ name: "training", css: "train", points: line("bound_train") }, { name: "held out", css: "held", points: line("bound_held_out") }],
-    { xName: history ? "step" : "percent done" });
+    { xName: history ? "step" : "second" });
 }
 
 /** What was seen of a job stays while the tab is open, so that a reload keeps the curve. */
@@ -121,9 +121,9 @@ function remembered(id) {
 }
 
 function note(points, job) {
-  const { bound_train: train, bound_held_out: held, fraction } = job.progress;
+  const { bound_train: train, bound_held_out: held } = job.progress;
   const last = points.at(-1);
   if (!Number.isFinite(held) || isOver(job) || (last && last[1] === train && last[2] === held)) return;
-  points.push([Math.round(1000 * fraction) / 10, train, held]);
+  points.push([Math.max(0, Math.round((Date.now() - Date.parse(job.started_at)) / 1000)), train, held]);
   sessionStorage.setItem(`curve ${job.id}`, JSON.stringify(points));
 }

@@ -1,6 +1,6 @@
 // Signing in with a key: the key itself is sent once, and kept nowhere. A cookie stands for it.
 
-import { ask } from "./api.js";
+import { ask, Problem } from "./api.js";
 import { pressed } from "./components.js";
 import { fill, freshId, h } from "./elements.js";
 
@@ -13,7 +13,7 @@ export function showSignIn(error, signedIn) {
   const submit = (event) => {
     event.preventDefault();
     pressed(button, told, async () => {
-      await ask("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${input.value.trim()}` } });
+      await open(input.value.trim());
       input.value = "";
       signedIn();
     });
@@ -27,6 +27,21 @@ export function showSignIn(error, signedIn) {
       h("div.row", {}, button), told),
     h("p.tiny.soft", { id: `${id}-hint` }, "Whoever runs the service makes keys: ", h("code", {}, "gcvae keys create --workspace NAME"),
       ". The key is not kept in the browser: a cookie stands for it, which ends by itself or when you sign out."));
+}
+
+/** Open a session. What is wrong with a key is told without the advice for programs. */
+async function open(key) {
+  if (!/^[\x21-\x7e]+$/.test(key)) throw noKey("A key begins with gcv_ and has letters, digits, - and _ alone.");
+  try {
+    await ask("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${key}` } });
+  } catch (error) {
+    if (error.status !== 401) throw error;
+    throw noKey(`${error.message.split(";")[0]}.`);
+  }
+}
+
+function noKey(detail) {
+  return new Problem({ title: "This key opens nothing", detail, status: 0 });
 }
 
 /** Who is signed in, at the top of every page. */
