@@ -36,7 +36,7 @@ SERVER := -e ./server
 CLIENT := -e ./gcvae_client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve secrets test test-properties test-faults lint bench bench-rules bench-speed progress load known-truth clean
+.PHONY: help setup demo serve secrets test test-properties test-report test-faults lint bench bench-rules bench-speed progress load known-truth clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -46,6 +46,7 @@ help:
 	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
 	@echo "make test    the test suite"
 	@echo "make test-properties   the laws of every table, on TIMES=80 times as many generated tables"
+	@echo "make test-report   how often the attacks of a report raise an alarm where nothing leaks"
 	@echo "make test-faults   FAULTS=300 faults over JOBS=60 jobs, on real servers: half an hour"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
@@ -81,6 +82,10 @@ test-properties: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 GCVAE_TIMES_EXAMPLES=$(TIMES) $(VENV)/bin/python -m pytest -n 2 \
 	  tests/gcvae/test_generated_tables.py tests/gcvae/test_saved_and_loaded.py \
 	  -o faulthandler_timeout=7200 $(PYTEST_ARGS)
+
+test-report: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 GCVAE_TIMES_EXAMPLES=8 $(VENV)/bin/python -m pytest -s \
+	  tests/gcvae/evaluation/report/test_no_leak.py $(PYTEST_ARGS)
 
 test-faults: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.faults --faults $(FAULTS) --jobs $(JOBS) $(FAULT_ARGS)

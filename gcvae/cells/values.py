@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,7 +47,7 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
         UnknownColumnError: The frame has a column that the schema has not.
     """
     frame = data_frame(frame)
-    _check_columns(frame, schema)
+    check_columns(list(frame.columns), schema)
     problems: list[Problem] = []
     lines = frame.attrs.get("lines", frame.attrs.get("rows"))
     columns = {
@@ -121,9 +121,15 @@ def _dictionary(series: pd.Series[Any], column: Column) -> Any:
 # Cells to values
 
 
-def _check_columns(frame: pd.DataFrame, schema: TableSchema) -> None:
-    refuse_unknown_columns(frame, schema)
-    absent = [column.name for column in schema if column.is_modelled and column.name not in frame]
+def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
+    """Lets a table pass that has the modelled columns, and none that the schema has not.
+
+    Raises:
+        TableError: A modelled column is absent.
+        UnknownColumnError: There is a column that the schema has not.
+    """
+    refuse_unknown_columns(names, schema)
+    absent = [column.name for column in schema if column.is_modelled and column.name not in names]
     if absent:
         raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
 
@@ -137,7 +143,7 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
         TableError: The frame has none of the modelled columns.
         UnknownColumnError: It has a column that the schema has not.
     """
-    refuse_unknown_columns(frame, schema)
+    refuse_unknown_columns(list(frame.columns), schema)
     modelled = [column for column in schema if column.is_modelled]
     absent = [column for column in modelled if column.name not in frame]
     if not absent:
@@ -158,10 +164,10 @@ def is_text(series: pd.Series[Any]) -> bool:
     return pd.api.types.infer_dtype(series, skipna=True) in ("string", "empty")
 
 
-def refuse_unknown_columns(frame: pd.DataFrame, schema: TableSchema) -> None:
+def refuse_unknown_columns(names: Sequence[Any], schema: TableSchema) -> None:
     """Lets a table pass all columns of which are in the schema. Raises: UnknownColumnError."""
     known = set(schema.names)
-    places = [(str(name), {"column": str(name)}) for name in frame.columns if name not in known]
+    places = [(str(name), {"column": str(name)}) for name in names if name not in known]
     if places:
         raise UnknownColumnError(
             *unknown_names("the schema has no such column", places, schema.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,14 +95,17 @@ def exact_copies(
     The share among unseen rows depends on the number of seen ones only, so the halves need not be
     of equal size.
     """
-    columns = measured_columns(schema)
-    tables = seen, unseen, synthetic
-    codes = [level_codes(tables, column) for column in columns]
-    known, held_out, made = (
+    known, held_out, made = row_keys((seen, unseen, synthetic), schema)
+    return ExactCopies(float(np.isin(made, known).mean()), float(np.isin(held_out, known).mean()))
+
+
+def row_keys(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[npt.NDArray[Any]]:
+    """A number for each row; rows that are equal in every measured column have the same one."""
+    codes = [level_codes(tables, column) for column in measured_columns(schema)]
+    return [
         pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
         for parts in zip(*codes, strict=True)
-    )
-    return ExactCopies(float(np.isin(made, known).mean()), float(np.isin(held_out, known).mean()))
+    ]
 
 
 @dataclass(frozen=True)

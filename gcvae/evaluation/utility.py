@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from gcvae.errors import TableError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import Features, fit_features
 from gcvae.schema.columns import Column, TableSchema
+
+Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def utility(
     others = tuple(c for c in measured_columns(schema) if c.name != target)
     features = fit_features(train, others)
     test = test[test[target].notna()]
-    judge = _explained_variance if is_number(column) else _mean_area
+    judge = _of_number if is_number(column) else _of_classes
     value, real = (
         judge(table[table[target].notna()], test, features, column, seed)
         for table in (synthetic, train)
@@ -75,52 +78,64 @@ def utility(
     return Utility(value, real, "auc" if test[target].nunique() == 2 else "macro-auc")
 
 
-def _explained_variance(
+def explained_variance(
+    learner: Any, x: Numbers, y: Numbers, x_test: Numbers, y_test: Numbers
+) -> float:
+    """R² of the test rows, of a learner that is fitted to the others."""
+    from sklearn.metrics import r2_score
+
+    return float(r2_score(y_test, learner.fit(x, y).predict(x_test)))
+
+
+def mean_area(
+    learner: Any,
+    x: Numbers,
+    labels: npt.NDArray[Any],
+    x_test: Numbers,
+    truth: npt.NDArray[Any],
+    classes: Sequence[Any],
+) -> float:
+    """Area under the ROC curve of the test rows, each class against the rest, their mean.
+
+    The learner is fitted to the other rows; a class that these lack is at chance.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    codes, known = pd.factorize(labels)
+    if len(known) < 2:  # nothing to learn: every row is the one class
+        return 0.5
+    columns = learner.fit(x, codes).predict_proba(x_test).T
+    chances = dict(zip(known, columns, strict=True))
+    nothing = np.zeros(len(truth))
+    return float(np.mean([roc_auc_score(truth == c, chances.get(c, nothing)) for c in classes]))
+
+
+def _of_number(
     table: pd.DataFrame, test: pd.DataFrame, features: Features, column: Column, seed: int
 ) -> float:
-    """R² on the test rows of trees trained on the table."""
     from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.metrics import r2_score
 
     trees = HistGradientBoostingRegressor(
         categorical_features=features.are_levels, random_state=seed
     )
-    trees.fit(features.matrix(table), numbers_of(table, column))
-    predicted = trees.predict(features.matrix(test))
-    return float(r2_score(numbers_of(test, column), predicted))
+    x, x_test = features.matrix(table), features.matrix(test)
+    return explained_variance(trees, x, numbers_of(table, column), x_test, numbers_of(test, column))
 
 
-def _mean_area(
+def _of_classes(
     table: pd.DataFrame, test: pd.DataFrame, features: Features, column: Column, seed: int
 ) -> float:
-    """Area under the ROC curve on the test rows, averaged over their classes."""
-    from sklearn.metrics import roc_auc_score
-
-    classes = list(test[column.name].astype(object).unique())
-    if len(classes) < 2:
-        raise TableError(f"the test rows have one class of {column.name!r} only")
-    chances = _class_chances(table, test, features, column, seed)
-    truth = test[column.name].astype(object).to_numpy()
-    nothing = np.zeros(len(test))  # a class that the table does not have
-    areas = [roc_auc_score(truth == c, chances.get(c, nothing)) for c in classes]
-    return float(np.mean(areas))
-
-
-def _class_chances(
-    table: pd.DataFrame, test: pd.DataFrame, features: Features, column: Column, seed: int
-) -> dict[Any, npt.NDArray[np.float64]]:
-    """The probability of each class of the table, for each test row."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    codes, classes = pd.factorize(table[column.name].astype(object))
-    if len(classes) < 2:  # nothing to learn: every row is the one class
-        return {c: np.ones(len(test)) for c in classes}
+    labels, truth = (part[column.name].astype(object).to_numpy() for part in (table, test))
+    classes = list(pd.unique(truth))
+    if len(classes) < 2:
+        raise TableError(f"the test rows have one class of {column.name!r} only")
     trees = HistGradientBoostingClassifier(
         categorical_features=features.are_levels,
         random_state=seed,
         # The held-out rows of early stopping are drawn by class: each class must have two rows.
-        early_stopping="auto" if np.bincount(codes).min() > 1 else False,
+        early_stopping="auto" if pd.Series(labels).value_counts().min() > 1 else False,
     )
-    trees.fit(features.matrix(table), codes)
-    chances = trees.predict_proba(features.matrix(test))
-    return {c: chances[:, i] for i, c in enumerate(classes)}
+    x, x_test = features.matrix(table), features.matrix(test)
+    return mean_area(trees, x, labels, x_test, truth, classes)

@@ -60,7 +60,7 @@ class KnownRows:
         schema, codec = constrained.codec.schema, constrained.codec
         if not len(frame):
             raise TableError("there are no rows of known cells")
-        refuse_unknown_columns(frame, schema)
+        refuse_unknown_columns(list(frame.columns), schema)
         absent = [c.name for c in schema if c.is_modelled and c.name not in frame]
         whole = _with_columns(frame, dict.fromkeys(absent))
         whole.attrs = dict(frame.attrs)

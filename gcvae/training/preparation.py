@@ -12,6 +12,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from gcvae.codec.encoded_rows import EncodedRows, encode_rows
@@ -119,9 +121,13 @@ def _part(line: FitProgress | None, start: float, end: float) -> Report:
     return lambda share: line.preparing(start + (end - start) * share)
 
 
-def table_digest(table: TypedTable) -> str:
-    """sha256 over a typed table's cells, names and order."""
-    digest = hashlib.sha256("\x1f".join(map(str, table.columns)).encode())
+def table_digest(table: TypedTable, without: npt.NDArray[np.int64] | None = None) -> str:
+    """sha256 over a typed table's cells, names and order; without the rows of some numbers."""
+    is_kept = np.ones(len(table), dtype=bool)
+    is_kept[[] if without is None else without] = False
+    digest, n_before = hashlib.sha256("\x1f".join(map(str, table.columns)).encode()), 0
     for block in row_chunks(table):
-        digest.update(pd.util.hash_pandas_object(block, index=False).to_numpy().tobytes())
+        hashes = pd.util.hash_pandas_object(block, index=False).to_numpy()
+        digest.update(hashes[is_kept[n_before : n_before + len(block)]].tobytes())
+        n_before += len(block)
     return digest.hexdigest()

@@ -75,7 +75,22 @@ def make_report(
     )
     parts = dict(zip(PARTS, (like_real, useful, likely, private), strict=True))
     report(1.0)
-    return TableReport(parts, rows.counts(), _settings(n_rows, targets), seed, NOT_COVERED)
+    settings = _settings(n_rows, targets)
+    return TableReport(parts, rows.counts(), rows.table_rows, settings, seed, _not_covered(rows))
+
+
+def _not_covered(rows: ReportRows) -> tuple[str, ...]:
+    """What the report does not say; that rows were left out, where some were."""
+    counts = rows.counts()
+    if rows.are_from_model:  # of which there are as many as one likes
+        del counts["drawn"]
+    if MOST_REPORT_ROWS not in counts.values():
+        return NOT_COVERED
+    return (
+        *NOT_COVERED,
+        f"Rows beyond {MOST_REPORT_ROWS:,} of each sort: so many were taken at random, and what"
+        " stands in the others alone is not found.",
+    )
 
 
 def _rows_attacked(rows: ReportRows) -> int:

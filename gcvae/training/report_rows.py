@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 
-from gcvae.cells.values import parse_table
+from gcvae.cells.values import check_columns
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError, UnknownColumnError
-from gcvae.evaluation.report.rows import ReportRows
+from gcvae.evaluation.report.rows import KeptRule, ReportRows
 from gcvae.files.source_columns import source_columns
-from gcvae.files.table_reader import Rows, given_frame
+from gcvae.files.table_reader import Rows
+from gcvae.files.typed_columns import TypedTable, rows_at, typed_columns
 from gcvae.numerics.generators import generator_for
 from gcvae.profiling.infer import complete_schema
 from gcvae.rules.search import measured
@@ -26,6 +29,7 @@ from gcvae.training.preparation import table_digest
 
 _REFERENCE_SHARE = 0.1
 """Share of the real rows that are set aside as reference where no training did."""
+RowNumbers = npt.NDArray[np.int64]
 
 
 class Model(Protocol):
@@ -44,6 +48,16 @@ class Model(Protocol):
         """How likely rows are, a line each."""
 
 
+@dataclass(frozen=True)
+class _Sorts:
+    """The numbers of the rows of each sort in the real table. Shape: (m,) each."""
+
+    members: RowNumbers
+    reference: RowNumbers
+    held_back: RowNumbers
+    is_training_table: bool
+
+
 def rows_of_report(
     model: Model | None,
     real: Rows,
@@ -53,106 +67,101 @@ def rows_of_report(
 ) -> ReportRows:
     """Reads the tables, tells members from the others, and draws rows where none are given.
 
+    Of each sort at most `MOST_REPORT_ROWS` are taken, at random. A table in a file stays there:
+    memory holds a column of it at a time, and the rows that are taken.
+
     Raises:
         TableError: A table can not be read, lacks a column of the model, or has too few rows.
         UnknownColumnError: A table has a column that the model does not know.
+        OSError: The disk is full.
     """
     if model is None and synthetic is None:
         raise TableError("there is neither a model nor a synthetic table to judge")
-    cells = given_frame(real)
-    schema = model.schema if model is not None else _inferred(cells)
-    typed = _typed(cells, schema, "the real table")
-    unseen = None if holdout is None else _typed(given_frame(holdout), schema, "the holdout")
+    schema = _inferred(real) if model is None else model.schema
     record = {} if model is None else model.training_record
-    typed, held_back, is_training_table = _training_table(typed, record)
-    unseen = held_back if unseen is None else unseen
-    members, reference = _members(typed, record if is_training_table else {}, seed)
-    members, unseen = (
-        _shuffled(members, seed),
-        unseen if unseen is None else _shuffled(unseen, seed),
-    )
-    drawn = (
-        model.sample(min(len(typed), MOST_REPORT_ROWS), seed)
-        if synthetic is None and model is not None
-        else given_frame(synthetic)
-    )
-    typed_drawn = _typed(drawn, schema, "the synthetic table")
-    return ReportRows(
-        schema,
-        members,
-        reference,
-        unseen,
-        _shuffled(typed_drawn, seed),
-        is_training_table,
-        are_from_model=synthetic is None,
-        rules_kept=_rules_kept(record, schema, typed_drawn),
-    )
+    with _typed(real, schema, "the real table") as typed:
+        sizes, sorts = {"real": len(typed)}, _sorts(typed, record, seed)
+        numbers = sorts.members, sorts.reference, sorts.held_back
+        members, reference, held_back = (_taken(typed, rows, seed) for rows in numbers)
+    unseen = held_back if len(held_back) else None
+    if holdout is not None:
+        with _typed(holdout, schema, "the holdout") as typed:
+            sizes["holdout"] = len(typed)
+            unseen = _taken(typed, np.arange(len(typed)), seed)
+    n_seen = len(sorts.members) + len(sorts.reference)
+    with _typed(_drawn(model, synthetic, n_seen, seed), schema, "the synthetic table") as typed:
+        sizes |= {} if synthetic is None else {"synthetic": len(typed)}
+        drawn = _taken(typed, np.arange(len(typed)), seed)
+        kept = _rules_kept(record, schema, typed)
+    tables = members, reference, unseen, drawn
+    return ReportRows(schema, *tables, sorts.is_training_table, synthetic is None, kept, sizes)
 
 
-def _inferred(cells: pd.DataFrame) -> TableSchema:
-    with source_columns(cells) as source:
+def _inferred(real: Rows) -> TableSchema:
+    with source_columns(real) as source:
         return complete_schema(source, None, rules=False).schema
 
 
-def _typed(cells: pd.DataFrame, schema: TableSchema, what: str) -> pd.DataFrame:
+def _drawn(model: Model | None, synthetic: Rows | None, n_seen: int, seed: int) -> Rows:
+    """The table to judge: rows of the model where none is given."""
+    if model is None or synthetic is not None:
+        return synthetic
+    return model.sample(min(n_seen, MOST_REPORT_ROWS), seed)
+
+
+@contextmanager
+def _typed(rows: Rows, schema: TableSchema, what: str) -> Iterator[TypedTable]:
     """The values of a table; its problems name which table it is."""
-    try:
-        typed = parse_table(cells, schema).reset_index(drop=True)
-    except (TableError, UnknownColumnError) as error:
-        problems = [replace(p, message=f"{what}: {p.message}") for p in error.problems]
-        raise type(error)(*problems) from None
-    if len(typed) < 2:
-        raise TableError(f"{what} has {len(typed)} rows; a report needs two at least")
-    return typed
+    with ExitStack() as files:
+        try:
+            source = files.enter_context(source_columns(rows))
+            check_columns(source.names, schema)
+            present = tuple(column for column in schema if column.name in set(source.names))
+            typed = files.enter_context(typed_columns(source, TableSchema(present)))
+        except (TableError, UnknownColumnError) as error:
+            problems = [replace(p, message=f"{what}: {p.message}") for p in error.problems]
+            raise type(error)(*problems) from None
+        if len(typed) < 2:
+            raise TableError(f"{what} has {len(typed)} rows; a report needs two at least")
+        yield typed
 
 
-def _training_table(
-    typed: pd.DataFrame, record: Mapping[str, Any]
-) -> tuple[pd.DataFrame, pd.DataFrame | None, bool]:
-    """The rows that training saw, those that it held back, and whether it was this table.
+def _sorts(typed: TypedTable, record: Mapping[str, Any], seed: int) -> _Sorts:
+    """Which rows training learned from, which decided when to stop, and which it held back.
 
-    A table is known by its digest: as it is, or without the rows that were held back of it.
+    The table of the training is known by its digest: as it is, or without the rows that were held
+    back of it. Of any other all rows count as members, but for those set aside as reference.
     """
-    digest = record.get("table_sha256")
-    if digest is None:
-        return typed, None, False
-    share = record["settings"].get("report_share", 0.0)
-    if share:
-        held_back = np.zeros(len(typed), dtype=bool)
-        held_back[report_rows(len(typed), share, record["seed"])] = True
-        rest = typed[~held_back].reset_index(drop=True)
-        if table_digest(rest) == digest:
-            return rest, typed[held_back].reset_index(drop=True), True
-    return typed, None, table_digest(typed) == digest
+    every, digest = np.arange(len(typed)), record.get("table_sha256")
+    if digest is not None:
+        share, held_out = (
+            record["settings"].get(k, 0.0) for k in ("report_share", "held_out_share")
+        )
+        for held_back in (report_rows(len(typed), share, record["seed"]), every[:0]):
+            if table_digest(typed, without=held_back) == digest:
+                seen = np.delete(every, held_back)
+                train, stopping = split(len(seen), held_out, record["seed"])
+                return _Sorts(seen[train.numpy()], seen[stopping.numpy()], held_back, True)
+    order = torch.randperm(len(typed), generator=generator_for(seed, "report reference")).numpy()
+    n_reference = max(1, round(_REFERENCE_SHARE * len(typed)))
+    return _Sorts(order[n_reference:], order[:n_reference], every[:0], False)
 
 
-def _members(
-    typed: pd.DataFrame, record: Mapping[str, Any], seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(members, reference): by the training's own split where its record is given."""
-    if record:
-        train, stopping = split(len(typed), record["settings"]["held_out_share"], record["seed"])
-    else:
-        order = torch.randperm(len(typed), generator=generator_for(seed, "report reference"))
-        n_reference = max(1, round(_REFERENCE_SHARE * len(typed)))
-        train, stopping = order[n_reference:], order[:n_reference]
-    return (
-        typed.iloc[train.numpy()].reset_index(drop=True),
-        typed.iloc[stopping.numpy()].reset_index(drop=True),
-    )
-
-
-def _shuffled(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The rows in an order that has no meaning, so that the first of them are any."""
-    order = torch.randperm(len(frame), generator=generator_for(seed, "report order"))
-    return frame.iloc[order.numpy()].reset_index(drop=True)
+def _taken(typed: TypedTable, rows: RowNumbers, seed: int) -> pd.DataFrame:
+    """At most `MOST_REPORT_ROWS` of the rows, in an order without meaning: the first are any."""
+    order = torch.randperm(len(rows), generator=generator_for(seed, "report order")).numpy()
+    return rows_at(typed, rows[order[:MOST_REPORT_ROWS]]).reset_index(drop=True)
 
 
 def _rules_kept(
-    record: Mapping[str, Any], schema: TableSchema, drawn: pd.DataFrame
-) -> dict[str, float | None]:
-    """The share of the drawn rows that keeps each rule that the model was made with."""
-    known = {found["formula"] for found in record.get("rules", ())}
-    rules = [rule for rule in schema.rules or () if str(rule) in known]
+    record: Mapping[str, Any], schema: TableSchema, drawn: TypedTable
+) -> tuple[KeptRule, ...]:
+    """How many of the drawn rows keep each rule that the model was made with."""
+    shares = {found["formula"]: found["share"] for found in record.get("rules", ())}
+    rules = [rule for rule in schema.rules or () if shares.get(str(rule)) is not None]
     findings = measured(rules, drawn, schema) if rules else []
-    return {str(r): f.rule.share for r, f in zip(rules, findings, strict=True)}
+    return tuple(
+        KeptRule(str(rule), shares[str(rule)], found.kept / found.rows, found.rows)
+        for rule, found in zip(rules, findings, strict=True)
+        if found.rows
+    )

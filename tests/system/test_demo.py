@@ -23,7 +23,8 @@ MAPS = {"dependencies": "total", "dependencies-copula": "expected"}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where `gcvae demo` was run with its own table."""
     made = tmp_path_factory.mktemp("demo")
-    subprocess.run(DEMO, cwd=made, check=True, capture_output=True)
+    ran = subprocess.run(DEMO, cwd=made, check=True, capture_output=True, text=True)
+    (made / "said.txt").write_text(ran.stdout)
     return made / "demo-out"
 
 
@@ -46,6 +47,14 @@ def test_every_row_is_scored(folder: Path) -> None:
     assert list(scores)[:3] == ["log_likelihood", "standard_error", "percentile"]
     assert len(scores) == 442
     assert np.isfinite(scores.to_numpy()).all()
+
+
+def test_the_report_is_a_page_that_is_named_in_the_summary(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    said = (folder.parent / "said.txt").read_text()
+    assert "report.html" in said
+    assert "reported  fidelity" in said
 
 
 @pytest.mark.parametrize("name", MAPS)

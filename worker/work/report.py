@@ -16,7 +16,7 @@ from worker.work.outputs import publish
 from worker.work.tables import stored_table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from gcvae import TableReader
 
 _PARTS = "fidelity", "utility", "likelihood", "privacy"
 
@@ -32,9 +32,9 @@ def report(attempt: Attempt) -> Produced:
     """
     spec = ReportSpec.from_json(attempt.job.spec)
     synthesizer = attempt.load_synthesizer()
-    real = _read(attempt, spec.dataset_id)
+    real = _dataset(attempt, spec.dataset_id, "real")
     holdout_id = spec.holdout_dataset_id
-    holdout = None if holdout_id is None else _read(attempt, holdout_id)
+    holdout = None if holdout_id is None else _dataset(attempt, holdout_id, "holdout")
     made = synthesizer.report(
         real,
         holdout,
@@ -50,7 +50,7 @@ def report(attempt: Attempt) -> Produced:
         "report.json",
         file,
         media_type="application/json",
-        rows=len(real) + (0 if holdout is None else len(holdout)),
+        rows=sum(made.table_rows.values()),
         summary=_summary(document),
     )
 
@@ -63,8 +63,8 @@ def next_report(trained: TrainSpec, dataset_id: str) -> Document | None:
     return {"kind": JobKind.REPORT.value, "spec": spec.to_json()}
 
 
-def _read(attempt: Attempt, dataset_id: str) -> pd.DataFrame:
-    """The cells of a dataset.
+def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
+    """A dataset, to be read from a file of that name.
 
     Raises:
         DeletedTableError: it is deleted.
@@ -73,7 +73,7 @@ def _read(attempt: Attempt, dataset_id: str) -> pd.DataFrame:
     try:
         dataset = attempt.catalog.datasets.get(dataset_id, workspace=attempt.job.workspace)
         place = dataset.object_key, dataset.sha256, dataset.encoding
-        return stored_table(attempt, *place).read()
+        return stored_table(attempt, *place, name=name)
     except (NotFoundError, MissingObjectError) as error:
         raise DeletedTableError(dataset_id) from error
 

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.evaluation.columns import is_number, level_codes, measured_columns
+from gcvae.evaluation.columns import is_number, measured_columns
 from gcvae.evaluation.features import fit_features
+from gcvae.evaluation.privacy import row_keys
 from gcvae.evaluation.report.places import Places, Space, axes_of, fit_space, nearest
 from gcvae.schema.columns import TableSchema
 
@@ -117,13 +118,8 @@ def copied_rows(
     members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which members and which unseen rows stand among the drawn ones, cell by cell."""
-    tables = members, unseen, drawn
-    codes = [level_codes(tables, column) for column in measured_columns(schema)]
-    hashes = [
-        pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
-        for parts in zip(*codes, strict=True)
-    ]
-    return np.isin(hashes[0], hashes[2]), np.isin(hashes[1], hashes[2])
+    of_members, of_unseen, made = row_keys((members, unseen, drawn), schema)
+    return np.isin(of_members, made), np.isin(of_unseen, made)
 
 
 def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:

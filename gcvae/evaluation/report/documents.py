@@ -19,6 +19,8 @@ VERSION = 1
 """Of the JSON document."""
 GREEN, AMBER, RED, NOT_MEASURED = "green", "amber", "red", "not_measured"
 VERDICTS = GREEN, AMBER, RED, NOT_MEASURED
+SHOWN = "shown"
+"""Of a figure that has no part in any verdict."""
 PARTS = "fidelity", "utility", "likelihood", "privacy"
 
 
@@ -36,6 +38,8 @@ class Figure:
         red: The same of red.
         worse: `higher` or `lower`.
         note: What one should know of it, or why there is none.
+        unit: `share` (0 to 1), `nats`, or nothing.
+        judged: The verdict, where thresholds alone do not give it.
     """
 
     name: str
@@ -47,12 +51,18 @@ class Figure:
     red: float | None = None
     worse: str = "higher"
     note: str = ""
+    unit: str = ""
+    judged: str | None = None
 
     @property
     def verdict(self) -> str:
-        """By the thresholds; `not_measured` where there is no value or none of them."""
-        if self.value is None or (self.amber is None and self.red is None):
+        """By the thresholds; `not_measured` where there is no value, `shown` without them."""
+        if self.judged is not None:
+            return self.judged
+        if self.value is None:
             return NOT_MEASURED
+        if self.amber is None and self.red is None:
+            return SHOWN
         sign = 1.0 if self.worse == "higher" else -1.0
         for threshold, verdict in ((self.red, RED), (self.amber, AMBER)):
             if threshold is not None and sign * self.value >= sign * threshold:
@@ -73,6 +83,7 @@ class Figure:
             "worse": self.worse,
             "verdict": self.verdict,
             "note": self.note,
+            "unit": self.unit,
         }
 
 
@@ -108,6 +119,15 @@ def not_measured(reason: str, advice: str = "") -> Part:
     return Part(NOT_MEASURED, f"Not measured: {reason}.", advice)
 
 
+def percent(share: float, decimals: int = 0) -> str:
+    """A share in a sentence.
+
+    >>> percent(0.984, 1)
+    '98.4 %'
+    """
+    return f"{100 * share:.{decimals}f} %"
+
+
 def worst(verdicts: Any) -> str:
     """The worst of some verdicts, of those that were measured; `not_measured` if none was."""
     found = set(verdicts)
@@ -121,12 +141,14 @@ class TableReport:
     Attributes:
         parts: By the names of `PARTS`.
         rows: How many rows of each sort were looked at.
+        table_rows: How many the tables have of which these were taken.
         settings: Sample sizes and options.
         not_covered: What it does not say, a sentence each.
     """
 
     parts: Mapping[str, Part]
     rows: Mapping[str, int]
+    table_rows: Mapping[str, int]
     settings: Mapping[str, Any]
     seed: int
     not_covered: tuple[str, ...]
@@ -139,6 +161,7 @@ class TableReport:
             **{name: self.parts[name].to_json() for name in PARTS},
             "not_covered": list(self.not_covered),
             "rows": dict(self.rows),
+            "table_rows": dict(self.table_rows),
             "settings": dict(self.settings),
             "seed": self.seed,
         }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from gcvae.evaluation.fidelity import (
     two_way_tv,
 )
 from gcvae.evaluation.report.coverage import coverage
-from gcvae.evaluation.report.documents import Figure, Part, not_measured, worst
+from gcvae.evaluation.report.documents import GREEN, RED, Figure, Part, not_measured, percent, worst
 from gcvae.evaluation.report.histograms import column_shares, pair_shares
-from gcvae.evaluation.report.rows import ReportRows
+from gcvae.evaluation.report.rows import KeptRule, ReportRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
 
@@ -85,8 +85,13 @@ def fidelity_part(
     )
     report(1.0)
     verdict = worst(figure.verdict for figure in figures)
-    more = {"columns": distances["all_columns"], "pairs": distances["all_pairs"]}
-    part = Part(verdict, *_in_words(verdict, more), figures, _pictures(tables, schema, more))
+    more = {
+        "columns": distances["all_columns"],
+        "pairs": distances["all_pairs"],
+        "rules": _rule_lines(rows),
+    }
+    said = _in_words(verdict, figures, more)
+    part = Part(verdict, *said, figures, _pictures(tables, schema, more))
     return part, _drift(told[0], rows, min(len(tables.real), MOST_TREE_ROWS))
 
 
@@ -101,8 +106,10 @@ def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
         drawn = measure(tables.real, tables.drawn, schema)
         floor = measure(tables.real, tables.other, schema)
         amber, red = (floor.value + more for more in excess)
-        note = f"amber from {excess[0]:g} above the floor on, red from {excess[1]:g}"
-        found[name] = Figure(name, label, drawn.value, floor.value, None, amber, red, note=note)
+        note = f"amber {100 * excess[0]:g} points above the floor, red {100 * excess[1]:g}"
+        found[name] = Figure(
+            name, label, drawn.value, floor.value, None, amber, red, note=note, unit="share"
+        )
         each, floors = (
             errors.columns if isinstance(errors, ColumnErrors) else errors.pairs
             for errors in (drawn, floor)
@@ -134,13 +141,13 @@ def _told_apart(tables: Compared, rows: ReportRows, seed: int) -> list[Figure]:
     figures = [
         _area(
             "c2st",
-            "Boosted trees tell drawn rows from real ones",
+            "A computer (boosted trees) tells drawn rows from real ones",
             plain[0],
             plain[1],
             (0.6, 0.8),
         )
     ]
-    label = "The same with fine features: remainders, differences, pairs of levels"
+    label = "The same, looking closely: last digits, differences, pairs of levels"
     if len(measured_columns(schema)) > _MOST_COLUMNS_OF_FINE:
         note = f"left out with more than {_MOST_COLUMNS_OF_FINE} columns"
         return [*figures, Figure("c2st_fine", label, None, note=note)]
@@ -168,7 +175,8 @@ def _area(
         (found.value - reach, min(1.0, found.value + reach)),
         thresholds[0] + reach,
         thresholds[1] + reach,
-        note=f"0.5 is not at all, 1 always; {found.n_rows:,} rows of each",
+        note=f"right in so many pairs of rows, 50 % is chance; {found.n_rows:,} rows of each",
+        unit="share",
     )
 
 
@@ -187,7 +195,7 @@ def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
 def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
     """The mean difference of Kendall's tau over pairs of numbers."""
     numbers = [column for column in measured_columns(schema) if is_number(column)]
-    label = "Difference of Kendall's tau, mean over pairs of numbers"
+    label = "Difference of rank correlations (Kendall's tau), mean over pairs of numbers"
     if len(numbers) < 2:
         return [Figure("tau", label, None, note="fewer than two columns of numbers")]
     taus = [
@@ -219,7 +227,10 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
         )
         for name, label, value, floor in zip(
             ("alpha_precision", "beta_recall"),
-            ("Drawn rows lie where real ones do", "Real rows lie where drawn ones do"),
+            (
+                "Drawn rows lie where real ones do (alpha-precision, 1 is best)",
+                "Real rows lie where drawn ones do (beta-recall, 1 is best)",
+            ),
             found,
             floors,
             strict=True,
@@ -228,13 +239,25 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """The least share of drawn rows that keeps a rule of the model."""
-    kept = [share for share in rows.rules_kept.values() if share is not None]
-    if not kept:
-        return [Figure("rules", "Rows that keep the table's rules", None, note="no rules known")]
-    note = f"the rule that is kept least, of {len(kept)}"
+    """The share of drawn rows that keep a rule, of the rule that they fall short of the most."""
     label = "Rows that keep the table's rules"
-    return [Figure("rules", label, min(kept), None, None, 0.99, 0.9, worse="lower", note=note)]
+    if not rows.rules_kept:
+        return [Figure("rules", label, None, note="no rules known")]
+    worst_rule = max(rows.rules_kept, key=_shortfall)
+    floor = worst_rule.real - _noise(worst_rule)
+    note = f"{worst_rule.formula}; of {len(rows.rules_kept)} rules the one that fares worst"
+    thresholds = floor - 0.01, floor - 0.1
+    figure = Figure("rules", label, worst_rule.drawn, worst_rule.real, None, *thresholds)
+    return [replace(figure, worse="lower", note=note, unit="share")]
+
+
+def _shortfall(rule: KeptRule) -> float:
+    return rule.real - _noise(rule) - rule.drawn
+
+
+def _noise(rule: KeptRule) -> float:
+    """How far a share of so many rows strays from the table's."""
+    return 1.96 * math.sqrt(rule.real * (1 - rule.real) / rule.n_drawn)
 
 
 def _pictures(
@@ -252,18 +275,47 @@ def _pictures(
     return {**more, "worst_columns": columns, "worst_pairs": pairs}
 
 
-def _in_words(verdict: str, more: Mapping[str, list[dict[str, Any]]]) -> tuple[str, str]:
-    named = ", ".join(f"“{found['column']}”" for found in more["columns"][:_N_SHOWN])
-    if verdict == "green":
+def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
+    """Rows of a table: each rule, the share of drawn rows that keep it, and that of real rows."""
+    kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
+    return [{"rule": rule.formula, "value": rule.drawn, "floor": rule.real} for rule in kept]
+
+
+def _in_words(
+    verdict: str, figures: Sequence[Figure], more: Mapping[str, list[dict[str, Any]]]
+) -> tuple[str, str]:
+    """What was found, by the figures that decided, and what to do about each of these."""
+    if verdict == GREEN:
         return (
-            "The drawn rows look like real ones: no figure is far from its floor, which is what"
-            " other real rows of the same number reach.",
+            "The drawn rows look like real ones: they differ from these no more than other real"
+            " rows do, or hardly.",
             "Nothing to do.",
         )
-    advice = f"Look at the columns that differ most: {named}."
-    if verdict == "amber":
-        return "The drawn rows are like real ones, but differences can be measured.", advice
-    return (
-        "The drawn rows are not like the real ones.",
-        f"{advice} Check their kinds in the schema, and train longer (the default preset).",
-    )
+    deciding = {figure.name: figure for figure in figures if figure.verdict == verdict}
+    found = [said for names, said in _FOUND if deciding.keys() & set(names)]
+    advice = []
+    if deciding.keys() - {"rules"}:
+        named = ", ".join(f"“{each['column']}”" for each in more["columns"][:_N_SHOWN])
+        advice.append(f"Look at the columns that differ most: {named}.")
+    if "rules" in deciding:
+        rule = more["rules"][0]
+        advice.append(
+            f"Look at the rule “{rule['rule']}”: {percent(rule['value'], 1)} of the drawn rows keep"
+            f" it, and {percent(rule['floor'], 1)} of the real ones. Where it must always hold,"
+            " demand it in the schema."
+        )
+    if verdict == RED:
+        advice.append("Check the columns' kinds in the schema, and train longer.")
+    start = "The drawn rows are not like the real ones" if verdict == RED else "A difference shows"
+    return f"{start}: {'; '.join(found)}.", " ".join(advice)
+
+
+_FOUND = (
+    (("columns",), "single columns have other values than they should"),
+    (("pairs", "trends", "tau"), "columns do not depend on each other as they should"),
+    (("c2st", "c2st_fine"), "a computer can tell drawn rows from real ones"),
+    (("alpha_precision",), "some drawn rows lie where no real ones do"),
+    (("beta_recall",), "some kinds of real rows are hardly drawn"),
+    (("rules",), "fewer drawn rows than real ones keep a rule of the table"),
+)
+"""What a figure that is not as it should be says in plain words."""

@@ -1,4 +1,8 @@
-"""What the pictures of a report show: shares of bins and levels, real beside drawn."""
+"""What the pictures of a report show: shares of bins and levels, real beside drawn.
+
+Nothing in them is of a few rows alone: a level that fewer than `LEAST_SHOWN` of the real rows have
+is among all others, and a real share of fewer rows is given as 0.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ import pandas as pd
 from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column, TableSchema
 
+LEAST_SHOWN = 5
+"""Real rows that a level, or a share, has to have to be shown."""
 _MOST_BARS = 12
 _MOST_OF_A_PAIR = 8
 _EPOCH = np.datetime64("1970-01-01")
@@ -22,13 +28,8 @@ def column_shares(
 ) -> dict[str, Any]:
     """The shares of a column's bins or levels in both tables."""
     labels, codes = _binned(real, drawn, schema[name], _MOST_BARS)
-    shares = [np.bincount(part, minlength=len(labels)) / len(part) for part in codes]
-    return {
-        "column": name,
-        "labels": labels,
-        "real": shares[0].tolist(),
-        "drawn": shares[1].tolist(),
-    }
+    counts = [np.bincount(part, minlength=len(labels)) for part in codes]
+    return {"column": name, "labels": labels} | _shares(counts, (len(labels),))
 
 
 def pair_shares(
@@ -38,19 +39,21 @@ def pair_shares(
     labels_a, codes_a = _binned(real, drawn, schema[a], _MOST_OF_A_PAIR)
     labels_b, codes_b = _binned(real, drawn, schema[b], _MOST_OF_A_PAIR)
     size = len(labels_a), len(labels_b)
-    shares = []
-    for of_a, of_b in zip(codes_a, codes_b, strict=True):
-        counts = np.bincount(of_a * size[1] + of_b, minlength=size[0] * size[1])
-        shares.append((counts / len(of_a)).reshape(size).tolist())
-    return {
-        "columns": [a, b],
-        "labels": [labels_a, labels_b],
-        "real": shares[0],
-        "drawn": shares[1],
-    }
+    counts = [
+        np.bincount(of_a * size[1] + of_b, minlength=size[0] * size[1])
+        for of_a, of_b in zip(codes_a, codes_b, strict=True)
+    ]
+    return {"columns": [a, b], "labels": [labels_a, labels_b]} | _shares(counts, size)
 
 
 Codes = npt.NDArray[np.int64]
+
+
+def _shares(counts: list[npt.NDArray[np.int64]], size: tuple[int, ...]) -> dict[str, Any]:
+    """Of real and of drawn rows; those of a few real rows are 0."""
+    real, drawn = (of_table / of_table.sum() for of_table in counts)
+    real[counts[0] < LEAST_SHOWN] = 0.0
+    return {"real": real.reshape(size).tolist(), "drawn": drawn.reshape(size).tolist()}
 
 
 def _binned(
@@ -61,7 +64,8 @@ def _binned(
     if is_number(column):
         return _binned_numbers([numbers_of(table, column) for table in tables], column, most)
     cells = [table[column.name].astype(object) for table in tables]
-    frequent = list(cells[0].value_counts().index[: most - 2])
+    counts = cells[0].value_counts()
+    frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
     place = {level: i for i, level in enumerate(frequent)}
     labels = [*map(str, frequent), "all others", "missing"]
     codes = [
@@ -92,11 +96,21 @@ def _binned_numbers(
 
 
 def _interval_labels(edges: npt.NDArray[np.float64], *, is_date: bool) -> list[str]:
-    texts = [_day(edge) if is_date else f"{edge:.3g}" for edge in edges]
+    texts = [_day(edge) if is_date else _short_number(edge) for edge in edges]
     if not texts:
         return ["all"]
     between = [f"{a} to {b}" for a, b in pairwise(texts)]
     return [f"below {texts[0]}", *between, f"{texts[-1]} or more"]
+
+
+def _short_number(number: float) -> str:
+    """With three digits that count: 0.0123, 12.3, 12,300; with a power of ten where that is long.
+
+    >>> [_short_number(x) for x in (0.01234, 111_234.5, 1.5e12)]
+    ['0.0123', '111,000', '1.5e+12']
+    """
+    short = float(f"{number:.3g}")
+    return f"{short:,.0f}" if 1_000 <= abs(short) < 1e9 else f"{short:g}"
 
 
 def _day(days: float) -> str:

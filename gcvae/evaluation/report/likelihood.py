@@ -55,9 +55,10 @@ def likelihood_part(
     figures = (
         Figure(
             "unseen_nats",
-            "Unseen rows, nats per row (higher is better)",
+            "Score of unseen rows: log-likelihood, nats per row; higher is better",
             float(unseen.mean()),
             interval=_around(unseen),
+            unit="nats",
         ),
         _gain(
             "over_independent",
@@ -96,6 +97,7 @@ def _gain(name: str, label: str, model: Numbers, other: Numbers, red: bool = Fal
         red=0.0 if red else None,
         worse="lower",
         note="the same rows under both; 95 % interval",
+        unit="nats",
     )
 
 
@@ -109,13 +111,14 @@ def _gap(members: Numbers, unseen: Numbers) -> Figure:
     amber = max(2 * error, 0.05 * float(unseen.std()))
     return Figure(
         "gap",
-        "Rows of training are likelier than unseen ones by, nats per row",
+        "By so much rows of training score higher than unseen ones, nats per row",
         gap,
         floor=0.0,
         interval=(gap - 1.96 * error, gap + 1.96 * error),
         amber=amber,
         red=max(amber, 0.5 * float(unseen.std())),
         note="beyond noise and a twentieth of the spread of scores amber, beyond half of it red",
+        unit="nats",
     )
 
 
@@ -131,6 +134,7 @@ def _calibration(percentiles: Numbers) -> Figure:
         floor=0.87 / math.sqrt(len(found)),
         amber=0.1 + 1.36 / math.sqrt(len(found)),
         note="floor: what as many rows that are ranked rightly have on average",
+        unit="share",
     )
 
 
@@ -141,6 +145,7 @@ def _impossible(unseen: Numbers) -> Figure:
         float(np.mean(~np.isfinite(unseen))),
         amber=0.05,
         note="a level that training did not have, or a constraint that is broken",
+        unit="share",
     )
 
 
@@ -148,22 +153,25 @@ def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
     found = {figure.name: figure.verdict for figure in figures}
     if found["over_independent"] == "red":
         return (
-            "The model describes unseen rows worse than a model without any dependence does.",
+            "The model describes unseen rows worse than the columns do each by itself: what it has"
+            " learned of how they depend on each other does not hold.",
             "Train longer, or on more rows; look at the table's warnings.",
         )
     if found["gap"] in ("amber", "red"):
         return (
-            "The model finds rows of training likelier than unseen rows: it has learned some of"
-            " them by heart.",
-            "Train with fewer passes (max_passes) or more weight_decay and dropout.",
+            "The model knows the rows that it was trained on better than rows that it has not"
+            " seen: it has learned something of them by heart.",
+            "Read what the attacks under “Is it safe?” make of it. Training with fewer passes"
+            " (max_passes), or with more weight_decay and dropout, makes it less.",
         )
     if "amber" in found.values():
         return (
-            "The model describes unseen rows, but a figure below is not as it should be.",
-            "Look at the figures that are marked; scores and percentiles deserve care.",
+            "The model describes rows that it has not seen, but a figure below is not as it should"
+            " be.",
+            "Look at the figures that are marked before you rely on scores and percentiles.",
         )
     return (
-        "The model describes unseen rows better than simpler models do, and hardly worse than the"
-        " rows that it learned from.",
+        "The model describes rows that it has not seen better than simpler models do, and hardly"
+        " worse than the rows that it learned from.",
         "Nothing to do.",
     )

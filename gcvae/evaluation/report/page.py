@@ -6,25 +6,34 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from gcvae.evaluation.report.histograms import LEAST_SHOWN
 from gcvae.evaluation.report.pictures import bars, two_ways
 
 _QUESTIONS = {
-    "fidelity": ("Is it good?", "Do the drawn rows look like real ones?"),
-    "utility": ("Is it useful?", "Can one learn from drawn rows what one learns from real ones?"),
-    "likelihood": ("Does the model know the table?", "How well it describes rows it has not seen."),
-    "privacy": ("Is it safe?", "Do attacks tell which rows the model learned from?"),
+    "fidelity": ("Is it good?", "Do drawn rows look like real ones?"),
+    "utility": ("Is it useful?", "Does one learn from drawn rows what one learns from real ones?"),
+    "likelihood": ("Does the model know the table?", "How well does it describe unseen rows?"),
+    "privacy": ("Is it safe?", "Does anything tell which rows the model learned from?"),
 }
 _WORDS = {
     "green": "green: nothing against it",
-    "amber": "amber: look at it",
+    "amber": "amber: look at it first",
     "red": "red: do not hand on",
     "not_measured": "not measured",
+    "shown": "only shown",
 }
-_MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–"}
+_IN_SHORT = {
+    "red": "Do not hand these rows on as they are.",
+    "amber": "Look at what is said below before you hand these rows on.",
+    "green": "Nothing that was looked at stands against handing these rows on.",
+    "not_measured": "Nothing could be measured.",
+}
+_MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–", "shown": "·"}
 _MOST_LINES = 30
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#59636e;--paper:#fff;--line:#d5dae0;
---card:#f6f8fa;--green:#1a7f37;--amber:#9a6700;--red:#c62828;--none:#59636e;--real:#57606a;--drawn:#0969da}
+--card:#f6f8fa;--green:#1a7f37;--amber:#9a6700;--red:#c62828;--none:#59636e;--real:#57606a;
+--drawn:#0969da}
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa5b1;--paper:#0d1117;--line:#30363d;
 --card:#161b22;--green:#3fb950;--amber:#d29922;--red:#ff6b6b;--none:#9aa5b1;--real:#9aa5b1;
 --drawn:#58a6ff}}
@@ -32,50 +41,91 @@ _STYLE = """
 color:var(--ink);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.6rem;margin:.5rem 0}h2{font-size:1.25rem;margin:0}
 h3{font-size:1rem;margin:1rem 0 .3rem}
-p{margin:.4rem 0}.soft{color:var(--soft);font-size:.9rem}
+p{margin:.4rem 0}.soft{color:var(--soft);font-size:.9em}
 section{border:1px solid var(--line);border-left-width:.5rem;border-radius:.4rem;padding:.8rem 1rem;
 margin:1rem 0}.green{border-left-color:var(--green)}.amber{border-left-color:var(--amber)}
 .red{border-left-color:var(--red)}.not_measured{border-left-color:var(--none)}
 .badge{display:inline-block;font-weight:700;border:2px solid;border-radius:1rem;padding:0 .7rem}
 .green .badge,.green.badge{color:var(--green)}.amber .badge,.amber.badge{color:var(--amber)}
 .red .badge,.red.badge{color:var(--red)}.not_measured .badge,.not_measured.badge{color:var(--none)}
+b.green{color:var(--green)}b.amber{color:var(--amber)}b.red{color:var(--red)}
+b.shown,b.not_measured{color:var(--soft);font-weight:400}
 .verdict{font-size:1.1rem}table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{text-align:left;padding:.25rem .5rem;border-bottom:1px solid var(--line);vertical-align:top}
-td.n{font-variant-numeric:tabular-nums;white-space:nowrap}details{margin:.6rem 0}
+th,.figures td:not(:first-child){overflow-wrap:normal;white-space:nowrap}
+.figures td{font-variant-numeric:tabular-nums}details{margin:.6rem 0}
 summary{cursor:pointer;font-weight:600}.pictures{display:flex;flex-wrap:wrap;gap:1rem}
 figure{margin:0;flex:1 1 16rem;min-width:0}figcaption{font-size:.9rem}svg{width:100%;height:auto}
-svg text{fill:var(--ink);font:11px system-ui,sans-serif}.r{fill:var(--real)}.d{fill:var(--drawn)}
-.lead{display:grid;grid-template-columns:repeat(auto-fit,minmax(13rem,1fr));gap:.6rem;padding:0}
-.lead li{list-style:none;background:var(--card);border-radius:.4rem;padding:.6rem}
-@media(max-width:36rem){thead{display:none}tr{display:block;border-bottom:1px solid var(--line);
+svg text{fill:var(--ink);font:11px system-ui,sans-serif}svg .head{fill:var(--soft)}
+.r{fill:var(--real)}.d{fill:var(--drawn)}
+.short{font-size:1.2rem;font-weight:600}.lead{padding:0}.lead li{list-style:none;
+background:var(--card);border-radius:.4rem;padding:.6rem .8rem;margin:.5rem 0}
+a{color:inherit;font-weight:600}dt{font-weight:600;float:left;clear:left;margin-right:.5rem}
+dd{margin:0 0 .2rem}dl{margin:.4rem 0}.box{border-left-color:var(--line)}
+@media(max-width:40rem){thead{display:none}tr{display:block;border-bottom:1px solid var(--line);
 padding:.4rem 0}td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0}
-td::before{content:attr(data-label);color:var(--soft);flex:0 0 40%}td.n{white-space:normal}}
-@media print{details::details-content{content-visibility:visible;block-size:auto}
-body{max-width:none;font-size:10pt}section,figure,tr{break-inside:avoid-page}
-section{break-inside:auto}}
+td:first-child{display:block;font-weight:600}td:first-child .soft{font-weight:400}
+td:not(:first-child){text-align:right}
+td:not(:first-child)::before{content:attr(data-label);color:var(--soft);text-align:left;
+white-space:normal}}
+@page{margin:14mm}@media print{details::details-content{content-visibility:visible;block-size:auto}
+:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--card:#fff;--green:#1a7f37;--amber:#9a6700;
+--red:#c62828;--none:#59636e;--real:#57606a;--drawn:#0969da}
+*{-webkit-print-color-adjust:exact;print-color-adjust:exact}summary{list-style:none}
+body{max-width:none;font-size:10pt;padding:0}figure,tr,.lead li{break-inside:avoid}
+h2,h3,summary{break-after:avoid}}
 """
 
 
 def html_page(report: Mapping[str, Any]) -> str:
     """The page of a report's JSON document."""
-    lead = "".join(
-        f'<li><a href="#{name}">{question}</a><br>{_badge(report[name]["verdict"])}</li>'
-        for name, (question, _) in _QUESTIONS.items()
-    )
     sections = "".join(_section(name, report[name]) for name in _QUESTIONS)
     limits = "".join(f"<li>{escape(text)}</li>" for text in report["not_covered"])
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Report on synthetic rows</title><style>{_STYLE}</style></head><body>"
-        "<h1>Report on synthetic rows</h1>"
-        '<p class="soft">Is it good, is it useful, is it safe? Each answer has a colour, a'
-        " sentence, and what to do. The figures behind it stand below it, each beside its"
-        " <em>floor</em>: what other real rows of the same number would show.</p>"
-        f'<ul class="lead">{lead}</ul>{sections}'
-        f"<section><h2>What this report does not cover</h2><ul>{limits}</ul></section>"
+        f"<h1>Report on synthetic rows</h1>{_in_short(report)}{_EXPLAINED}{sections}"
+        f'<section class="box"><h2>What this report does not cover</h2><ul>{limits}</ul></section>'
         f"{_made_with(report)}</body></html>\n"
     )
+
+
+def _in_short(report: Mapping[str, Any]) -> str:
+    """What was found, in one line for all, and in one for each question."""
+    verdicts = [report[name]["verdict"] for name in _QUESTIONS]
+    overall = next((v for v in ("red", "amber", "green") if v in verdicts), "not_measured")
+    n_missing = verdicts.count("not_measured")
+    missing = (
+        f" {n_missing} of the {len(verdicts)} questions could not be answered."
+        if 0 < n_missing < len(verdicts)
+        else ""
+    )
+    answers = "".join(
+        f'<li class="{part["verdict"]}"><a href="#{name}">{question}</a> {_badge(part["verdict"])}'
+        f"<br>{escape(part['sentence'])}{_to_do(part)}</li>"
+        for name, (question, _) in _QUESTIONS.items()
+        for part in [report[name]]
+    )
+    return f'<p class="short">{_IN_SHORT[overall]}{missing}</p><ul class="lead">{answers}</ul>'
+
+
+def _to_do(part: Mapping[str, Any]) -> str:
+    """What to do, where there is something."""
+    if not part["advice"] or part["verdict"] == "green":
+        return ""
+    return f'<br><span class="soft"><b>What to do:</b> {escape(part["advice"])}</span>'
+
+
+_EXPLAINED = (
+    "<dl><dt>Real rows</dt><dd>are those of your table.</dd>"
+    "<dt>Drawn rows</dt><dd>are synthetic: the model made them, or they are the table that is"
+    " judged.</dd>"
+    "<dt>Rows of training</dt><dd>are real rows that the model learned from.</dd>"
+    "<dt>Unseen rows</dt><dd>are real rows that were kept from it.</dd>"
+    "<dt>The floor</dt><dd>of a figure is what other real rows would show in the place of drawn"
+    " ones. At its floor a figure is as good as can be.</dd></dl>"
+)
 
 
 def _section(name: str, part: Mapping[str, Any]) -> str:
@@ -83,9 +133,8 @@ def _section(name: str, part: Mapping[str, Any]) -> str:
     more = _MORE.get(name, lambda _: "")(part)
     advice = f"<p><b>What to do:</b> {escape(part['advice'])}</p>" if part["advice"] else ""
     return (
-        f'<section id="{name}" class="{part["verdict"]}"><h2>{question}'
-        f' <span class="soft">{name}</span></h2><p class="soft">{meaning}</p>'
-        f"<p>{_badge(part['verdict'])}</p>"
+        f'<section id="{name}" class="{part["verdict"]}"><h2>{question}</h2>'
+        f'<p class="soft">{meaning} <em>({name})</em></p><p>{_badge(part["verdict"])}</p>'
         f'<p class="verdict">{escape(part["sentence"])}</p>{advice}{more}</section>'
     )
 
@@ -95,54 +144,73 @@ def _badge(verdict: str) -> str:
 
 
 def _figures(part: Mapping[str, Any]) -> str:
-    """The judged figures as a table."""
+    """The figures as a table, each beside its floor and the limits that judge it."""
     lines = [
         (
-            escape(figure["label"]),
-            _number(figure["value"]),
-            _number(figure["floor"]),
-            _interval(figure["interval"]),
+            escape(figure["label"]) + _noted(figure["note"]),
+            _value(figure["value"], figure["unit"]),
+            _value(figure["floor"], figure["unit"]),
+            _interval(figure["interval"], figure["unit"]),
             _limits(figure),
-            _MARKS[figure["verdict"]] + " " + figure["verdict"].replace("_", " "),
-            escape(figure["note"]),
+            _judged(figure["verdict"]),
         )
         for figure in part["figures"]
     ]
-    heads = "figure", "value", "floor", "interval", "amber / red", "verdict", "note"
-    return _table(heads, lines)
+    heads = "figure", "value", "floor", "95 % interval", "limits", "verdict"
+    return _details("The figures", _table(heads, lines), is_open=True)
+
+
+def _noted(note: str) -> str:
+    return f'<br><span class="soft">{escape(note)}</span>' if note else ""
+
+
+def _judged(verdict: str) -> str:
+    return f'<b class="{verdict}">{_MARKS[verdict]} {verdict.replace("_", " ")}</b>'
 
 
 def _fidelity(part: Mapping[str, Any]) -> str:
     pictures = "".join(map(bars, part.get("worst_columns", ())))
     pairs = "".join(map(two_ways, part.get("worst_pairs", ())))
     columns = [
-        (escape(found["column"]), _number(found["value"]), _number(found["floor"]))
+        (escape(found["column"]), _share(found["value"]), _share(found["floor"]))
         for found in part.get("columns", ())
     ]
     pair_lines = [
-        (escape(" × ".join(found["columns"])), _number(found["value"]), _number(found["floor"]))
+        (escape(" × ".join(found["columns"])), _share(found["value"]), _share(found["floor"]))
         for found in part.get("pairs", ())
+    ]
+    rules = [
+        (escape(found["rule"]), _share(found["value"]), _share(found["floor"]))
+        for found in part.get("rules", ())
     ]
     shown = (
         f'<h3>The columns that differ most</h3><div class="pictures">{pictures}</div>'
-        f'<h3>The pairs of columns that differ most</h3><div class="pictures">{pairs}</div>'
+        f'<h3>The pairs of columns that differ most</h3><div class="pictures">{pairs}</div>{_FEW}'
         if pictures
         else ""
     )
-    heads = "column", "difference", "floor"
+    heads = "difference", "floor"
+    kept = "drawn rows that keep it", "real rows"
     return (
         shown
-        + _details("The figures", _figures(part))
-        + _details("Every column", _table(heads, columns))
-        + _details("The pairs", _table(heads, pair_lines))
+        + (_figures(part) if part["figures"] else "")
+        + _details("Every column", _table(("column", *heads), columns))
+        + _details("The pairs", _table(("columns", *heads), pair_lines))
+        + (_details("The rules", _table(("rule", *kept), rules)) if rules else "")
     )
+
+
+_FEW = (
+    f'<p class="soft">What fewer than {LEAST_SHOWN} real rows have is not shown: their share is'
+    " left out, and their words are among “all others”.</p>"
+)
 
 
 def _utility(part: Mapping[str, Any]) -> str:
     lines = [
         (
             escape(found["target"]),
-            escape(found["learner"]),
+            _LEARNERS[found["learner"]],
             found["measure"],
             _number(found["drawn"]),
             _number(found["real"]),
@@ -152,57 +220,63 @@ def _utility(part: Mapping[str, Any]) -> str:
     ]
     heads = "column", "learner", "measure", "from drawn rows", "from real rows", "skill kept"
     table = _details("Every column that was predicted", _table(heads, lines)) if lines else ""
-    return _details("The figures", _figures(part)) + table
+    return (_figures(part) if part["figures"] else "") + table
+
+
+_LEARNERS = {"trees": "boosted trees", "linear": "a linear model"}
 
 
 def _privacy(part: Mapping[str, Any]) -> str:
     lines = [
         (
             escape(found["label"]),
-            _number(found["area"]),
-            _interval(found["interval_corrected"]),
+            _share(found["area"]),
+            _interval(found["interval_corrected"], "share"),
             _number(found["p_holm"]),
+            _share(found["area_that_would_have_been_seen"]),
             f"{found['rows_of_each_class']:,}",
-            _number(found["area_that_would_have_been_seen"]),
-            found["verdict"] if found["counts"] else "shown only",
+            _judged(found["verdict"] if found["counts"] else "shown"),
         )
         for found in part.get("attacks", ())
     ]
     if not lines:
         return ""
-    heads = ("attack", "area", "interval", "p", "rows of each", "would have been seen", "verdict")
+    heads = "attack", "right in", "interval", "p", "would have been seen", "rows", "verdict"
     explained = (
-        '<p class="soft">The area is how often an attack ranks a row of training above an unseen'
-        " one: 0.5 is chance, 1 is always. Intervals and p-values are corrected for the number of"
-        " attacks. Amber: a leak is found (p below 0.05). Red: the interval begins at 0.55 or"
-        " above.</p>"
+        '<p class="soft">Each attack is shown a row of training and an unseen row, and says which'
+        " is which. Who guesses is right in 50 % of such pairs, and who knows in 100 %. Amber: it"
+        " is right more often than chance would have it (p below 0.05). Red: its interval begins at"
+        " 55 % or above. Intervals and p are corrected for the number of attacks. Isolated rows are"
+        " the tenth that is least like others.</p>"
     )
-    return _details("Every attack", explained + _table(heads, lines))
+    return _details("Every attack", explained + _table(heads, lines), is_open=True)
 
 
 _MORE = {
     "fidelity": _fidelity,
     "utility": _utility,
-    "likelihood": lambda part: _details("The figures", _figures(part)) if part["figures"] else "",
+    "likelihood": lambda part: _figures(part) if part["figures"] else "",
     "privacy": _privacy,
 }
 
 
 def _made_with(report: Mapping[str, Any]) -> str:
     """Row counts, settings and seed: who makes the report again gets the same one."""
-    known = {**report["rows"], **report["settings"], "seed": report["seed"]}
+    rows = {f"{name} rows": n for name, n in report["rows"].items()}
+    tables = {f"rows of the {name} table": n for name, n in report["table_rows"].items()}
+    known = {**rows, **tables, **report["settings"], "seed": report["seed"]}
     lines = [
         (escape(name.replace("_", " ")), escape("–" if value is None else str(value)))
         for name, value in known.items()
     ]
-    return _details("Rows, settings and seed", _table(("", ""), lines))
+    return _details("Rows, settings and seed", _table(("what", "value"), lines, "settings"))
 
 
-def _details(title: str, content: str) -> str:
-    return f"<details><summary>{title}</summary>{content}</details>"
+def _details(title: str, content: str, *, is_open: bool = False) -> str:
+    return f"<details{' open' * is_open}><summary>{title}</summary>{content}</details>"
 
 
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], css: str = "figures") -> str:
     head = "".join(f"<th>{text}</th>" for text in heads)
     body = "".join(
         "<tr>"
@@ -215,19 +289,33 @@ def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     )
     more = len(lines) - _MOST_LINES
     rest = f'<p class="soft">and {more:,} more, in the JSON document</p>' if more > 0 else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+    return f'<table class="{css}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}'
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}".replace("-", "−")
 
 
-def _interval(ends: Sequence[float | None] | None) -> str:
-    return "" if not ends else f"{_number(ends[0])} to {_number(ends[1])}"
+def _share(value: float | None) -> str:
+    """A share or an area in percent, with a decimal; two where that would be a zero."""
+    if value is None:
+        return "–"
+    decimals = 2 if 0 < abs(value) < 0.001 else 1
+    return f"{100 * value:.{decimals}f} %".replace("-", "−")
+
+
+def _value(value: float | None, unit: str) -> str:
+    return _share(value) if unit == "share" else _number(value)
+
+
+def _interval(ends: Sequence[float | None] | None, unit: str) -> str:
+    return "" if not ends else f"{_value(ends[0], unit)} to {_value(ends[1], unit)}"
 
 
 def _limits(figure: Mapping[str, Any]) -> str:
-    if figure["amber"] is None and figure["red"] is None:
-        return ""
-    sign = "≥" if figure["worse"] == "higher" else "≤"
-    return f"{sign} {_number(figure['amber'])} / {_number(figure['red'])}"
+    side = "more" if figure["worse"] == "higher" else "less"
+    return "<br>".join(
+        f"{name}: {_value(figure[name], figure['unit'])} or {side}"
+        for name in ("amber", "red")
+        if figure[name] is not None
+    )

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-_WIDTH, _LINE, _LABEL = 320, 26, 110
-_CELL = 16
-_LONGEST = 15
+_WIDTH, _LINE, _LABEL = 360, 26, 124
+_CELL, _HEAD = 20, 16
+_NUMBERS = 76
+"""Right of a bar, for the two shares."""
+_LONGEST = 19
 
 
 def bars(found: Mapping[str, Any]) -> str:
     """Shares of a column's bins, real above drawn."""
     most = max([*found["real"], *found["drawn"], 1e-9])
-    scale = (_WIDTH - _LABEL - 42) / most
+    scale = (_WIDTH - _LABEL - _NUMBERS) / most
     parts = []
     lines = zip(found["labels"], found["real"], found["drawn"], strict=True)
     for i, (label, real, drawn) in enumerate(lines):
@@ -24,7 +26,7 @@ def bars(found: Mapping[str, Any]) -> str:
             f'<rect class="r" x="{_LABEL}" y="{y + 3}" width="{real * scale:.1f}" height="9"/>'
             f'<rect class="d" x="{_LABEL}" y="{y + 12}" width="{drawn * scale:.1f}" height="9"/>'
             f'<text x="{_LABEL + max(real, drawn) * scale + 4:.1f}" y="{y + 16}">'
-            f"{max(real, drawn):.0%}</text>"
+            f"{_percent(real)} / {_percent(drawn)} %</text>"
         )
     name = escape(found["column"])
     svg = _svg(_WIDTH, len(found["labels"]) * _LINE, "".join(parts), f"Shares of {name}")
@@ -37,26 +39,31 @@ def two_ways(found: Mapping[str, Any]) -> str:
     shares = [share for side in ("real", "drawn") for row in found[side] for share in row]
     most = max([*shares, 1e-9])
     width = len(across) * _CELL
-    parts = []
+    parts = [
+        f'<text class="head" x="{left}" y="11">{word}</text>'
+        for word, left in (("real", _LABEL), ("drawn", _LABEL + width + 12))
+    ]
     for side, left, css in (("real", _LABEL, "r"), ("drawn", _LABEL + width + 12, "d")):
         for i, row in enumerate(found[side]):
             for j, share in enumerate(row):
                 parts.append(
-                    f'<rect class="{css}" x="{left + j * _CELL}" y="{i * _CELL}" '
+                    f'<rect class="{css}" x="{left + j * _CELL}" y="{_HEAD + i * _CELL}" '
                     f'width="{_CELL - 1}" height="{_CELL - 1}" '
                     f'fill-opacity="{0.06 + 0.94 * (share / most) ** 0.5:.2f}">'
                     f"<title>{escape(down[i])}, {escape(across[j])}: {share:.1%}</title></rect>"
                 )
     for i, label in enumerate(down):
         parts.append(
-            f'<text x="{_LABEL - 6}" y="{i * _CELL + 12}" text-anchor="end">'
+            f'<text x="{_LABEL - 6}" y="{_HEAD + i * _CELL + 14}" text-anchor="end">'
             f"{escape(_short(label))}</text>"
         )
     names = f"{escape(a)} × {escape(b)}"
-    svg = _svg(_LABEL + 2 * width + 12, len(down) * _CELL, "".join(parts), f"Shares of {names}")
+    height = _HEAD + len(down) * _CELL
+    svg = _svg(_LABEL + 2 * width + 12, height, "".join(parts), f"Shares of {names}")
     return (
         f"<figure><figcaption><b>{names}</b> {_LEGEND}<br>"
-        f'<span class="soft">{escape(b)} from left to right: {escape(_listed(across))}</span>'
+        f'<span class="soft">The darker, the more rows. From top to bottom {escape(a)}, from left'
+        f" to right {escape(b)}: {escape(_listed(across))}</span>"
         f"</figcaption>{svg}</figure>"
     )
 
@@ -72,6 +79,10 @@ def _svg(width: int, height: int, content: str, title: str) -> str:
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}" '
         f'style="max-width:{1.4 * width:.0f}px">{content}</svg>'
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}"
 
 
 def _short(text: str) -> str:

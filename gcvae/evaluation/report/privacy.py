@@ -24,9 +24,11 @@ from gcvae.evaluation.report.documents import (
     GREEN,
     NOT_MEASURED,
     RED,
+    SHOWN,
     Figure,
     Part,
     not_measured,
+    percent,
 )
 from gcvae.evaluation.report.intervals import (
     area,
@@ -91,6 +93,11 @@ class Finding:
         if self.p_holm >= 1.0 - _LEVEL or self.area <= 0.5:
             return GREEN
         return RED if self.corrected[0] >= MATERIAL else AMBER
+
+    @property
+    def shown_verdict(self) -> str:
+        """The verdict, or that it has none because the finding does not count."""
+        return self.verdict if self.counts else SHOWN
 
     def corrected_for(self, n_attacks: int, p_holm: float) -> Finding:
         """The finding among so many."""
@@ -210,12 +217,12 @@ def _rate_findings(rows: ReportRows, targets: attacks.Targets, report: Report) -
 
 LABELS = {
     "likelihood": "The model finds rows of training likelier",
-    "likelihood_ratio": "The same, less a reference model's likelihood",
+    "likelihood_ratio": "The same, less the score of a model without these rows",
     "distance": "Drawn rows are nearer to rows of training",
     "distance_ratio": "The same, beside the distance to other real rows",
     "density_ratio": "Drawn rows are denser around rows of training",
     "copies": "Drawn rows are exact copies of rows of training",
-    "copies_isolated": "The same, of isolated rows",
+    "copies_isolated": "Drawn rows are exact copies of isolated rows of training",
     "attribute_inference": "Drawn rows help to guess a missing cell of rows of training",
     "linkability": "Drawn rows link two halves of a row of training",
     "singling_out": "Drawn rows describe one row of training alone",
@@ -307,7 +314,11 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, see
     judged = [f for f in findings if f.counts]
     verdict = next((v for v in (RED, AMBER) if any(f.verdict == v for f in judged)), GREEN)
     seen_from = max(f.visible for f in judged if f.name in ("distance", "likelihood"))
-    found = {f.name: f.label for f in judged if f.verdict in (RED, AMBER)}
+    found = [f for f in judged if f.verdict in (RED, AMBER)]
+    figures = tuple(
+        Figure(f.name, f.label, f.area, 0.5, f.corrected, unit="share", judged=f.shown_verdict)
+        for f in findings
+    )
     tables = {
         "attacks": [f.to_json() for f in findings],
         "descriptive": _descriptive(rows, seed),
@@ -318,11 +329,7 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, see
             "isolated_share": attacks.ISOLATED_SHARE,
         },
     }
-    figures = tuple(Figure(f.name, f.label, f.area, 0.5, f.corrected, None, None) for f in findings)
-    sentence, advice = _in_words(verdict, [*found.values()], seen_from)
-    if found and all(name.startswith("likelihood") for name in found):
-        sentence += " It is in the model's scores; attacks on the drawn rows alone found none."
-        advice = f"Keep the model and its scores to yourself, whatever you do with rows. {advice}"
+    sentence, advice = _in_words(verdict, found, seen_from)
     if mismatch is not None:
         verdict = NOT_MEASURED
         sentence = f"Not measured: {mismatch}. What the attacks found is no evidence."
@@ -335,25 +342,49 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, see
     return Part(verdict, sentence, advice, figures, tables)
 
 
-def _in_words(verdict: str, found: list[str], seen_from: float) -> tuple[str, str]:
-    listed = "; ".join(found)
+def _in_words(verdict: str, found: list[Finding], seen_from: float) -> tuple[str, str]:
+    if verdict == GREEN:
+        return (
+            f"None found. An attack that is right about {percent(seen_from)} of all pairs of rows"
+            " would have been seen; who guesses is right about half of them.",
+            NEVER_SAFE,
+        )
+    said = "; ".join(dict.fromkeys(_SAID[f.name.removesuffix("_isolated")] for f in found))
+    best = max(found, key=lambda f: f.area)
+    among = " among the rows that are least like others" if best.name.endswith("isolated") else ""
+    how_much = (
+        " The strongest attack tells a row of training from another in"
+        f" {percent(best.area)} of the pairs{among}; who guesses is right about half of them."
+    )
     if verdict == RED:
         return (
-            f"A material leak was found: {listed}.",
-            "Do not hand these rows or this model on. Look for copied rows, train on more rows, or"
-            " with fewer passes (max_passes) and more weight_decay, and make the report again.",
+            f"A material leak was found: {said}.{how_much}",
+            "Do not hand these rows or this model on. Look for copied rows; train on more rows, or"
+            " with fewer passes (max_passes) and more weight_decay; make the report again.",
         )
-    if verdict == AMBER:
-        return (
-            f"A leak was found, a small one: {listed}.",
-            "Decide with whoever answers for the data whether it is small enough; fewer passes"
-            " (max_passes) and more weight_decay make it smaller.",
-        )
-    return (
-        f"None found; an attack that is right in {seen_from:.0%} of all pairs would have been seen"
-        " (chance is 50 %).",
-        NEVER_SAFE,
+    sentence = f"A small leak was found: {said}.{how_much}"
+    advice = (
+        "Decide with whoever answers for the data whether it is small enough. Fewer passes"
+        " (max_passes) and more weight_decay make it smaller."
     )
+    if all(f.name.startswith("likelihood") for f in found):
+        sentence += " Attacks on the drawn rows alone found none."
+        advice = f"Keep the model and its scores to yourself, whatever you do with rows. {advice}"
+    return sentence, advice
+
+
+_SAID = {
+    "likelihood": "the model gives rows of training higher scores than other rows",
+    "likelihood_ratio": "the model gives rows of training higher scores than other rows",
+    "distance": "drawn rows lie nearer to rows of training than to others",
+    "distance_ratio": "drawn rows lie nearer to rows of training than to others",
+    "density_ratio": "drawn rows crowd around rows of training",
+    "copies": "some drawn rows are exact copies of rows of training",
+    "attribute_inference": "drawn rows help to guess a cell of a row of training",
+    "linkability": "drawn rows help to join two halves of a row of training",
+    "singling_out": "drawn rows describe single rows of training",
+}
+"""What a finding means, in plain words."""
 
 
 def _descriptive(rows: ReportRows, seed: int) -> dict[str, Any]:

@@ -17,15 +17,32 @@ from gcvae.schema.columns import TableSchema
 
 
 @dataclass(frozen=True)
+class KeptRule:
+    """How many rows keep a rule of the model.
+
+    Attributes:
+        real: The share of the rows that training knew.
+        drawn: The share of the drawn rows.
+        n_drawn: Drawn rows that the rule speaks of.
+    """
+
+    formula: str
+    real: float
+    drawn: float
+    n_drawn: int
+
+
+@dataclass(frozen=True)
 class ReportRows:
-    """The tables of a report, typed.
+    """The tables of a report, typed, in an order that has no meaning.
 
     Attributes:
         unseen: None where there are no rows that training did not see.
         is_training_table: Whether the real table is the one that the model was trained on, row by
             row, so that members are known.
         are_from_model: Whether the drawn rows are the model's, and not those of a table.
-        rules_kept: The share of the drawn rows that keeps each rule, by its formula.
+        rules_kept: Of each rule of the model that speaks of drawn rows.
+        table_rows: How many rows the tables have of which these were taken.
     """
 
     schema: TableSchema
@@ -35,7 +52,8 @@ class ReportRows:
     drawn: pd.DataFrame
     is_training_table: bool
     are_from_model: bool
-    rules_kept: Mapping[str, float | None] = field(default_factory=dict)
+    rules_kept: tuple[KeptRule, ...] = ()
+    table_rows: Mapping[str, int] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
         """How many rows there are of each sort."""

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae.errors import Problem, UnknownColumnError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import fit_features
-from gcvae.evaluation.report.documents import Figure, Part, not_measured
+from gcvae.evaluation.report.documents import Figure, Part, not_measured, percent
 from gcvae.evaluation.report.places import fit_space
 from gcvae.evaluation.report.rows import ReportRows
+from gcvae.evaluation.utility import Numbers, explained_variance, mean_area
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
-
-Numbers = npt.NDArray[np.float64]
 
 MOST_ROWS = 2_000
 """Rows that are learned from, and that are judged on."""
@@ -30,7 +30,6 @@ _MOST_CLASSES = 10
 _LEAST_CLASS = 20
 _LEAST_SKILL = 0.05
 AMBER_SHARE, RED_SHARE = 0.9, 0.7
-LEARNERS = {"trees": "boosted trees", "linear": "a linear model"}
 
 
 @dataclass(frozen=True)
@@ -156,26 +155,19 @@ def _of_number(
 ) -> list[TargetScores]:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import Ridge
-    from sklearn.metrics import r2_score
 
     y = [numbers_of(table, target) for table in tables]
     if min(float(np.std(part)) for part in y) == 0.0:
         return []
     inputs, are_levels = _inputs(tables, others)
+    trees = HistGradientBoostingRegressor(
+        categorical_features=are_levels, max_iter=50, random_state=seed
+    )
     found = []
-    for learner, x in inputs.items():
-        scores = []
-        for i in (0, 1):
-            model = (
-                HistGradientBoostingRegressor(
-                    categorical_features=are_levels, max_iter=50, random_state=seed
-                )
-                if learner == "trees"
-                else Ridge(1.0)
-            )
-            predicted = model.fit(x[i], y[i]).predict(x[2])
-            scores.append(max(float(r2_score(y[2], predicted)), -1.0))
-        found.append(TargetScores(target.name, learner, "r2", *scores))
+    for name, learner in (("trees", trees), ("linear", Ridge(1.0))):
+        x = inputs[name]
+        scores = [explained_variance(learner, x[i], y[i], x[2], y[2]) for i in (0, 1)]
+        found.append(TargetScores(target.name, name, "r2", *(max(r2, -1.0) for r2 in scores)))
     return found
 
 
@@ -190,62 +182,32 @@ def _of_classes(
     classes = list(counts[counts >= _LEAST_CLASS].index[:_MOST_CLASSES])
     if len(classes) < 2:
         return []
+    code_of = {level: i for i, level in enumerate(classes)}  # the rarer ones are one class
+    y = [np.array([code_of.get(level, len(classes)) for level in part]) for part in labels]
     inputs, are_levels = _inputs(tables, others)
+    trees = HistGradientBoostingClassifier(
+        categorical_features=are_levels, max_iter=30, early_stopping=False, random_state=seed
+    )
+    measure = "auc" if len(classes) == 2 else "macro-auc"
     found = []
-    for learner, x in inputs.items():
-        scores = []
-        for i in (0, 1):
-            model = (
-                HistGradientBoostingClassifier(
-                    categorical_features=are_levels,
-                    max_iter=30,
-                    early_stopping=False,
-                    random_state=seed,
-                )
-                if learner == "trees"
-                else LogisticRegression(C=1.0, max_iter=200)
-            )
-            scores.append(_mean_area(model, x[i], x[2], labels[i], labels[2], classes))
-        measure = "auc" if len(classes) == 2 else "macro-auc"
-        found.append(TargetScores(target.name, learner, measure, *scores))
+    for name, learner in (("trees", trees), ("linear", LogisticRegression(C=1.0, max_iter=200))):
+        x = inputs[name]
+        with _unfinished_is_no_matter():
+            areas = [
+                mean_area(learner, x[i], y[i], x[2], y[2], range(len(classes))) for i in (0, 1)
+            ]
+        found.append(TargetScores(target.name, name, measure, *areas))
     return found
 
 
-def _mean_area(
-    model: Any,
-    x: Numbers,
-    x_unseen: Numbers,
-    labels: pd.Series[Any],
-    unseen: pd.Series[Any],
-    classes: list[Any],
-) -> float:
-    """The area of each class against the rest, averaged; the rarer ones are one class."""
-    from sklearn.metrics import roc_auc_score
-
-    code_of = {level: i for i, level in enumerate(classes)}
-    y = np.array([code_of.get(level, len(classes)) for level in labels])
-    truth = np.array([code_of.get(level, len(classes)) for level in unseen])
-    known = np.unique(y)
-    if len(known) < 2:
-        return 0.5
-    chances = _fitted(model, x, y).predict_proba(x_unseen)
-    column_of = {int(code): i for i, code in enumerate(known)}
-    areas = [
-        float(roc_auc_score(truth == k, chances[:, column_of[k]])) if k in column_of else 0.5
-        for k in range(len(classes))
-    ]
-    return float(np.mean(areas[:1] if len(classes) == 2 and len(np.unique(truth)) == 2 else areas))
-
-
-def _fitted(model: Any, x: Numbers, y: npt.NDArray[np.int64]) -> Any:
-    """The learner, fitted; that it stopped before it was at its best is no matter."""
-    import warnings
-
+@contextmanager
+def _unfinished_is_no_matter() -> Iterator[None]:
+    """That a learner stopped before it was at its best is not said."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(x, y)
+        yield
 
 
 def _judged(found: list[TargetScores], n_rows: int, n_unseen: int) -> Part:
@@ -261,22 +223,23 @@ def _judged(found: list[TargetScores], n_rows: int, n_unseen: int) -> Part:
     error = float(np.std(kept, ddof=1)) / math.sqrt(len(kept)) if len(kept) > 1 else None
     figure = Figure(
         "skill_kept",
-        "Share of a learner's skill that drawn rows bring, real rows being 1",
+        "Skill in predicting columns that drawn rows teach, where real rows teach 100 %",
         mean,
         floor=1.0,
         interval=None if error is None else (mean - 1.96 * error, mean + 1.96 * error),
         amber=AMBER_SHARE - 1e-12,
         red=RED_SHARE - 1e-12,
         worse="lower",
-        note=f"mean over {len(kept)} pairs of column and learner with some skill",
+        note=f"mean over {len(kept)} pairs of a column and a learner that real rows help",
+        unit="share",
     )
     sentence = (
-        f"Learners that are trained on drawn rows reach {mean:.0%} of what they reach with as many"
-        " real rows."
+        f"Who learns from drawn rows to predict a column reaches {percent(mean)} of what as many"
+        " real rows would teach."
     )
     advice = {
-        "green": "Nothing to do: use the rows in the place of real ones for such work.",
-        "amber": "Check the columns that you care for in the table below before you rely on them.",
-        "red": "Do not learn from these rows. Train longer, or look at which columns fail below.",
+        "green": "Nothing to do.",
+        "amber": "Look up the columns that you want to predict in the table of predicted columns.",
+        "red": "Do not learn from these rows. See which columns fail, and train the model longer.",
     }[figure.verdict]
     return Part(figure.verdict, sentence, advice, (figure,), tables)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,12 @@ from gcvae import Synthesizer
 from gcvae.errors import TableError, UnknownColumnError
 from gcvae.evaluation.report.documents import PARTS, Part, TableReport
 from gcvae.evaluation.report.fidelity import fidelity_part
+from gcvae.evaluation.report.histograms import column_shares, pair_shares
 from gcvae.evaluation.report.privacy import privacy_part
-from gcvae.evaluation.report.rows import ReportRows
+from gcvae.evaluation.report.rows import KeptRule, ReportRows
 from gcvae.evaluation.report.utility import utility_part
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import ColumnKind
 from gcvae.training.report import make_report
 from gcvae.training.report_rows import rows_of_report
 
@@ -51,6 +56,7 @@ def _privacy(real: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame) -> P
     return privacy_part(rows, {}, n_rows, mismatch=None, seed=0)
 
 
+LEVELS = TableSchema((Column("k", ColumnKind.CATEGORICAL, levels=("α & β",)),))
 REAL, HOLDOUT, OTHER = _table(_N, 1), _table(_N, 2), _table(_N, 3)
 
 
@@ -180,6 +186,57 @@ def test_a_table_that_does_not_fit_the_model_is_refused(fitted: Synthesizer) -> 
         fitted.report(REAL, synthetic=OTHER.assign(größe="tall"))
     with pytest.raises(UnknownColumnError, match="no column to predict: 'prize'"):
         fitted.report(REAL, targets=["prize"])
+
+
+def test_pictures_show_nothing_of_a_few_rows() -> None:
+    real, drawn = _table(300, 12), _table(300, 13)
+    levels = real["<level>"].astype(object)
+    levels.iloc[:4], levels.iloc[4:9] = "of four rows", "of five rows"
+    found = column_shares(real.assign(k=levels), drawn.assign(k="α & β"), LEVELS, "k")
+    assert "of five rows" in found["labels"]
+    assert "of four rows" not in found["labels"]
+    assert found["real"][found["labels"].index("all others")] == 0.0
+    pair = pair_shares(real.assign(k=levels), drawn.assign(k="α & β"), LEVELS, "k", "k")
+    assert min(x for row in pair["real"] for x in row if x > 0) >= 5 / 300
+
+
+def test_a_file_in_pieces_has_the_report_of_its_table(fitted: Synthesizer, tmp_path: Path) -> None:
+    turned = REAL[list(reversed(REAL.columns))]
+    places = tmp_path / "real.csv", tmp_path / "real.parquet"
+    turned.to_csv(places[0], index=False)
+    turned.to_parquet(places[1], index=False)
+    expected = rows_of_report(fitted, REAL, None, OTHER, seed=3)
+    assert expected.is_training_table
+    for place in places:
+        found = rows_of_report(fitted, place, None, OTHER, seed=3)
+        assert found.is_training_table
+        assert found.table_rows == {"real": _N, "synthetic": _N}
+        for name in ("members", "reference", "unseen"):
+            pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_of_many_rows_some_are_taken_and_the_report_says_so(
+    fitted: Synthesizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gcvae.training.report_rows.MOST_REPORT_ROWS", 50)
+    rows = rows_of_report(fitted, REAL, None, None, seed=3)
+    assert rows.counts() == {"members": 50, "reference": 42, "unseen": 50, "drawn": 50}
+    assert rows.table_rows == {"real": _N}
+    assert not rows.members.merge(rows.unseen).shape[0]
+
+
+def test_a_rule_is_judged_by_the_share_of_real_rows_that_keep_it() -> None:
+    rows = _rows(REAL.head(120), HOLDOUT.head(100), OTHER.head(100))
+
+    def told(drawn: float) -> Part:
+        rule = KeptRule("a before b", 0.97, drawn, 1_000)
+        return fidelity_part(replace(rows, rules_kept=(rule,)), seed=0)[0]
+
+    assert told(0.965).verdict == "green"
+    broken = told(0.9)
+    assert broken.verdict == "amber"
+    assert "keep a rule" in broken.sentence
+    assert "“a before b”: 90.0 % of the drawn rows keep it, and 97.0 %" in broken.advice
 
 
 def test_the_page_stands_alone_and_names_are_no_markup(of_model: TableReport) -> None:
