@@ -165,9 +165,9 @@ def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
             " (max_passes), or with more weight_decay and dropout, makes it less.",
         )
     if "amber" in found.values():
+        marked = "; ".join(_SAID[name] for name, verdict in found.items() if verdict == "amber")
         return (
-            "The model describes rows that it has not seen, but a figure below is not as it should"
-            " be.",
+            f"The model describes rows that it has not seen, but {marked}.",
             "Look at the figures that are marked before you rely on scores and percentiles.",
         )
     return (
@@ -175,3 +175,11 @@ def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
         " worse than the rows that it learned from.",
         "Nothing to do.",
     )
+
+
+_SAID = {
+    "over_plain_copula": "a simple model (a plain Gaussian copula) describes them as well",
+    "percentiles": "the percentiles that it gives them are off",
+    "impossible": "some of them it could never draw",
+}
+"""What a marked figure means, in plain words."""
