@@ -18,7 +18,7 @@ from tests.running_service import Running, running, settings_in, working
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-WAIT_MILLISECONDS = 60_000
+WAIT_MILLISECONDS = 120_000  # of a busy machine
 expect.set_options(timeout=WAIT_MILLISECONDS)
 
 PHONE = {"width": 390, "height": 844}
