@@ -78,6 +78,11 @@ class TrainSpec(JobSpec):
         """True where a share of the rows is held back for the model's report."""
         return bool(self.training.get("report_share"))
 
+    @property
+    def is_private(self) -> bool:
+        """True where the model stands under differential privacy."""
+        return bool(self.training.get("differential_privacy"))
+
 
 @dataclass(frozen=True)
 class SampleSpec(JobSpec):

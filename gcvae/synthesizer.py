@@ -145,7 +145,7 @@ class Synthesizer:
         place = device_named(device)
         started_at = time.monotonic()
         line = FitProgress(progress, preset, on_cpu=place.type == "cpu")
-        with prepared_table(table, schema, config, line, seed) as prepared:
+        with prepared_table(table, schema, config, line, seed, checkpoints) as prepared:
             codec, constraints, rows = prepared.codec, prepared.constraints, prepared.rows
             size = TableSize(len(rows), len(codec.columns), codec.n_numbers)
             settled = settle(config, n_rows=size.rows, n_columns=size.columns)
@@ -161,7 +161,7 @@ class Synthesizer:
                 seed=seed,
                 log_scale=rows.log_units,
                 progress=line.training,
-                checkpoints=checkpoints,
+                checkpoints=prepared.checkpoints,
             )
             line.trained(result)
             model = model.cpu()
@@ -176,6 +176,7 @@ class Synthesizer:
                 "rows": len(rows),
                 "table_sha256": table_digest(prepared.typed),
                 "seconds": round(time.monotonic() - started_at, 3),
+                **prepared.record,
             }
             if len(constraints):
                 record["constraint_acceptance"] = acceptance.to_json(constraints.pointers)

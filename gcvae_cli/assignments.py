@@ -1,9 +1,13 @@
-"""`--set key=value`: the value is JSON where it is JSON, and text otherwise."""
+"""`--set key=value`: the value is JSON where it is JSON, and text otherwise.
+
+A key with a point is a member of an object: `--set differential_privacy.epsilon=3`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from gcvae_cli.errors import WrongUsageError
 
@@ -14,17 +18,23 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
     >>> parse_assignments(["rank=2", "learning_rate=1e-3", "objective=exact", "d_latent=null"])
     {'rank': 2, 'learning_rate': 0.001, 'objective': 'exact', 'd_latent': None}
 
+    >>> parse_assignments(["differential_privacy.epsilon=3", "differential_privacy.delta=1e-6"])
+    {'differential_privacy': {'epsilon': 3, 'delta': 1e-06}}
+
     Raises:
         WrongUsageError: no `key=value`, or a key given twice.
     """
-    settings: dict[str, object] = {}
+    settings: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not key or not equals:
             raise WrongUsageError(f"--set {assignment}: write --set key=value")
-        if key in settings:
+        name, point, member = key.partition(".")
+        members = settings.setdefault(name, {}) if point else settings
+        place = member if point else key
+        if not isinstance(members, dict) or place in members:
             raise WrongUsageError(f"--set {key} is given twice; give it once")
-        settings[key] = _typed(value)
+        members[place] = _typed(value)
     return settings
 
 

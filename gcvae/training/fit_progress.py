@@ -20,6 +20,8 @@ from gcvae.training.training_progress import Progress, TrainingResult
 clock = time.monotonic
 _UNKNOWN = 0.02
 """The fraction up to which a file is read whose rows nobody knows yet."""
+_PRIVATE = {"counting": (0.0, 0.02), "estimating": (0.02, 0.4)}
+"""The fractions at which the phases of a private table begin and end."""
 _MOST = 0.999
 """Before the end."""
 _SPEEDS = 0.5, 5.0
@@ -85,15 +87,22 @@ class FitProgress:
             self.preset, settled, table, has_constraints=has_constraints
         )
 
+    def private(self, phase: str, share: float) -> None:
+        """So much of a phase before the preparation is done, in which the table is counted or
+        estimated from noisy counts."""
+        start, end = _PRIVATE[phase]
+        self._pace.reach(start + (end - start) * share)
+        self._emit(replace(self._last, phase=phase, fraction=self._pace.fraction))
+
     def preparing(self, share: float) -> None:
         """So much of the preparation is done."""
         if not self._parts:
             self._pace.reach(_UNKNOWN * share)
-            self._emit(replace(self._last, fraction=self._pace.fraction))
+            self._emit(replace(self._last, phase="preparing", fraction=self._pace.fraction))
             return
         spent = clock() - self._begun_at
         left = spent * (1.0 - share) / max(share, 1e-3) + self._later_seconds
-        self._report(self._last, left)
+        self._report(replace(self._last, phase="preparing"), left)
 
     def training(self, progress: Progress) -> None:
         """Where training is, its fraction and its seconds by its own steps."""

@@ -27,10 +27,12 @@ from gcvae.profiling.infer import complete_schema
 from gcvae.profiling.table_rules import with_rules
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
+from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.fit_costs import TableSize
 from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
+from gcvae.training.private_rows import private_rows
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
@@ -48,6 +50,8 @@ class PreparedTable:
         typed: The table's values.
         rows: The table, encoded.
         notes: What one should know of the table: the warnings of its inference.
+        record: What the training record is to say beside training's own: the private ledger.
+        checkpoints: Where training keeps its own.
     """
 
     schema: TableSchema
@@ -56,6 +60,8 @@ class PreparedTable:
     typed: TypedTable
     rows: EncodedRows
     notes: tuple[str, ...]
+    record: dict[str, Any]
+    checkpoints: CheckpointStore | None
 
 
 @contextmanager
@@ -65,6 +71,7 @@ def prepared_table(
     config: TrainingConfig,
     line: FitProgress | None = None,
     seed: int = 0,
+    checkpoints: CheckpointStore | None = None,
 ) -> Iterator[PreparedTable]:
     """Reads, infers, fits the codec and encodes; the files that it needs go with the block.
 
@@ -74,6 +81,8 @@ def prepared_table(
         config: Which codec.
         line: Takes the preparation's reports; what it raises ends that.
         seed: Of the rows that are held back for a report.
+        checkpoints: Where the run is kept. Under differential privacy the private rows are kept
+            with it: a run that is taken up again does not ask the table a second time.
 
     Raises:
         TableError: It is no table, or nothing in it can be modelled.
@@ -81,6 +90,9 @@ def prepared_table(
             that is demanded.
         OSError: The disk is full.
     """
+    private, checkpoints = private_rows(table, schema, config, line, seed, checkpoints)
+    if private is not None:
+        table, schema = private.cells, private.document
     with source_columns(table, _part(line, 0.0, _READ)) as whole:
         source = without_rows(whole, report_rows(len(whole), config.report_share, seed))
         if line is not None:
@@ -103,7 +115,11 @@ def prepared_table(
             in_memory = isinstance(typed, pd.DataFrame)
             with nullcontext() if in_memory else temporary_files() as folder:
                 rows = encode_rows(codec, typed, folder, _part(line, _TYPED, 1.0))
-                yield PreparedTable(full, codec, constraints, typed, rows, inferred.warnings)
+                notes = (() if private is None else private.notes) + inferred.warnings
+                record = {} if private is None else {"differential_privacy": private.record}
+                yield PreparedTable(
+                    full, codec, constraints, typed, rows, notes, record, checkpoints
+                )
 
 
 def _with_asked(schema: TableSchema, config: TrainingConfig) -> TableSchema:

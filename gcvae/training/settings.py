@@ -9,10 +9,12 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from gcvae.errors import Problem, SettingError
 from gcvae.schema.suggestions import nearest, unknown_name
+from gcvae.training.differential_privacy.budget import budget_problems
+from gcvae.training.foreign_names import BESIDE_SETTINGS, EXPLAINED, FOREIGN_NAMES
 
 USUAL = "usual"
 """Marks a setting that people set; the others are for experts."""
@@ -123,6 +125,9 @@ class TrainingConfig:
     training rows decide."""
     report_share: float = 0.0
     """Share of the rows, at most 20,000, that training leaves to a report; 0 holds none back."""
+    differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
+    """`{"epsilon": 3, "delta": 1e-6}`, with or without `target`, `discover` and `cap`: what any one
+    row may change (docs/differential-privacy.md). Empty promises nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,49 +311,6 @@ _MAXIMA: dict[str, float] = {
 }
 
 
-BESIDE_SETTINGS = ("preset", "seed", "device")
-"""What stands beside the settings and is none of them."""
-FOREIGN_NAMES: dict[str, str] = {
-    foreign: own
-    for own, names in {
-        "max_passes": "epoch epochs n_epoch n_epochs num_epochs nb_epoch max_epoch max_epochs "
-        "train_epochs passes n_passes",
-        "max_steps": "steps n_steps num_steps train_steps training_steps iterations n_iterations "
-        "num_iterations iters n_iter max_iter max_iterations updates n_updates",
-        "batch_size": "batch batchsize bs minibatch minibatch_size mini_batch_size",
-        "learning_rate": "lr lrate step_size eta0 learning_rate_init generator_lr",
-        "weight_decay": "l2 l2scale l2_scale l2_penalty generator_decay",
-        "hidden_dropout": "dropout dropout_rate dropout_p p_dropout",
-        "d_latent": "latent latent_dim latent_dims latent_size n_latent z_dim z_size "
-        "embedding_dim embedding_size n_latents",
-        "d_hidden": "hidden hidden_dim hidden_dims hidden_size hidden_sizes hidden_units n_hidden "
-        "hidden_layer_sizes compress_dims decompress_dims layer_sizes width",
-        "n_hidden_layers": "layers n_layers num_layers num_hidden_layers hidden_layers depth",
-        "activation": "activation_function nonlinearity",
-        "n_components": "components n_mixtures num_mixtures mixture_components n_gaussians",
-        "patience_steps": "patience early_stopping early_stopping_patience n_iter_no_change",
-        "held_out_share": "validation_split validation_fraction validation_size val_split "
-        "val_size val_fraction test_size holdout",
-        "gradient_limit": "grad_clip gradient_clip clip_grad clip_grad_norm gradient_clip_val "
-        "max_grad_norm clipnorm",
-        "gradient_memory": "beta2 beta_2 adam_beta2",
-        "averaging": "ema ema_decay",
-        "kl_warm_up": "warmup warm_up kl_warmup kl_annealing beta_warmup n_epochs_kl_warmup",
-        "seed": "random_state random_seed rng",
-        "device": "cuda gpu use_gpu enable_gpu accelerator",
-    }.items()
-    for foreign in names.split()
-}
-"""What other tools call a setting, and its name here."""
-_EXPLAINED = {
-    "max_passes": "an epoch is a pass over the rows; max_passes limits those where max_steps, which"
-    " counts updates, is null, as in the presets default, fast and gcvae",
-    "preset": "the preset stands beside the settings",
-    "seed": "the seed stands beside the settings",
-    "device": "the device stands beside the settings: auto, cpu or cuda",
-}
-
-
 def usual_settings() -> list[str]:
     """The names of the settings that people set."""
     hints = get_type_hints(TrainingConfig, include_extras=True)
@@ -378,6 +340,7 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
         for key, value in (settings or {}).items()
         if (problem := _problem_of(key, value)) is not None
     ]
+    problems += _private_problems(settings or {})
     if problems:
         raise SettingError(*problems)
     config = dataclasses.replace(config, **_plain(settings or {}))
@@ -390,6 +353,19 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
             )
         )
     return config
+
+
+def _private_problems(settings: Mapping[str, object]) -> list[Problem]:
+    """What is wrong with the promise of differential privacy, if one is made."""
+    setting = settings.get("differential_privacy")
+    if not isinstance(setting, Mapping) or not setting:
+        return []
+    problems = budget_problems(setting)
+    if settings.get("report_share"):
+        message = "report_share holds back other rows where one row more or less is in the table"
+        expected = "0 under differential privacy"
+        problems.append(Problem(message, "/report_share", expected=expected))
+    return problems
 
 
 def _plain(settings: Mapping[str, object]) -> dict[str, Any]:
@@ -407,14 +383,18 @@ def _problem_of(key: str, value: object) -> Problem | None:
     pointer = f"/{key}"
     if key not in hints:
         return _unknown_setting(key, [*hints])
-    types = get_args(hints[key]) or (hints[key],)
+    is_mapping = get_origin(hints[key]) is Mapping
+    types = (Mapping,) if is_mapping else get_args(hints[key]) or (hints[key],)
     if not _is_a(value, types):
-        names = " or ".join("null" if t is type(None) else t.__name__ for t in types)
+        names = " or ".join(_TYPE_NAMES.get(t, t.__name__) for t in types)
         return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=names)
     if key in _CHOICES and value not in _CHOICES[key]:
         expected = f"one of {', '.join(map(str, _CHOICES[key]))}"
         return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=expected)
     return _range_problem(key, value)
+
+
+_TYPE_NAMES = {type(None): "null", Mapping: "an object"}
 
 
 def meant_setting(name: str) -> str | None:
@@ -432,7 +412,7 @@ def _unknown_setting(key: str, known: list[str]) -> Problem:
     """What is wrong with a name: it is misspelled, another tool's, or no setting at all."""
     alike = nearest(key, [*known, *BESIDE_SETTINGS, *FOREIGN_NAMES])
     meant = None if alike is None else FOREIGN_NAMES.get(alike, alike)
-    explained = f" ({_EXPLAINED[meant]})" if meant in _EXPLAINED and alike not in known else ""
+    explained = f" ({EXPLAINED[meant]})" if meant in EXPLAINED and alike not in known else ""
     expected = f"one of {', '.join(usual_settings()[:6])}, ...: `gcvae settings` lists all"
     message = f"unknown setting {key!r}{explained}"
     return Problem(message, f"/{key}", suggestion=meant, expected=expected)

@@ -21,7 +21,8 @@ class Progress:
     """Where a fit stands. A field is None before it is known.
 
     Attributes:
-        phase: `preparing`, `training` or `finishing`.
+        phase: `preparing`, `training` or `finishing`; under differential privacy `counting` and
+            `estimating` come first.
         fraction: The share of the fit that is done: it only grows, and is 1 at the end alone.
         epoch: Passes over the rows so far.
         epochs: Passes at the latest; training may stop earlier.

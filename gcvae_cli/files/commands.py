@@ -112,7 +112,9 @@ def train(
     configure(preset, settings)  # a wrong setting is refused before torch is loaded
     check_device(device)
     known: TableSchema | dict[str, Any] | None = _read_schema(schema_file)
-    if not settings.get("report_share"):  # rows that are held back have no part in the schema
+    # Rows that are held back have no part in the schema; private ones are of what is declared.
+    is_inferred = not (settings.get("report_share") or settings.get("differential_privacy"))
+    if is_inferred:
         inferred = infer_schema(table_reader(table, encoding), known, rules=False)
         warn(inferred.warnings)
         known = inferred.schema
@@ -129,7 +131,7 @@ def train(
             device=device,
         )
         stream.write(synthesizer.to_bytes())
-    if settings.get("report_share"):
+    if not is_inferred:
         warn(synthesizer.table_notes)
     _report_training(synthesizer, output, as_json)
 

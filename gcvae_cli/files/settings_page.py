@@ -9,7 +9,8 @@ import ast
 import inspect
 from collections.abc import Mapping
 
-from gcvae.training.settings import FOREIGN_NAMES, PRESETS, TrainingConfig, usual_settings
+from gcvae.training.foreign_names import FOREIGN_NAMES
+from gcvae.training.settings import PRESETS, TrainingConfig, usual_settings
 
 _HEAD = """\
 # Settings
@@ -99,4 +100,6 @@ def _written(name: str, value: object) -> str:
     """A value as JSON has it, but a missing one by what it means."""
     if value is None:
         return "no limit" if name == "gradient_limit" else "*rule*"
+    if isinstance(value, dict):
+        return f"{value}" if value else "none"
     return str(value).lower() if isinstance(value, bool) else f"{value}"

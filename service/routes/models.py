@@ -143,7 +143,8 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
     training = checked_training(body.training)
     require_room(resources, workspace)
     dataset = resources.catalog.datasets.get(body.dataset_id, workspace=workspace)
-    if body.training.report_share is None and dataset.rows >= REPORTED_ROWS:
+    is_private = TrainSpec(training).is_private
+    if body.training.report_share is None and dataset.rows >= REPORTED_ROWS and not is_private:
         training["report_share"] = REPORT_SHARE
     model, job = resources.catalog.jobs.enqueue_training(
         dataset_id=dataset.id,
@@ -154,7 +155,7 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
         workspace=workspace,
     )
     send_soon(resources.dispatcher, job)
-    return model_body(replace(model, schema=dataset.schema))
+    return model_body(replace(model, schema=_known_schema(training, dataset)))
 
 
 def find_trained(resources: Resources, workspace: str, job_id: str) -> ModelBody:
@@ -202,7 +203,13 @@ def with_schema(resources: Resources, model: Model) -> Model:
         dataset = resources.catalog.datasets.get(model.dataset_id, workspace=model.workspace)
     except NotFoundError:  # deleted since the model was read
         return model
-    return replace(model, schema=dataset.schema)
+    return replace(model, schema=_known_schema(model.training, dataset))
+
+
+def _known_schema(training: Document, dataset: Dataset) -> Document:
+    """What is known of a model's columns before it is trained: of a private model what its user has
+    declared, since the dataset's own schema was inferred from the rows."""
+    return dataset.given_schema if TrainSpec(training).is_private else dataset.schema
 
 
 def _within_training(problem: Problem) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from catalog import Dataset, Trained
+from catalog import Dataset, Document, Trained
 from catalog.job_kinds import TrainSpec
 from gcvae.errors import Problem, SettingError
 from gcvae.training.settings import configure, settle
@@ -75,7 +75,7 @@ def _fit(attempt: Attempt, dataset: Dataset, spec: TrainSpec) -> Synthesizer:
     try:
         return Synthesizer.fit(
             table,
-            schema=schema_without_values(dataset) if spec.holds_back else dataset.schema,
+            schema=_schema(dataset, spec),
             preset=spec.training["preset"],
             seed=spec.training["seed"],
             device=spec.training["device"],
@@ -88,6 +88,14 @@ def _fit(attempt: Attempt, dataset: Dataset, spec: TrainSpec) -> Synthesizer:
     except torch.OutOfMemoryError as error:
         batch_size = settings.get("batch_size") or _batch_size(dataset, spec)
         raise GpuMemoryError(batch_size, str(error).splitlines()[0]) from error
+
+
+def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
+    """What training may know of the columns: under differential privacy what their user has said,
+    and nothing that was inferred from the rows."""
+    if spec.is_private:
+        return dataset.given_schema
+    return schema_without_values(dataset) if spec.holds_back else dataset.schema
 
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:

@@ -14,14 +14,8 @@ from gcvae.files.row_documents import rows_to_csv
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.suggestions import MOST_LISTED, listed, nearest, unknown_names
 from gcvae.scoring.score_options import ScoreOptions
-from gcvae.training.settings import (
-    BESIDE_SETTINGS,
-    FOREIGN_NAMES,
-    PRESETS,
-    TrainingConfig,
-    configure,
-    preset_named,
-)
+from gcvae.training.foreign_names import BESIDE_SETTINGS, FOREIGN_NAMES
+from gcvae.training.settings import PRESETS, TrainingConfig, configure, preset_named
 
 SETTINGS = [*get_type_hints(TrainingConfig)]
 FRAME = pd.DataFrame({"age": ["31", "32", "47"] * 30, "städtchen": ["a", "b", "c"] * 30})

@@ -1,0 +1,112 @@
+"""The setting `differential_privacy`: what is promised, and what of the table is asked for.
+
+Loads without torch: the service checks a request's settings before any worker sees them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gcvae.errors import Problem, SettingError
+from gcvae.schema.suggestions import unknown_names
+
+_POINTER = "/differential_privacy"
+MOST_EPSILON, MOST_DELTA = 100.0, 1e-3
+LEAST_EPSILON, LEAST_DELTA = 0.01, 1e-15
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a model may tell of any one row.
+
+    Attributes:
+        epsilon: The most by which a row changes the log odds of anything that comes out.
+        delta: The chance that it changes them more.
+        target: The column that users will predict: counts are then of triples with it.
+        discover: Categorical columns whose levels are found by a threshold, and not declared.
+        cap: The most epsilon, at this delta, for all models of one dataset together.
+    """
+
+    epsilon: float
+    delta: float
+    target: str | None = None
+    discover: tuple[str, ...] = ()
+    cap: float | None = None
+
+    @property
+    def threshold_delta(self) -> float:
+        """The tenth of delta that thresholds take, where levels are to be discovered."""
+        return self.delta / 10 if self.discover else 0.0
+
+    @classmethod
+    def of(cls, setting: Mapping[str, Any]) -> Budget | None:
+        """The budget of a setting; None of an empty one, which promises nothing.
+
+        >>> Budget.of({"epsilon": 3, "delta": 1e-6}).epsilon
+        3.0
+
+        Raises:
+            SettingError: It names every member that is absent, unknown or out of its range.
+        """
+        if not setting:
+            return None
+        if problems := budget_problems(setting):
+            raise SettingError(*problems)
+        given = {name: value for name, value in setting.items() if value is not None}
+        numbers = {
+            name: float(given[name]) for name in ("epsilon", "delta", "cap") if name in given
+        }
+        return cls(**given | numbers | {"discover": tuple(given.get("discover", ()))})
+
+
+_MEMBERS = ("epsilon", "delta", "target", "discover", "cap")
+_REQUIRED = {
+    "epsilon": '"epsilon": 3, less for more privacy',
+    "delta": '"delta": 1e-6, well under one by the number of rows',
+}
+
+
+def budget_problems(setting: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with a setting, of which an empty one promises nothing."""
+    if not setting:
+        return []
+    places = [
+        (str(key), {"pointer": f"{_POINTER}/{key}"}) for key in setting if key not in _MEMBERS
+    ]
+    problems = unknown_names("there is no such member", places, _MEMBERS)
+    for name, line in _REQUIRED.items():
+        if setting.get(name) is None:
+            problems.append(Problem(f"{name} is not given", f"{_POINTER}/{name}", expected=line))
+    return problems + [
+        Problem(f"{name} is {value!r}", f"{_POINTER}/{name}", expected=_EXPECTED[name])
+        for name, value in setting.items()
+        if name in _MEMBERS and value is not None and not _is_right(name, value)
+    ]
+
+
+_RANGES = {
+    "epsilon": (LEAST_EPSILON, MOST_EPSILON),
+    "delta": (LEAST_DELTA, MOST_DELTA),
+    "cap": (LEAST_EPSILON, MOST_EPSILON),
+}
+_EXPECTED = {
+    "epsilon": f"a number from {LEAST_EPSILON} to {MOST_EPSILON:g}",
+    "delta": f"a number from {LEAST_DELTA} to {MOST_DELTA}",
+    "cap": f"a number from {LEAST_EPSILON} to {MOST_EPSILON:g}",
+    "target": "the name of a column",
+    "discover": "a list of names of categorical columns",
+}
+
+
+def _is_right(name: str, value: object) -> bool:
+    if name == "target":
+        return isinstance(value, str)
+    if name == "discover":
+        return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    low, high = _RANGES[name]
+    return low <= value <= high

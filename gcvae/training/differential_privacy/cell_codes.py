@@ -1,0 +1,81 @@
+"""The cells of a real table as numbers of declared values: each row by itself, whatever the others.
+
+What a cell becomes depends on that cell and its declaration alone, so that a row more or less
+changes nothing of the others. Numbers beyond their bounds count at the bound. A row with a cell
+that can not be what is declared is left out, as if it were not there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.cells.distinct_cells import Cells, TextColumn, cells_of
+from gcvae.cells.levels import read_levels
+from gcvae.cells.values import are_missing
+from gcvae.files.source_columns import SourceColumns
+from gcvae.schema.columns import Column
+from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.date_text import read_dates
+from gcvae.spelling.number_text import are_numbers, numbers_of
+from gcvae.training.differential_privacy.declared import OTHER, ValueLine
+
+Codes = npt.NDArray[np.int64]
+MISSING, UNFIT = -1, -2
+"""The codes of a missing cell, and of one that can not be what its column is declared to be."""
+
+
+def column_codes(source: SourceColumns, column: Column) -> Codes:
+    """The number of each cell's value: of its level, or of its place between the bounds.
+
+    Shape: (n,), in [0, number of values), or MISSING or UNFIT.
+    """
+    cells, is_unfit = column_cells(source, column)
+    is_missing = are_missing(cells, column)
+    codes = np.where(is_missing, MISSING, UNFIT)
+    present = cells.some(~is_missing)
+    of_present = _line_codes if column.kind.outcomes is Outcomes.LINE else _level_codes
+    codes[~is_missing] = of_present(present, column)
+    of_rows = np.append(codes, MISSING)[cells.codes]
+    if not column.missing.allowed:
+        of_rows[of_rows == MISSING] = UNFIT
+    of_rows[is_unfit] = UNFIT
+    return of_rows
+
+
+def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, npt.NDArray[np.bool_]]:
+    """The distinct cells of a column, and the rows in which there is an infinite number."""
+    series: pd.Series[Any] | TextColumn = source[column.name]
+    infinite = np.zeros(len(source), dtype=bool)
+    if not isinstance(series, TextColumn) and series.dtype.kind == "f":
+        infinite = np.isinf(series.to_numpy())
+        series = series.mask(infinite)
+    return cells_of(series, None, column.datetime_format, column.number_format), infinite
+
+
+def _line_codes(cells: Cells, column: Column) -> Codes:
+    """The places of numbers and dates between the column's bounds. Shape: (U,)."""
+    line = ValueLine.of(column)
+    codes = np.full(len(cells.texts), UNFIT, dtype=np.int64)
+    if column.has_times:
+        times = read_dates(cells.texts, column.datetime_format or "%Y-%m-%d")
+        known = ~np.isnat(times)
+        values = times[known]
+    else:
+        known = are_numbers(cells.numerals)
+        values = numbers_of(cells.some(known).numerals)
+        values = np.rint(values) if column.kind.is_whole else values
+        values = np.clip(values.astype(np.float64), float(column.minimum), float(column.maximum))  # type: ignore[arg-type]
+    places = line.grid.places(pd.Series(values))
+    codes[known] = np.clip((places - line.first) // line.stride, 0, line.n - 1)
+    return codes
+
+
+def _level_codes(cells: Cells, column: Column) -> Codes:
+    """The numbers of the declared levels; `OTHER`'s of a level that is none. Shape: (U,)."""
+    numbers = {level: i for i, level in enumerate(column.typed_levels)}
+    other = numbers.get(OTHER, UNFIT)
+    return np.array([numbers.get(x, other) for x in read_levels(column, cells)], dtype=np.int64)

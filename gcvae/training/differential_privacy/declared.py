@@ -1,0 +1,235 @@
+"""What must be declared of a table before noise can protect it.
+
+Bounds, steps and levels that are found in a table are facts about its rows: the largest income is
+one person's. So under differential privacy the schema says them, and what it leaves out is asked
+for, with the line to add.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gcvae.errors import Problem, SchemaError, SettingError
+from gcvae.rules.grids import Grid
+from gcvae.schema.columns import Column, Draft, TableSchema, read_document
+from gcvae.schema.kinds import ColumnKind, Outcomes
+from gcvae.schema.steps import duration, exact
+from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name
+from gcvae.training.differential_privacy.budget import Budget
+
+OTHER = "(other)"
+"""The level of a discovered column for all levels that too few rows have."""
+_TARGET = "/differential_privacy/target"
+
+
+@dataclass(frozen=True)
+class DeclaredTable:
+    """A schema that says enough, in the order of the table's columns.
+
+    Attributes:
+        document: The schema document that models are trained with.
+        columns: Those that are counted.
+        discovered: The names of those among them whose levels are yet to be found.
+    """
+
+    document: dict[str, Any]
+    columns: tuple[Column, ...]
+    discovered: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema, with every level declared or found."""
+        return TableSchema.from_json(self.document)
+
+    def with_levels(self, levels: Mapping[str, Sequence[str]]) -> DeclaredTable:
+        """The table with the levels that were found, in text order, and `OTHER` at the end."""
+        listed = {name: [*sorted(set(found) - {OTHER}), OTHER] for name, found in levels.items()}
+        columns = [
+            column | ({"levels": listed[column["name"]]} if column["name"] in listed else {})
+            for column in self.document["columns"]
+        ]
+        counted = tuple(
+            replace(c, levels=tuple(listed[c.name])) if c.name in listed else c
+            for c in self.columns
+        )
+        return replace(self, document=self.document | {"columns": columns}, columns=counted)
+
+
+def declared_table(
+    names: Sequence[str], given: TableSchema | Mapping[str, Any] | None, budget: Budget
+) -> DeclaredTable:
+    """What the schema declares of a table with these columns.
+
+    Raises:
+        SchemaError: Something is left to be found; each problem has the line to add.
+        SettingError: The target, or a column to discover, is none that can be.
+    """
+    document = given.to_json() if isinstance(given, TableSchema) else dict(given or {})
+    drafts, _, _ = read_document(document)
+    by_name = {draft["name"]: (i, draft) for i, draft in enumerate(drafts)}
+    problems = [
+        unknown_name(NO_SUCH_COLUMN, name, names, pointer=f"/columns/{i}/name", column=name)
+        for name, (i, _) in by_name.items()
+        if name not in names
+    ]
+    for name in names:
+        if name not in by_name:
+            problems.append(_missing("the column", name, "/columns/-", _line_of_column(name)))
+        else:
+            i, draft = by_name[name]
+            problems += _undeclared(draft, f"/columns/{i}", name in budget.discover)
+    if problems:
+        raise SchemaError(*problems)
+    ordered = [_filled(document["columns"][by_name[name][0]], name, budget) for name in names]
+    schema = TableSchema.from_json(document | {"columns": ordered})
+    counted = tuple(column for column in schema if column.is_modelled)
+    _check_grids(counted)
+    _check_roles(schema, budget)
+    return DeclaredTable(document | {"columns": ordered}, counted, budget.discover)
+
+
+def _line_of_column(name: str) -> str:
+    line = json.dumps({"name": name, "kind": "..."}, ensure_ascii=False)
+    return f'{line} with what its kind needs, or "drop": true'
+
+
+def _missing(what: str, name: str, pointer: str, line: str) -> Problem:
+    message = f"{what} must be declared under differential privacy"
+    return Problem(message, pointer, column=name, expected=line)
+
+
+def _undeclared(draft: Draft, pointer: str, is_discovered: bool) -> list[Problem]:
+    """What a column's draft leaves to be found in the table."""
+    if draft.get("drop"):
+        return []
+    name, kind = draft["name"], draft.get("kind")
+    if kind is None:
+        lines = {"kind": f'"kind": one of {", ".join(ColumnKind)}'}
+        return [_missing("kind", name, f"{pointer}/{key}", line) for key, line in lines.items()]
+    lines = _LINES[kind.outcomes]
+    if kind.outcomes is Outcomes.LINE:
+        lines = lines | _lines_of_grid(kind)
+    if "allowed" not in draft.get("missing", {}) and kind.is_modelled:
+        lines = lines | {"missing": '"missing": {"allowed": false}, or true'}
+    absent = [key for key in lines if key == "missing" or draft.get(key) is None]
+    return [
+        _missing(key, name, f"{pointer}/{key}", lines[key])
+        for key in absent
+        if not (key == "levels" and is_discovered)
+    ]
+
+
+def _lines_of_grid(kind: ColumnKind) -> dict[str, str]:
+    if kind.is_whole:
+        return {}
+    if kind.is_number:
+        return {"decimals": '"decimals": 2, the most that a cell has'}
+    return {"datetime_format": '"datetime_format": "%Y-%m-%d", as strptime has it'}
+
+
+_LEVELS = {"levels": '"levels": [...], every level that there can be'}
+_LINES: dict[Outcomes, dict[str, str]] = {
+    Outcomes.LINE: {
+        "minimum": '"minimum": the smallest value that there can be',
+        "maximum": '"maximum": the largest value that there can be',
+    },
+    Outcomes.ORDERED_LEVELS: _LEVELS,
+    Outcomes.NOMINAL_LEVELS: {
+        "levels": _LEVELS["levels"] + ', or its name in "discover" of differential_privacy'
+    },
+    Outcomes.TRUTH_VALUES: {"levels": '"levels": ["no", "yes"], the false one first'},
+    Outcomes.KEYS: {},
+    Outcomes.ONE_VALUE: {"levels": '"levels": [the value]'},
+}
+
+
+def _filled(column: Mapping[str, Any], name: str, budget: Budget) -> dict[str, Any]:
+    """The column's document; of one to be discovered with the level that it has in any case."""
+    is_open = name in budget.discover and not column.get("levels")
+    return dict(column) | ({"levels": [OTHER]} if is_open else {})
+
+
+def _check_grids(columns: Sequence[Column]) -> None:
+    """Lets bounds pass between which there are countable values.
+
+    Raises:
+        SchemaError: There are none, or the format has no days to count.
+    """
+    problems = []
+    for column in columns:
+        if column.kind.outcomes is not Outcomes.LINE:
+            continue
+        place = f"/columns/{column.name}"
+        grid = Grid.of(column)
+        if grid is None:
+            expected = "days or times of day" if column.has_times else "at most 9 decimals"
+            message = "its values can not be counted as steps between its bounds"
+            problems.append(Problem(message, column=column.name, expected=expected))
+        elif grid.low > grid.high:
+            problems.append(Problem("its bounds have no value between them", column=column.name))
+        elif grid.high - grid.low >= 1 << 52:
+            message = "its bounds are too far apart to count the steps between them"
+            problems.append(Problem(message, place, column=column.name, expected="fewer decimals"))
+    if problems:
+        raise SchemaError(*problems)
+
+
+def _check_roles(schema: TableSchema, budget: Budget) -> None:
+    """Lets a target pass that has levels, and columns to discover that are categorical."""
+    problems = []
+    if budget.target is not None:
+        of_levels = [column.name for column in schema if column.kind.has_levels]
+        if budget.target not in of_levels:
+            message = "the target is no column with levels"
+            problems.append(unknown_name(message, budget.target, of_levels, pointer=_TARGET))
+    nominal = [c.name for c in schema if c.kind.outcomes is Outcomes.NOMINAL_LEVELS]
+    for i, name in enumerate(budget.discover):
+        if name not in nominal:
+            message = "only levels of categorical columns can be discovered"
+            place = f"/differential_privacy/discover/{i}"
+            problems.append(unknown_name(message, name, nominal, pointer=place))
+    if problems:
+        raise SettingError(*problems)
+
+
+@dataclass(frozen=True)
+class ValueLine:
+    """The values of a column of numbers or dates between its bounds, numbered from 0.
+
+    Attributes:
+        grid: Of the column.
+        first: The place of value 0.
+        stride: Places from one value to the next.
+        n: Values in all.
+    """
+
+    grid: Grid
+    first: int
+    stride: int
+    n: int
+
+    @classmethod
+    def of(cls, column: Column) -> ValueLine:
+        """The line of a declared column."""
+        grid = Grid.of(column)
+        assert grid is not None, "a declared column has a grid"
+        stride = _stride(column, grid)
+        first = -(-grid.low // stride) * stride
+        if first > grid.high:
+            first, stride = grid.low, 1
+        return cls(grid, first, stride, (grid.high - first) // stride + 1)
+
+
+def _stride(column: Column, grid: Grid) -> int:
+    """Places between two values by the declared steps; 1 where they say nothing."""
+    if not column.steps:
+        return 1
+    step = column.steps[-1]
+    if grid.step is not None:
+        length = duration(step) or grid.step
+        return max(1, length // grid.step) if length % grid.step == 0 else 1
+    places = exact(float(step)) * grid.per_unit if isinstance(step, int | float) else exact(1.0)
+    return int(places) if places.denominator == 1 else 1

@@ -1,0 +1,65 @@
+"""Levels that are found in the table and not declared: those that many rows have.
+
+A level comes out where its noisy count passes a threshold so high that one of two rows reaches it
+with a chance under delta. A level of a single row never does.
+
+Source: Korolova et al. (2009); Bun and Steinke (2016) for the threshold's part of delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from gcvae.cells.levels import read_levels
+from gcvae.cells.values import are_missing
+from gcvae.files.source_columns import SourceColumns
+from gcvae.schema.columns import Column
+from gcvae.training.differential_privacy.cell_codes import column_cells
+from gcvae.training.differential_privacy.ledger import Entry, Ledger, variance_of
+from gcvae.training.differential_privacy.noise import discrete_gaussians
+
+LEAST_ROWS = 2
+"""Levels of fewer rows never come out."""
+_FURTHEST = 60.0
+
+
+def discovered_levels(
+    source: SourceColumns, columns: Sequence[Column], rho: Fraction, ledger: Ledger
+) -> dict[str, list[str]]:
+    """The levels of each column that pass its threshold, for at most rho in all."""
+    found = {}
+    for column in columns:
+        variance = variance_of(rho / len(columns))
+        delta = ledger.threshold_delta / len(columns)
+        entry = Entry("levels", (column.name,), 1 / (2 * variance), math.sqrt(variance), delta)
+        ledger.spend(entry)
+        cells, _ = column_cells(source, column)
+        present = cells.some(~are_missing(cells, column))
+        counts = dict.fromkeys(map(str, read_levels(column, present)), 0)
+        for level, count in zip(read_levels(column, present), present.counts, strict=True):
+            counts[str(level)] += int(count)
+        found[column.name] = _passing(counts, variance, delta)
+    return found
+
+
+def _passing(counts: dict[str, int], variance: Fraction, delta: float) -> list[str]:
+    most = threshold(variance, delta)
+    noise = discrete_gaussians(len(counts), variance).tolist()
+    return [
+        level
+        for (level, count), of_noise in zip(counts.items(), noise, strict=True)
+        if count >= LEAST_ROWS and count + of_noise > most
+    ]
+
+
+def threshold(variance: Fraction, delta: float) -> int:
+    """The least t with P(LEAST_ROWS + noise > t) <= delta, by the discrete Gaussian's tail."""
+    sigma = math.sqrt(variance)
+    y = np.arange(0, math.ceil(_FURTHEST * sigma) + 2)
+    masses = np.exp(-(y.astype(np.float64) ** 2) / (2 * float(variance)))
+    tails = np.cumsum(masses[::-1])[::-1] / (2 * masses.sum() - 1.0)  # P(noise >= y)
+    return LEAST_ROWS - 1 + int(np.argmax(tails <= delta))

@@ -1,0 +1,150 @@
+"""The private estimate: a mixture of product distributions, fitted to noisy counts.
+
+    p(x) = 1/K sum over k of prod over j of p_kj(x_j)
+
+The tables of two columns, and of two and a target, are then products of matrices. Everything that
+is made of the estimate stands under the guarantee of the counts.
+
+Source: GEM of Liu, Vietri and Wu (2021), "Iterative methods for private synthetic data".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gcvae.training.differential_privacy.cell_codes import Codes
+
+MOST_COMPONENTS = 1_000
+"""Of the mixture; small tables have fewer, one for ten rows."""
+_STEP_SIZE = 0.1
+_SPREAD = 0.5
+"""Of the first logits: the components have to differ before they can part."""
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass
+class Measured:
+    """A noisy table of counts; measured again it is averaged by the precisions.
+
+    Attributes:
+        pair: Its columns.
+        counts: Noisy, as many as there are cells. Shape: ([target,] n_a, n_b).
+        precision: One over the noise's variance.
+    """
+
+    pair: tuple[int, int]
+    counts: Numbers
+    precision: float
+
+    def add(self, counts: Numbers, precision: float) -> None:
+        """Averages another measurement in."""
+        whole = self.precision + precision
+        self.counts = (self.precision * self.counts + precision * counts) / whole
+        self.precision = whole
+
+
+@dataclass
+class Estimate:
+    """A mixture over the bins of D columns.
+
+    Attributes:
+        sizes: Bins of each column.
+        target: Of the measured tables; None where they are of pairs.
+        n_rows: Rows that the counts speak of, itself an estimate.
+        one_way: Noisy counts of each column, and their precisions.
+        measured: Tables of pairs.
+    """
+
+    sizes: tuple[int, ...]
+    target: int | None
+    n_rows: float
+    one_way: Sequence[tuple[Numbers, float]]
+    generator: torch.Generator
+    n_components: int = MOST_COMPONENTS
+    measured: dict[tuple[int, int], Measured] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begins with the one-way counts, each component near to them."""
+        self._starts = np.append(0, np.cumsum(self.sizes)).tolist()
+        shares = [np.maximum(counts, 0.5) for counts, _ in self.one_way]
+        logits = torch.tensor(np.log(np.concatenate([s / s.sum() for s in shares])))
+        noise = torch.randn(
+            self.n_components, len(logits), generator=self.generator, dtype=torch.float32
+        )
+        self._logits = (logits.float() + _SPREAD * noise).requires_grad_()
+        self._optimiser = torch.optim.Adam([self._logits], lr=_STEP_SIZE, betas=(0.9, 0.99))
+
+    def _part(self, column: int) -> slice:
+        return slice(self._starts[column], self._starts[column + 1])
+
+    def probabilities(self) -> Tensor:
+        """p_kj of all columns beside each other. Shape: (K, sum of n_j)."""
+        parts = [self._logits[:, self._part(j)].softmax(1) for j in range(len(self.sizes))]
+        return torch.cat(parts, 1)
+
+    def _with_target(self, p: Tensor) -> Tensor:
+        """p_kj times the probability of each level of the target. Shape: (n_t or 1, K, S)."""
+        if self.target is None:
+            return p[None]
+        return p[:, self._part(self.target)].T[:, :, None] * p[None]
+
+    def _table(self, p: Tensor, weighted: Tensor, pair: tuple[int, int]) -> Tensor:
+        """The estimated counts of a pair. Shape: ([n_t,] n_a, n_b)."""
+        a, b = pair
+        found = weighted[:, :, self._part(a)].transpose(1, 2) @ p[:, self._part(b)]
+        found = found * (self.n_rows / self.n_components)
+        return found[0] if self.target is None else found
+
+    @torch.no_grad()
+    def tables(self, pairs: Sequence[tuple[int, int]]) -> list[Numbers]:
+        """The estimated counts of pairs."""
+        p = self.probabilities()
+        weighted = self._with_target(p)
+        return [self._table(p, weighted, pair).double().numpy() for pair in pairs]
+
+    def fit(self, n_steps: int, *, step_size: float = _STEP_SIZE, anneal: bool = False) -> None:
+        """Moves the mixture towards all measured tables, by squares weighted by precision."""
+        one_way = torch.tensor(np.concatenate([counts for counts, _ in self.one_way])).float()
+        weights = torch.cat([torch.full((len(c),), float(w)) for c, w in self.one_way])
+        tables = [
+            (m.pair, torch.tensor(m.counts).float(), float(m.precision))
+            for m in self.measured.values()
+        ]
+        for step in range(n_steps):
+            rate = step_size * (1.0 - step / n_steps if anneal else 1.0)
+            for group in self._optimiser.param_groups:
+                group["lr"] = rate
+            p = self.probabilities()
+            weighted = self._with_target(p)
+            found = p.mean(0) * self.n_rows
+            loss = (weights * (found - one_way) ** 2).sum()
+            for pair, counts, precision in tables:
+                loss = loss + precision * ((self._table(p, weighted, pair) - counts) ** 2).sum()
+            self._optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            self._optimiser.step()
+
+    @torch.no_grad()
+    def draw(self, n: int, random: np.random.Generator) -> Codes:
+        """Rows of the mixture, in bins. Shape: (n, D).
+
+        Every component gives as many rows, and its bins in each column come as often as they can by
+        their probabilities: chance only joins them.
+        """
+        p = self.probabilities().double().numpy()
+        component = random.permutation(np.arange(n) % self.n_components)
+        rows = [np.flatnonzero(component == k) for k in range(min(self.n_components, n))]
+        bins = np.zeros((n, len(self.sizes)), dtype=np.int64)
+        for j in range(len(self.sizes)):
+            ends = np.cumsum(p[:, self._part(j)], axis=1)
+            for k, own in enumerate(rows):
+                u = (random.permutation(len(own)) + random.random(len(own))) / len(own)
+                bins[own, j] = np.searchsorted(ends[k, :-1], u * ends[k, -1], side="right")
+        return bins

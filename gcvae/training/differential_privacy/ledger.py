@@ -1,0 +1,204 @@
+"""The account of a privacy budget: what was asked of the table, and what each answer cost.
+
+Zero-concentrated differential privacy (rho-zCDP) adds up: answers of rho_1 and rho_2 together are
+rho_1 + rho_2. Neighbouring tables differ by one row, added or removed.
+
+Sources: Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.training.differential_privacy.noise import discrete_gaussians
+
+Numbers = npt.NDArray[np.float64]
+_ORDERS: Numbers = 1.0 + np.exp(np.linspace(math.log(1e-4), math.log(1e5), 4_000))
+"""Orders alpha of the Renyi divergences that a conversion tries."""
+_RHO_UNIT = 10**9
+_VARIANCE_UNIT = 64
+_ATTACK_POINTS = 1_001
+
+
+def delta_of(rho: float, epsilon: float) -> float:
+    """The delta for which rho-zCDP is (epsilon, delta)-DP.
+
+    delta = min over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) (1 - 1/a)^a
+    """
+    a = _ORDERS
+    logs = (a - 1) * (a * rho - epsilon) - np.log(a - 1) + a * np.log1p(-1 / a)
+    return float(min(1.0, np.exp(logs.min())))
+
+
+def rho_of(epsilon: float, delta: float) -> Fraction:
+    """The most rho for which rho-zCDP is (epsilon, delta)-DP, rounded down.
+
+    >>> float(rho_of(3.0, 0.9e-6)) > float(rho_of(1.0, 0.9e-6)) > 0
+    True
+    """
+    low, high = 0.0, epsilon + 1.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(middle, epsilon) <= delta else (low, middle)
+    return Fraction(math.floor(low * _RHO_UNIT), _RHO_UNIT)
+
+
+def epsilon_of(rho: float, delta: float) -> float:
+    """The least epsilon for which rho-zCDP is (epsilon, delta)-DP, to a part in a million."""
+    a = _ORDERS
+    found = a * rho + (a * np.log1p(-1 / a) - np.log(a - 1) - math.log(delta)) / (a - 1)
+    return float(max(0.0, found.min()))
+
+
+def variance_of(rho: Fraction) -> Fraction:
+    """The noise variance of a count that costs at most rho: 1/(2 rho), rounded up.
+
+    >>> variance_of(Fraction(1, 3))
+    Fraction(3, 2)
+    """
+    return Fraction(math.ceil(_VARIANCE_UNIT / (2 * rho)), _VARIANCE_UNIT)
+
+
+def selection_epsilon(rho: Fraction) -> Fraction:
+    """The epsilon of an exponential mechanism that costs at most rho: sqrt(8 rho), rounded down."""
+    return Fraction(math.isqrt(math.floor(8 * rho * 2**40)), 2**20)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answer of the table.
+
+    Attributes:
+        what: Was measured: "bins", "one-way", "selection", "pair", ...
+        columns: It is about.
+        rho: That it cost.
+        deviation: Of the noise, in rows; None where nothing was counted.
+        delta: The chance that it protects less, which it cost beside rho.
+    """
+
+    what: str
+    columns: tuple[str, ...]
+    rho: Fraction
+    deviation: float | None = None
+    delta: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of a document."""
+        document: dict[str, Any] = {
+            "what": self.what,
+            "columns": list(self.columns),
+            "rho": float(self.rho),
+        }
+        if self.deviation is not None:
+            document["noise_deviation"] = round(self.deviation, 3)
+        return document | ({"delta": self.delta} if self.delta else {})
+
+
+@dataclass
+class Ledger:
+    """The budget of one table, and what has been spent of it.
+
+    Attributes:
+        epsilon: Promised.
+        delta: Promised.
+        threshold_delta: The part of delta that is set aside for thresholds.
+    """
+
+    epsilon: float
+    delta: float
+    threshold_delta: float = 0.0
+    entries: list[Entry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Finds the whole rho."""
+        self.rho = rho_of(self.epsilon, self.delta - self.threshold_delta)
+
+    @property
+    def spent(self) -> Fraction:
+        """The rho of all entries."""
+        return sum((entry.rho for entry in self.entries), Fraction(0))
+
+    @property
+    def left(self) -> Fraction:
+        """The rho that may yet be spent."""
+        return self.rho - self.spent
+
+    def spend(self, entry: Entry) -> None:
+        """Writes an answer down; the budget is never overdrawn."""
+        assert entry.rho > 0, "every answer costs something"
+        assert entry.rho <= self.left, "the budget is spent"
+        deltas = entry.delta + sum(other.delta for other in self.entries)
+        assert deltas <= self.threshold_delta * (1 + 1e-12), "the thresholds' delta is spent"
+        self.entries.append(entry)
+
+    def noise(
+        self, what: str, columns: tuple[str, ...], n: int, rho: Fraction
+    ) -> npt.NDArray[np.int64]:
+        """Noise for n counts in which one row adds one to one of them; the cost is written down.
+
+        Shape: (n,). It is drawn whole before the counts that it goes to are looked at.
+        """
+        variance = variance_of(rho)
+        self.spend(Entry(what, columns, 1 / (2 * variance), math.sqrt(variance)))
+        return discrete_gaussians(n, variance)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the training record shows."""
+        spent = float(self.spent)
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighbours": "tables that differ by one row, added or removed",
+            "rho": float(self.rho),
+            "rho_spent": spent,
+            "measured": [entry.to_json() for entry in self.entries],
+            "attack_ceilings": attack_ceilings(float(self.rho), self.threshold_delta),
+        }
+
+
+def attack_ceilings(rho: float, delta: float = 0.0) -> dict[str, float]:
+    """What no attack on one row's membership exceeds: its area under the ROC curve, and its rate of
+    true positives where one in a hundred is a false one.
+
+    A test with rates (x, y) keeps, for every order alpha and both ways round,
+    y^alpha x^(1-alpha) + (1-y)^alpha (1-x)^(1-alpha) <= exp((alpha-1) alpha rho); delta is added.
+    """
+    x = np.linspace(0.0, 1.0, _ATTACK_POINTS)[1:-1]
+    y = np.append(np.append(0.0, _most_true_positives(x, rho)), 1.0)
+    areas = (y[1:] + y[:-1]) / 2 + np.abs(np.diff(y)) / 2  # the upper sum: never too low
+    return {
+        "auc": round(min(1.0, float(areas.mean()) + delta), 4),
+        "true_positives_at_1_percent": round(
+            min(1.0, float(_most_true_positives(np.array([0.01]), rho)[0]) + delta), 4
+        ),
+    }
+
+
+def _most_true_positives(x: Numbers, rho: float) -> Numbers:
+    """The highest rate of true positives at each rate of false ones. Shape: (n,) -> (n,)."""
+    orders = _ORDERS[(_ORDERS < 2_000.0) & (_ORDERS > 1.01)][::32, None]
+    low, high = x.copy(), np.ones_like(x)
+    for _ in range(24):
+        middle = (low + high) / 2
+        allowed = _may_be(x, middle, orders, rho)
+        low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
+    return high
+
+
+def _may_be(x: Numbers, y: Numbers, orders: Numbers, rho: float) -> npt.NDArray[np.bool_]:
+    with np.errstate(divide="ignore"):
+        logs = [np.log(rate) for rate in (x, 1 - x, y, 1 - y)]
+    most = (orders - 1) * orders * rho
+    there = np.logaddexp(
+        orders * logs[2] + (1 - orders) * logs[0], orders * logs[3] + (1 - orders) * logs[1]
+    )
+    back = np.logaddexp(
+        orders * logs[0] + (1 - orders) * logs[2], orders * logs[1] + (1 - orders) * logs[3]
+    )
+    return np.asarray(((there <= most) & (back <= most)).all(axis=0))

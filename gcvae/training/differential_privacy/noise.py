@@ -1,0 +1,93 @@
+"""Exact noise: integers drawn with the operating system's randomness, without floating point.
+
+Noise of floats can be told from the true value by its last bits (Mironov 2012), so every draw here
+compares whole numbers only, and has exactly the distribution that it is said to have. There is no
+seed: a draw that can be repeated protects nobody.
+
+Source: Canonne, Kamath and Steinke (2020), "The discrete Gaussian for differential privacy",
+Algorithms 1 to 3.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+Below = Callable[[int], int]
+"""Takes n, gives a whole number from 0 to n - 1, each as likely."""
+
+
+def bernoulli_exp(n: int, d: int = 1, below: Below = secrets.randbelow) -> bool:
+    """True with probability exp(-n/d), n >= 0 and d > 0."""
+    whole, rest = divmod(n, d)
+    for _ in range(whole):
+        if not _bernoulli_exp_of_fraction(1, 1, below):
+            return False
+    return _bernoulli_exp_of_fraction(rest, d, below)
+
+
+def _bernoulli_exp_of_fraction(n: int, d: int, below: Below) -> bool:
+    """True with probability exp(-n/d), 0 <= n <= d: the parity of a run of rarer and rarer hits."""
+    k = 1
+    while below(d * k) < n:
+        k += 1
+    return k % 2 == 1
+
+
+def _discrete_laplace(t: int, below: Below) -> int:
+    """A whole number y with probability proportional to exp(-|y|/t)."""
+    while True:
+        u = below(t)
+        if not _bernoulli_exp_of_fraction(u, t, below):
+            continue
+        v = 0
+        while _bernoulli_exp_of_fraction(1, 1, below):
+            v += 1
+        magnitude = u + t * v
+        is_negative = below(2) == 1
+        if not (is_negative and magnitude == 0):
+            return -magnitude if is_negative else magnitude
+
+
+def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> int:
+    """A whole number y with probability proportional to exp(-y^2 / (2 variance)).
+
+    Added to a count that one row changes by at most one, it is 1/(2 variance)-zCDP.
+    """
+    p, q = variance.numerator, variance.denominator
+    t = isqrt(p // q) + 1
+    while True:
+        y = _discrete_laplace(t, below)
+        # (|y| - variance/t)^2 / (2 variance) as one fraction of whole numbers
+        if bernoulli_exp((abs(y) * q * t - p) ** 2, 2 * p * q * t * t, below):
+            return y
+
+
+def discrete_gaussians(
+    n: int, variance: Fraction, below: Below = secrets.randbelow
+) -> npt.NDArray[np.int64]:
+    """Independent draws. Shape: (n,).
+
+    Draw them before anything waits on a single one: how long a draw takes depends on its value.
+    """
+    return np.array([discrete_gaussian(variance, below) for _ in range(n)], dtype=np.int64)
+
+
+def choose(scores: Sequence[int], epsilon: Fraction, below: Below = secrets.randbelow) -> int:
+    """The exponential mechanism: i with probability proportional to exp(epsilon scores_i / 2).
+
+    Where one row changes each score by at most one it is epsilon-DP with range epsilon, and so
+    epsilon^2/8-zCDP (Cesar and Rogers 2021). Exact: a candidate is proposed evenly, and accepted by
+    how far its score is below the best.
+    """
+    best = max(scores)
+    while True:
+        i = below(len(scores))
+        n = epsilon.numerator * (best - scores[i])
+        if bernoulli_exp(n, 2 * epsilon.denominator, below):
+            return i

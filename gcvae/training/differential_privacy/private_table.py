@@ -1,0 +1,292 @@
+"""From a real table to a private one: rows of an estimate that noisy counts have made.
+
+What follows on these rows – training, scores, maps, rules, a schema that is completed – follows on
+the guarantee, and can not weaken it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from gcvae.cells.values import format_table, placed_values
+from gcvae.constraints.constraint_set import ConstraintSet
+from gcvae.errors import ConstraintError, TableError
+from gcvae.files.source_columns import source_columns
+from gcvae.files.table_reader import Rows
+from gcvae.numerics.generators import generator_for
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.kinds import Outcomes
+from gcvae.training.differential_privacy.bins import (
+    Bins,
+    n_values,
+    needs_tree,
+    plain_bins,
+    tree_bins,
+)
+from gcvae.training.differential_privacy.budget import Budget
+from gcvae.training.differential_privacy.cell_codes import MISSING, UNFIT, Codes, column_codes
+from gcvae.training.differential_privacy.counts import BinnedRows, candidate_pairs
+from gcvae.training.differential_privacy.declared import DeclaredTable, ValueLine, declared_table
+from gcvae.training.differential_privacy.discovery import discovered_levels
+from gcvae.training.differential_privacy.estimate import MOST_COMPONENTS, Estimate
+from gcvae.training.differential_privacy.ledger import Ledger, variance_of
+from gcvae.training.differential_privacy.selection import Selection
+
+FEW_ROWS = 5_000
+"""Under so many, noise hides most of what there is to learn."""
+LEAST_ROWS = 50
+_LEFT_OUT_SHARE, _LEVELS_SHARE = Fraction(1, 200), Fraction(1, 20)
+_BINS_SHARE, _ONE_WAY_SHARE = Fraction(1, 20), Fraction(1, 10)
+_FIRST_STEPS, _LAST_STEPS = 100, 400
+_MOST_DRAWS = 20
+
+PhaseReport = Callable[[str, float], None]
+"""Takes the phase, `counting` or `estimating`, and the share of it that is done."""
+
+
+@dataclass(frozen=True)
+class PrivateTable:
+    """Rows that may be trained on as if they were the table.
+
+    Attributes:
+        cells: As text, with the columns of the real table in their order.
+        document: The declared schema, with the levels that were found.
+        record: What the table was asked, and what the answers cost.
+        notes: What one should know of it.
+    """
+
+    cells: pd.DataFrame
+    document: dict[str, Any]
+    record: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def private_table(
+    table: Rows,
+    schema: TableSchema | Mapping[str, Any] | None,
+    budget: Budget,
+    seed: int,
+    report: PhaseReport = lambda phase, share: None,
+) -> PrivateTable:
+    """The private rows of a real table.
+
+    Args:
+        table: Real.
+        schema: Declares its columns.
+        budget: To be spent whole.
+        seed: Of what follows on the noisy counts. The noise has none.
+        report: Takes what is done, by noisy counts only.
+
+    Raises:
+        SchemaError: Something is not declared; the problems have the lines to add.
+        SettingError: The target is no column with levels.
+        TableError: It is no table, or hardly a row of it fits its declaration.
+        ConstraintError: Too few rows of the estimate satisfy the constraints.
+    """
+    ledger = Ledger(budget.epsilon, budget.delta, budget.threshold_delta)
+    generator = generator_for(seed, "private estimate")
+    random = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+    report("counting", 0.0)
+    with source_columns(table) as source:
+        declared = declared_table([str(name) for name in source.names], schema, budget)
+        if declared.discovered:
+            open_columns = [c for c in declared.columns if c.name in declared.discovered]
+            rho = ledger.rho * _LEVELS_SHARE
+            declared = declared.with_levels(discovered_levels(source, open_columns, rho, ledger))
+        codes = np.stack([column_codes(source, column) for column in declared.columns], axis=1)
+    report("counting", 0.5)
+    fits = ~(codes == UNFIT).any(axis=1)
+    n_left_out = _noisy_count(~fits, ledger)
+    counts = _Counts(declared, codes[fits], budget, ledger)
+    del codes
+    report("counting", 1.0)
+    estimate = _estimated(counts, ledger, generator, random, report)
+    values = _drawn(estimate, counts, declared.schema, random)
+    record = ledger.to_json() | {
+        "setting": {"target": budget.target, "discover": list(budget.discover), "cap": budget.cap},
+        "rows_estimated": len(values),
+        "rows_left_out_estimated": n_left_out,
+        "declared": [column.to_json() for column in declared.schema],
+    }
+    cells = format_table(values, declared.schema)
+    blank = {column.name: "" for column in declared.schema if column.drop}
+    cells = cells.assign(**blank)[list(declared.schema.names)]
+    return PrivateTable(cells, declared.document, record, _notes(len(values), n_left_out))
+
+
+def _noisy_count(chosen: Any, ledger: Ledger) -> int:
+    """How many rows are chosen, with noise; not under 0."""
+    [noise] = ledger.noise("rows left out", (), 1, ledger.rho * _LEFT_OUT_SHARE)
+    return max(0, int(np.count_nonzero(chosen)) + int(noise))
+
+
+class _Counts:
+    """The rows in bins, and their one-way counts.
+
+    Attributes:
+        bins: Of each column.
+        rows: Real, in bins.
+        one_way: Noisy counts of each column, and their precisions.
+        n_rows: Estimated.
+    """
+
+    def __init__(
+        self, declared: DeclaredTable, codes: Codes, budget: Budget, ledger: Ledger
+    ) -> None:
+        columns = declared.columns
+        names = [column.name for column in columns]
+        self.names = names
+        self.bins = _bins(columns, codes, ledger)
+        binned = np.stack([b.of(codes[:, j]) for j, b in enumerate(self.bins)], axis=1)
+        sizes = tuple(b.n for b in self.bins)
+        target = None if budget.target is None else names.index(budget.target)
+        self.rows = BinnedRows(binned, sizes, target)
+        rho = ledger.rho * _ONE_WAY_SHARE / len(columns)
+        precision = 1 / float(variance_of(rho))
+        noise = [
+            ledger.noise("one-way", (name,), size, rho)
+            for name, size in zip(names, sizes, strict=True)
+        ]
+        self.one_way = [
+            ((self.rows.one_way(j) + noise[j]).astype(np.float64), precision)
+            for j in range(len(names))
+        ]
+        weights = np.array([1.0 / size for size in sizes])  # a sum of n_j noisy counts
+        sums = np.array([counts.sum() for counts, _ in self.one_way])
+        self.n_rows = float(weights @ sums / weights.sum())
+
+
+def _bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> list[Bins]:
+    """The bins of each column; those that need a tree share its part of the budget."""
+    n_trees = sum(map(needs_tree, columns))
+    rho = ledger.rho * _BINS_SHARE / max(n_trees, 1)
+    return [
+        tree_bins(codes[:, j], column, rho, ledger)
+        if needs_tree(column)
+        else plain_bins(n_values(column), column.missing.allowed)
+        for j, column in enumerate(columns)
+    ]
+
+
+def _estimated(
+    counts: _Counts,
+    ledger: Ledger,
+    generator: torch.Generator,
+    random: np.random.Generator,
+    report: PhaseReport,
+) -> Estimate:
+    """The estimate after all rounds.
+
+    Raises:
+        TableError: There seem to be hardly any rows.
+    """
+    if counts.n_rows < LEAST_ROWS:
+        message = f"under {LEAST_ROWS} rows seem to fit the declared schema, as far as noise shows"
+        raise TableError(f"{message} (expected: levels and missing cells declared as they are)")
+    rows = counts.rows
+    n_components = min(MOST_COMPONENTS, max(LEAST_ROWS, round(counts.n_rows / 10)))
+    estimate = Estimate(
+        rows.sizes, rows.target, counts.n_rows, counts.one_way, generator, n_components
+    )
+    report("estimating", 0.0)
+    estimate.fit(_FIRST_STEPS)
+    pairs = candidate_pairs(rows.sizes, rows.target, random)
+    selection = Selection(rows, counts.names, pairs, ledger, estimate)
+    selection.run(lambda share: report("estimating", 0.8 * share))
+    estimate.fit(_LAST_STEPS, anneal=True)
+    report("estimating", 1.0)
+    return estimate
+
+
+def _drawn(
+    estimate: Estimate, counts: _Counts, schema: TableSchema, random: np.random.Generator
+) -> pd.DataFrame:
+    """As many rows of the estimate as the table seems to have, all within the constraints.
+
+    Raises:
+        ConstraintError: Too few of them are.
+    """
+    n = max(1, round(estimate.n_rows))
+    kept: list[pd.DataFrame] = []
+    for _ in range(_MOST_DRAWS):
+        bins = estimate.draw(n, random)
+        frame = _values(bins, counts.bins, counts.names, schema, random)
+        kept.append(_within_constraints(frame, schema))
+        if sum(map(len, kept)) >= n:
+            rows = pd.concat(kept, ignore_index=True).iloc[:n]
+            return _with_unmodelled(rows, schema)
+    n_kept = sum(map(len, kept))
+    raise ConstraintError(
+        f"{n_kept:,} of {_MOST_DRAWS * n:,} rows of the private estimate satisfy the constraints"
+        " (expected: constraints that columns satisfy mostly by themselves)"
+    )
+
+
+def _within_constraints(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    if not schema.constraints and not schema.rules:
+        return frame
+    return frame[np.asarray(ConstraintSet.fit(frame, schema).satisfied(frame))]
+
+
+def _values(
+    bins: Codes,
+    of_columns: list[Bins],
+    names: list[str],
+    schema: TableSchema,
+    random: np.random.Generator,
+) -> pd.DataFrame:
+    """The typed values of rows in bins."""
+    columns = {}
+    for j, name in enumerate(names):
+        codes = of_columns[j].values(bins[:, j], random.random((len(bins), 2)))
+        columns[name] = _column_values(codes, schema[name])
+    return pd.DataFrame(columns)
+
+
+def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
+    """The typed values of a column, by their numbers. Shape: (n,)."""
+    if column.kind.outcomes is not Outcomes.LINE:
+        return placed_values(list(column.typed_levels), codes, column.missing.allowed)
+    line = ValueLine.of(column)
+    known, places = np.unique(codes, return_inverse=True)
+    values = line.grid.values(line.first + np.maximum(known, 0) * line.stride)
+    of_rows = np.where(codes == MISSING, MISSING, places)
+    return placed_values(values.astype(column.kind.dtype), of_rows, column.missing.allowed)
+
+
+def _with_unmodelled(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The rows with the columns that are not counted: a constant's value, keys that number them."""
+    n = len(rows)
+    width = len(str(n))
+    for column in schema:
+        if column.drop or column.is_modelled:
+            continue
+        if column.kind.outcomes is Outcomes.ONE_VALUE:
+            rows = rows.assign(**{column.name: [*column.typed_levels][:1] * n})
+        elif column.decimals == 0:
+            rows = rows.assign(**{column.name: np.arange(1, n + 1)})
+        else:
+            rows = rows.assign(**{column.name: [f"{i:0{width}d}" for i in range(1, n + 1)]})
+    return rows[[column.name for column in schema if not column.drop]]
+
+
+def _notes(n_rows: int, n_left_out: int) -> tuple[str, ...]:
+    notes = []
+    if n_rows < FEW_ROWS:
+        notes.append(
+            f"about {n_rows:,} rows are few for differential privacy: under {FEW_ROWS:,} the noise"
+            " hides most of what there is to learn"
+        )
+    if n_left_out > max(0.01 * n_rows, 4 * math.sqrt(n_rows)):
+        notes.append(
+            f"about {n_left_out:,} rows were left out: a cell of each is not what is declared"
+        )
+    return tuple(notes)

@@ -1,0 +1,117 @@
+"""Which pairs of columns are measured: round by round those that the estimate gets most wrong.
+
+A round spends a tenth of its share on the choice and the rest on the count. A round that moved the
+estimate by less than its own noise makes the next ones four times as large.
+
+Source: McKenna, Mullins, Sheldon and Miklau (2022), "AIM: an adaptive and iterative mechanism".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.training.differential_privacy.counts import BinnedRows
+from gcvae.training.differential_privacy.estimate import Estimate, Measured
+from gcvae.training.differential_privacy.ledger import Entry, Ledger, selection_epsilon, variance_of
+from gcvae.training.differential_privacy.noise import choose
+
+SELECTION_SHARE = Fraction(1, 10)
+_ROUNDS_PER_COLUMN = 3
+_GROWTH = 4
+STEPS_PER_ROUND = 60
+
+
+@dataclass
+class Selection:
+    """The rounds over one table.
+
+    Attributes:
+        rows: Real.
+        names: Of the columns.
+        pairs: Among which is chosen.
+    """
+
+    rows: BinnedRows
+    names: Sequence[str]
+    pairs: Sequence[tuple[int, int]]
+    ledger: Ledger
+    estimate: Estimate
+
+    def run(self, report: Callable[[float], None]) -> None:
+        """Spends all that is left of the budget."""
+        if not self.pairs:
+            return
+        exact = [self.rows.table(pair) for pair in self.pairs]
+        whole = self.ledger.left
+        rho = whole / max(_ROUNDS_PER_COLUMN * len(self.names), 1)
+        while self.ledger.left > 0:
+            left = self.ledger.left
+            is_last = left < 2 * rho
+            is_useful = self._round(exact, left if is_last else rho)
+            if is_last:
+                break
+            rho = rho if is_useful else min(_GROWTH * rho, self.ledger.left)
+            report(float(1 - self.ledger.left / whole))
+
+    def _round(self, exact: Sequence[npt.NDArray[np.int64]], rho: Fraction) -> bool:
+        """Measures one pair; whether it moved the estimate by more than its noise."""
+        variance = variance_of(rho * (1 - SELECTION_SHARE))
+        before = self.estimate.tables(self.pairs)
+        chosen = self._chosen(exact, before, variance, rho * SELECTION_SHARE)
+        self._measure(chosen, exact[chosen], rho * (1 - SELECTION_SHARE))
+        self.estimate.fit(STEPS_PER_ROUND)
+        [after] = self.estimate.tables([self.pairs[chosen]])
+        moved = float(np.abs(after - before[chosen]).sum())
+        return moved > noise_size(variance, after.size)
+
+    def _chosen(
+        self,
+        exact: Sequence[npt.NDArray[np.int64]],
+        estimated: Sequence[npt.NDArray[np.float64]],
+        variance: Fraction,
+        rho: Fraction,
+    ) -> int:
+        """The pair of the round, by the exponential mechanism."""
+        epsilon = selection_epsilon(rho)
+        columns = tuple(self.names)
+        self.ledger.spend(Entry("selection", columns, epsilon * epsilon / 8))
+        return choose(round_scores(exact, estimated, variance), epsilon)
+
+    def _measure(self, chosen: int, exact: npt.NDArray[np.int64], rho: Fraction) -> None:
+        pair, shape = self.pairs[chosen], exact.shape
+        target = [] if self.rows.target is None else [self.rows.target]
+        columns = tuple(self.names[j] for j in [*pair, *target])
+        what = "triple" if target else "pair"
+        noise = self.ledger.noise(what, columns, math.prod(shape), rho).reshape(shape)
+        counts, precision = (exact + noise).astype(np.float64), 1 / float(variance_of(rho))
+        if pair in self.estimate.measured:
+            self.estimate.measured[pair].add(counts, precision)
+        else:
+            self.estimate.measured[pair] = Measured(pair, counts, precision)
+
+
+def round_scores(
+    exact: Sequence[npt.NDArray[np.int64]],
+    estimated: Sequence[npt.NDArray[np.float64]],
+    variance: Fraction,
+) -> list[int]:
+    """|counts - estimate|_1 of each table, less what noise alone would leave there.
+
+    Whole numbers: a row more or less changes each of them by at most one, exactly.
+    """
+    return [
+        int(np.abs(counts - np.rint(found).astype(np.int64)).sum())
+        - math.ceil(noise_size(variance, counts.size))
+        for counts, found in zip(exact, estimated, strict=True)
+    ]
+
+
+def noise_size(variance: Fraction, n_cells: int) -> float:
+    """The expected sum of the absolute noise of so many cells: sqrt(2/pi) sigma n."""
+    return math.sqrt(2.0 / math.pi * float(variance)) * n_cells
