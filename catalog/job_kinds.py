@@ -134,17 +134,19 @@ class ScoreSpec(TableSpec):
     """A stored table to be scored.
 
     Attributes:
-        draws: draws of the latent z for each row.
+        draws: draws of the latent z for each row; None leaves them to a tolerance.
         format: format of the scores: csv or json.
-        jitters, measure, score_missingness: as in `gcvae.scoring.score_options.ScoreOptions`.
+        tolerance, jitters, measure, score_missingness: as in
+            `gcvae.scoring.score_options.ScoreOptions`.
     """
 
-    draws: int
     seed: int
     format: str
+    draws: int | None = None
     jitters: int = 0
     measure: str = "density"
     score_missingness: bool = False
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True)

@@ -318,12 +318,12 @@ class Synthesizer:
         return pd.concat(free_blocks(self._constrained, rows, seed, None), ignore_index=True)
 
     def log_likelihood(
-        self, frame: Rows, draws: int = 100, seed: int = 0, **options: Any
+        self, frame: Rows, draws: int | None = None, seed: int = 0, **options: Any
     ) -> pd.DataFrame:
         """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
 
-        Importance-weighted with `draws` draws of z; each discrete column counts with its
-        probability mass, each continuous one with its density per original unit (days for dates).
+        Importance-weighted with draws of z; each discrete column counts with its probability mass,
+        each continuous one with its density per original unit (days for dates).
         A blank cell is integrated out. A level that the schema does not list scores -inf, and so
         does a row in which two columns differ that were copies of each other in training.
 
@@ -332,9 +332,9 @@ class Synthesizer:
 
         Args:
             frame: Rows, with columns of the table; of one that they lack each cell is blank.
-            draws: Of z for each row.
+            draws: Of z for each row; None leaves them to the tolerance.
             seed: The same seed gives the same scores.
-            **options: `measure`, `score_missingness` and `jitters` of `ScoreOptions`.
+            **options: The others of `ScoreOptions`, by name, such as `tolerance` (0.1 nats).
 
         Returns:
             `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among
@@ -349,11 +349,7 @@ class Synthesizer:
         return pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
 
     def score_blocks(
-        self,
-        rows: Rows,
-        draws: int = 100,
-        seed: int = 0,
-        **options: Any,
+        self, rows: Rows, draws: int | None = None, seed: int = 0, **options: Any
     ) -> Iterator[pd.DataFrame]:
         """The lines of `log_likelihood` in blocks, in order; a file in constant memory."""
         return self.scorer.blocks(rows, ScoreOptions(draws, seed, **options))

@@ -246,7 +246,8 @@ class Client(Reports):
         model: Resource,
         rows: Rows,
         *,
-        draws: int = 100,
+        draws: int | None = None,
+        tolerance: float | None = None,
         seed: int = 0,
         jitters: int = 0,
         measure: str = "density",
@@ -261,7 +262,9 @@ class Client(Reports):
         Where the rows are too many for one answer, this waits for the job that scores them.
 
         Args:
-            draws: of z for each row.
+            draws: of z for each row; None leaves them to the tolerance.
+            tolerance: nats that the standard error of a row's score comes near; 0.1 unless `draws`
+                are given.
             jitters: of a copula's discrete cells in each draw; 0 integrates exactly.
             measure: of continuous values: `density` per unit, mass of the `rounding_cell`, or of
                 the quantile bin (`pmf`).
@@ -272,7 +275,9 @@ class Client(Reports):
         like = rows if is_frame(rows) else None
         wanted = _wanted(format, to, like, "csv")
         body = rows_body(rows, self._date_formats(model_id))
-        params = {"draws": draws, "seed": seed, "jitters": jitters, "measure": measure}
+        needed = {"draws": draws, "tolerance": tolerance}
+        params: dict[str, Any] = {name: n for name, n in needed.items() if n is not None}
+        params |= {"seed": seed, "jitters": jitters, "measure": measure}
         params |= {"score_missingness": score_missingness, "format": wanted.format}
         params |= of_table(encoding)
         return self._table(model_id, "scores", body, params, wanted, on_progress)

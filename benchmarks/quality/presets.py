@@ -43,7 +43,7 @@ class GcvaePreset:
         rows = rows.reset_index(drop=True)
         possible = self._readable(rows)
         scores = np.full(len(rows), -np.inf)
-        scored = self._synthesizer.log_likelihood(possible)["log_likelihood"].to_numpy()
+        scored = self._synthesizer.log_likelihood(possible, draws=100)["log_likelihood"].to_numpy()
         scores[possible.index] = scored + self._log_widths(possible)
         return scores
 

@@ -22,7 +22,7 @@ import torch
 
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import NoTableError, data_folder
-from benchmarks.speed import fitting, ingestion, sampling, starting
+from benchmarks.speed import fitting, ingestion, sampling, scoring, starting
 from benchmarks.speed.limits import products
 from benchmarks.speed.measures import Measure, Options
 from benchmarks.speed.page import page
@@ -34,6 +34,7 @@ SUBJECTS: dict[str, Callable[[Options], Iterator[Measure]]] = {
     "start": starting.measure,
     "fit": fitting.measure,
     "sample": sampling.measure,
+    "score": scoring.measure,
     "ingest": ingestion.measure,
 }
 

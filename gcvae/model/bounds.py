@@ -202,8 +202,8 @@ def weights_to_bound(log_weights: Tensor, n_prior: int = 0) -> tuple[Tensor, Ten
     A row whose every weight is zero has the bound -inf, known without error.
 
     The last `n_prior` draws are a stratum of their own: how far they lie from the others is no
-    error, for there are always so many of each. A stratum of one draw says nothing of its spread,
-    and is taken with the others.
+    error, for there are always so many of each. A single one says nothing of its spread: its
+    square, which is more in expectation, takes the place of the variance.
 
     Shape: (S, n) -> (n,), (n,).
     """
@@ -213,8 +213,11 @@ def weights_to_bound(log_weights: Tensor, n_prior: int = 0) -> tuple[Tensor, Ten
     relative = torch.where(impossible, 1.0, (log_weights - bound).exp())
     if n_draws == 1:
         return bound, torch.full_like(bound, torch.nan)
-    sizes = [n_draws - n_prior, n_prior] if n_prior > 1 else [n_draws]
-    variance = torch.stack([len(w) * w.var(0) for w in relative.split(sizes)]).sum(0) / n_draws**2
+    variance = (n_draws - n_prior) * relative[: n_draws - n_prior].var(0)
+    if n_prior:
+        last = relative[n_draws - n_prior :]
+        variance = variance + (n_prior * last.var(0) if n_prior > 1 else last[0].square())
+    variance = torch.where(impossible, 0.0, variance / n_draws**2)
     return bound, torch.hypot(variance.sqrt(), 0.5 * variance)
 
 

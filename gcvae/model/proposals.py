@@ -20,8 +20,10 @@ from gcvae.numerics.batches import draws_without_end, filled
 from gcvae.numerics.normal import log_normal_density
 from gcvae.numerics.row_noise import RowNoise
 
-_PRIOR_SHARE = 5
-"""One draw in so many is from the prior; under so many draws none is."""
+_PRIOR_SHARE = 10
+"""One draw in so many is from the prior."""
+_LEAST_DRAWS = 5
+"""Under so many draws none is."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,16 @@ def draw_latents(
 ) -> LatentDraws:
     """S draws for each row, a fixed share of them from the prior, the others from q(z|x).
 
-    q(z) = (1 - a) N(eta, tau^2) + a p(z), a the share that is drawn from the prior.
+    q(z) = (1 - a) N(eta, tau^2) + a p(z), a the share that is drawn from the prior. The others lie
+    in strata of equal mass along the dimension that the row says most of.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """
     eta, tau, log_tau = _posterior(model, rows)
-    d_latent, n_prior = eta.shape[-1], n_draws // _PRIOR_SHARE
+    d_latent = eta.shape[-1]
+    n_prior = max(1, n_draws // _PRIOR_SHARE) if n_draws >= _LEAST_DRAWS else 0
     n_filled = draws_without_end(n_draws, len(rows))
-    eps = noise.of("encoder").normal(n_draws - n_prior, d_latent).to(eta)
+    eps = _in_strata(noise.of("encoder").uniform(n_draws - n_prior, d_latent), tau).to(eta)
     of_prior = noise.of("prior")
     u = of_prior.of("component").uniform(n_prior, model.prior.n_uniforms).to(eta)
     drawn = of_prior.normal(n_prior, d_latent).to(eta)
@@ -71,3 +75,16 @@ def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tens
     eta, log_tau = model.encoder(rows.take(filled(torch.arange(len(rows), device=rows.device))))
     eta, tau, log_tau = (part[: len(rows)] for part in (eta, log_tau.exp(), log_tau))
     return eta, tau, log_tau
+
+
+def _in_strata(u: Tensor, tau: Tensor) -> Tensor:
+    """Normal noise in as many strata as there are draws, along the dimension of the least tau.
+
+    Shape: u (S, n, K), uniform, tau (n, K) -> (S, n, K).
+    """
+    place = tau.argmin(-1).expand(len(u), -1)[..., None]
+    stratum = torch.arange(len(u), dtype=u.dtype)[:, None, None]
+    eps: Tensor = torch.special.ndtri(
+        u.scatter(-1, place, (u.gather(-1, place) + stratum) / max(1, len(u)))
+    )
+    return eps

@@ -23,6 +23,7 @@ from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.dependent_regions import regions_of_rows
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankRanks, BlankReferences, mid_ranks
+from gcvae.scoring.draws_by_need import bound_by_need
 from gcvae.scoring.score_measures import measured
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
@@ -189,7 +190,12 @@ def score(
 ) -> BoundEstimate:
     """The bound of each row, in the codec's units."""
     with torch.no_grad():
-        return iwae_bound(model, rows, noise, n_draws=options.draws, n_jitters=options.jitters)
+        if options.draws is not None:
+            return iwae_bound(model, rows, noise, n_draws=options.draws, n_jitters=options.jitters)
+        assert options.tolerance is not None, "it rules where there are no draws"
+        return bound_by_need(
+            model, rows, noise, tolerance=options.tolerance, n_jitters=options.jitters
+        )
 
 
 def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
@@ -199,7 +205,7 @@ def _rows_at_once(model: GenerativeModel, options: ScoreOptions) -> int:
     integrals are the same to the last digit in the same company alone: its rows come by blocks.
     """
     at_once = SHARD_UNIT_ROWS if model.is_autoregressive else SCORE_BLOCK_ROWS
-    draws = options.draws * max(1, options.jitters)
+    draws = options.typical_draws * max(1, options.jitters)
     while at_once > SCORE_BLOCK_ROWS and at_once * draws > _EVALUATIONS_BETWEEN_LOOKS:
         at_once //= 2
     return at_once

@@ -5,6 +5,7 @@ Loads without torch and pandas: the service knows both before its port is open.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -28,32 +29,41 @@ MOST_BLANK_SETS = 32
 """Of every 4,096 rows those have a percentile whose set of blanks is among the first so many."""
 
 
+TOLERANCE = 0.1
+"""Nats: the standard error of a row's score where nobody asks for another, or for draws."""
+PILOT_DRAWS, MOST_DRAWS = 10, 1000
+"""By tolerance a row has a pilot of so many draws of z, and at most so many for its score."""
+_LEAST_TOLERANCE = 0.001
+_TYPICAL_SPREAD = 0.36
+"""Deviation of a typical row's weights, relative to their mean: what jobs are estimated by."""
+
+
 @dataclass(frozen=True)
 class ScoreOptions:
     """How rows are scored.
 
     Attributes:
-        draws: Of z for each row.
+        draws: Of z for each row; None leaves them to the tolerance.
         seed: The same seed gives the same scores.
         jitters: Draws of the continuous extension within each draw of z, where a copula joins
             discrete columns; 0 integrates exactly instead.
         measure: A key of `MEASURES`.
         score_missingness: A blank counts with the probability of being missing, and is not
             integrated out.
+        tolerance: The standard error in nats that a row's draws are to come near; MOST_DRAWS bounds
+            them. None is TOLERANCE where no `draws` are given.
     """
 
-    draws: int = 100
+    draws: int | None = None
     seed: int = 0
     jitters: int = 0
     measure: str = "density"
     score_missingness: bool = False
+    tolerance: float | None = None
 
     def __post_init__(self) -> None:
         """Checks every option. Raises: SettingError that names those out of range."""
-        problems = []
-        if self.draws < 1:
-            problem = f"draws is {self.draws}; it must be at least 1"
-            problems.append(Problem(problem, "/draws", expected="at least 1"))
+        problems = self._problems_of_draws()
         if self.jitters < 0:
             problem = f"jitters is {self.jitters}; it must be zero or more"
             problems.append(Problem(problem, "/jitters", expected="zero or more"))
@@ -62,6 +72,37 @@ class ScoreOptions:
             problems.append(unknown_name(problem, self.measure, MEASURES, pointer="/measure"))
         if problems:
             raise SettingError(*problems)
+        if self.draws is None and self.tolerance is None:
+            object.__setattr__(self, "tolerance", TOLERANCE)
+
+    def _problems_of_draws(self) -> list[Problem]:
+        """What is wrong with the draws and the tolerance."""
+        problems = []
+        if self.draws is not None and self.draws < 1:
+            problem = f"draws is {self.draws}; it must be at least 1"
+            problems.append(Problem(problem, "/draws", expected="at least 1"))
+        if self.tolerance is not None and not _LEAST_TOLERANCE <= self.tolerance < math.inf:
+            problem = f"tolerance is {self.tolerance}; it must be {_LEAST_TOLERANCE} nats or more"
+            expected = f"{_LEAST_TOLERANCE} or more"
+            problems.append(Problem(problem, "/tolerance", expected=expected))
+        if self.draws is not None and self.tolerance is not None:
+            problem = f"draws is {self.draws}, and so the tolerance {self.tolerance} says nothing"
+            problems.append(Problem(problem, "/tolerance", expected="draws or tolerance"))
+        return problems
+
+    @property
+    def typical_draws(self) -> int:
+        """How many draws of z a row is likely to take, the pilot's included."""
+        if self.draws is not None:
+            return self.draws
+        assert self.tolerance is not None, "it is one of both"
+        needed = math.ceil((_TYPICAL_SPREAD / self.tolerance) ** 2)
+        return PILOT_DRAWS + min(MOST_DRAWS, needed)
+
+    @property
+    def most_draws(self) -> int:
+        """How many draws of z a row takes at most."""
+        return MOST_DRAWS if self.draws is None else self.draws
 
     @property
     def has_percentiles(self) -> bool:
@@ -69,8 +110,9 @@ class ScoreOptions:
         return self.measure == "density" and self.jitters == 0
 
     def to_json(self) -> dict[str, Any]:
-        """The options by name."""
-        return asdict(self)
+        """The options by name; of `draws` and `tolerance` the one that rules."""
+        without = "tolerance" if self.draws is not None else "draws"
+        return {name: value for name, value in asdict(self).items() if name != without}
 
     def heading(self, order: Sequence[str]) -> dict[str, Any]:
         """What stands before the scores: the options, and what the numbers mean.
@@ -98,11 +140,20 @@ class ScoreOptions:
             "(all others are renormalised by the measured acceptance)"
         )
 
+    def _draws_in_words(self) -> str:
+        if self.draws is not None:
+            return f"{self.draws} draws of z"
+        return (
+            "as many draws of z as bring each row's standard error near the tolerance of "
+            f"{self.tolerance} nats, by a pilot of {PILOT_DRAWS} others, at most {MOST_DRAWS:,}"
+        )
+
     def _notes(self, order: Sequence[str]) -> list[str]:
         """How the numbers were got."""
         return [
-            f"importance-weighted with {self.draws} draws of z, a fifth of them from the prior; "
-            "standard_error is that of the bound's estimate over such draws, its bias included",
+            f"importance-weighted with {self._draws_in_words()}, about a tenth of them from "
+            "the prior; standard_error is that of the bound's estimate over such draws, its bias "
+            "included",
             f"the copula is evaluated with {self.jitters} jitters in each draw"
             if self.jitters
             else "given z, masses of discrete cells are exact, without jitter",

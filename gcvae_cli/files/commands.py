@@ -234,7 +234,12 @@ def score(
     model: ModelFile,
     table: Table,
     output: TableOutput,
-    draws: Annotated[int, typer.Option(min=1, help="Draws of z per row.")] = 100,
+    draws: Annotated[
+        int | None, typer.Option(min=1, help="Draws of z per row, in place of a tolerance.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Nats: standard error of a row's score, 0.1 by default.")
+    ] = None,
     jitters: Annotated[
         int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
     ] = 0,
@@ -255,7 +260,8 @@ def score(
     from gcvae.scoring.score_stream import ScoreTotals, counted, stream_scores
 
     table_format = _table_format(output, as_json)
-    options, totals = ScoreOptions(draws, seed, jitters, measure, score_missingness), ScoreTotals()
+    options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
+    totals = ScoreTotals()
     scorer, reader = load_model(model, threads).scorer, table_reader(table, encoding)
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
         blocks = _watched_reader(scorer.blocks(reader, options), reader, bar.move)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictBool
 
 from catalog.job_kinds import JobKind
-from gcvae.errors import Problem
+from gcvae.errors import Problem, SettingError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import MEDIA_TYPES
 from gcvae.training.costs import scoring_cost
 from service.bodies import ResultBody, RowsBody, Seed, Whole
-from service.errors import TableLimitError
+from service.errors import RequestError, TableLimitError
 from service.estimates import estimate
 from service.inline import work as inline_work
 from service.routes.results import result_routes
@@ -31,7 +32,14 @@ _TABLE = {"schema": {"type": "string", "format": "binary"}}
 class NewScoresBody(RowsBody):
     """Rows to be scored, in JSON. A blank cell is null, and integrated out."""
 
-    draws: Whole = Field(100, ge=1, description="draws of z for each row")
+    draws: Whole | None = Field(
+        None, ge=1, description="draws of z for each row, in place of a tolerance"
+    )
+    tolerance: float | None = Field(
+        None,
+        ge=0.001,
+        description="nats that the standard error of a row's score comes near; 0.1 without `draws`",
+    )
     seed: Seed = 0
     jitters: Whole = Field(
         0, ge=0, description="draws of the continuous extension in each of z; 0 integrates exactly"
@@ -57,7 +65,13 @@ class NewScoresBody(RowsBody):
 )
 async def score_rows(
     call: RowsCall,
-    draws: Annotated[int | None, Query(ge=1, description="draws of z for each row")] = None,
+    draws: Annotated[
+        int | None, Query(ge=1, description="draws of z for each row, in place of a tolerance")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        Query(ge=0.001, description="nats that a score's standard error comes near; else 0.1"),
+    ] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
     jitters: Annotated[
         int | None,
@@ -80,6 +94,7 @@ async def score_rows(
     """
     query = given(
         draws=draws,
+        tolerance=tolerance,
         seed=seed,
         jitters=jitters,
         measure=measure,
@@ -87,15 +102,15 @@ async def score_rows(
     )
     settings = call.resources.settings
     async with received_rows(call, NewScoresBody, format, MEDIA_TYPES) as rows:
-        options = ScoreOptions(**(rows.said | query))
-        _check_draws(options, "?draws" if "draws" in query else "/draws", settings)
+        options = _options(rows.said | query)
+        _check_draws(options, query, settings)
         frame = await rows.read()
         if len(frame) <= settings.max_inline_score_rows:
             work = partial(inline_work.score_rows, frame=frame, options=options)
             filename = f"{rows.model.name}-scores.csv" if rows.form == "csv" else None
             return await rows.answer(work, filename)
 
-        cost = partial(scoring_cost, rows=len(frame), draws=options.draws)
+        cost = partial(scoring_cost, rows=len(frame), draws=options.typical_draws)
         return await rows.enqueue(
             JobKind.SCORE,
             options.to_json(),
@@ -108,20 +123,38 @@ async def score_rows(
 result_routes(router, JobKind.SCORE)
 
 
-def _check_draws(options: ScoreOptions, place: str, settings: ServiceSettings) -> None:
+def _options(said: Mapping[str, Any]) -> ScoreOptions:
+    """The options of a request. Raises: RequestError for those that do not go together."""
+    try:
+        return ScoreOptions(**said)
+    except SettingError as error:
+        raise RequestError(*error.problems) from error
+
+
+def _check_draws(
+    options: ScoreOptions, query: Mapping[str, Any], settings: ServiceSettings
+) -> None:
     """Let options pass whose draws are within the limit.
 
+    Where a tolerance rules, the library's own limit of draws holds, and jitters multiply it.
+
     Args:
-        place: where the draws stand in the request.
+        query: what of the options stands there, and not in the body.
 
     Raises:
         TableLimitError: there are too many.
     """
     limit = settings.max_score_draws
-    draws = options.draws * max(1, options.jitters)
-    if draws > limit:
-        message = f"draws is {options.draws}"
-        if options.jitters > 1:
-            message += f" with {options.jitters} jitters in each"
-        problem = Problem(message, place, expected=f"at most {limit}")
-        raise TableLimitError(f"{draws} draws are asked", limit, "max_score_draws", problem)
+    by_need = options.draws is None
+    draws = options.most_draws * max(1, options.jitters)
+    if draws <= limit or (by_need and options.jitters <= 1):
+        return
+    name = "jitters" if by_need else "draws"
+    message = f"{name} is {getattr(options, name)}"
+    if by_need:
+        message += f" in each of up to {options.most_draws} draws"
+    elif options.jitters > 1:
+        message += f" with {options.jitters} jitters in each"
+    place = f"?{name}" if name in query else f"/{name}"
+    problem = Problem(message, place, expected=f"at most {limit}")
+    raise TableLimitError(f"{draws} draws are asked", limit, "max_score_draws", problem)

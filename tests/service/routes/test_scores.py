@@ -48,6 +48,18 @@ def test_rows_score_alike_in_every_form(service: Running, model: dict[str, Any])
     assert all(score["standard_error"] >= 0 for score in first["scores"])
 
 
+def test_without_draws_a_tolerance_rules(service: Running, model: dict[str, Any]) -> None:
+    path = f"/v1/models/{model['id']}/scores"
+    by_default = service.http.post(path, json={"rows": ROWS}).json()
+    assert by_default["options"]["tolerance"] == 0.1
+    assert "draws" not in by_default["options"]
+    fine = service.http.post(path, json={"rows": ROWS}, params={"tolerance": 0.02}).json()
+    for coarse, score in zip(by_default["scores"], fine["scores"], strict=True):
+        assert 0.0 < score["standard_error"] < min(0.05, coarse["standard_error"])
+        error = (coarse["standard_error"] ** 2 + score["standard_error"] ** 2) ** 0.5
+        assert abs(coarse["log_likelihood"] - score["log_likelihood"]) < 5.0 * error
+
+
 def test_contributions_add_up_and_the_answer_says_what_they_are(
     service: Running, model: dict[str, Any]
 ) -> None:
@@ -97,6 +109,11 @@ def test_scores_come_as_csv_by_accept_or_by_format(service: Running, model: dict
         ({"json": {"rows": [[1]]}}, 422, "invalid-request", "/rows/0"),
         ({"json": {"rows": [{"mpg": [1]}]}}, 422, "invalid-request", "/rows/0/mpg"),
         ({"json": {"rows": ROWS, "draws": 0}}, 422, "invalid-request", "/draws"),
+        ({"json": {"rows": ROWS, "tolerance": 0}}, 422, "invalid-request", "/tolerance"),
+        ({"json": {"rows": ROWS, "tolerance": 1, "draws": 2}}, 422, "invalid-request",
+         "/tolerance"),
+        ({"json": {"rows": ROWS, "jitters": 11}}, 422, "limit-exceeded",
+         "GCVAE_MAX_SCORE_DRAWS"),
         ({"json": {"rows": ROWS, "draws": 10**6}}, 422, "limit-exceeded",
          "GCVAE_MAX_SCORE_DRAWS"),
         ({"json": {"rows": [{"hp": 3}]}}, 422, "unknown-column", "/rows/0/hp"),
@@ -147,7 +164,7 @@ def test_many_rows_are_a_job_that_comes_to_the_same_scores(
     result = response.json()
     assert response.status_code == 202
     assert result["id"].startswith("scr_")
-    options = {"draws", "seed", "jitters", "measure", "score_missingness"}
+    options = {"draws", "tolerance", "seed", "jitters", "measure", "score_missingness"}
     table = {"table_sha256", "table_format", "table_encoding"}
     assert set(result["request"]) == {*table, "format", *options}
     work(service, result["job_id"])

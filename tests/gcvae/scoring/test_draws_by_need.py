@@ -1,0 +1,97 @@
+"""Scores to within a tolerance: as many draws as a row needs, and errors that hold."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from gcvae import Synthesizer
+from gcvae.errors import SettingError
+from gcvae.scoring.draws_by_need import _NUMBERS, _numbers
+from gcvae.scoring.score_options import MOST_DRAWS, PILOT_DRAWS, ScoreOptions
+
+ROUNDING = 1e-5
+"""In nats. Another share of draws moves a score by a hundred times as much."""
+
+
+@cache
+def table() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    hidden = random.standard_normal(400)
+    frame = pd.DataFrame(
+        {
+            "colour": np.array(["red", "green", "blue"], dtype=object)[
+                np.digitize(hidden, [-0.5, 1.0])
+            ],
+            "length": (hidden + 0.3 * random.standard_normal(400)).round(2),
+            "size": 1 + np.digitize(hidden + 0.5 * random.standard_normal(400), [-1.0, 0.0, 1.5]),
+        }
+    )
+    frame.loc[random.choice(400, 60, replace=False), "colour"] = None
+    return frame
+
+
+@cache
+def fitted(preset: str = "default") -> Synthesizer:
+    settings = {"max_steps": 120, "evaluate_every_steps": 40, "d_hidden": 32}
+    return Synthesizer.fit(table(), preset=preset, settings=settings, device="cpu")
+
+
+@pytest.mark.parametrize("preset", ["default", "gcvae"])
+def test_errors_come_near_the_tolerance_and_hold(preset: str) -> None:
+    rows = table()[:40]
+    exact = fitted(preset).log_likelihood(rows, draws=1500, seed=7)
+    for tolerance in (0.1, 0.04):
+        scores = fitted(preset).log_likelihood(rows, tolerance=tolerance)
+        assert (scores["standard_error"] < 1.25 * tolerance).mean() > 0.8
+        error = np.hypot(scores["standard_error"], exact["standard_error"])
+        off = (scores["log_likelihood"] - exact["log_likelihood"]).abs()
+        assert (off < 1.96 * error + 1e-9).mean() > 0.85
+        assert (off < 5.0 * error + 1e-9).all()
+
+
+def test_a_row_has_as_many_draws_as_its_pilot_says() -> None:
+    pilot = torch.tensor([0.0, 0.1, 0.2, 0.4, 50.0], dtype=torch.float64)
+    found = _numbers(pilot, 0.1).tolist()
+    assert found == [_NUMBERS[0], _NUMBERS[0], 4 * PILOT_DRAWS, 192, MOST_DRAWS]
+
+
+def test_without_draws_the_tolerance_rules_and_with_draws_it_says_nothing() -> None:
+    rows = table()[:20]
+    by_default = fitted().log_likelihood(rows)
+    pd.testing.assert_frame_equal(by_default, fitted().log_likelihood(rows, tolerance=0.1))
+    assert ScoreOptions().to_json().get("tolerance") == 0.1
+    assert "draws" not in ScoreOptions().to_json()
+    assert "tolerance" not in ScoreOptions(7).to_json()
+    with pytest.raises(SettingError, match="draws is 5, and so the tolerance"):
+        fitted().log_likelihood(rows, draws=5, tolerance=0.2)
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(SettingError, match=r"tolerance is .*; it must be 0.001 nats or more"):
+            fitted().log_likelihood(rows, tolerance=wrong)
+
+
+@pytest.mark.parametrize("options", [{}, {"draws": 100}, {"draws": 7}])
+def test_a_row_has_its_score_whatever_rows_come_after_it(options: dict[str, int]) -> None:
+    whole = fitted().log_likelihood(table(), **options).drop(columns="percentile")
+    first = fitted().log_likelihood(table()[:37], **options).drop(columns="percentile")
+    found = first.to_numpy() - whole[:37].to_numpy()
+    assert np.abs(found).max() < ROUNDING
+
+
+def test_an_impossible_row_is_so_by_any_number_of_draws() -> None:
+    row = pd.DataFrame({"colour": ["pink"], "length": [0.1], "size": [2]})
+    score = fitted().log_likelihood(row)
+    assert score["log_likelihood"][0] == -np.inf
+    assert score["standard_error"][0] == 0.0
+
+
+def test_jitters_leave_an_autoregressive_decoder_as_it_is_blanks_or_not() -> None:
+    rows = table()[:40]
+    assert rows["colour"].isna().any()
+    asked = fitted().log_likelihood(rows, draws=9, jitters=3).drop(columns="percentile")
+    without = fitted().log_likelihood(rows, draws=9).drop(columns="percentile")
+    pd.testing.assert_frame_equal(asked, without)
