@@ -126,8 +126,8 @@ class TrainingConfig:
     report_share: float = 0.0
     """Share of the rows, at most 20,000, that training leaves to a report; 0 holds none back."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
-    """`{"epsilon": 3, "delta": 1e-6}`, with or without `target`, `discover` and `cap`: what any one
-    row may change (docs/differential-privacy.md). Empty promises nothing."""
+    """`{"epsilon": 3, "delta": 1e-6}`, with or without `target` and `discover`: what any one row
+    may change (docs/differential-privacy.md). Empty promises nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

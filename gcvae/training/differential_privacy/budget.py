@@ -27,14 +27,12 @@ class Budget:
         delta: The chance that it changes them more.
         target: The column that users will predict: counts are then of triples with it.
         discover: Categorical columns whose levels are found by a threshold, and not declared.
-        cap: The most epsilon, at this delta, for all models of one dataset together.
     """
 
     epsilon: float
     delta: float
     target: str | None = None
     discover: tuple[str, ...] = ()
-    cap: float | None = None
 
     @property
     def threshold_delta(self) -> float:
@@ -56,13 +54,11 @@ class Budget:
         if problems := budget_problems(setting):
             raise SettingError(*problems)
         given = {name: value for name, value in setting.items() if value is not None}
-        numbers = {
-            name: float(given[name]) for name in ("epsilon", "delta", "cap") if name in given
-        }
+        numbers = {name: float(given[name]) for name in ("epsilon", "delta") if name in given}
         return cls(**given | numbers | {"discover": tuple(given.get("discover", ()))})
 
 
-_MEMBERS = ("epsilon", "delta", "target", "discover", "cap")
+_MEMBERS = ("epsilon", "delta", "target", "discover")
 _REQUIRED = {
     "epsilon": '"epsilon": 3, less for more privacy',
     "delta": '"delta": 1e-6, well under one by the number of rows',
@@ -90,12 +86,10 @@ def budget_problems(setting: Mapping[str, Any]) -> list[Problem]:
 _RANGES = {
     "epsilon": (LEAST_EPSILON, MOST_EPSILON),
     "delta": (LEAST_DELTA, MOST_DELTA),
-    "cap": (LEAST_EPSILON, MOST_EPSILON),
 }
 _EXPECTED = {
     "epsilon": f"a number from {LEAST_EPSILON} to {MOST_EPSILON:g}",
     "delta": f"a number from {LEAST_DELTA} to {MOST_DELTA}",
-    "cap": f"a number from {LEAST_EPSILON} to {MOST_EPSILON:g}",
     "target": "the name of a column",
     "discover": "a list of names of categorical columns",
 }

@@ -111,7 +111,7 @@ def private_table(
     estimate = _estimated(counts, ledger, generator, random, report)
     values = _drawn(estimate, counts, declared.schema, random)
     record = ledger.to_json() | {
-        "setting": {"target": budget.target, "discover": list(budget.discover), "cap": budget.cap},
+        "setting": {"target": budget.target, "discover": list(budget.discover)},
         "rows_estimated": len(values),
         "rows_left_out_estimated": n_left_out,
         "declared": [column.to_json() for column in declared.schema],
