@@ -222,6 +222,21 @@ class RealCodec(ABC):
         """Distance of two neighbouring numbers, in the units of distances; NaN if there is none."""
         return 1.0
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Values of the column's smallest and largest number; infinite where it has no limit."""
+        low, high = self.column.minimum, self.column.maximum
+        first, last = self._limit_distances
+        return (
+            -math.inf if low is None else first / self.scale,
+            math.inf if high is None else last / self.scale,
+        )
+
+    @property
+    @abstractmethod
+    def _limit_distances(self) -> tuple[float, float]:
+        """The distances of the column's limits from the offset."""
+
     @abstractmethod
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
         """Where low is the smallest number of the column, and high the largest. Shape: (n,)."""
@@ -318,6 +333,11 @@ class ContinuousCodec(RealCodec):
         return low.to_numpy(dtype=float) <= lowest, high.to_numpy(dtype=float) >= highest
 
     @property
+    def _limit_distances(self) -> tuple[float, float]:
+        low, high = self._distances(np.array(self._limits)).tolist()
+        return low, high
+
+    @property
     def _limits(self) -> tuple[float, float]:
         low, high = self.column.minimum, self.column.maximum
         return -np.inf if low is None else float(low), np.inf if high is None else float(high)
@@ -353,6 +373,11 @@ class IntegerCodec(RealCodec):
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
         lowest, highest = self._limits
         return low.to_numpy(dtype=np.int64) <= lowest, high.to_numpy(dtype=np.int64) >= highest
+
+    @property
+    def _limit_distances(self) -> tuple[float, float]:
+        low, high = (float(limit - int(self.offset)) for limit in self._limits)
+        return low, high
 
     @cached_property
     def _limits(self) -> tuple[int, int]:
@@ -412,6 +437,11 @@ class DatetimeCodec(RealCodec):
     def _step(self) -> int:
         step = resolution(self.column.datetime_format or "%Y-%m-%d", self.column.decimals)
         return int(step.astype("timedelta64[ns]").astype(np.int64))
+
+    @property
+    def _limit_distances(self) -> tuple[float, float]:
+        low, high = (float(limit - int(self.offset)) for limit in self._limits)
+        return low, high
 
     @cached_property
     def _limits(self) -> tuple[int, int]:

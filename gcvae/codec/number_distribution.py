@@ -46,8 +46,62 @@ _LEAST_STEP = 1e-250
 _FARTHEST = 1e150
 """Distance beyond the knots from which numbers are one: its square is a double."""
 _LEAST_SLOPE = 1e-305
+_REACH = 3.0
+"""Times the mean's distance from the inner knot at which a density that falls evenly is 0."""
 _TINY = float(np.finfo(np.float64).tiny)
 _NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class KnotLimits:
+    """What knots may tell of rows.
+
+    Attributes:
+        rows: As many lie between two knots; with more than one no row says where F ends.
+        low, high: No knot is beyond.
+    """
+
+    rows: int = 1
+    low: float = -np.inf
+    high: float = np.inf
+
+    def ends(self, edges: Numbers, found: Numbers, counts: Codes, kept: Codes) -> Numbers:
+        """The kept edges, the two outermost where they tell of no single row.
+
+        Numbers that thin out evenly up to there have the mean of those in the interval.
+        """
+        knots = edges[kept]
+        is_shared = counts.sum() >= self.rows
+        if self.rows < 2 or (is_shared and len(found) < 2):
+            return knots
+        if not is_shared:
+            ends = np.array([-np.inf, np.inf])
+        elif len(kept) < 3:
+            mean = np.average(found, weights=counts)
+            spread = np.sqrt(6.0 * np.average((found - mean) ** 2, weights=counts))
+            ends = np.array([mean - spread, mean + spread])
+        else:
+            parts = slice(kept[0], kept[1]), slice(kept[-2], kept[-1])
+            means = [np.average(found[part], weights=counts[part]) for part in parts]
+            inner = knots[[1, -2]]
+            ends = inner + _REACH * (np.array(means) - inner)
+        low, high = np.clip(ends, self.low, self.high)
+        if not (np.isfinite([low, high]).all() and low < high):  # a column without limits
+            return knots
+        return np.concatenate([[low], knots[1:-1], [high]])
+
+    def apart(self, below: Codes, kept: Codes) -> Codes:
+        """The kept edges between each two of which there are enough rows."""
+        if self.rows < 2 or np.diff(below[kept]).min(initial=self.rows) >= self.rows:
+            return kept
+        places, last = [int(kept[0])], below[kept[-1]]
+        for at in kept[1:-1].tolist():
+            if below[at] - below[places[-1]] >= self.rows <= last - below[at]:
+                places.append(at)
+        return np.array([*places, kept[-1]])
+
+
+NO_LIMITS = KnotLimits()
 
 
 @dataclass(frozen=True)
@@ -71,7 +125,12 @@ class NumberDistribution:
 
     @classmethod
     def fit(
-        cls, found: Numbers, counts: Codes, half_step: float = np.nan, atoms: Numbers = _NONE
+        cls,
+        found: Numbers,
+        counts: Codes,
+        half_step: float = np.nan,
+        atoms: Numbers = _NONE,
+        limits: KnotLimits = NO_LIMITS,
     ) -> Self:
         """The F of distinct positions and how many rows have each.
 
@@ -83,25 +142,34 @@ class NumberDistribution:
             counts: Shape: (k,).
             half_step: Half of what positions are rounded to; NaN where they are not.
             atoms: Other positions, ascending, whose cells F passes over. Shape: (a,).
+            limits: Of the knots.
         """
         is_cut = len(atoms) > 0 and half_step > 0
         cells = AtomCells(tuple(atoms.tolist()), half_step) if is_cut else None
-        found = found if cells is None else cells.taken_out(found)
+        if cells is not None:
+            found = cells.taken_out(found)
+            low, high = cells.taken_out(np.array([limits.low, limits.high])).tolist()
+            limits = replace(limits, low=low, high=high)
         found, counts = _apart(found, counts)
-        n_intervals, has_steps = _best_curve(found, counts, half_step)
+        n_intervals, has_steps = _best_curve(found, counts, half_step, limits)
         make = cls._with_steps if has_steps else cls._smooth
-        return replace(make(found, counts, n_intervals, half_step), atom_cells=cells)
+        return replace(make(found, counts, n_intervals, half_step, limits), atom_cells=cells)
 
     @classmethod
-    def _smooth(cls, found: Numbers, counts: Codes, n_intervals: int, half_step: float) -> Self:
+    def _smooth(
+        cls, found: Numbers, counts: Codes, n_intervals: int, half_step: float, limits: KnotLimits
+    ) -> Self:
         """`_with_intervals`; nothing is to be known of rounding."""
-        return cls._with_intervals(found, counts, n_intervals)
+        return cls._with_intervals(found, counts, n_intervals, limits)
 
     @classmethod
-    def _with_steps(cls, found: Numbers, counts: Codes, n_intervals: int, half_step: float) -> Self:
+    def _with_steps(
+        cls, found: Numbers, counts: Codes, n_intervals: int, half_step: float, limits: KnotLimits
+    ) -> Self:
         """S of the numbers, each repeated one counted once, and a step more at these."""
         is_repeated = counts >= LEAST_ROWS
-        smooth = cls._with_intervals(found, np.where(is_repeated, 1, counts), n_intervals)
+        once = np.where(is_repeated, 1, counts)
+        smooth = cls._with_intervals(found, once, n_intervals, limits, counts)
         positions = found[is_repeated]
         starts, ends = (ndtr(smooth.scores_at(positions + h)) for h in (-half_step, half_step))
         is_wide = ends - starts > _LEAST_CELL
@@ -110,16 +178,27 @@ class NumberDistribution:
         return replace(smooth, repeated=RepeatedNumbers(*kept) if is_wide.any() else None)
 
     @classmethod
-    def _with_intervals(cls, found: Numbers, counts: Codes, n_intervals: int) -> Self:
+    def _with_intervals(
+        cls,
+        found: Numbers,
+        counts: Codes,
+        n_intervals: int,
+        limits: KnotLimits = NO_LIMITS,
+        rows: Codes | None = None,
+    ) -> Self:
         """The F whose knots have about as many rows between them, fewer towards both ends.
 
         A knot is the edge of a position's cell, half way to its neighbour; the outermost cells are
         as wide as their neighbours. The first and the last interval are halved, by rows, as often
-        as there are enough of them: tails are nowhere near straight.
+        as there are enough of them: tails are nowhere near straight. Where `rows` are not the
+        counts, limits are of these.
         """
         if len(found) < 2:
             middle = float(found[0]) if len(found) else 0.0
-            return cls(np.array([middle - 0.5, middle + 0.5]), np.array([0.25, 0.75]))
+            knots = np.array([middle - 0.5, middle + 0.5])
+            if len(found):
+                knots = limits.ends(knots, found, counts, np.array([0, 1]))
+            return cls(knots, np.array([0.25, 0.75]))
         middles = (found[1:] + found[:-1]) / 2.0
         first, last = 2 * found[0] - middles[0], 2 * found[-1] - middles[-1]
         edges = np.concatenate([[first], middles, [last]])
@@ -130,8 +209,10 @@ class NumberDistribution:
         halves = size * 0.5 ** np.arange(1, n_halves + 1)
         wanted = [np.linspace(0.0, n, n_intervals + 1), halves, n - halves]
         kept = np.unique(_nearest(below, np.concatenate(wanted)))
+        kept = limits.apart(below if rows is None else np.cumsum([0, *rows]), kept)
         tail = 0.5 / (n + 1)
-        return cls(edges[kept], tail + (1.0 - 2.0 * tail) * below[kept] / n)
+        knots = limits.ends(edges, found, counts, kept)
+        return cls(knots, tail + (1.0 - 2.0 * tail) * below[kept] / n)
 
     @cached_property
     def _secants(self) -> Numbers:
@@ -276,7 +357,9 @@ class NumberDistribution:
         return cls(knots, heights, document["is_smooth"], cells, repeated)
 
 
-def _best_curve(found: Numbers, counts: Codes, half_step: float) -> tuple[int, bool]:
+def _best_curve(
+    found: Numbers, counts: Codes, half_step: float, limits: KnotLimits
+) -> tuple[int, bool]:
     """(number of intervals, whether there are steps) under which left-out rows are most likely.
 
     A fifth of the rows judges the curves of the others, each fifth in its turn.
@@ -295,7 +378,9 @@ def _best_curve(found: Numbers, counts: Codes, half_step: float) -> tuple[int, b
         """The highest likelihood, and its number of intervals."""
         likelihoods = [
             sum(
-                make(found[others], n_rows, n_intervals, half_step).log_likelihood(rows, half_step)
+                make(found[others], n_rows, n_intervals, half_step, limits).log_likelihood(
+                    rows, half_step
+                )
                 for others, n_rows, rows in splits
             )
             for n_intervals in tried
@@ -312,7 +397,7 @@ def _best_curve(found: Numbers, counts: Codes, half_step: float) -> tuple[int, b
     return n_intervals, False
 
 
-_Maker = Callable[[Numbers, Codes, int, float], NumberDistribution]
+_Maker = Callable[[Numbers, Codes, int, float, KnotLimits], NumberDistribution]
 
 
 def _apart(found: Numbers, counts: Codes) -> tuple[Numbers, Codes]:

@@ -4,7 +4,7 @@ A value that many rows share is an *atom*, a code of its own, and so is a marker
 share and that stands apart. The other numbers share the last code; their value is the normal score
 q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`), so that every column, however skewed, is
 standard normal before the model sees it. F's knots lie half way between numbers: none of the table
-is kept but its smallest and largest, its atoms, and numbers that five rows share.
+is kept but its atoms, and numbers that five rows share.
 
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
 # table's repeat some values, and are skewed: neither is left to the marginals.
@@ -12,6 +12,7 @@ is kept but its smallest and largest, its atoms, and numbers that five rows shar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +24,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from gcvae.codec.column_codecs import LINES, Allowed, Codes, ContinuousCodec, Numbers, RealCodec
-from gcvae.codec.number_distribution import NumberDistribution
+from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
@@ -66,8 +67,21 @@ class QuantileCodec:
     is_ordered: bool = True
 
     @classmethod
-    def fit(cls, series: pd.Series[Any], column: Column, *, are_atoms: bool = False) -> Self:
-        """The codec of these typed cells; with `are_atoms` no number is too rare to be one."""
+    def fit(
+        cls,
+        series: pd.Series[Any],
+        column: Column,
+        *,
+        are_atoms: bool = False,
+        rare_rows: int = 1,
+    ) -> Self:
+        """The codec of these typed cells.
+
+        Args:
+            series, column: The cells.
+            are_atoms: No number is too rare to be an atom.
+            rare_rows: F tells nothing that so many rows do not share.
+        """
         line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
         codes, positions = line.encode(series)
         found, counts = np.unique(positions[codes == line.n_codes - 1], return_counts=True)
@@ -80,7 +94,8 @@ class QuantileCodec:
             atoms = rest
             rest, rest_counts = found, np.ones(len(found), dtype=np.int64)
             is_rest = codes == line.n_codes - 1
-        distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms)
+        limits = NO_LIMITS if is_atom.all() else _knot_limits(line, rare_rows)
+        distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
         n_missing = len(series) - int(counts.sum())
         is_discrete = bool(is_atom.all())
         own = (
@@ -233,6 +248,15 @@ class QuantileCodec:
         return cls(line, atoms, distribution, scores, *laws)
 
 
+def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
+    """Where the knots of the numbers on a line may be, if so many rows have to share one."""
+    if rare_rows < 2:
+        return NO_LIMITS
+    half_step = 0.0 if math.isnan(line.half_step) else line.half_step
+    low, high = line.limits
+    return KnotLimits(rare_rows, low - half_step, high + half_step)
+
+
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
     """The line in smaller units where its deviation is so wide that numbers would be one."""
     if line.scale < _WIDE:
@@ -246,12 +270,23 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
 
 def _are_atoms(found: Numbers, counts: Codes) -> npt.NDArray[np.bool_]:
     """Which distinct numbers, ascending, are atoms. Shape: (n_distinct,) twice."""
-    is_heavy: npt.NDArray[np.bool_] = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
-    others = counts[~is_heavy]
-    are_few = len(counts) <= MOST_ATOMS
-    if are_few and others.sum() >= LEAST_ROWS_PER_ATOM * len(others):
+    if are_all_atoms(counts):
         return np.ones(len(counts), dtype=bool)
+    is_heavy = _are_heavy(counts)
     return is_heavy | _are_markers(found, counts, ~is_heavy)
+
+
+def are_all_atoms(counts: Codes) -> bool:
+    """Whether all of the numbers are atoms that so many rows have each. Shape: (n_distinct,)."""
+    others = counts[~_are_heavy(counts)]
+    are_few = len(counts) <= MOST_ATOMS
+    return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))
+
+
+def _are_heavy(counts: Codes) -> npt.NDArray[np.bool_]:
+    """Which numbers many rows have. Shape: (n_distinct,)."""
+    is_heavy: npt.NDArray[np.bool_] = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
+    return is_heavy
 
 
 def _are_markers(

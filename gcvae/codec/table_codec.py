@@ -76,6 +76,7 @@ def _fit_columns(
     numbers: str,
     levels: str,
     functions: Sequence[FunctionRule],
+    rare_rows: int,
 ) -> tuple[ColumnCodec, ...]:
     """The codecs of the modelled columns; those of functions by what these fix."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
@@ -88,7 +89,7 @@ def _fit_columns(
             return GroupedLevelCodec.fit(series, column, others, of_functions)
         if found is QuantileCodec:
             are_atoms = any(column.name in rule.columns for rule in functions)
-            return QuantileCodec.fit(series, column, are_atoms=are_atoms)
+            return QuantileCodec.fit(series, column, are_atoms=are_atoms, rare_rows=rare_rows)
         return found.fit(series, column)
 
     return tuple(fitted(*pair) for pair in zip(columns, classes, strict=True))
@@ -152,6 +153,7 @@ class TableCodec:
         with_copies: bool = False,
         with_rules: bool = False,
         functions: Sequence[FunctionRule] = (),
+        rare_rows: int = 1,
     ) -> TableCodec:
         """The codec of a typed table, as `parse_table` gives it; dropped columns are left out.
 
@@ -163,6 +165,7 @@ class TableCodec:
             with_rules: Columns that the schema's rules give from others are modelled as residuals,
                 those with steps in parts.
             functions: That the model keeps: columns that others fix.
+            rare_rows: What fewer rows share is not told, but for atoms; 1 for no such limit.
         """
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if with_copies else {}
@@ -170,12 +173,14 @@ class TableCodec:
         whole = {name for rule in functions for name in rule.columns}
         reduction = Reduction(schema)
         if with_rules:
-            reduction = Reduction.of_table(table, schema, schema.rules or (), copies, whole)
+            reduction = Reduction.of_table(
+                table, schema, schema.rules or (), copies, whole, rare_rows
+            )
         functions = [rule for rule in functions if reduction.owners.keys().isdisjoint(rule.columns)]
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
-        modelled = _fit_columns(reduced, own, numbers, levels, functions)
+        modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows)
         rest = tuple(
             _unmodelled_codec_of(column.kind).fit(_CellChunks(reduced, column.name), column)
             for column in kept

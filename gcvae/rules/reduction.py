@@ -49,17 +49,19 @@ class Reduction:
         rules: Iterable[Rule],
         left_out: Iterable[str],
         whole: Iterable[str] = (),
+        rare_rows: int = 1,
     ) -> Reduction:
         """The reduction of a table by rules, but for those that name columns that are left out.
 
-        Columns that stay whole are not split.
+        Columns that stay whole are not split. Residuals have limits that so many rows share, or
+        plain ones.
         """
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
         for rule in rules:
             is_usable = rule.rewrites and rule.keep != "drop" and unusable.isdisjoint(rule.columns)
             if is_usable and rule.column not in found:
-                residual = Residual.of(rule, table, schema[rule.column])
+                residual = Residual.of(rule, table, schema[rule.column], rare_rows)
                 if residual is not None:
                     found[rule.column] = residual
         for split in splits_of(schema, unusable.union(found, whole)):

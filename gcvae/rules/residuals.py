@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ import pandas as pd
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.numerics.outward import plain_limits
 from gcvae.rules.grids import LARGEST_PLACE, Grid
 from gcvae.rules.predictions import predicted
 from gcvae.rules.solutions import can_solve, solutions
@@ -28,6 +30,7 @@ from gcvae.schema.rules import Rule
 
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
+_FURTHEST = 1 << 62
 _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
@@ -99,7 +102,7 @@ class Residual:
     Attributes:
         rule: Gives g.
         written: The schema's column of y.
-        lowest, highest: Of the residuals of the table.
+        lowest, highest: Of the residuals of the table, or beyond where few rows have these.
         limits: The lowest and the highest where g has a value: a drawn residual stays within.
         has_missing: A cell of y was missing.
         fallback: The place of y's grid that stands for g where that has no value.
@@ -116,7 +119,9 @@ class Residual:
     limits: tuple[int, int] = (-LARGEST_PLACE, LARGEST_PLACE)
 
     @classmethod
-    def of(cls, rule: Rule, table: TypedTable, written: Column) -> Residual | None:
+    def of(
+        cls, rule: Rule, table: TypedTable, written: Column, rare_rows: int = 1
+    ) -> Residual | None:
         """The residual of a rule on a table; None where the column has no grid."""
         if Grid.of(written) is None:
             return None
@@ -124,18 +129,18 @@ class Residual:
         draft = cls(rule, written, 0, 0, False, fallback)
         has_missing = False
         counts: Counter[int] = Counter()
-        limits: list[int] = []
+        defined_counts: Counter[int] = Counter()
         for chunk in row_chunks(table, [rule.column, *rule.parents]):
             residuals = draft.reduced(chunk, blanks_unknown=False)[rule.column]
             has_missing |= bool(residuals.isna().any())
             present = residuals.dropna()
             defined = draft.reduced(chunk, blanks_unknown=True)[rule.column].dropna()
-            limits += [int(defined.min()), int(defined.max())] if len(defined) else []
-            counts.update({int(str(e)): n for e, n in present.value_counts().items()})
+            for found, cells in ((counts, present), (defined_counts, defined)):
+                found.update({int(str(e)): n for e, n in cells.value_counts().items()})
         if not counts:
             return None
-        ends = int(min(counts)), int(max(counts))
-        within = (min(limits), max(limits)) if limits else ends
+        ends = _ends(counts, rare_rows)
+        within = _ends(defined_counts, rare_rows) if defined_counts else ends
         return cls(rule, written, *ends, has_missing, fallback, _usual(counts), within)
 
     def __str__(self) -> str:
@@ -277,6 +282,17 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
     below = np.cumsum([counts[e] for e in residuals.tolist()]) / counts.total()
     first, last = residuals[np.searchsorted(below, (0.01, 0.99))]
     return ((int(first), int(last)),)
+
+
+def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
+    """The lowest and the highest residual, or plain numbers beyond where few rows have these."""
+    residuals = np.array(sorted(counts), dtype=np.int64)
+    if len(residuals) == 1:
+        return int(residuals[0]), int(residuals[0])
+    rows = np.array([counts[e] for e in residuals.tolist()])
+    low, high = plain_limits(residuals, rows, rare_rows, Decimal(1))
+    first, last = int(residuals[0]), int(residuals[-1])
+    return max(int(low), min(first, -_FURTHEST)), min(int(high), max(last, _FURTHEST))
 
 
 def _middle(table: TypedTable, written: Column) -> int:

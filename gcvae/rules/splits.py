@@ -16,7 +16,7 @@ first or back from its last.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -202,6 +202,16 @@ class Split:
         ]
         lower, upper = np.minimum(*ends), np.maximum(*ends)  # days from the month's end fall
         return np.where(is_empty, 1, lower), np.where(is_empty, 0, upper)
+
+    def whole_limits(self) -> tuple[Any, Any]:
+        """The smallest and the largest value whose first part is one of the column's limits'.
+
+        Whatever the other parts are, cells within are never cut.
+        """
+        first, last = self._digits(np.array([self.grid.low, self.grid.high]))[0][:, None]
+        ends = np.concatenate([self._span([first])[0], self._span([last])[1]])
+        low, high = replace(self.grid, low=int(ends[0]), high=int(ends[1])).values(ends)
+        return low, high
 
     def _span(self, digits: list[Places]) -> tuple[Places, Places]:
         """The first and the last place of cells that begin with these parts. Shape: (n,) twice."""

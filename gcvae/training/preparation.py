@@ -32,6 +32,7 @@ from gcvae.training.fit_costs import TableSize
 from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
+from gcvae.training.outer_limits import with_outer_limits
 from gcvae.training.private_rows import private_rows
 from gcvae.training.settings import TrainingConfig
 
@@ -102,6 +103,9 @@ def prepared_table(
         full = inferred.schema
         with typed_columns(source, full, _part(line, _INFERRED, _TYPED)) as typed:
             full, _ = with_rules(_with_asked(full, config), typed, source.line_of)
+            full = with_outer_limits(
+                full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
+            )
             codec = TableCodec.fit(
                 typed,
                 full,
@@ -110,6 +114,7 @@ def prepared_table(
                 with_copies=config.copies,
                 with_rules=config.rules == "model",
                 functions=kept_functions(full.rules or (), config),
+                rare_rows=config.rare_level_rows,
             )
             constraints = ConstraintSet.fit(typed, full)
             in_memory = isinstance(typed, pd.DataFrame)

@@ -123,6 +123,9 @@ class TrainingConfig:
     held_out_share: float = 0.1
     """Share of the rows that decides when to stop, at most 10,000 rows of them; under 10 rows the
     training rows decide."""
+    rare_level_rows: Annotated[int, USUAL] = 1
+    """Rows that have to share a value for the model to tell it as a column's smallest or largest:
+    others are rounded outward to plain numbers. 1 tells all."""
     report_share: float = 0.0
     """Share of the rows, at most 20,000, that training leaves to a report; 0 holds none back."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
@@ -163,6 +166,7 @@ class Preset:
 
 
 _BEYOND_THE_PAPER = TrainingConfig(
+    rare_level_rows=5,
     numbers="quantile",
     levels="learned",
     copies=True,
@@ -262,6 +266,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
 _MINIMA: dict[str, float] = {
     "n_components": 1,
     "report_share": 0,
+    "rare_level_rows": 0,
     "d_sum": 1,
     "d_column": 1,
     "kl_warm_up": 0,
@@ -295,6 +300,7 @@ _MAXIMA: dict[str, float] = {
     "hidden_dropout": 0.99,
     "averaging": 0.99999,
     "report_share": 0.5,
+    "rare_level_rows": 1_000_000,
     "gradient_memory": 0.99999,
     "n_components": 128,
     "d_sum": 4096,

@@ -17,7 +17,7 @@ from gcvae.errors import ArtifactError, InputError, SettingError
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from gcvae.training.settings import PRESETS
 
-QUICK = {"max_steps": 80, "evaluate_every_steps": 20}
+QUICK = {"max_steps": 80, "evaluate_every_steps": 20, "rare_level_rows": 1}
 
 
 def mixed_frame(n: int = 300) -> pd.DataFrame:

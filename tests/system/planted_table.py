@@ -55,7 +55,7 @@ def _numbers(low: float, high: float, decimals: int) -> list[str]:
     """Rising numbers, one of them in the rows of the middle; the last one far off."""
     values = np.linspace(low, high, N_ROWS) + np.random.default_rng(1).random(N_ROWS)
     values[_MIDDLE] = values[150]
-    values[_LAST] += high
+    values[_LAST] += 1.037 * high  # no plain number, which limits are
     return [f"{value:.{decimals}f}" for value in values]
 
 

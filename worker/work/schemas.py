@@ -1,9 +1,11 @@
-"""The schema that a model is trained under where rows are held back for its report.
+"""The schema that a model is trained under.
 
 A dataset's schema is inferred from all its rows when it is uploaded, and shown: kinds, and how
-cells are written, are what its user has agreed to. Its values (levels, limits, decimals, steps,
-rules) may be of rows that are held back. Nothing in training may know these, so values are inferred
-again from the rows that are left; what a user has said stays as it is.
+cells are written, are what its user has agreed to. Which limits are said, and which are those of
+cells, only the dataset knows: a model finds the latter again, and tells no row's. Where rows are
+held back for a report its values (levels, limits, decimals, steps, rules) may be of these. Nothing
+in training may know them, so values are inferred again from the rows that are left; what a user has
+said stays as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +14,23 @@ from catalog import Dataset, Document
 from gcvae.schema.kinds import ColumnKind, Outcomes
 
 _AGREED = ("name", "kind", "drop", "datetime_format", "number_format", "parquet_type", "dtype")
+
+
+_LIMITS = ("minimum", "maximum")
+
+
+def schema_as_said(dataset: Dataset) -> Document:
+    """The document of a dataset's schema, without limits that its user has not said."""
+    given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
+    columns = [
+        {
+            member: value
+            for member, value in column.items()
+            if member not in _LIMITS or given.get(column["name"], {}).get(member) is not None
+        }
+        for column in dataset.schema["columns"]
+    ]
+    return dataset.schema | {"columns": columns}
 
 
 def schema_without_values(dataset: Dataset) -> Document:

@@ -13,7 +13,7 @@ from worker.errors import GpuMemoryError
 from worker.work.attempt import Attempt
 from worker.work.checkpoints import JobCheckpoints
 from worker.work.report import next_report
-from worker.work.schemas import schema_without_values
+from worker.work.schemas import schema_as_said, schema_without_values
 from worker.work.tables import stored_table
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _schema(dataset: Dataset, spec: TrainSpec) -> Document:
     and nothing that was inferred from the rows."""
     if spec.is_private:
         return dataset.given_schema
-    return schema_without_values(dataset) if spec.holds_back else dataset.schema
+    return (schema_without_values if spec.holds_back else schema_as_said)(dataset)
 
 
 def _batch_size(dataset: Dataset, spec: TrainSpec) -> int:

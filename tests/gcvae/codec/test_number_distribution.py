@@ -10,7 +10,11 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from gcvae.codec.number_distribution import LEAST_ROWS_PER_INTERVAL, NumberDistribution
+from gcvae.codec.number_distribution import (
+    LEAST_ROWS_PER_INTERVAL,
+    KnotLimits,
+    NumberDistribution,
+)
 
 Numbers = npt.NDArray[np.float64]
 SHAPES = ["normal", "lognormal", "Pareto", "two peaks", "decades"]
@@ -189,3 +193,33 @@ def test_a_few_numbers_have_an_f(values: list[float]) -> None:
     back = distribution.positions_at(distribution.scores_at(at))
     np.testing.assert_allclose(back, at, atol=1e-12)
     assert np.isfinite(distribution.log_slopes(distribution.scores_at(at))).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_under_limits_no_row_says_where_a_knot_is(shape: str) -> None:
+    values = np.unique(numbers(shape, 700))
+    limits = KnotLimits(5, values[0] - 3.0, values[-1] + 3.0)
+    distribution = NumberDistribution.fit(values, np.ones(700, dtype=np.int64), limits=limits)
+    knots = distribution.knots
+    rows = np.diff(np.searchsorted(values, knots[1:-1]), prepend=0)
+    assert min(rows[0], *rows, 700 - np.searchsorted(values, knots[-2])) >= 5
+    assert (np.diff(knots) > 0.0).all()
+    assert knots[0] >= limits.low
+    assert limits.high >= knots[-1]
+    back = distribution.positions_at(distribution.scores_at(values))
+    np.testing.assert_allclose(back, values, rtol=1e-12, atol=1e-13)
+    # The largest of all ends nothing: farther out, among as many, it moves only the mean.
+    farther = np.append(values[:-1], values[-1] + 2.0)
+    moved = NumberDistribution._with_intervals(farther, np.ones(700, int), 8, limits)
+    before = NumberDistribution._with_intervals(values, np.ones(700, int), 8, limits)
+    np.testing.assert_array_equal(moved.knots[:-1], before.knots[:-1])
+    assert moved.knots[-1] - before.knots[-1] <= 3.0 * 2.0 / 5.0 + 1e-9
+
+
+def test_of_fewer_rows_than_limits_ask_for_f_tells_nothing() -> None:
+    limits = KnotLimits(5, 0.0, 50.0)
+    for values in ([17.31], [3.0, 21.7, 44.4]):
+        found = np.array(values)
+        counts = np.ones(len(found), dtype=np.int64)
+        distribution = NumberDistribution.fit(found, counts, limits=limits)
+        assert distribution.knots.tolist() == [0.0, 50.0]

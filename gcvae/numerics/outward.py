@@ -1,0 +1,97 @@
+"""Limits of numbers that tell of no single row: rounded outward to plain numbers.
+
+A plain number is a multiple of 1, 2 or 5 times a power of ten, of about a twentieth of the range
+that all but the outermost rows lie in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+PARTS = 20
+"""Steps of the inner range."""
+_CONTEXT = Context(prec=60, Emin=-9999, Emax=9999)
+
+
+@dataclass(frozen=True)
+class OuterRows:
+    """The ends of some numbers, and how far a bound has to be from them.
+
+    Attributes:
+        low, high: The smallest and the largest.
+        low_size, high_size: The inner range, or the distance to the numbers within where that is
+            more; None where enough rows have the end itself.
+    """
+
+    low: Any
+    high: Any
+    low_size: Decimal | None
+    high_size: Decimal | None
+
+    @classmethod
+    def of(cls, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int) -> OuterRows:
+        """The ends of distinct numbers, ascending, and how many rows have each.
+
+        Args:
+            found: Shape: (k,), k > 0.
+            counts: Shape: (k,).
+            rows: How many have to share an end for it to be told.
+        """
+        below, total = np.cumsum(counts), int(counts.sum())
+        first = exact(found[np.searchsorted(below, min(rows, total))])
+        last = exact(found[np.searchsorted(below, max(total - rows, 0) + 1)])
+        low, high, inner = exact(found[0]), exact(found[-1]), abs(last - first)
+        return cls(
+            found[0].item(),
+            found[-1].item(),
+            None if counts[0] >= rows else max(inner, first - low),
+            None if counts[-1] >= rows else max(inner, high - last),
+        )
+
+
+def exact(number: Any) -> Decimal:
+    """The number as it is written."""
+    value = number.item() if isinstance(number, np.generic) else number
+    return _CONTEXT.create_decimal(repr(value))
+
+
+def plain_number(size: Decimal) -> Decimal:
+    """The largest of 1, 2 and 5 times a power of ten that is no larger than a positive size."""
+    power = Decimal(1).scaleb(size.adjusted(), _CONTEXT)
+    return max(power * n for n in (1, 2, 5) if power * n <= size)
+
+
+def plain_limits(
+    found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int, unit: Decimal
+) -> tuple[Decimal, Decimal]:
+    """Limits around numbers: the numbers' own where enough rows have these, else plain ones.
+
+    Numbers that have one sign keep it: none is less than 0 if these are not, nor 0 if none is.
+
+    Args:
+        found: Distinct, ascending. Shape: (k,), k > 0.
+        counts: Rows of each. Shape: (k,).
+        rows: How many rows are enough.
+        unit: Of which all numbers are multiples; 0 where there is none.
+    """
+    ends = OuterRows.of(found, counts, rows)
+    low = exact(ends.low) if ends.low_size is None else _below(ends.low, ends.low_size, unit)
+    high = exact(ends.high) if ends.high_size is None else -_below(-ends.high, ends.high_size, unit)
+    return low, high
+
+
+def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
+    """The plain number that is next below a smallest one, of the same sign."""
+    number = exact(end)
+    size = size or abs(number) or Decimal(PARTS)  # there are no others
+    step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))
+    times = _CONTEXT.divide(number, step).to_integral_value(ROUND_FLOOR)
+    bound = _CONTEXT.multiply(times, step)
+    if number > 0 >= bound:
+        return plain_number(number)
+    return max(bound, Decimal(0)) if number >= 0 else bound

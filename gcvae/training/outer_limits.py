@@ -1,0 +1,210 @@
+"""The limits of a model's columns: what a table's smallest and largest values are, but for a row's.
+
+A dataset's schema says what its cells are, and so has the limits of these. A model's is handed on:
+where few rows have the smallest value, or the largest, it has a plain one outside in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.codec.quantile_codec import are_all_atoms
+from gcvae.files.typed_columns import TypedTable
+from gcvae.numerics.outward import PARTS, OuterRows, exact, plain_limits, plain_number
+from gcvae.rules.splits import Split
+from gcvae.schema.columns import Bound, Column, TableSchema
+from gcvae.schema.parquet_types import parquet_type
+from gcvae.spelling.date_text import is_time_of_day, read_dates, resolution, write_dates
+from gcvae.spelling.number_text import LARGEST_WHOLE
+
+_LENGTHS = {"Y": 365 * 86_400, "M": 30 * 86_400, "D": 86_400, "h": 3600, "m": 60, "s": 1}
+"""Seconds of the units that dates are rounded to, roughly."""
+_MOST = {"Y": 1000, "M": 1, "D": 20, "h": 1, "m": 20, "s": 20}
+"""Of each unit at most so many: more of them are one of the next."""
+_LARGEST = Decimal(repr(float(np.finfo(np.float64).max)))
+Given = Mapping[str, Any] | TableSchema | None
+
+
+def with_outer_limits(
+    schema: TableSchema, table: TypedTable, given: Given, rows: int, *, with_atoms: bool
+) -> TableSchema:
+    """The schema with limits that fewer than so many rows have rounded outward.
+
+    Every cell of the table stays within. What was said of a column stays as it was said.
+
+    Args:
+        schema: Complete.
+        table: The typed table.
+        given: What was said of the columns; of a whole schema, limits beyond all cells.
+        rows: How many rows have to share a limit.
+        with_atoms: Columns of few numbers keep all of these in the model, and so their limits.
+    """
+    columns = [
+        _with_limits(column, table[column.name].dropna(), _declared(column.name, given), rows,
+                     with_atoms=with_atoms)
+        if column.is_modelled and column.kind.is_real and rows > 1 else column
+        for column in schema
+    ]  # fmt: skip
+    return replace(schema, columns=tuple(columns))
+
+
+def _declared(name: str, given: Given) -> Mapping[str, Any] | None:
+    """The limits that a document has of a column; None where it is a whole schema that may have
+    been inferred."""
+    if isinstance(given, TableSchema):
+        return None
+    columns = (given or {}).get("columns") or ()
+    return next((column for column in columns if column.get("name") == name), {})
+
+
+def _with_limits(
+    column: Column,
+    present: pd.Series[Any],
+    declared: Mapping[str, Any] | None,
+    rows: int,
+    *,
+    with_atoms: bool,
+) -> Column:
+    """The column with its limits rounded outward, but for those that were declared."""
+    times = column.has_times
+    cells = present.to_numpy(dtype="datetime64[ns]" if times else column.kind.dtype)
+    found, counts = np.unique(cells.astype(np.int64) if times else cells, return_counts=True)
+    if not len(found) or (with_atoms and are_all_atoms(counts)):
+        return column
+    low, high = (_dates if times else _numbers)(column, found, counts, rows)
+    ends = {"minimum": (low, found[0]), "maximum": (high, found[-1])}
+    open_ends: dict[str, Any] = {
+        key: bound
+        for key, (bound, own) in ends.items()
+        if (_is_own(column, key, own) if declared is None else declared.get(key) is None)
+    }
+    changed = {key: bound for key, bound in open_ends.items() if bound != getattr(column, key)}
+    return _at_whole_parts(replace(column, **changed), changed)
+
+
+def _at_whole_parts(column: Column, changed: Mapping[str, Any]) -> Column:
+    """The column with its changed limits where a first part begins or ends: inside of one they
+    would cut drawn cells to what is no step of the column."""
+    split = Split.of(column) if changed else None
+    if split is None:
+        return column
+    ends = dict(zip(("minimum", "maximum"), split.whole_limits(), strict=True))
+    whole: dict[str, Any] = {
+        key: _text(column, ends[key]) if column.has_times else ends[key].item() for key in changed
+    }
+    return replace(column, **whole)
+
+
+def _is_own(column: Column, key: str, own: Any) -> bool:
+    """Whether a limit is that of the cells."""
+    limit = getattr(column, key)
+    if limit is None or not column.has_times:
+        return limit is None or bool(limit == own)
+    return _nanoseconds(column, limit) == int(own)
+
+
+# Numbers
+
+
+def _numbers(
+    column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
+) -> tuple[Bound, Bound]:
+    """Limits of numbers, as the column and its types can hold them."""
+    whole = column.kind.is_whole
+    decimals = 0 if whole else column.decimals
+    unit = Decimal(0) if decimals is None else Decimal(1).scaleb(-decimals)
+    least, most = _held(column)
+    low, high = plain_limits(found, counts, rows, unit)
+    low = max(low, min(least, exact(found[0])))
+    high = min(high, max(most, exact(found[-1])))
+    return (int(low), int(high)) if whole else (float(low), float(high))
+
+
+def _held(column: Column) -> tuple[Decimal, Decimal]:
+    """The smallest and the largest number that a column's types have."""
+    largest = Decimal(LARGEST_WHOLE) if column.kind.is_whole else _LARGEST
+    least, most = -largest, largest
+    for low, high in _of_types(column):
+        least, most = max(least, low), min(most, high)
+    return least, most
+
+
+def _of_types(column: Column) -> list[tuple[Decimal, Decimal]]:
+    """What each type of a column holds, where that is less than all numbers."""
+    dtype = (column.dtype or "").lower()
+    kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
+    whole = [dtype] if dtype.startswith(("int", "uint")) else []
+    if kind is not None and pa.types.is_integer(kind):
+        whole.append(kind.to_pandas_dtype())
+    limits: list[Any] = [np.iinfo(name) for name in whole]
+    ends = [(Decimal(int(each.min)), Decimal(int(each.max))) for each in limits]
+    if kind is not None and pa.types.is_decimal(kind):
+        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
+        ends.append((-most, most))
+    return ends
+
+
+# Dates
+
+
+def _dates(
+    column: Column, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int
+) -> tuple[Bound | None, Bound | None]:
+    """Limits of times in nanoseconds since 1970, written as the column is."""
+    ends = OuterRows.of(found, counts, rows)
+    low, high = column.minimum, column.maximum
+    if ends.low_size is not None:
+        low = _outside(column, ends.low, ends.low_size, above=False)
+    if ends.high_size is not None:
+        high = _outside(column, ends.high, ends.high_size, above=True)
+    return low, high
+
+
+def _outside(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
+    """The begin or the end of a unit of time around a time; of a smaller unit, where the format
+    or the years that times have do not reach so far."""
+    written = column.datetime_format or "%Y-%m-%d"
+    step = int(resolution(written, column.decimals).astype("timedelta64[ns]").astype(np.int64))
+    for unit, number in _units(written, size):
+        first = np.array([end], dtype="datetime64[ns]").astype(f"datetime64[{unit}]")
+        first = first.astype(np.int64) // number * number + (number if above else 0)
+        time = first.astype(f"datetime64[{unit}]").astype("datetime64[ns]")
+        time = time - np.timedelta64(step if above else 0, "ns")
+        text = _text(column, time[0])
+        back = _nanoseconds(column, text)
+        if back is not None and (back >= end if above else back <= end):
+            return text
+    return _text(column, np.datetime64(end, "ns"))
+
+
+def _text(column: Column, time: Any) -> str:
+    """A time as the column writes it."""
+    times = np.array([time]).astype("datetime64[ns]")
+    texts = write_dates(times, column.datetime_format or "%Y-%m-%d", column.decimals)
+    return str(texts[0].as_py())
+
+
+def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
+    """Units of about a twentieth of a size in nanoseconds, the largest first."""
+    wanted = size / (PARTS * 10**9)
+    is_coarse = "%d" not in written.replace("%-", "%") and not is_time_of_day(written)
+    units = []
+    for unit, length in _LENGTHS.items():
+        if wanted >= length or (is_coarse and unit == "Y") or unit == "s":
+            number = int(plain_number(max(wanted / length, Decimal(2 if is_coarse else 1))))
+            units.append((unit, min(number, _MOST[unit])))
+    return units
+
+
+def _nanoseconds(column: Column, text: Any) -> int | None:
+    """The time that a limit is; None where the format does not read it."""
+    time = read_dates(pa.array([str(text)]), column.datetime_format or "%Y-%m-%d")[0]
+    return None if np.isnat(time) else int(time.astype("datetime64[ns]").astype(np.int64))
