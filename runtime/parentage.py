@@ -10,8 +10,6 @@ import threading
 
 from runtime.errors import ParentGoneError
 
-FORK_SERVER_PARENT = "FORK_SERVER_PARENT"
-"""Environment variable: the process whose end a fork server watches while it imports."""
 _PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.5
 

@@ -2,7 +2,7 @@
 
 To import it is to do it, for that is how such a server learns what to import. It hears of its
 parent's end only once all is imported, which takes seconds: so long a thread watches. None is left
-when it forks. Who its parent is it is told: one that ended at once is no longer seen.
+when it forks.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import os
 import threading
 from importlib import import_module
 
-from runtime.parentage import FORK_SERVER_PARENT, watch_parent
+from runtime.parentage import watch_parent
 
 _imported = threading.Event()
-_watch = watch_parent(int(os.environ[FORK_SERVER_PARENT]), _imported)
+_watch = watch_parent(os.getppid(), _imported)
 try:
     for _name in ("gcvae.synthesizer", "gcvae.cells.values", "service.inline.work"):
         import_module(_name)

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from structlog.contextvars import get_contextvars
 
-from runtime.parentage import FORK_SERVER_PARENT
 from service.errors import PoolFullError, ProcessDiedError, SlowReaderError
 from service.inline.pipe import Context, PipedProcess
 from service.inline.process import (
@@ -318,7 +317,6 @@ def _processes_context() -> Context:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED_ONCE)
-    os.environ[FORK_SERVER_PARENT] = str(os.getpid())
     return context
 
 
