@@ -16,6 +16,9 @@ from torch import Tensor
 from gcvae.errors import ArtifactError
 
 _METADATA_KEY = "gcvae"
+_LENGTH_BYTES = 8
+MOST_TENSORS = 20_000
+"""In a file: a model has some dozens, and a header that names millions takes minutes to read."""
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> bytes:
@@ -35,6 +38,7 @@ def unpack_tensors(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     Raises: ArtifactError if the bytes are truncated, altered or something else.
     """
+    _check_tensors(data)
     try:
         tensors = load(data)
         envelope = _envelope(data)
@@ -97,10 +101,26 @@ def read_artifact(path: str | Path) -> bytes:
         raise ArtifactError(f"{path}: {error.strerror}") from error
 
 
+def _header(data: bytes) -> bytes:
+    """The file's header, as JSON: the length stands before it."""
+    length = int.from_bytes(data[:_LENGTH_BYTES], "little")
+    return data[_LENGTH_BYTES : _LENGTH_BYTES + length]
+
+
+def _check_tensors(data: bytes) -> None:
+    """Lets a file pass whose header has room for the tensors of a model, before it is parsed.
+
+    Raises: ArtifactError if it names more.
+    """
+    n_tensors = _header(data).count(b'"data_offsets"')
+    if n_tensors > MOST_TENSORS:
+        message = f"the file's header names {n_tensors:,} tensors"
+        raise ArtifactError(f"{message} (expected: at most {MOST_TENSORS:,})")
+
+
 def _envelope(data: bytes) -> dict[str, str]:
-    """Manifest and digest, out of the header: eight bytes of length, then JSON."""
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
+    """Manifest and digest, out of the header."""
+    header = json.loads(_header(data))
     envelope: dict[str, str] = json.loads(header["__metadata__"][_METADATA_KEY])
     return envelope
 

@@ -169,6 +169,11 @@ class DelimitedRows:
             if record and "\n" in record[-1] and end > line + 100:
                 message += f"; a quote opened there stays open to line {end}"
             problems.append(Problem(message, line=line, expected=_cells(width)))
+        if not problems:  # the row stands behind a cell that Python's reader does not take
+            limit = csv.field_size_limit()
+            message = "a row has another number of cells than the header"
+            expected = f"{_cells(width)} in every row, none of over {limit:,} characters"
+            return [Problem(message, expected=expected)]
         usual = max(lines_of, key=lambda n: len(lines_of[n]), default=width)
         if usual > width and len(lines_of[usual]) > 0.9 * len(problems) and not self.lines > 1:
             problems.insert(0, _lines_above(width, usual, lines_of[usual][0]))

@@ -38,6 +38,7 @@ def read_parquet(data: bytes, dropped: Collection[str] = ()) -> pd.DataFrame:
     file = opened_parquet(pa.BufferReader(data))
     with _reading():
         table = file.read(columns=_read_columns(file, dropped))
+    _check_rows(table.num_rows, file)
     return _frame(table, _far_units(file))
 
 
@@ -62,6 +63,7 @@ def parquet_chunks(
         with _reading():
             batch = next(batches, None)
         if batch is None:
+            _check_rows(read, file)
             return
         wanted = batch.slice(max(first_row - read, 0))
         read += batch.num_rows
@@ -137,6 +139,18 @@ def opened_parquet(source: Any) -> Any:
         raise TableError("the Parquet file uses a column name twice")
     refuse_empty(len(names), file.metadata.num_rows)
     return file
+
+
+def _check_rows(found: int, file: Any) -> None:
+    """Lets a file pass that has as many rows as its footer says.
+
+    Raises:
+        TableError: It has others.
+    """
+    told = file.metadata.num_rows
+    if found != told:
+        message = f"the Parquet file is damaged: its footer says {told} rows, and it has {found}"
+        raise TableError(Problem(message, expected="a file that its writer closed"))
 
 
 def _by_arrow(source: Any) -> Any:
@@ -224,5 +238,6 @@ def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:
     """
     with _reading():
         column = file.read(columns=[name]).column(name)
+    _check_rows(len(column), file)
     cells = arrow_cells(column, name, far_unit(column.chunks) if is_time(column.type) else None)
     return TextColumn(name, cells) if pa.types.is_string(cells.type) else arrow_series(cells, name)

@@ -241,14 +241,7 @@ def _shape(date_format: str) -> re.Pattern[str]:
 
 
 def _shape_of(token: str) -> str:
-    shapes = {
-        "%Y": r"\d{4}",
-        "%f": r"\d{1,9}",
-        "%b": r"[A-Za-z]{3}",
-        "%B": r"[A-Za-z]{3,9}",
-        "%p": "[AP]M",
-    }
-    return shapes.get(token, r"[1-9]?\d" if token.startswith("%-") else r"\d\d")
+    return _SHAPES.get(token, r"[1-9]?\d" if token.startswith("%-") else r"\d\d")
 
 
 _SHAPES = {

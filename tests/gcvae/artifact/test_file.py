@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
+from gcvae.artifact.file import (
+    MOST_TENSORS,
+    pack_tensors,
+    read_artifact,
+    unpack_tensors,
+    write_artifact,
+)
 from gcvae.errors import ArtifactError
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1, 2], dtype=torch.int64)}
@@ -39,6 +45,14 @@ def test_any_altered_byte_is_an_error() -> None:
         altered = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         with pytest.raises(ArtifactError):
             unpack_tensors(altered)
+
+
+def test_a_header_of_very_many_tensors_is_refused_before_it_is_read() -> None:
+    entry = '{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    names = ",".join(f'"{i}":{entry}' for i in range(MOST_TENSORS + 1))
+    header = f"{{{names}}}".encode()
+    with pytest.raises(ArtifactError, match="names 20,001 tensors"):
+        unpack_tensors(len(header).to_bytes(8, "little") + header)
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:

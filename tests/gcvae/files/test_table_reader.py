@@ -16,7 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gcvae import Column, ColumnKind, TableReader, TableSchema, parse_table, read_table, write_table
+from gcvae import (
+    Column,
+    ColumnKind,
+    TableReader,
+    TableSchema,
+    infer_schema,
+    parse_table,
+    read_table,
+    write_table,
+)
 from gcvae.errors import TableError
 from gcvae.files.delimited import delimited_chunks
 from gcvae.files.delimited_rows import QuoteRuns, end_of_records
@@ -94,6 +103,32 @@ def test_every_format_comes_in_blocks(ending: str, tmp_path: Path) -> None:
     assert [len(part) for part in parts] == [300, 300, 300, 100]
     joined = parse_table(pd.concat(parts, ignore_index=True), schema)
     pd.testing.assert_frame_equal(joined, parse_table(read_table(path), schema))
+
+
+def test_rows_behind_a_cell_that_is_too_long_are_still_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a,b\n" + b'"' * 2_000_001)
+    with pytest.raises(TableError, match="another number of cells than the header"):
+        TableReader(path).read()
+
+
+@pytest.mark.parametrize("places", [1, -1])
+def test_a_parquet_file_has_the_rows_that_its_footer_says(places: int, tmp_path: Path) -> None:
+    """Its count of rows is another, in the file's own line or in those of its parts too."""
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": range(5_000)}).to_parquet(path)
+    data = path.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[start:].replace(varint(5_000), varint(5_064), places)
+    path.write_bytes(data[:start] + footer)
+    for read in (infer_schema, read_table, lambda path: chunks(path, 1_000)):
+        with pytest.raises(TableError, match="damaged"):
+            read(path)
+
+
+def varint(rows: int) -> bytes:
+    """A number under 8,192 as Thrift's compact protocol has it."""
+    return bytes([2 * rows & 127 | 128, 2 * rows >> 7])
 
 
 def test_progress_ends_at_one(tmp_path: Path) -> None:
