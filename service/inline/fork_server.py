@@ -2,7 +2,8 @@
 
 To import it is to do it, for that is how such a server learns what to import. It hears of its
 parent's end only once all is imported, which takes seconds: so long a thread watches. None is left
-when it forks.
+when it forks. A parent that ended before the first look is known by its heir, who is of another
+group of processes.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import os
 import threading
 from importlib import import_module
 
+from runtime.errors import ParentGoneError
 from runtime.parentage import watch_parent
 
+_parent = os.getppid()
+if os.getpgid(_parent) != os.getpgrp():
+    raise ParentGoneError("the service has ended before its fork server began")
 _imported = threading.Event()
-_watch = watch_parent(os.getppid(), _imported)
+_watch = watch_parent(_parent, _imported)
 try:
     for _name in ("gcvae.synthesizer", "gcvae.cells.values", "service.inline.work"):
         import_module(_name)
