@@ -17,7 +17,7 @@ def test_of_many_that_begin_at_once_one_is_new_and_the_others_are_told_to_wait(
     together = threading.Barrier(8)
 
     def begin(_: int) -> str:
-        together.wait(10)
+        together.wait(60)
         try:
             return "new" if catalog.idempotency.begin("key", "0" * 64) is None else "known"
         except IdempotencyBusyError:

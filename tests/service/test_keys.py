@@ -265,7 +265,7 @@ def test_who_did_what_is_listed_for_who_may_administer(guarded: Guarded) -> None
 
 def _audited(client: httpx.Client, n_lines: int) -> list[dict[str, Any]]:
     """The workspace's lines, once there are so many: they are written behind their answers."""
-    for _ in range(100):
+    for _ in range(1000):
         lines: list[dict[str, Any]] = client.get("/v1/audit").json()["items"]
         if len(lines) >= n_lines:
             break

@@ -19,7 +19,7 @@ from tests.servers.servers import PostgresServer, RedisServer, S3Server
 from tests.servers.store_proxy import StoreMode, StoreProxy
 from worker.garbage_collection import collect_garbage
 
-_ANSWER_SECONDS = 2.0
+_ANSWER_SECONDS = 10.0  # 2 without load; with no limits of its own a call waits for ever
 _CSV = {"Content-Type": "text/csv"}
 _RESERVATION_SECONDS = 2.0
 
@@ -45,7 +45,7 @@ class Production:
 
     def assert_nothing_is_left(self, before: dict[str, object]) -> None:
         """Once reservations have run out and a worker has collected garbage, all is as before."""
-        deadline = time.monotonic() + 5 * _RESERVATION_SECONDS
+        deadline = time.monotonic() + 60
         while self.service.traces() != before and time.monotonic() < deadline:
             collect_garbage(self.service.catalog, self.service.store)
             time.sleep(0.1)
@@ -151,7 +151,7 @@ def test_an_upload_in_flight_when_postgres_dies_leaves_nothing(
 
     def slowly() -> Iterator[bytes]:
         yield cars[:500]
-        coming.wait(10)
+        coming.wait(60)
         yield cars[500:]
 
     answers: list[httpx.Response] = []
@@ -212,7 +212,7 @@ def _n_orphans(production: Production) -> int | None:
 
 
 def _wait_until(is_done: Any) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not is_done():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -55,7 +55,7 @@ class System:
                 "GCVAE_RESEND_LIMIT_SECONDS": "2",
                 "GCVAE_LEASE_SECONDS": str(LEASE_SECONDS),
                 "GCVAE_HEARTBEAT_SECONDS": "0.2",
-                "GCVAE_CANCEL_GRACE_SECONDS": "2",
+                "GCVAE_CANCEL_GRACE_SECONDS": "5",
                 "GCVAE_FIRST_CHECKPOINT_SECONDS": "0.2",
                 "GCVAE_CHECKPOINT_SECONDS": "0.3",
                 "GCVAE_RECONCILE_SECONDS": "0.2",
@@ -138,7 +138,7 @@ class System:
     def orphans(self) -> list[str]:
         """Keys in the store that no record stands for, once garbage collection had its time."""
         try:
-            self.wait(lambda: not self._orphans(), 10)
+            self.wait(lambda: not self._orphans())
         except TimeoutError:
             return self._orphans()
         return []

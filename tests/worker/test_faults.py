@@ -65,7 +65,7 @@ def test_training_goes_on_after_every_kind_of_kill(system: Any, undisturbed: byt
         checkpoint = system.wait(lambda n=number: _checkpoint_of_attempt(system, job, n))
         child = system.child(job)
         victim(child).kill()
-        system.wait(lambda c=child: _is_dead(c), 10)
+        system.wait(lambda c=child: _is_dead(c))
         assert system.job(job).checkpoint_key >= checkpoint
     done = system.finished(job)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 4)
@@ -125,7 +125,7 @@ def test_after_the_death_of_everything_new_workers_go_on_with_an_empty_queue(
     finally:
         parent.kill()
         parent.communicate()
-    system.wait(lambda: all(_is_dead(process) for process in processes), 10)
+    system.wait(lambda: all(_is_dead(process) for process in processes))
     system.wipe_queue()
     for _ in range(2):
         system.start_worker()
@@ -162,7 +162,7 @@ def test_a_worker_that_was_frozen_past_its_lease_writes_nothing(
     done = system.finished(job)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
     assert system.artifact(job) == undisturbed
-    system.wait(lambda: _is_dead(frozen[-1]), 10)
+    system.wait(lambda: _is_dead(frozen[-1]))
     assert system.orphans() == []
 
 
@@ -172,7 +172,7 @@ def test_a_worker_that_is_told_to_stop_hands_its_job_back(system: Any, undisturb
     system.with_checkpoint(job)
     processes = _family(worker.pid)
     worker.terminate()
-    assert worker.wait(10) == 0
+    assert worker.wait(60) == 0
     assert all(_is_dead(process) for process in processes)
     assert system.job(job).status is JobStatus.QUEUED
     system.start_worker()
@@ -181,10 +181,7 @@ def test_a_worker_that_is_told_to_stop_hands_its_job_back(system: Any, undisturb
 
 
 def test_the_first_checkpoint_comes_soon(shared: Any) -> None:
-    job = shared.train(**TRAINING)
-    shared.wait(lambda: shared.job(job).progress.get("phase") == "training")
-    started_at = time.monotonic()
-    shared.with_checkpoint(job)
-    assert time.monotonic() - started_at < 2.0
+    job = shared.train(steps=400, step_seconds=0.05)
+    assert shared.with_checkpoint(job).progress["fraction"] < 0.5
     shared.catalog.jobs.request_cancel(job.id)
     shared.finished(job)

@@ -9,6 +9,7 @@ import pytest
 
 from catalog import Catalog, Claim, Failed, Job, JobKind, Model, Queue
 from tests.catalog.conftest import add_dataset
+from tests.claims import let_expire
 
 _BOTH = (Queue.TRAIN, Queue.COMPUTE)
 _ERROR = Failed("process_killed", "the job's process was killed by SIGKILL")
@@ -131,11 +132,10 @@ def test_a_job_that_has_rested_has_its_turn_again(catalog: Catalog) -> None:
 
 def test_a_job_whose_worker_died_is_taken_at_its_next_turn(catalog: Catalog) -> None:
     job = _train(catalog, "a")
-    lost = catalog.leases.claim_next(_BOTH, "first", 0.1)
+    lost = _claimed(catalog)
     assert _next(catalog) is None
-    time.sleep(0.15)
+    let_expire(catalog, lost)
     again = _claimed(catalog)
-    assert lost is not None
     assert (again.job_id, again.attempt) == (job.id, 2)
 
 

@@ -20,7 +20,7 @@ from catalog import (
 )
 from catalog.errors import ConflictError, LeaseLostError, NotFoundError
 from catalog.object_keys import output_prefix
-from tests.claims import claim_job
+from tests.claims import claim_job, let_expire
 
 _ROWS = [range(0, 4096), range(4096, 8192), range(8192, 9000)]
 _SHA256 = "0" * 64
@@ -50,10 +50,6 @@ def _produced(claim: Claim, manifest: str | None = None) -> Produced:
 
 def _finish(catalog: Catalog, claim: Claim) -> None:
     catalog.leases.finish(claim, _produced(claim))
-
-
-def _let_expire(catalog: Catalog, claim: Claim) -> None:
-    catalog.leases.heartbeat(Claim(claim.job, claim.owner, claim.attempt, -1.0))
 
 
 def _statuses(catalog: Catalog, job: Job) -> list[str]:
@@ -120,7 +116,7 @@ def test_the_shard_of_a_dead_worker_is_done_again_alone(catalog: Catalog, job: J
     lost, *others = [_claimed(catalog) for _ in _ROWS]
     for claim in others:
         _finish(catalog, claim)
-    _let_expire(catalog, lost)
+    let_expire(catalog, lost)
     again = _claimed(catalog)
     assert (again.job_id, again.attempt) == (lost.job_id, 2)
     with pytest.raises(LeaseLostError):
@@ -135,7 +131,7 @@ def test_of_two_joins_one_publishes(catalog: Catalog, job: Job) -> None:
     for _ in _ROWS:
         _finish(catalog, _claimed(catalog))
     first = _claimed(catalog)
-    _let_expire(catalog, first)
+    let_expire(catalog, first)
     second = _claimed(catalog)
     catalog.leases.finish(second, _produced(second, manifest="1" * 64))
     with pytest.raises(LeaseLostError):
@@ -176,7 +172,7 @@ def test_a_job_none_of_whose_shards_runs_is_cancelled_at_once(catalog: Catalog, 
 def test_a_cancelled_shard_whose_worker_died_ends_its_job(catalog: Catalog, job: Job) -> None:
     running = _claimed(catalog)
     catalog.jobs.request_cancel(job.id)
-    _let_expire(catalog, running)
+    let_expire(catalog, running)
     assert catalog.leases.close_abandoned() == [running.job_id]
     assert catalog.jobs.get(job.id).status is JobStatus.CANCELLED
 

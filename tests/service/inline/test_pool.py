@@ -59,7 +59,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    ends_at = time.monotonic() + 20
+    ends_at = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < ends_at
         await asyncio.sleep(0.01)

@@ -232,16 +232,16 @@ def test_many_readers_follow_one_job(service: Running, job: dict[str, Any]) -> N
         with httpx.stream("GET", path, timeout=20) as response:
             stream = events(response)
             next(stream)
-            started.wait(10)
+            started.wait(60)
             last.extend(document["status"] for _, document in stream)
 
     readers = [threading.Thread(target=follow) for _ in range(8)]
     for reader in readers:
         reader.start()
-    started.wait(10)
+    started.wait(60)
     service.http.post(f"/v1/jobs/{job['id']}/cancel")
     for reader in readers:
-        reader.join(10)
+        reader.join(60)
     assert last == ["cancelled"] * 8
 
 
