@@ -119,7 +119,7 @@ class Decoder(nn.Module, ABC):
     n_factors = 0
     is_autoregressive = False
     functions: tuple[LevelFunction, ...] = ()
-    evaluations_at_once = 256
+    evaluations_at_once = 1024
 
     @abstractmethod
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> Conditional:

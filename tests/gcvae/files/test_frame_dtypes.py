@@ -189,8 +189,8 @@ def test_rows_of_any_dtype_are_written_scored_and_encoded_as_the_library_s_own(
     write_table(drawn, file, schema, "csv")
     again = parse_table(table_in(file), schema)
     pd.testing.assert_frame_equal(format_table(again, schema), format_table(own, schema))
-    scores = fitted.log_likelihood(drawn.head(20))
-    pd.testing.assert_frame_equal(scores, fitted.log_likelihood(own.head(20)))
+    scores = fitted.log_likelihood(drawn.head(4))  # each set of blanks costs a reference
+    pd.testing.assert_frame_equal(scores, fitted.log_likelihood(own.head(4)))
     assert np.isfinite(scores["log_likelihood"]).all()
     pd.testing.assert_frame_equal(fitted.encode(drawn.head(20)), fitted.encode(own.head(20)))
 
