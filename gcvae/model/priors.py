@@ -248,7 +248,8 @@ class MaskedLinear(nn.Linear):
 
     def part(self, x: Tensor, outputs: slice) -> Tensor:
         """Some outputs, from the first inputs alone, which are all that these see."""
-        weight = (self.weight * self.mask)[outputs, : x.shape[-1]]
+        seen = outputs, slice(x.shape[-1])
+        weight = self.weight[seen] * self.mask[seen]
         return nn.functional.linear(x, weight, self.bias[outputs])
 
 

@@ -171,7 +171,7 @@ class System:
             answer = condition()
             if answer:
                 return answer
-            time.sleep(0.05)
+            time.sleep(0.1)  # the processes that are waited for need the cores
         log = (self.folder / "worker.log").read_text()[-3000:]
         raise TimeoutError(f"it did not happen; the worker says:\n{log}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,9 +156,10 @@ def test_any_number_of_the_codec_that_is_another_gives_a_working_model_or_an_err
     """Whatever stands in the codec of a column: no other exception, no rows of no numbers."""
     path = STORED[-1]
     _, manifest = unpack_tensors(read_artifact(path))
+    kinds = itertools.cycle([(None, 1e300), ([1e300, -1e300], "x")])  # each member meets two
     for name, part in manifest["codec"]["columns"].items():
         for member in part:
-            for value in (None, 1e300, [1e300, -1e300], "x"):
+            for value in next(kinds):
                 alter = _set(f"codec/columns/{name}/{member}", value)
                 try:
                     use(altered(path, alter))
