@@ -1,17 +1,19 @@
-"""From bytes to a table with a schema, within the limits. Runs in the pool.
+"""From bytes to a table with a schema, within the limits.
 
-A table that is checked need not fit into memory: it is read column by column. Rows that a request
-brings to be scored or completed are read whole.
+The functions that take a file run in a process of their own (`service/table_process.py`). A table
+need not fit into memory there: it is read column by column, or block by block.
 
-pandas and pyarrow are imported where they are used: they cost a second that the port need not wait.
+pandas and pyarrow are imported where they are used: the API has none of them.
 """
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from catalog.records import Dataset
@@ -19,13 +21,14 @@ from gcvae.errors import Problem, TableError
 from gcvae.files.row_documents import numbered, pointing
 from gcvae.schema.columns import InferredSchema, TableSchema
 from models_store import Store
-from service.errors import TableLimitError
-from service.http.uploads import Upload, table_format, unzip
+from service.errors import TableLimitError, TooLargeError
+from service.http.uploads import table_format
 from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gcvae.files.delimited import ReadSoFar
     from gcvae.files.source_columns import SourceColumns
 
 
@@ -39,82 +42,114 @@ class CheckedTable:
     inferred: InferredSchema
 
 
-def check_table(upload: Upload, settings: ServiceSettings) -> CheckedTable:
+@dataclass(frozen=True)
+class CheckedRows:
+    """Rows that a model's schema fits.
+
+    Attributes:
+        frame: the pickled frame of few rows, for inline work; None where a job is to read them.
+    """
+
+    rows: int
+    columns: int
+    frame: bytes | None
+
+
+def check_table(
+    file: BinaryIO, schema: dict[str, Any] | None, encoding: str | None, settings: ServiceSettings
+) -> CheckedTable:
     """The format, size and completed schema of a table.
+
+    Args:
+        schema: what is said of it.
+        encoding: of its text, None for UTF-8.
 
     Raises:
         TableError: it is no table, or not one that can be modelled.
         SchemaError: the schema is malformed or contradicts the table.
-        TableLimitError: rows, columns, cells or levels are over their limits.
+        TableLimitError: rows, columns, cells, levels or a cell are over their limits.
+        TooLargeError: it holds too many bytes.
     """
-    file_format = table_format(upload.file)
-    with checked_columns(upload.file, file_format, settings, upload.encoding) as source:
-        inferred = infer_within_limits(source, upload.schema, settings)
-        return CheckedTable(file_format, len(source), len(source.names), inferred)
+    with checked_columns(file, settings, encoding) as source:
+        inferred = _infer_within_limits(source, schema, settings)
+        return CheckedTable(table_format(file), len(source), len(source.names), inferred)
 
 
-@contextmanager
-def checked_columns(
-    file: BinaryIO, file_format: str, settings: ServiceSettings, encoding: str | None = None
-) -> Iterator[SourceColumns]:
-    """The columns of a table, one at a time.
+def complete_schema_of(
+    file: BinaryIO, schema: dict[str, Any], encoding: str | None, settings: ServiceSettings
+) -> InferredSchema:
+    """The schema of a table that has been checked before, by what is said of it now.
 
     Raises:
-        TableError: the file is no table.
-        TableLimitError: rows, columns or cells are over their limits.
+        TableError, SchemaError, TableLimitError: as `check_table`.
     """
-    from gcvae.files.source_columns import source_columns
-    from gcvae.files.table_reader import TableReader
-
-    with _plain(file, file_format, settings) as plain:
-        if file_format == "parquet":
-            _check_parquet_size(plain, settings)
-        with source_columns(TableReader(plain, encoding=encoding)) as source:
-            check_size(len(source), len(source.names), settings)
-            yield source
+    with checked_columns(file, settings, encoding) as source:
+        return _infer_within_limits(source, schema, settings)
 
 
-def read_frame(
+def profile_of(
+    file: BinaryIO, schema: TableSchema, encoding: str | None, settings: ServiceSettings
+) -> dict[str, Any]:
+    """The profile of a table under its schema."""
+    from gcvae.files.typed_columns import typed_columns
+    from gcvae.profiling.profile import profile_table
+
+    with (
+        checked_columns(file, settings, encoding) as source,
+        typed_columns(source, schema) as table,
+    ):
+        return profile_table(table, schema, source.line_of)
+
+
+def check_rows(
     file: BinaryIO,
-    file_format: str,
+    schema: TableSchema,
+    encoding: str | None,
     settings: ServiceSettings,
-    dropped: Collection[str] = (),
-    encoding: str | None = None,
-) -> pd.DataFrame:
-    """The table's cells, as text (CSV) or typed (Parquet).
+    *,
+    is_json: bool,
+) -> CheckedRows:
+    """The size of rows that are to be scored, completed or encoded, and few of them themselves.
 
     Args:
-        dropped: Columns of Parquet that may hold lists; they are left out if they do.
-
-    Raises:
-        TableError: the file is no table.
-        TableLimitError: rows, columns or cells are over their limits.
-    """
-    from gcvae.files.tables import read_table
-
-    with _plain(file, file_format, settings) as plain:
-        if file_format == "parquet":
-            _check_parquet_size(plain, settings)
-        name = "parquet" if file_format == "parquet" else "csv"
-        frame = read_table(plain, format=name, dropped=dropped, encoding=encoding)
-    check_size(len(frame), len(frame.columns), settings)
-    return frame
-
-
-def read_rows(upload: Upload, schema: TableSchema, settings: ServiceSettings) -> pd.DataFrame:
-    """The rows of an upload, or of a JSON body, as they were read; the schema fits them.
+        is_json: whether they were made of the `rows` of a JSON body.
 
     Raises:
         TableError: the rows are no table, have no modelled column, or a cell can not be read
             under the schema.
         UnknownColumnError: a column that the schema does not have.
-        TableLimitError: rows, columns or cells are over their limits.
+        TableLimitError, TooLargeError: as `check_table`.
     """
-    from gcvae.cells.values import parse_table, with_absent_columns
+    from gcvae.files.table_reader import TableReader, parsed_chunks
 
+    with checked_columns(file, settings, encoding) as source:
+        rows, columns = len(source), len(source.names)
+    if rows > settings.max_inline_score_rows and not is_json:
+        for _ in parsed_chunks(TableReader(file, encoding=encoding), schema):
+            pass  # as the job will read them
+        return CheckedRows(rows, columns, None)
     dropped = {column.name for column in schema if column.drop}
-    frame = read_frame(upload.file, table_format(upload.file), settings, dropped, upload.encoding)
-    if upload.is_json:
+    frame = _parsed(file, schema, encoding, dropped, is_json=is_json)
+    content = pickle.dumps(frame)
+    is_small = rows <= settings.max_inline_score_rows and len(content) <= settings.max_json_bytes
+    return CheckedRows(rows, columns, content if is_small else None)
+
+
+def _parsed(
+    file: BinaryIO,
+    schema: TableSchema,
+    encoding: str | None,
+    dropped: Collection[str],
+    *,
+    is_json: bool,
+) -> pd.DataFrame:
+    """The rows as they were read; the schema fits them."""
+    from gcvae.cells.values import parse_table, with_absent_columns
+    from gcvae.files.tables import read_table
+
+    file.seek(0)
+    frame = read_table(file, dropped=dropped, encoding=encoding)
+    if is_json:
         with pointing("/rows"):
             parse_table(numbered(frame), schema)
     else:
@@ -123,10 +158,30 @@ def read_rows(upload: Upload, schema: TableSchema, settings: ServiceSettings) ->
 
 
 @contextmanager
-def stored_columns(
-    store: Store, dataset: Dataset, settings: ServiceSettings
+def checked_columns(
+    file: BinaryIO, settings: ServiceSettings, encoding: str | None = None
 ) -> Iterator[SourceColumns]:
-    """The columns of an uploaded table, as they were when it came.
+    """The columns of a table, one at a time.
+
+    Raises:
+        TableError: the file is no table.
+        TableLimitError: rows, columns, cells or a cell are over their limits.
+        TooLargeError: it holds too many bytes.
+    """
+    from gcvae.files.source_columns import source_columns
+    from gcvae.files.table_reader import TableReader
+
+    if table_format(file) == "parquet":
+        _check_parquet(file, settings)
+    check = partial(_check_read, settings=settings)
+    with source_columns(TableReader(file, encoding=encoding, check=check)) as source:
+        check_size(len(source), len(source.names), settings)
+        yield source
+
+
+@contextmanager
+def stored_table(store: Store, dataset: Dataset) -> Iterator[BinaryIO]:
+    """An uploaded table on this disk, as it was when it came.
 
     Raises:
         CorruptedError: the stored bytes are not those that came.
@@ -134,12 +189,10 @@ def stored_columns(
     with tempfile.TemporaryFile(prefix="gcvae-dataset-") as file:
         for chunk in store.stream(dataset.object_key, dataset.sha256):
             file.write(chunk)
-        file.seek(0)
-        with checked_columns(file, dataset.format, settings, dataset.encoding) as source:
-            yield source
+        yield file
 
 
-def infer_within_limits(
+def _infer_within_limits(
     source: SourceColumns, schema: dict[str, Any] | None, settings: ServiceSettings
 ) -> InferredSchema:
     """The completed schema.
@@ -156,8 +209,11 @@ def infer_within_limits(
     return inferred
 
 
-def check_size(rows: int, columns: int, settings: ServiceSettings) -> None:
+def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str = "") -> None:
     """Let tables within the limits pass.
+
+    Args:
+        at_least: said of the counts where there may be more.
 
     Raises:
         TableLimitError: there are too many rows, columns or cells.
@@ -169,8 +225,9 @@ def check_size(rows: int, columns: int, settings: ServiceSettings) -> None:
     ):
         limit = getattr(settings, field)
         if count > limit:
-            problem = Problem(f"{count} {what}", expected=f"at most {limit}")
-            raise TableLimitError(f"the table has {count} {what}", limit, field, problem)
+            found = f"{at_least}{count} {what}"
+            problem = Problem(found, expected=f"at most {limit}")
+            raise TableLimitError(f"the table has {found}", limit, field, problem)
 
 
 def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
@@ -193,21 +250,46 @@ def check_levels(schema: TableSchema, settings: ServiceSettings) -> None:
         raise TableLimitError(str(problems[0]), limit, "max_levels", *problems)
 
 
-@contextmanager
-def _plain(file: BinaryIO, file_format: str, settings: ServiceSettings) -> Iterator[BinaryIO]:
-    file.seek(0)
-    if file_format != "csv.gz":
-        yield file
-        return
-    with tempfile.TemporaryFile(prefix="gcvae-unzipped-") as plain:
-        unzip(file, plain, settings.max_table_bytes)
-        yield plain
+def _check_read(read: ReadSoFar, settings: ServiceSettings) -> None:
+    """Let a text file pass that is within the limits so far.
+
+    Raises:
+        TableLimitError: there are too many rows, columns or cells, or a cell is too long.
+        TooLargeError: there are too many bytes.
+    """
+    if read.n_bytes > settings.max_table_bytes:
+        what = f"the table has more than {settings.max_table_bytes} bytes after decompression"
+        raise TooLargeError(what, settings.max_table_bytes, "max_table_bytes")
+    check_size(read.rows, read.columns, settings, at_least="at least ")
+    check_cell(read.cell_characters, settings, line=read.line)
 
 
-def _check_parquet_size(file: BinaryIO, settings: ServiceSettings) -> None:
-    """Look at the footer before the columns: a small file can unfold to an enormous table."""
+def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None:
+    """Let a table pass whose longest cell has so many characters.
+
+    Args:
+        place: of that cell, as of a Problem.
+
+    Raises:
+        TableLimitError: they are too many.
+    """
+    limit = settings.max_cell_characters
+    if characters > limit:
+        expected = f"at most {limit} in a cell"
+        problem = Problem(
+            f"a cell has at least {characters} characters", **place, expected=expected
+        )
+        raise TableLimitError(str(problem), limit, "max_cell_characters", problem)
+
+
+def _check_parquet(file: BinaryIO, settings: ServiceSettings) -> None:
+    """Look at the footer before the columns, and at cells before all of a column are read: a small
+    file can unfold to an enormous table.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from gcvae.files.parquet_files import longest_cells, opened_parquet
 
     try:
         metadata = pq.read_metadata(file)
@@ -217,3 +299,5 @@ def _check_parquet_size(file: BinaryIO, settings: ServiceSettings) -> None:
         ) from error
     check_size(metadata.num_rows, metadata.num_columns, settings)
     file.seek(0)
+    for name, characters in longest_cells(opened_parquet(file)):
+        check_cell(characters, settings, column=name)

@@ -20,7 +20,7 @@ from runtime.logs import set_up_logs
 from service.access import refuse_open_address
 from service.app import create_app
 from service.errors import CutOffError, StartError
-from service.inline.pool import end_fork_server
+from service.inline.pipe import end_fork_server
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
 

@@ -61,6 +61,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     max_columns: int = Field(default=500, gt=0)
     max_cells: int = Field(default=50_000_000, gt=0, description="rows times columns")
     max_levels: int = Field(default=100_000, gt=0, description="levels of one column")
+    max_cell_characters: int = Field(default=65_536, gt=0, description="of an uploaded table")
     max_sample_rows: int = Field(default=10_000_000, gt=0, description="rows one sample may have")
     max_inline_sample_rows: int = Field(
         default=100_000, ge=0, description="more rows than this become a job"
@@ -86,6 +87,10 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
     table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")
+    table_memory_bytes: int = Field(
+        default=2 * GIBIBYTE, gt=0, description="of the process that reads a table"
+    )
+    table_seconds: int = Field(default=300, gt=0, description="processor time of that process")
     inline_workers: Annotated[int, USUAL] = Field(
         default=2, gt=0, description="processes that sample and score, started when needed"
     )

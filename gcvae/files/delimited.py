@@ -9,7 +9,8 @@ import csv
 import io
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from gcvae.errors import Problem, TableError
 from gcvae.files.delimited_rows import (
+    MOST_PROBLEMS,
     DelimitedRows,
     QuoteRuns,
     TextCells,
@@ -38,6 +40,31 @@ ROWS_PER_CHUNK = 100_000  # written at a time
 _MOST_BYTES_OF_ONE = 4  # in UTF-8, of one byte of another encoding
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class ReadSoFar:
+    """What is known of a text file that is being read: at least that much is in it.
+
+    Attributes:
+        n_bytes: After decompression.
+        cell_characters: The fewest that its longest cell can have.
+        line: Of the file, from 1, where that cell's row or the next one begins.
+    """
+
+    rows: int
+    columns: int
+    n_bytes: int
+    cell_characters: int
+    line: int
+
+
+Check = Callable[[ReadSoFar], None]
+"""Raises where a file has more than may be: it is asked before what was read is taken apart."""
+
+
+def check_nothing(read: ReadSoFar) -> None:
+    """Lets every file pass."""
 
 
 def read_delimited(data: bytes, encoding: str | None = None) -> pd.DataFrame:
@@ -67,9 +94,17 @@ def delimited_chunks(
 
 
 def delimited_cells(
-    file: Readable, *, window_bytes: int = WINDOW_BYTES, encoding: str | None = None
+    file: Readable,
+    *,
+    window_bytes: int = WINDOW_BYTES,
+    encoding: str | None = None,
+    check: Check = check_nothing,
 ) -> Iterator[TextCells]:
-    """The rows of a text file as Arrow tables, which hold no object for each cell."""
+    """The rows of a text file as Arrow tables, which hold no object for each cell.
+
+    Args:
+        check: Sees what was read so far, again and again.
+    """
     file = file if encoding is None else DecodedFile(file, encoding)
     window = _read(file, window_bytes).removeprefix(BOM_UTF8)
     _check_text(window)
@@ -78,9 +113,14 @@ def delimited_cells(
         window = window.replace(b"\r", b"\n")
     separator = _separator(window, is_whole=len(window) < window_bytes)
     names, start, lines = _header(window, separator)
+    check(ReadSoFar(0, len(names), len(window), 0, lines + 1))
+    if start == len(window) >= window_bytes:
+        message = f"the header has not ended after {window_bytes} bytes"
+        raise TableError(Problem(message, line=1, expected="a line of names"))
+    _check_names(names, lines)
     head = window[:start]
     refuse_stray_quotes(head, separator, 0, QuoteRuns.of(head, separator))
-    has_rows, is_whole, held, offset = False, False, window[start:], start
+    n_rows, is_whole, held, offset = 0, False, window[start:], start
     while not is_whole:
         more = _read(file, max(window_bytes, len(held)))  # an endless cell is not read too often
         is_whole = not more
@@ -90,11 +130,16 @@ def delimited_cells(
         rows = DelimitedRows(held[:end], separator, names, lines, offset, quotes)
         if end:
             cells = rows.cells()
+            n_rows += cells.table.num_rows
+            longest, line = cells.longest()
+            check(ReadSoFar(n_rows, len(names), offset + end, longest, line))
             if cells.table.num_rows:
-                has_rows = True
                 yield cells
         lines, offset, held = lines + rows.data.count(b"\n"), offset + end, held[end:]
-    if not has_rows:
+        # A row that has not ended has a cell of at least its share of the bytes, in any alphabet.
+        begun = len(held) // (_MOST_BYTES_OF_ONE * len(names))
+        check(ReadSoFar(n_rows, len(names), offset + len(held), begun, lines + 1))
+    if not n_rows:
         raise TableError(Problem("the table has a header but no rows", expected="at least one row"))
 
 
@@ -207,7 +252,7 @@ def _header(data: bytes, separator: str) -> tuple[list[str], int, int]:
     """The names, where the rows begin, and how many lines the names take.
 
     Raises:
-        TableError: A name is empty or used twice.
+        TableError: They are no text, or a name is endless.
     """
     stream = io.BytesIO(data)
     reader = csv.reader(_decoded(stream, data), delimiter=separator)
@@ -215,9 +260,7 @@ def _header(data: bytes, separator: str) -> tuple[list[str], int, int]:
         names = next(record for record in reader if record)
     except csv.Error as error:
         raise TableError(Problem(f"the header can not be read: {error}", line=1)) from None
-    names = _with_names(names)
-    _check_names(names, reader.line_num)
-    return names, stream.tell(), reader.line_num
+    return _with_names(names), stream.tell(), reader.line_num
 
 
 def _decoded(stream: io.BytesIO, data: bytes) -> Iterator[str]:
@@ -235,10 +278,10 @@ def _with_names(names: list[str]) -> list[str]:
     same names.
     """
     named = next((i for i, name in enumerate(names) if name.strip()), 0)
-    given = []
+    given, taken = [], set(names)
     for i in range(named):
         name, n = f"Unnamed: {i}", 0
-        while name in names:
+        while name in taken:
             n += 1
             name = f"Unnamed: {i}.{n}"
         given.append(name)
@@ -251,6 +294,7 @@ def is_unnamed(name: str) -> bool:
 
 
 def _check_names(names: list[str], line: int) -> None:
+    """Lets names pass of which none is empty or used twice. Raises: TableError."""
     problems = [
         Problem(
             f"the name of column {i + 1} is empty", line=line, expected="a name in every column"
@@ -268,5 +312,8 @@ def _check_names(names: list[str], line: int) -> None:
         for i, name in enumerate(names)
         if name.strip() and first[name] != i
     ]
+    if len(problems) > MOST_PROBLEMS:
+        more = Problem(f"{len(problems) - MOST_PROBLEMS} more names are empty or used twice")
+        problems = [*problems[:MOST_PROBLEMS], more]
     if problems:
         raise TableError(*problems)

@@ -69,6 +69,17 @@ class TextCells:
     lines: LineNumbers
     separator: str
 
+    def longest(self) -> tuple[int, int]:
+        """The characters of the longest cell, and its line; 0 and the first line of no rows."""
+        most, row = 0, 0
+        for column in self.table.columns:
+            if not pc.greater(pc.max(pc.binary_length(column)), most).as_py():
+                continue  # no longer in bytes, so neither in characters
+            lengths = pc.utf8_length(column)
+            if (length := pc.max(lengths).as_py()) > most:
+                most, row = length, pc.index(lengths, length).as_py()
+        return most, self.lines[row] or 0
+
     def frame(self) -> pd.DataFrame:
         """The cells as a frame of str, with its `lines` and its `separator` among the attrs."""
         frame: pd.DataFrame = self.table.to_pandas()

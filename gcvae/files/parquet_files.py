@@ -9,10 +9,12 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from gcvae.cells.data_frames import refuse_empty
@@ -22,7 +24,10 @@ from gcvae.cells.from_arrow import arrow_cells, arrow_series, is_cell, is_time
 from gcvae.errors import Problem, TableError
 from gcvae.schema.parquet_types import parquet_type
 
+import_module("pandas.core.arrays.arrow.extension_types")  # else periods come as numbers
+
 ROWS_PER_GROUP = 1 << 16
+_ROWS_AT_ONCE = 1 << 9  # of one column
 NEAR_YEARS = (1678, 2261)  # whole ones that nanoseconds count
 
 
@@ -228,6 +233,25 @@ def is_as_read(series: pd.Series[Any], type_: str) -> bool:
 def _group_of(dtype: Any) -> str:
     """Which dtypes a column may have that is read as the same type: whole numbers are one group."""
     return "i" if dtype.kind == "u" else str(dtype.kind)
+
+
+def longest_cells(file: Any) -> Iterator[tuple[str, int]]:
+    """The name of a text column of an opened file, and the characters of its longest cell so far:
+    as its rows are read, some at a time.
+
+    Raises:
+        TableError: The file is damaged.
+    """
+    for field in file.schema_arrow:
+        if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            continue
+        batches = file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[field.name])
+        while True:
+            with _reading():
+                batch = next(batches, None)
+            if batch is None:
+                break
+            yield field.name, pc.max(pc.utf8_length(batch.column(0))).as_py() or 0
 
 
 def parquet_column(file: Any, name: str) -> pd.Series[Any] | TextColumn:

@@ -21,7 +21,7 @@ from gcvae.cells.data_frames import data_frame
 from gcvae.cells.distinct_cells import RowNumbers
 from gcvae.cells.values import parse_table, with_absent_columns
 from gcvae.errors import TableError
-from gcvae.files.delimited import WINDOW_BYTES, delimited_cells
+from gcvae.files.delimited import WINDOW_BYTES, Check, check_nothing, delimited_cells
 from gcvae.files.delimited_rows import LineNumbers, TextCells
 from gcvae.files.gzipped import UnzippedFile
 from gcvae.files.parquet_files import parquet_chunks, refuse_parquet_encoding
@@ -54,6 +54,7 @@ class TableReader:
         *,
         encoding: str | None = None,
         window_bytes: int = WINDOW_BYTES,
+        check: Check = check_nothing,
     ) -> None:
         """Names the file, of which nothing is read yet.
 
@@ -61,12 +62,14 @@ class TableReader:
             source: A path, or an open file, which is read from its beginning and stays open.
             encoding: Of a text file, by any of Python's names; UTF-8 where not given.
             window_bytes: Of a text file, read at a time.
+            check: Sees what was read of a text file so far, and may raise.
 
         Raises:
             TableError: There is no such encoding.
         """
         self._encoding = checked_encoding(encoding)
         self._window_bytes = window_bytes
+        self._check = check
         self._source = Path(source) if isinstance(source, str) else source
         self.fraction = 0.0
         self.rows = 0
@@ -140,8 +143,8 @@ class TableReader:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         plain = UnzippedFile(file) if start.startswith(_GZIP) else file
-        window, encoding = self._window_bytes, self._encoding
-        for cells in delimited_cells(plain, window_bytes=window, encoding=encoding):
+        window, encoding, check = self._window_bytes, self._encoding, self._check
+        for cells in delimited_cells(plain, window_bytes=window, encoding=encoding, check=check):
             self.fraction = file.tell() / size
             yield cells
 

@@ -15,9 +15,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from gcvae.errors import Problem
-from gcvae.files.gzipped import CHUNK_BYTES, unzipped
+from gcvae.files.gzipped import CHUNK_BYTES
 from gcvae.files.text_encodings import checked_encoding
-from service.errors import MediaTypeError, RequestError, TooLargeError
+from service.errors import MediaTypeError, RequestError
 from service.http.body_limits import MODEL_TYPES, TABLE_TYPES
 from service.http.json_bodies import read_json
 from service.http.query_parameters import refuse_names
@@ -226,20 +226,3 @@ def table_format(file: BinaryIO) -> str:
     if start.startswith(_GZIP):
         return "csv.gz"
     return "parquet" if start == _PARQUET else "csv"
-
-
-def unzip(file: BinaryIO, target: BinaryIO, max_bytes: int) -> None:
-    """Write the decompressed file to `target`.
-
-    Raises:
-        TableError: it is no whole gzip file.
-        TooLargeError: it holds more than `max_bytes`.
-    """
-    n_bytes = 0
-    for chunk in unzipped(file):
-        n_bytes += len(chunk)
-        if n_bytes > max_bytes:
-            what = f"the table has more than {max_bytes} bytes after decompression"
-            raise TooLargeError(what, max_bytes, "max_table_bytes")
-        target.write(chunk)
-    target.seek(0)

@@ -21,7 +21,12 @@ if os.getpgid(_parent) != os.getpgrp():
 _imported = threading.Event()
 _watch = watch_parent(_parent, _imported)
 try:
-    for _name in ("gcvae.synthesizer", "gcvae.cells.values", "service.inline.work"):
+    for _name in (
+        "gcvae.synthesizer",
+        "gcvae.cells.values",
+        "service.inline.work",
+        "service.ingestion",
+    ):
         import_module(_name)
 finally:
     _imported.set()

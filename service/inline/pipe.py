@@ -7,12 +7,43 @@ in the process that reads: it waits for ever for the rest of an answer whose wri
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing import forkserver, reduction
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
-from typing import Any
+from typing import Any, BinaryIO
 
 Context = ForkServerContext | SpawnContext
+
+_IMPORTED_ONCE = ["service.inline.fork_server"]
+
+
+@cache
+def processes_context() -> Context:
+    """How processes are started: never by forking this one, which has threads."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED_ONCE)
+    return context
+
+
+def end_fork_server() -> None:
+    """Kill the server that processes are forked from, where there is one: it holds nothing.
+
+    Left alone, it would first end its import of torch, and Ctrl-C in the service's first seconds
+    would wait for it: 8 s instead of 1 on a busy machine. Nothing public ends it.
+    """
+    server: Any = forkserver._forkserver
+    if server._forkserver_pid is not None:
+        os.kill(server._forkserver_pid, signal.SIGKILL)
+    server._stop()
 
 
 class PipedProcess:
@@ -51,6 +82,23 @@ class PipedProcess:
         except OSError:  # in the middle of a question or an answer
             raise EOFError from None
 
+    def hand_over(self, file: BinaryIO) -> None:
+        """Give the process a file of its own on what this file holds; see `received_file`.
+
+        Raises:
+            EOFError: the process ended before.
+        """
+        file.flush()
+        try:
+            reduction.send_handle(self._pipe, file.fileno(), self.pid)
+        except OSError:
+            raise EOFError from None
+
+    def ended(self) -> int | None:
+        """How the process ended: its exit code, or minus the signal; it is killed if it lives."""
+        self.kill()
+        return self._process.exitcode
+
     def kill(self) -> None:
         """End the process, and wait until it has; whoever asks it gets an EOFError."""
         self._process.kill()
@@ -62,6 +110,19 @@ class PipedProcess:
         self.kill()
         self._process.close()
         self._pipe.close()
+
+
+@contextmanager
+def received_file(pipe: Connection) -> Iterator[BinaryIO]:
+    """Within such a process: the file that was handed over, at its beginning."""
+    handed = reduction.recv_handle(pipe)
+    try:
+        # Opened anew, so that it has a place of its own: the other process reads the file, too.
+        file = open(f"/dev/fd/{handed}", "rb")  # noqa: SIM115
+    finally:
+        os.close(handed)
+    with file:
+        yield file
 
 
 def answer_all(pipe: Connection, answer: Callable[[Any], Any]) -> None:

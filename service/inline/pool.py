@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
-import os
 import shutil
-import signal
-import sys
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
-from multiprocessing import forkserver
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from structlog.contextvars import get_contextvars
 
 from service.errors import PoolFullError, ProcessDiedError, SlowReaderError
-from service.inline.pipe import Context, PipedProcess
+from service.inline.pipe import PipedProcess, processes_context
 from service.inline.process import (
     Answer,
     Bench,
@@ -47,8 +42,6 @@ if TYPE_CHECKING:
     from service.metrics import Metrics
 
 ResultT = TypeVar("ResultT")
-
-_IMPORTED_ONCE = ["service.inline.fork_server"]
 
 _STARTED_SECONDS = 0.1
 """A process that was being started may be there by then; torch's import takes seconds."""
@@ -247,7 +240,7 @@ class InlineProcess:
                 raise RuntimeError("the pool of inline work is closed")
             if self._process is None:
                 self._scratch = Path(gettempdir()) / f"gcvae-inline-{uuid.uuid4().hex}"
-                process = PipedProcess(_processes_context(), serve, self._settings, self._scratch)
+                process = PipedProcess(processes_context(), serve, self._settings, self._scratch)
                 try:
                     process.ask(None)
                 except EOFError as error:
@@ -308,28 +301,6 @@ class InlineProcess:
             self._process.close()
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._process = self._scratch = None
-
-
-@cache
-def _processes_context() -> Context:
-    """How processes are started: never by forking this one, which has threads."""
-    if sys.platform != "linux":
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_IMPORTED_ONCE)
-    return context
-
-
-def end_fork_server() -> None:
-    """Kill the server that processes are forked from, where there is one: it holds nothing.
-
-    Left alone, it would first end its import of torch, and Ctrl-C in the service's first seconds
-    would wait for it: 8 s instead of 1 on a busy machine. Nothing public ends it.
-    """
-    server: Any = forkserver._forkserver
-    if server._forkserver_pid is not None:
-        os.kill(server._forkserver_pid, signal.SIGKILL)
-    server._stop()
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,14 +159,23 @@ def serve(pipe: Connection, settings: ServiceSettings, scratch: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _begin(settings: ServiceSettings, scratch: Path) -> Bench:
+def begin_apart(settings: ServiceSettings, scratch: Path) -> None:
+    """Settle in a process of the service's: deaf to its signals, ended with it.
+
+    Args:
+        scratch: folder to be made for files, which goes with the service.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # the service ends its processes by itself
         signal.signal(number, signal.SIG_IGN)
     watch = threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True)
     watch.start()
-    step_back()
     scratch.mkdir(mode=0o700)
     set_up_logs(settings)
+
+
+def _begin(settings: ServiceSettings, scratch: Path) -> Bench:
+    begin_apart(settings, scratch)
+    step_back()
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
     n_threads = settings.inline_torch_threads

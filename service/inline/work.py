@@ -7,6 +7,7 @@ only those processes have.
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -63,28 +64,28 @@ def check_conditions(bench: Bench, model: Model, spec: SampleSpec) -> None:
 
 
 def score_rows(
-    bench: Bench, model: Model, frame: pd.DataFrame, options: ScoreOptions, form: str
+    bench: Bench, model: Model, frame: bytes, options: ScoreOptions, form: str
 ) -> Streamed:
-    """The scores as JSON or CSV."""
+    """The scores of a pickled frame as JSON or CSV: the API passes rows on, and reads none."""
     scorer = bench.synthesizers.get(model).scorer
-    blocks = bench.tally.counted(JobKind.SCORE, scorer.blocks(frame, options))
+    blocks = bench.tally.counted(JobKind.SCORE, scorer.blocks(pickle.loads(frame), options))
     heading = {"model_id": model.id} | options.heading(scorer.order())
     return Streamed(stream_scores(blocks, form, heading, ScoreTotals()))
 
 
 def complete_rows(
-    bench: Bench, model: Model, frame: pd.DataFrame, options: dict[str, Any], form: str
+    bench: Bench, model: Model, frame: bytes, options: dict[str, Any], form: str
 ) -> Streamed:
     """The completed table as a file; the options are those of `Synthesizer.impute_blocks`."""
     synthesizer = bench.synthesizers.get(model)
-    blocks = synthesizer.impute_blocks(frame, **options)
+    blocks = synthesizer.impute_blocks(pickle.loads(frame), **options)
     counted = bench.tally.counted(JobKind.IMPUTE, blocks)
     return Streamed(stream_completed(counted, synthesizer.schema, form))
 
 
-def encode_rows(bench: Bench, model: Model, frame: pd.DataFrame, form: str) -> Streamed:
+def encode_rows(bench: Bench, model: Model, frame: bytes, form: str) -> Streamed:
     """The encodings as JSON or CSV."""
-    encoded = bench.synthesizers.get(model).encode_blocks(frame)
+    encoded = bench.synthesizers.get(model).encode_blocks(pickle.loads(frame))
     blocks = bench.tally.counted(JobKind.ENCODE, encoded)
     return Streamed(stream_encodings(blocks, form, {"model_id": model.id}))
 

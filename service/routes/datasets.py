@@ -32,10 +32,11 @@ from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
 from service.http.uploads import ENCODING, Upload, received
-from service.ingestion import check_table, infer_within_limits, stored_columns
+from service.ingestion import check_table, complete_schema_of, profile_of, stored_table
 from service.reservations import collect_garbage, reserved
 from service.resources import Resources, Shared
 from service.schema_changes import changes, patched, pointed_at_patch, what_is_said
+from service.table_process import read_apart
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
 
@@ -223,7 +224,9 @@ def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: st
     nothing, and a crash leaves only bytes whose reservation runs out.
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="table")
-    checked = check_table(upload, resources.settings)
+    settings = resources.settings
+    check = partial(check_table, schema=upload.schema, encoding=upload.encoding, settings=settings)
+    checked = read_apart(check, upload.file, settings)
     catalog = resources.catalog
     dataset_id = catalog.datasets.new_id()
     prefix = dataset_prefix(dataset_id)
@@ -296,9 +299,13 @@ def _inferred(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
 ) -> InferredSchema:
     """The completed schema; what is wrong with it has its place in the request's own body."""
+    settings = resources.settings
+    complete = partial(
+        complete_schema_of, schema=document, encoding=dataset.encoding, settings=settings
+    )
     try:
-        with stored_columns(resources.store, dataset, resources.settings) as source:
-            return infer_within_limits(source, document, resources.settings)
+        with stored_table(resources.store, dataset) as file:
+            return read_apart(complete, file, settings)
     except SchemaError as error:
         if patch is None:
             raise
@@ -322,13 +329,9 @@ def _profile(resources: Resources, dataset: Dataset) -> bytes:
 
 
 def _make_profile(resources: Resources, dataset: Dataset) -> bytes:
-    from gcvae.files.typed_columns import typed_columns
-    from gcvae.profiling.profile import profile_table  # pandas: not before it is needed
-
+    settings = resources.settings
     schema = TableSchema.from_json(dataset.schema)
-    with (
-        stored_columns(resources.store, dataset, resources.settings) as source,
-        typed_columns(source, schema) as table,
-    ):
-        profile = {"dataset_id": dataset.id, **profile_table(table, schema, source.line_of)}
+    make = partial(profile_of, schema=schema, encoding=dataset.encoding, settings=settings)
+    with stored_table(resources.store, dataset) as file:
+        profile = {"dataset_id": dataset.id, **read_apart(make, file, settings)}
     return ProfileBody.model_validate(profile).model_dump_json().encode()

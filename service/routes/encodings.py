@@ -40,12 +40,12 @@ async def encode_rows(
     """
     settings = call.resources.settings
     async with received_rows(call, RowsBody, format, MEDIA_TYPES) as rows:
-        frame = await rows.read()
-        if len(frame) <= settings.max_inline_score_rows:
+        found = await rows.checked()
+        if found.frame is not None:
             filename = f"{rows.model.name}-encodings.csv" if rows.form == "csv" else None
-            return await rows.answer(partial(inline_work.encode_rows, frame=frame), filename)
+            return await rows.answer(partial(inline_work.encode_rows, frame=found.frame), filename)
 
-        shards = cut_rows(len(frame), settings.score_shard_rows)
+        shards = cut_rows(found.rows, settings.score_shard_rows)
         return await rows.enqueue(JobKind.ENCODE, {}, asked=(), shards=shards)
 
 

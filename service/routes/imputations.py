@@ -74,11 +74,11 @@ async def impute_rows(
         query = given(draws=draws, seed=seed) | _named(columns=columns, keep_blanks=keep_blanks)
         options = {"draws": 1, "seed": 0} | rows.said | query
         _check_options(options, schema_of(rows.model), settings, in_query=query)
-        frame = await rows.read()
-        n_rows = len(frame) * options["draws"]
-        check_size(n_rows, len(frame.columns), settings)
-        if n_rows <= settings.max_inline_score_rows:
-            work = partial(complete_rows, frame=frame, options=options)
+        found = await rows.checked()
+        n_rows = found.rows * options["draws"]
+        check_size(n_rows, found.columns, settings)
+        if found.frame is not None and n_rows <= settings.max_inline_score_rows:
+            work = partial(complete_rows, frame=found.frame, options=options)
             return await rows.answer(work, f"{rows.model.name}-completed.{rows.form}")
 
         shard_rows = max(1, settings.score_shard_rows // options["draws"])
@@ -86,7 +86,7 @@ async def impute_rows(
             JobKind.IMPUTE,
             options,
             asked=sorted(options.items()),
-            shards=cut_rows(len(frame), shard_rows),
+            shards=cut_rows(found.rows, shard_rows),
         )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -35,16 +35,14 @@ from service.http.uploads import (
     refuse_in_query,
     table_format,
 )
-from service.ingestion import read_rows
+from service.ingestion import CheckedRows, check_rows
 from service.inline.process import Streamed
 from service.inline.synthesizers import require_ready, schema_of
 from service.reservations import reserved
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued
-
-if TYPE_CHECKING:
-    import pandas as pd
+from service.table_process import read_apart
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 _FORM = {
@@ -126,17 +124,22 @@ class Rows:
     upload: Upload
     said: dict[str, Any]
 
-    async def read(self) -> pd.DataFrame:
-        """The rows as they were read, in a table that the model's schema fits.
+    async def checked(self) -> CheckedRows:
+        """How many rows there are, all of which the model's schema fits; few come along.
 
-        Raises:
-            TableError: the rows are no table, or a cell can not be read under the schema.
-            UnknownColumnError: a column that the model does not have.
-            TableLimitError: rows, columns or cells are over their limits.
+        Raises: as `check_rows`, and as `read_apart`.
         """
-        resources = self.call.resources
-        read = partial(read_rows, self.upload, schema_of(self.model), resources.settings)
-        return await resources.tables.run(read)
+        resources, upload = self.call.resources, self.upload
+        check = partial(
+            check_rows,
+            schema=schema_of(self.model),
+            encoding=upload.encoding,
+            settings=resources.settings,
+            is_json=upload.is_json,
+        )
+        return await resources.tables.run(
+            partial(read_apart, check, upload.file, resources.settings)
+        )
 
     async def answer(self, work: Callable[..., Streamed], filename: str | None) -> Response:
         """What inline work makes of them, block by block.
@@ -252,7 +255,9 @@ async def received_rows(
         body = await run_in_threadpool(_read_body, await request.body(), body_type)
         content = await run_in_threadpool(rows_to_csv, body.rows, schema_of(model))
         options = body.model_dump(exclude={"rows"})
-        yield rows(Upload(io.BytesIO(content), None, None, is_json=True), options)
+        with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
+            file.write(content)
+            yield rows(Upload(file, None, None, is_json=True), options)
         return
     async with received(request, resources.settings, (JSON_TYPE, *UPLOAD_TYPES)) as upload:
         if upload.schema is not None:

@@ -104,18 +104,18 @@ async def score_rows(
     async with received_rows(call, NewScoresBody, format, MEDIA_TYPES) as rows:
         options = _options(rows.said | query)
         _check_draws(options, query, settings)
-        frame = await rows.read()
-        if len(frame) <= settings.max_inline_score_rows:
-            work = partial(inline_work.score_rows, frame=frame, options=options)
+        found = await rows.checked()
+        if found.frame is not None:
+            work = partial(inline_work.score_rows, frame=found.frame, options=options)
             filename = f"{rows.model.name}-scores.csv" if rows.form == "csv" else None
             return await rows.answer(work, filename)
 
-        cost = partial(scoring_cost, rows=len(frame), draws=options.typical_draws)
+        cost = partial(scoring_cost, rows=found.rows, draws=options.typical_draws)
         return await rows.enqueue(
             JobKind.SCORE,
             options.to_json(),
             asked=options.to_json().values(),
-            shards=cut_rows(len(frame), settings.score_shard_rows),
+            shards=cut_rows(found.rows, settings.score_shard_rows),
             estimate=estimate(rows.model, cost),
         )
 
