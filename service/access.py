@@ -48,6 +48,16 @@ def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:
         )
 
 
+def is_address(request: Request) -> bool:
+    """Whether the request names this machine by an address, or as machines name themselves."""
+    host = (request.url.hostname or "").strip("[]")
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True
+
+
 def refuse_foreign_page(request: Request) -> None:
     """Stop another site's page from changing anything here in its reader's name.
 

@@ -26,6 +26,7 @@ from service.http.gate import Gate
 from service.http.observations import Observations
 from service.http.query_parameters import refuse_unknown_parameters
 from service.http.request_ids import RequestIds
+from service.http.security_headers import SecurityHeaders
 from service.keyring import KeyRing
 from service.lag import watch_lag
 from service.resources import Resources, make_resources
@@ -92,6 +93,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.add_middleware(Observations, metrics=shared.metrics, traces=shared.traces)
     app.add_middleware(AuditTrail, audit=shared.catalog.audit)
     app.add_middleware(RequestIds)
+    app.add_middleware(SecurityHeaders)
     return app
 
 

@@ -42,7 +42,7 @@ class KeyRing:
         Raises:
             UnauthorizedError: there are keys, and the request has none that is in force.
         """
-        if not await self._keys_exist():
+        if not await self.keys_exist():
             return None
         if authorization is None and session is not None:
             return await self._remembered("session", session, self._of_session)
@@ -68,7 +68,8 @@ class KeyRing:
             self._admitted.popitem(last=False)
         return key
 
-    async def _keys_exist(self) -> bool:
+    async def keys_exist(self) -> bool:
+        """Whether the service has keys, and so asks every call for one."""
         if not self._has_keys and time.monotonic() >= self._keyless_until:
             self._has_keys = await run_in_threadpool(self._keys.exist)
             self._keyless_until = time.monotonic() + FRESH_SECONDS

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from catalog.audit import ANYONE
 from catalog.records import DEFAULT_WORKSPACE, Key
 from catalog.records import Scope as KeyScope
-from service.access import SAFE_METHODS, refuse_foreign_host, refuse_foreign_page
+from service.access import SAFE_METHODS, is_address, refuse_foreign_host, refuse_foreign_page
 from service.errors import MissingScopeError
 from service.http.problems import answer_before_routes
 from service.http.rate_limits import Allowance, RateLimits
@@ -27,8 +27,8 @@ class Gate:
 
     With keys, every call needs one, or the session of a page that was signed in with one. A page
     that makes its name point at this machine has neither: so the names of hosts are looked at where
-    there are no keys. Health checks need no key, and the pages themselves show nothing that is
-    anybody's: they ask the API for it.
+    there are no keys, whatever is asked for. Health checks need no key, and the pages themselves
+    show nothing that is anybody's: they ask the API for it.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, ring: KeyRing) -> None:
@@ -67,6 +67,10 @@ class Gate:
                 without the mark of our pages.
         """
         if not _is_guarded(request.scope["path"]):
+            # By an address come probes, and no page whose name was made to point at this machine:
+            # they are answered while the database is not.
+            if not (is_address(request) or await self._ring.keys_exist()):
+                refuse_foreign_host(request, self._settings)
             return _Admitted()
         written, session = request.headers.get("Authorization"), session_of(request)
         key = await self._ring.holder(written, session)

@@ -24,6 +24,7 @@ from gcvae.errors import Problem, json_pointer
 from service import errors
 from service.bodies import UNKNOWN_MEMBER
 from service.http.query_parameters import methods_at
+from service.http.security_headers import HEADERS
 
 MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
@@ -201,8 +202,9 @@ def answer_unknown(request: Request, error: Exception) -> Response:
     log.error("request %s failed", request_id(request), exc_info=error)
     kind = Kind("internal-error", 500, "The service failed")
     detail = f"the log has the reason under request id {request_id(request)}"
-    # This answer is made outside all middleware, so it carries the id itself.
-    return problem_response(request, kind, detail, headers={"X-Request-ID": request_id(request)})
+    # This answer is made outside all middleware, so it carries their headers itself.
+    headers = {"X-Request-ID": request_id(request), **HEADERS}
+    return problem_response(request, kind, detail, headers=headers)
 
 
 def problem_response(
