@@ -3,11 +3,14 @@
     python -m benchmarks.costs [--data FOLDER] [-o benchmarks/results/costs-DATE.json]
 
     python -m benchmarks.costs --check
+    python -m benchmarks.costs --reports
+
 
 Each piece of work runs in a process of its own, on one thread; its CPU seconds and peak memory are
 the kernel's. Coefficients are non-negative least squares of relative errors over the pieces. At the
 end it prints every piece as measured and as estimated, and how far the estimates are off. With
---check it measures nothing anew but whole trainings of other tables, beside their estimates.
+--check it measures nothing anew but whole trainings of other tables, beside their estimates; with
+--reports reports alone, after two short trainings of each table.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from scipy.optimize import nnls
 
 from benchmarks.quality.tables import NoTableError, data_folder, load_table
 from gcvae.training.costs import (
+    COEFFICIENTS,
+    reporting_cost,
+    reporting_features,
     sampling_features,
     scoring_features,
     training_cost,
@@ -41,6 +47,9 @@ _STEPS = {"paper-gcvae": (200, 2_000)}  # a step of its small networks takes abo
 _OTHER_STEPS = (40, 160)
 _SAMPLES = ((20_000, 14), (120_000, 14), (120_000, 5))
 _SCORES = ((500, 14, 100), (2_000, 14, 100), (2_000, 14, 20), (2_000, 5, 100))
+
+_REPORTS = ((300, 14), (2_000, 14), (16_000, 14), (16_000, 5), (3_000, 56), (120_000, 5))
+_REPORT_SHARE = 0.1
 
 _CHECKS = (("default", "auto"), ("fast", "shoppers"), ("paper-gcvae", "auto"))
 
@@ -77,6 +86,20 @@ model = Synthesizer.from_bytes(Path(sys.argv[1]).read_bytes())
 frame = pd.read_csv(sys.argv[2], dtype=str, keep_default_na=False).head(int(sys.argv[3]))
 list(model.score_blocks(frame, draws=int(sys.argv[4])))
 """
+_FIT_FOR_REPORT = """
+import sys
+from gcvae import Synthesizer, TableReader
+settings = {"max_steps": 40, "annealing": 0.0, "report_share": float(sys.argv[3])}
+table = TableReader(sys.argv[1])
+Synthesizer.fit(table, preset=sys.argv[2], settings=settings, device="cpu").save(sys.argv[4])
+"""
+_REPORT = """
+import sys
+from pathlib import Path
+from gcvae import Synthesizer, TableReader
+model = Synthesizer.from_bytes(Path(sys.argv[1]).read_bytes())
+model.report(TableReader(sys.argv[2]))
+"""
 
 
 def main() -> int:
@@ -86,6 +109,7 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, help="JSON of the coefficients and pieces")
     parser.add_argument("--scratch", type=Path, default=Path(gettempdir()) / "gcvae-costs")
     parser.add_argument("--check", action="store_true", help="judge the estimates there are")
+    parser.add_argument("--reports", action="store_true", help="measure reports alone")
     given = parser.parse_args()
     given.scratch.mkdir(exist_ok=True)
     if given.check:
@@ -95,7 +119,8 @@ def main() -> int:
     except NoTableError as error:
         print(error, file=sys.stderr)
         return 2
-    pieces = [*_trainings(table, given.scratch), *_uses(given.scratch)]
+    uses = () if given.reports else (*_trainings(table, given.scratch), *_uses(given.scratch))
+    pieces = [*uses, *_reports(table, given.scratch)]
     document = {"date": datetime.now(UTC).date().isoformat(), "coefficients": _fit(pieces)}
     _print(pieces, document["coefficients"])
     if given.output is not None:
@@ -150,6 +175,33 @@ def _uses(scratch: Path) -> list[dict[str, Any]]:
             pieces.append({"work": f"score {preset}", "features": features} | used)
             print(pieces[-1], flush=True)
     return pieces
+
+
+def _reports(table: pd.DataFrame, scratch: Path) -> list[dict[str, Any]]:
+    """Reports of the default preset's models, less what drawing and scoring take in them."""
+    pieces = []
+    for rows, columns in _REPORTS:
+        path, model = scratch / f"report-{rows}-{columns}.csv", scratch / "report.gcvae"
+        wide = _widened(table, columns)
+        wide.iloc[np.arange(rows) % len(wide)].to_csv(path, index=False)
+        _run(_FIT_FOR_REPORT, path, "default", _REPORT_SHARE, model)
+        used, unseen = _run(_REPORT, model, path), round(_REPORT_SHARE * rows)
+        features = reporting_features(rows, columns, unseen)
+        of_model = reporting_cost("default", rows, columns, unseen).seconds
+        compared = np.dot(COEFFICIENTS["report"]["seconds"], features["seconds"])
+        used["seconds"] = round(used["seconds"] - (of_model - float(compared)), 2)
+        pieces.append({"work": "report", "features": features} | used)
+        print(pieces[-1], flush=True)
+    return pieces
+
+
+def _widened(table: pd.DataFrame, columns: int) -> pd.DataFrame:
+    """The table beside copies of itself, of which each is moved on by a thousand rows."""
+    found = [table.iloc[:, :14]]
+    while sum(one.shape[1] for one in found) < columns:
+        moved = np.roll(np.arange(len(table)), 1_000 * len(found))
+        found.append(found[0].iloc[moved].reset_index(drop=True).add_suffix(f" {len(found)}"))
+    return pd.concat(found, axis=1).iloc[:, :columns]
 
 
 def _run(script: str, *arguments: object) -> dict[str, float]:

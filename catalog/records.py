@@ -222,7 +222,8 @@ class Claim:
 class Trained:
     """Outcome: the artifact is published and its model is ready.
 
-    `next_job` is a job on the model that is queued as it gets ready: its `kind` and its `spec`.
+    `next_job` is a job on the model that is queued as it gets ready: its `kind`, its `spec` and its
+    `estimate`.
     """
 
     artifact_key: str

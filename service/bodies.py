@@ -276,8 +276,8 @@ class JobBody(BaseModel):
     queue: Queue
     priority: int
     estimate: EstimateBody | None = Field(
-        description="null where what it costs is not known: of rows drawn under conditions, and of "
-        "reports"
+        description="null where what it costs is not known: of rows drawn under conditions, of "
+        "completed and of encoded rows"
     )
     model_id: str | None
     dataset_id: str | None

@@ -119,6 +119,7 @@ def _queue_next(session: Session, row: JobRow, next_job: Document) -> None:
             result_id=new_id(kind.id_prefix),
             queue=kind.queue,
             priority=_UNASKED,
+            estimate=next_job["estimate"],
             next_dispatch_at=database_clock(),
             request_id=row.request_id,
             traceparent=row.traceparent,

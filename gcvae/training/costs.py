@@ -20,6 +20,8 @@ MOST_ROWS_IN_MEMORY = 100_000
 BYTES_PER_ROW = 100
 """What a column of texts that all differ takes in memory: benchmarks/results/scale-*.json."""
 _CHUNK_ROWS = 4096
+_MOST_REPORT_ROWS, _MOST_COMPARED, _MOST_ATTACKED, _REPORT_DRAWS = 20_000, 5_000, 2_500, 20
+"""How much a report looks at, as `gcvae.training.report` has it, which loads torch."""
 
 Features = dict[str, list[float]]
 """What seconds and memory grow with, by name, in the order of the coefficients."""
@@ -58,6 +60,23 @@ def scoring_cost(preset: str, rows: int, columns: int, draws: int) -> Cost:
     return _cost(f"score {coefficients_of(preset)}", scoring_features(rows, columns, draws))
 
 
+def reporting_cost(preset: str, rows: int, columns: int, unseen: int) -> Cost:
+    """What it takes to judge a model by a table of so many rows and so many unseen ones.
+
+    Rows are drawn and scored at the preset's speed; what compares and attacks them knows no preset.
+    """
+    like = coefficients_of(preset)
+    drawn = sampling_features(min(rows, _MOST_REPORT_ROWS), columns)["seconds"][1:]
+    scored = scoring_features(2 * min(unseen, _MOST_ATTACKED), columns, _REPORT_DRAWS)["seconds"]
+    by_model = (
+        (COEFFICIENTS[f"sample {like}"]["seconds"][1:], drawn),
+        (COEFFICIENTS[f"score {like}"]["seconds"][1:], scored[1:]),
+    )
+    used = sum(c * x for pair in by_model for c, x in zip(*pair, strict=True))
+    found = _cost("report", reporting_features(rows, columns, unseen))
+    return replace(found, seconds=round(found.seconds + used, 1))
+
+
 def training_features(settled: SettledConfig, rows: int, columns: int) -> Features:
     """Of a run that does not stop early.
 
@@ -82,6 +101,17 @@ def scoring_features(rows: int, columns: int, draws: int) -> Features:
     return {
         "seconds": [1.0, rows * columns, rows * columns * draws],
         "memory_bytes": [1.0, min(rows, _CHUNK_ROWS) * columns, columns * draws],
+    }
+
+
+def reporting_features(rows: int, columns: int, unseen: int) -> Features:
+    """The table is read whole, compared by columns and pairs, predicted, and attacked."""
+    taken = min(rows, _MOST_REPORT_ROWS) * columns
+    compared = min(rows, _MOST_COMPARED) * columns
+    attacked = min(unseen, _MOST_ATTACKED) * columns
+    return {
+        "seconds": [1.0, rows * columns, taken, compared, compared * columns, attacked],
+        "memory_bytes": [1.0, taken, compared],
     }
 
 
@@ -147,12 +177,17 @@ COEFFICIENTS: Mapping[str, Mapping[str, Sequence[float]]] = {
         "seconds": (3.13, 5.29e-05, 3.31e-06),
         "memory_bytes": (423e6, 1450.0, 28400.0),
     },
+    "report": {
+        "seconds": (7.73, 5.52e-06, 0.0, 0.000137, 0.0, 0.00064),
+        "memory_bytes": (493000000.0, 899.0, 0.0),
+    },
 }
 """Measured on one table (Adult, cut in rows and columns); benchmarks/results/costs-*.json."""
 ACCURACY = (
     "measured on one machine and one table, of which the estimates are 0.75 to 1.16 times the CPU "
     "seconds and 0.84 to 1.08 times the memory; whole trainings of two other tables, which stopped "
-    "early, took 0.4 to 0.9 times the estimated seconds. Settings that widen the networks take "
+    "early, took 0.4 to 0.9 times the estimated seconds, and a report of 200 columns half of them. "
+    "Settings that widen the networks take "
     "more, and so does a busy or a slower machine."
 )
 """How far to trust an estimate, in words."""

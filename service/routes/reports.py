@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
@@ -16,9 +17,11 @@ from gcvae.errors import Problem, json_pointer
 from gcvae.evaluation.report.page import html_page
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_names
+from gcvae.training.costs import Cost, reporting_cost
 from service.access import Workspace
 from service.bodies import PRIORITY, Priority, RequestBody, ResultBody, Seed
 from service.errors import NoReportError, RequestError
+from service.estimates import estimate
 from service.http.etags import tagged
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
@@ -201,7 +204,7 @@ def enqueue_report(
     """
     model = resources.catalog.models.get(model_id, workspace=workspace)
     require_ready(model)
-    datasets = resources.catalog.datasets
+    datasets, holdout = resources.catalog.datasets, None
     real = datasets.get(_dataset_id(model, body), workspace=workspace)
     check_table(model, real, "/dataset_id")
     if body.holdout_dataset_id is not None:
@@ -214,9 +217,16 @@ def enqueue_report(
         *(resources, JobKind.REPORT, model, spec),
         shards=(),
         priority=body.priority,
-        estimate=None,
+        estimate=estimate(model, _cost(model, real, holdout)),
         dataset_id=real.id,
     )
+
+
+def _cost(model: Model, real: Dataset, holdout: Dataset | None) -> Callable[..., Cost]:
+    """What the report is likely to take, of a preset and a number of columns."""
+    share = (model.record or {}).get("settings", {}).get("report_share", 0.0)
+    unseen = round(share * real.rows) if holdout is None else holdout.rows
+    return partial(reporting_cost, rows=real.rows, unseen=unseen)
 
 
 def _dataset_id(model: Model, body: NewReportBody) -> str:

@@ -8,8 +8,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from gcvae.evaluation.report.page import html_page
+from gcvae.training.report import make_report
 from tests.browser.conftest import Watched
 from tests.running_service import Running
 
@@ -66,3 +70,31 @@ def test_infinite_scores_are_numbers(compute: Callable[[str, str, Any], Any]) ->
     found = compute("api.js", "parsed", [text])
     assert found == {"a": [float("-inf"), 1.5], "b": float("inf"), "c": "x"}
     assert compute("api.js", "parsed", ['{"a": "of, Infinity"}']) == {"a": "of, Infinity"}
+
+
+def test_the_report_shows_what_its_page_shows(site: Running, watch: Callable[..., Watched]) -> None:
+    numbers = np.random.default_rng(0)
+    real, unseen, drawn = (
+        pd.DataFrame({"a": numbers.normal(size=150), "b": numbers.integers(0, 3, 150).astype(str)})
+        for _ in range(3)
+    )
+    report = make_report(None, real, unseen, drawn).to_json()
+    watched = watch(site)
+    watched.go("/")
+    script = "async (r) => (await import('/assets/report.js')).sections(r).map(e => e.textContent)"
+    said = " ".join(watched.page.evaluate(script, report))
+    shares = [
+        value
+        for part in ("fidelity", "utility", "likelihood", "privacy")
+        for figure in report[part]["figures"]
+        if figure["unit"] == "share" and (figure["value"] or 0) > 0.001
+        for value in (figure["value"], figure["floor"], *(figure["interval"] or ()))
+    ]
+    assert len(shares) > 30
+    page = html_page(report)
+    for share in filter(None, shares):
+        assert f"{100 * share:.1f} %".replace("-", "−") in page
+        assert f"{100 * share:.1f} %".replace("-", "−") in said
+    for attack in report["privacy"]["attacks"]:
+        assert attack["label"] in said
+    assert report["privacy"]["sentence"] in said

@@ -126,6 +126,9 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     section(page, "Report")
     page.get_by_role("button", name="Make a report").click()
     expect(page.get_by_role("heading", name="Is it safe?")).to_be_visible()
+    page.get_by_text("The rules", exact=True).click()
+    rules = page.get_by_role("region", name="Rules")
+    expect(rules).to_contain_text("total = quantity × price")
     watched.assert_accessible()
 
     page.get_by_role("button", name="Delete").click()

@@ -13,6 +13,7 @@ from tests.catalog.conftest import trained
 from tests.claims import claim_job
 
 _SHA256 = "0" * 64
+_ESTIMATE = {"seconds": 30.0, "memory_bytes": 10**9}
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def waiting(catalog: Catalog, training: Job) -> Job:
     claim = claim_job(catalog, training.id, "trainer", 10)
     assert claim is not None
     spec = ReportSpec(str(training.dataset_id), seed=3)
-    next_job = {"kind": "report", "spec": spec.to_json()}
+    next_job = {"kind": "report", "spec": spec.to_json(), "estimate": _ESTIMATE}
     catalog.leases.finish(claim, replace(trained(training), next_job=next_job))
     [report] = catalog.jobs.list(kind=JobKind.REPORT).items
     return report
@@ -55,6 +56,7 @@ def test_the_report_is_queued_as_its_model_gets_ready(
     assert (waiting.workspace, waiting.status) == (training.workspace, JobStatus.QUEUED)
     assert waiting.queue is Queue.COMPUTE
     assert ReportSpec.from_json(waiting.spec).seed == 3
+    assert waiting.estimate == _ESTIMATE
     assert waiting in catalog.leases.take_due()
     created = [c for c in catalog.statistics.counts() if c.labels == {"kind": "report"}]
     assert [(count.name, count.value) for count in created] == [("jobs_created", 1.0)]
@@ -67,7 +69,9 @@ def test_no_report_is_queued_where_the_attempt_has_lost_its_training(
     assert late is not None
     assert claim_job(catalog, training.id, "heir", 10) is not None
     spec = ReportSpec(str(training.dataset_id), seed=3).to_json()
-    ready = replace(trained(training), next_job={"kind": "report", "spec": spec})
+    ready = replace(
+        trained(training), next_job={"kind": "report", "spec": spec, "estimate": _ESTIMATE}
+    )
     with pytest.raises(LeaseLostError):
         catalog.leases.finish(late, ready)
     assert catalog.jobs.list(kind=JobKind.REPORT).items == []

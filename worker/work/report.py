@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from catalog import Produced
 from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, ReportSpec, TrainSpec
-from catalog.records import Document
+from catalog.records import Dataset, Document
+from gcvae.training.costs import reporting_cost
 from models_store.errors import MissingObjectError
 from worker.errors import DeletedTableError
 from worker.work.attempt import Attempt
@@ -55,12 +56,14 @@ def report(attempt: Attempt) -> Produced:
     )
 
 
-def next_report(trained: TrainSpec, dataset_id: str) -> Document | None:
+def next_report(trained: TrainSpec, dataset: Dataset) -> Document | None:
     """The job that follows a training which held back rows; None where it held back none."""
     if not trained.holds_back:
         return None
-    spec = ReportSpec(dataset_id, trained.training["seed"])
-    return {"kind": JobKind.REPORT.value, "spec": spec.to_json()}
+    spec, preset = ReportSpec(dataset.id, trained.training["seed"]), trained.training["preset"]
+    unseen = round(trained.training["report_share"] * dataset.rows)
+    cost = reporting_cost(preset, dataset.rows, dataset.columns, unseen)
+    return {"kind": JobKind.REPORT.value, "spec": spec.to_json(), "estimate": cost.to_json()}
 
 
 def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:

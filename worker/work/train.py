@@ -45,7 +45,7 @@ def train(attempt: Attempt) -> Trained:
         artifact_bytes=published.size_bytes,
         schema=synthesizer.schema.to_json(),
         record=synthesizer.training_record,
-        next_job=next_report(spec, dataset.id),
+        next_job=next_report(spec, dataset),
     )
 
 

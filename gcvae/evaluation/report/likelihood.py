@@ -161,8 +161,7 @@ def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
         return (
             "The model knows the rows that it was trained on better than rows that it has not"
             " seen: it has learned something of them by heart.",
-            "Read what the attacks under “Is it safe?” make of it. Training with fewer passes"
-            " (max_passes), or with more weight_decay and dropout, makes it less.",
+            "Read what the attacks under “Is it safe?” make of it, and what helps against it.",
         )
     if "amber" in found.values():
         marked = "; ".join(_SAID[name] for name, verdict in found.items() if verdict == "amber")

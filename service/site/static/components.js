@@ -14,10 +14,10 @@ export function status(word) {
   return h(kind ? `span.status.${kind}` : "span.status", {}, spoken(word));
 }
 
-const VERDICTS = { green: "✓", amber: "!", red: "✕", not_measured: "–" };
+const VERDICTS = { green: "✓", amber: "!", red: "✕", not_measured: "–", shown: "·" };
 
 export function verdict(word) {
-  return h(`span.badge.${word}`, {}, `${VERDICTS[word] ?? ""} ${spoken(word)}`);
+  return h(`span.badge.${word}`, {}, `${VERDICTS[word]} ${word === "shown" ? "Only shown" : spoken(word)}`);
 }
 
 /** A point in time as a person says it. */

@@ -4,7 +4,7 @@ import { ask, follow, Problem, read } from "./api.js";
 import { twoSides } from "./charts.js";
 import { dataTable, empty, meter, pressed, problemBox, verdict } from "./components.js";
 import { fill, h } from "./elements.js";
-import { figure, percent } from "./words.js";
+import { count, figure, percent } from "./words.js";
 
 const QUESTIONS = {
   fidelity: ["Is it good?", "Do the drawn rows look like real ones?"],
@@ -12,6 +12,15 @@ const QUESTIONS = {
   likelihood: ["Does the model know the table?", "How well it describes rows that it has not seen."],
   privacy: ["Is it safe?", "Do attacks tell which rows the model has learned from?"],
 };
+const IN_SHORT = {
+  red: "Do not hand these rows on as they are.",
+  amber: "Look at what is said below before you hand these rows on.",
+  green: "Nothing that was looked at stands against handing these rows on.",
+  not_measured: "Nothing could be measured.",
+};
+const FEW = "What fewer than five real rows have is not shown: their share is left out, and their words are among “all others”.";
+const PAIRS = "Each attack is shown a row of training and an unseen row, and says which is which. Who guesses is right in 50 % of such pairs, and who knows in 100 %. Isolated rows are the tenth that is least like others.";
+const MOST_LINES = 30;
 
 export async function show({ place, model, signal }) {
   let report;
@@ -25,30 +34,81 @@ export async function show({ place, model, signal }) {
   const button = h("button", { type: "button", onclick: () => again({ place, model, signal }, button, told, {}) }, "Make it again");
   fill(place, h("div.row.ends", {}, h("p.soft", {}, "Each figure stands beside its floor: what as many other real rows would show."),
     h("div.row", {}, h("a.button", { href: `/v1/models/${model.id}/report?format=html`, target: "_blank", rel: "noopener" }, "Open as one page"), button)), told,
-  Object.entries(QUESTIONS).filter(([name]) => report[name]).map(([name, words]) => part(name, words, report[name])),
-  report.not_covered?.length ? h("section.card.stack", { "aria-label": "Not covered" }, h("h3", {}, "What this report does not cover"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text)))) : null);
+  sections(report));
   return null;
+}
+
+/** What a report's document says, top to bottom. */
+export function sections(report) {
+  return [inShort(report),
+    ...Object.entries(QUESTIONS).map(([name, words]) => part(name, words, report[name])),
+    h("section.card.stack", { "aria-label": "Not covered" }, h("h3", {}, "What this report does not cover"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text))))];
+}
+
+/** What was found, in one line for all four questions. */
+function inShort(report) {
+  const verdicts = Object.keys(QUESTIONS).map((name) => report[name].verdict);
+  const worst = ["red", "amber", "green"].find((word) => verdicts.includes(word)) ?? "not_measured";
+  const missing = verdicts.filter((word) => word === "not_measured").length;
+  const some = missing && missing < verdicts.length ? ` ${missing} of the ${verdicts.length} questions could not be answered.` : "";
+  return h("p.lead", {}, IN_SHORT[worst] + some);
 }
 
 function part(name, [question, meaning], found) {
   return h(`section.card.stack.part.${found.verdict}`, { "aria-label": question },
     h("div.row.ends", {}, h("h2", {}, question), verdict(found.verdict)), h("p.soft", {}, meaning),
     h("p.lead", {}, found.sentence), found.advice ? h("p", {}, h("strong", {}, "What to do: "), found.advice) : null,
-    found.worst_columns?.length ? h("div.stack", {}, h("div.row.ends", {}, h("h3", {}, "The columns that differ most"), h("div.row", {}, h("span.key", {}, "real"), h("span.key.drawn", {}, "drawn"))),
-      h("div.grid", {}, found.worst_columns.map((column) => h("figure", {}, h("figcaption", {}, h("strong", {}, column.column)), twoSides({ name: column.column, ...column }, false))))) : null,
+    found.worst_columns?.length ? pictures(found) : null,
     found.figures?.length ? h("details", {}, h("summary", {}, "The figures"), figures(found.figures)) : null,
-    found.targets?.length ? h("details", {}, h("summary", {}, "Every column that was predicted"), targets(found.targets)) : null);
+    found.rules?.length ? h("details", {}, h("summary", {}, "The rules"), rules(found.rules)) : null,
+    found.targets?.length ? h("details", {}, h("summary", {}, "Every column that was predicted"), targets(found.targets)) : null,
+    found.attacks?.length ? h("details", {}, h("summary", {}, "Every attack"), h("p.soft", {}, PAIRS), attacks(found.attacks)) : null);
+}
+
+/** The columns that differ most, as pictures; the pairs, in words. */
+function pictures(found) {
+  const pairs = (found.pairs ?? []).slice(0, 3).map(({ columns, value, floor }) => `${columns.join(" × ")} (${percent(value, 1)}, floor ${percent(floor, 1)})`);
+  return h("div.stack", {}, h("div.row.ends", {}, h("h3", {}, "The columns that differ most"), h("div.row", {}, h("span.key", {}, "real"), h("span.key.drawn", {}, "drawn"))),
+    h("div.grid", {}, found.worst_columns.map((column) => h("figure", {}, h("figcaption", {}, h("strong", {}, column.column)), twoSides({ name: column.column, ...column }, false)))),
+    pairs.length ? h("p.soft", {}, `The pairs of columns that differ most: ${pairs.join("; ")}.`) : null, h("p.tiny.soft", {}, FEW));
+}
+
+/** A figure in its own unit: a share or an area in percent, all else as a number. */
+function inUnit(value, unit) {
+  return unit === "share" ? percent(value, value && Math.abs(value) < 0.001 ? 2 : 1) : figure(value);
+}
+
+function between(ends, unit) {
+  return ends ? `${inUnit(ends[0], unit)} to ${inUnit(ends[1], unit)}` : "–";
+}
+
+/** From which value on a figure is amber, and red. */
+function limits(one) {
+  const side = one.worse === "higher" ? "more" : "less";
+  return ["amber", "red"].filter((word) => one[word] !== null).map((word) => `${word}: ${inUnit(one[word], one.unit)} or ${side}`).join("; ") || "–";
 }
 
 function figures(found) {
-  return dataTable("Figures", ["Figure", ["Value", "number"], ["Floor", "number"], ["Interval", "number"], "Verdict", "Note"], found.map((one) => [
-    one.label, figure(one.value), figure(one.floor), one.interval ? `${figure(one.interval[0])} to ${figure(one.interval[1])}` : "–", verdict(one.verdict), one.note ?? ""]));
+  return dataTable("Figures", ["Figure", ["Value", "number"], ["Floor", "number"], ["Interval", "number"], "Limits", "Verdict", "Note"], found.map((one) => [
+    one.label, inUnit(one.value, one.unit), inUnit(one.floor, one.unit), between(one.interval, one.unit), limits(one), verdict(one.verdict), one.note ?? ""]));
+}
+
+function rules(found) {
+  return dataTable("Rules", ["Rule", ["Drawn rows that keep it", "number"], ["Real rows", "number"]],
+    found.slice(0, MOST_LINES).map((one) => [one.rule, percent(one.value, 1), percent(one.floor, 1)]));
+}
+
+function attacks(found) {
+  return dataTable("Attacks", ["Attack", ["Right in", "number"], ["Interval", "number"], ["p", "number"], ["Would have been seen", "number"], ["Rows", "number"], "Verdict"], found.map((one) => [
+    one.label, percent(one.area, 1), between(one.interval_corrected, "share"), figure(one.p_holm), percent(one.area_that_would_have_been_seen, 1), count(one.rows_of_each_class), verdict(one.counts ? one.verdict : "shown")]));
 }
 
 function targets(found) {
   return dataTable("Predicted columns", ["Column", "Learner", "Measure", ["From drawn rows", "number"], ["From real rows", "number"], ["Skill kept", "number"]],
-    found.map((one) => [one.target, one.learner, one.measure, figure(one.drawn), figure(one.real), percent(one.skill_kept)]));
+    found.map((one) => [one.target, LEARNERS[one.learner], one.measure, figure(one.drawn), figure(one.real), percent(one.skill_kept)]));
 }
+
+const LEARNERS = { trees: "boosted trees", linear: "a linear model" };
 
 /** No report: why, and what can be done. */
 async function none(page, error) {

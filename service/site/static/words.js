@@ -20,7 +20,7 @@ export function figure(value, digits = 3) {
 }
 
 export function percent(share, digits = 0) {
-  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`;
+  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`.replace("-", "−");
 }
 
 export function bytes(number) {

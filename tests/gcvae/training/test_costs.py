@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from gcvae.training.costs import COEFFICIENTS, sampling_cost, scoring_cost, training_cost
+from gcvae.evaluation.report import fidelity, privacy
+from gcvae.training import costs
+from gcvae.training.costs import (
+    COEFFICIENTS,
+    reporting_cost,
+    sampling_cost,
+    scoring_cost,
+    training_cost,
+)
+from gcvae.training.held_back import MOST_REPORT_ROWS
+from gcvae.training.report_scores import DRAWS
 from gcvae.training.settings import PRESETS, configure, settle
 
 _RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
@@ -28,7 +38,17 @@ def test_every_preset_has_an_estimate_that_grows_with_the_work(preset: str) -> N
     assert training(1000, 5, max_steps=400) < training(1000, 5, max_steps=4000)
     assert sampling_cost(preset, 10_000, 5).seconds < sampling_cost(preset, 10**6, 5).seconds
     assert scoring_cost(preset, 1000, 5, 10).seconds < scoring_cost(preset, 1000, 5, 1000).seconds
+    assert reporting_cost(preset, 500, 5, 50).seconds < reporting_cost(preset, 5000, 5, 500).seconds
+    assert reporting_cost(preset, 500, 5, 50).seconds < reporting_cost(preset, 500, 50, 50).seconds
     assert sampling_cost(preset, 10**6, 5).memory_bytes == sampling_cost(preset, 1, 5).memory_bytes
+
+
+def test_a_report_is_estimated_by_how_much_it_looks_at() -> None:
+    looked_at = MOST_REPORT_ROWS, fidelity.MOST_ROWS, privacy.MOST_ROWS, DRAWS
+    assumed = (
+        costs._MOST_REPORT_ROWS, costs._MOST_COMPARED, costs._MOST_ATTACKED, costs._REPORT_DRAWS
+    )  # fmt: skip
+    assert assumed == looked_at
 
 
 def test_an_estimate_says_how_far_to_trust_it() -> None:

@@ -261,6 +261,9 @@ def test_a_waiting_job_tells_its_queue_its_priority_and_what_it_is_likely_to_tak
         told = service.http.get(f"/v1/jobs/{sample}").json()
         assert (told["queue"], told["estimate"] is not None) == ("compute", is_known)
         service.http.post(f"/v1/jobs/{sample}/cancel")
+    report = service.http.post(f"/v1/models/{model['id']}/report", json={}).json()["job_id"]
+    assert service.http.get(f"/v1/jobs/{report}").json()["estimate"]["seconds"] > 5
+    service.http.post(f"/v1/jobs/{report}/cancel")
     service.http.post(f"/v1/jobs/{training}/cancel")
 
 
