@@ -9,6 +9,7 @@
 #   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
 #   LOAD_ARGS="..."        arguments for the load: --seconds, --samplers, --note, ...
+#   EXPERIMENTS="uci"      which experiments of the paper, all if none, and --budget
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(or $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -20,6 +21,8 @@ ENCODING ?=
 export TABLE ENCODING  # the shell takes it from the environment: a name may have quotes and spaces
 BENCH_ARGS ?=
 LOAD_ARGS ?=
+EXPERIMENTS ?=
+QUICK_OUT := experiments-out
 TIMES ?= 80
 FAULTS ?= 300
 JOBS ?= 60
@@ -36,7 +39,7 @@ SERVER := -e ./server
 CLIENT := -e ./gcvae_client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve secrets test test-properties test-report test-faults lint bench bench-rules bench-speed progress load known-truth clean
+.PHONY: help setup demo serve secrets test test-properties test-report test-faults lint bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -53,6 +56,8 @@ help:
 	@echo "make bench   quality beside the peers, into docs/quality.md"
 	@echo "make bench-speed   time beside the machine's limits, into docs/performance.md"
 	@echo "make bench-rules   how many drawn rows keep the rules of flights and of generated orders"
+	@echo "make experiments   the paper's tables and figures, hours, into docs/paper.md"
+	@echo "make experiments-quick   the same page of barely trained models, into $(QUICK_OUT)/"
 	@echo "make progress   how right the progress of whole fits is, from 20 % of their way on"
 	@echo "make load    210 clients for 5 minutes while a job trains, into benchmarks/results/"
 
@@ -113,6 +118,13 @@ progress: $(VENV)/.installed
 load: $(VENV)/.installed
 	$(PIP) $(LIBRARY)'[load]'
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.load $(LOAD_ARGS)
+
+experiments: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m experiments $(EXPERIMENTS)
+
+experiments-quick: $(VENV)/.installed
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m experiments $(EXPERIMENTS) --budget look \
+	  --results $(QUICK_OUT) --page $(QUICK_OUT)/paper.md
 
 known-truth: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.known_truth.scores

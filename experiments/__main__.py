@@ -1,0 +1,45 @@
+"""`python -m experiments [NAME …]`: run experiments, keep their results, write the page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from experiments import half_circle, kendall, uci
+from experiments.budgets import BUDGETS
+from experiments.page import render_page
+from experiments.results import keep
+
+NAMES = ("half-circle", "uci", "kendall")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> None:
+    """Run what is named, all if nothing is, and write the page from all results that are there."""
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--budget", choices=BUDGETS, default="paper")
+    parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "paper.md")
+    parser.add_argument("--page-only", action="store_true", help="from the results that are there")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.names) - set(NAMES):
+        parser.error(f"there is no experiment {', '.join(sorted(unknown))}: {', '.join(NAMES)}")
+    data = Path(os.environ.get("GCVAE_DATA_DIR", ROOT.parent / "shared" / "data"))
+    if not data.is_dir():
+        parser.error(f"there are no tables in {data}; set GCVAE_DATA_DIR to their folder")
+    budget, pictures = BUDGETS[chosen.budget], chosen.page.parent / "images" / "paper"
+    runs = {
+        "half-circle": lambda: half_circle.run(budget, pictures),
+        "uci": lambda: uci.run(budget, data),
+        "kendall": lambda: kendall.run(budget, data, pictures),
+    }
+    for name in () if chosen.page_only else chosen.names or NAMES:
+        keep(runs[name](), budget, chosen.results / f"{name}.json")
+    chosen.page.parent.mkdir(parents=True, exist_ok=True)
+    chosen.page.write_text(render_page(chosen.results, pictures, chosen.page.parent))
+
+
+if __name__ == "__main__":
+    main()
