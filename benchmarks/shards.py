@@ -31,7 +31,7 @@ from catalog import Catalog, Job, JobKind, JobStatus, Trained, upgrade
 from catalog.dispatch.celery import CeleryDispatcher, make_celery
 from catalog.dispatch.port import send_soon
 from catalog.job_kinds import SampleSpec
-from catalog.models import model_prefix
+from catalog.object_keys import model_prefix
 from gcvae import Synthesizer, read_table
 from models_store import Store, open_store
 from models_store.manifests import Manifest

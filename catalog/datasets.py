@@ -13,6 +13,7 @@ from catalog.database.tables import DatasetRow, ModelRow
 from catalog.errors import ConflictError, NotFoundError, SchemaChangedError
 from catalog.idempotency import forget_answer, note_made
 from catalog.ids import new_id
+from catalog.model_deletion import delete_model
 from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import Order, Page, copy_row, named_like, read_page
 from catalog.records import DEFAULT_WORKSPACE, Dataset, Document, ModelStatus
@@ -129,20 +130,33 @@ class Datasets:
             session.flush()
             return _copy(session, row)
 
-    def delete(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
+    def count_models(self, dataset_id: str, *, workspace: str) -> int:
+        """How many models were trained on a dataset of this workspace."""
+        with self._database.reading() as session:
+            return len(_models_of(session, dataset_id, workspace))
+
+    def delete(
+        self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE, cascade: bool = False
+    ) -> tuple[str, ...]:
         """Delete the record; returns the store prefixes to collect, which are among the orphans.
+
+        Args:
+            cascade: with the models that were trained on it, and all that was made by these.
 
         Raises:
             NotFoundError: no such dataset in this workspace.
-            ConflictError: a model is being trained on it.
+            ConflictError: a model is being trained on it, or a job works on one that is to go.
         """
         with self._database.writing() as session:
             row = find_dataset(session, dataset_id, workspace, lock=True)
             _refuse_while_training(session, dataset_id)
+            of_models: tuple[str, ...] = ()
+            for model_id in _models_of(session, dataset_id, workspace) if cascade else ():
+                of_models += delete_model(session, model_id, workspace)
             session.delete(row)
             prefixes = (dataset_prefix(dataset_id),)
             add_orphans(session, prefixes)
-            return prefixes
+            return prefixes + of_models
 
 
 def find_dataset(
@@ -158,6 +172,11 @@ def find_dataset(
     if row is None:
         raise NotFoundError("dataset", dataset_id)
     return row
+
+
+def _models_of(session: Session, dataset_id: str, workspace: str) -> Sequence[str]:
+    of_dataset = (ModelRow.dataset_id == dataset_id, ModelRow.workspace == workspace)
+    return session.scalars(select(ModelRow.id).where(*of_dataset).order_by(ModelRow.id)).all()
 
 
 def _refuse_while_training(session: Session, dataset_id: str) -> None:

@@ -30,3 +30,8 @@ def output_prefix(job: Job | JobRow, attempt: int) -> str:
         shard = f"shards/{job.spec['number']}/attempts/{attempt}/"
         return f"{result_prefix(str(job.result_id))}{shard}"
     return f"{result_prefix(str(job.result_id))}attempts/{attempt}/"
+
+
+def model_prefix(model_id: str) -> str:
+    """Of a model's artifact."""
+    return f"models/{model_id}/"

@@ -386,9 +386,14 @@ class Client(Reports):
             Call("GET", f"/v1/models/{model_id_of(model)}/manifold", params=params), format, to
         )
 
-    def delete(self, resource: Resource) -> None:
-        """Delete a dataset, a model, or what a job made, by id or by document."""
-        self._connection.request(Call("DELETE", place_of(any_id_of(resource))))
+    def delete(self, resource: Resource, *, cascade: bool = False) -> None:
+        """Delete a dataset, a model, or what a job made, by id or by document.
+
+        Args:
+            cascade: of a dataset: with its models, and all that was made by these.
+        """
+        params = {"cascade": "true"} if cascade else {}
+        self._connection.request(Call("DELETE", place_of(any_id_of(resource)), params=params))
 
     def _drawn(self, call: Call, format: str, to: Place | None) -> Document | bytes | Path:
         if to is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header, Request, Response
+from fastapi import APIRouter, Body, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from catalog.datasets import dataset_prefix
@@ -213,10 +213,23 @@ async def read_rules(
 
 
 @router.delete("/{dataset_id}", status_code=204)
-def delete_dataset(dataset_id: str, resources: Shared, workspace: Workspace) -> None:
-    """Delete a dataset with its bytes. Models that were trained on it stay."""
-    prefixes = resources.catalog.datasets.delete(dataset_id, workspace=workspace)
+def delete_dataset(
+    dataset_id: str,
+    response: Response,
+    resources: Shared,
+    workspace: Workspace,
+    cascade: Annotated[
+        bool, Query(description="with its models, and all that was made by these")
+    ] = False,
+) -> None:
+    """Delete a dataset with its bytes. Models that were trained on it stay, unless `cascade` is
+    asked for: the answer's header `Kept-Models` says how many.
+    """
+    datasets = resources.catalog.datasets
+    n_kept = 0 if cascade else datasets.count_models(dataset_id, workspace=workspace)
+    prefixes = datasets.delete(dataset_id, workspace=workspace, cascade=cascade)
     collect_garbage(resources, prefixes)
+    response.headers["Kept-Models"] = str(n_kept)
 
 
 def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: str) -> Dataset:

@@ -9,7 +9,7 @@ from anyio import from_thread
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from catalog.models import model_prefix
+from catalog.object_keys import model_prefix
 from catalog.records import Document, Model, Trained
 from gcvae.schema.columns import TableSchema
 from models_store import Published
