@@ -6,12 +6,12 @@ import argparse
 import os
 from pathlib import Path
 
-from experiments import half_circle, kendall, uci
+from experiments import copula_pictures, half_circle, kendall, manifold_pictures, uci
 from experiments.budgets import BUDGETS
 from experiments.page import render_page
 from experiments.results import keep
 
-NAMES = ("half-circle", "uci", "kendall")
+NAMES = ("half-circle", "uci", "kendall", "auto-manifold", "copula")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -34,6 +34,8 @@ def main() -> None:
         "half-circle": lambda: half_circle.run(budget, pictures),
         "uci": lambda: uci.run(budget, data),
         "kendall": lambda: kendall.run(budget, data, pictures),
+        "auto-manifold": lambda: manifold_pictures.run(budget, data, pictures),
+        "copula": lambda: copula_pictures.run(pictures),
     }
     for name in () if chosen.page_only else chosen.names or NAMES:
         keep(runs[name](), budget, chosen.results / f"{name}.json")
