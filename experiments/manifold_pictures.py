@@ -1,4 +1,4 @@
-"""The 10 × 10 manifold of UCI Auto, of the VAE and of the GCVAE with K = 2, on split 0."""
+"""The 10 × 10 manifold of UCI Auto, of the VAE and of the GCVAE with K = 2, on all its rows."""
 
 from __future__ import annotations
 
