@@ -1,15 +1,14 @@
 """The Python client of the service: it needs httpx and nothing else.
 
 with Client("http://127.0.0.1:8000") as client:
-    dataset = client.upload("table.csv")
-    model = client.train(dataset)
-    client.wait(model, on_progress=lambda job: print(job["progress"]["fraction"]))
-    client.sample(model, rows=1000, to="synthetic.csv")
-    frame = client.sample(model, rows=1000)  # with pandas, a DataFrame
+    model = client.upload("table.csv").train().wait()  # with a bar
+    frame = model.sample(1000)  # with pandas, a DataFrame
+    model.sample(1000, to="synthetic.csv")
 """
 
 from __future__ import annotations
 
+from gcvae_client.async_client import AsyncClient
 from gcvae_client.client import Client
 from gcvae_client.errors import (
     BusyError,
@@ -28,18 +27,23 @@ from gcvae_client.errors import (
     UnreachableError,
     WaitTimeoutError,
 )
+from gcvae_client.objects import Dataset, Job, Model
 
 __all__ = [
+    "AsyncClient",
     "BusyError",
     "Client",
     "ClientError",
     "ConflictError",
+    "Dataset",
     "IncompleteError",
     "InvalidError",
+    "Job",
     "JobCancelledError",
     "JobError",
     "JobFailedError",
     "MissingPackageError",
+    "Model",
     "ModelNotReadyError",
     "NotFoundError",
     "ProblemError",

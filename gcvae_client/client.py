@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from gcvae_client.answers import WantedTable, copy, format_by_ending, wanted_table
 from gcvae_client.bodies import (
     Rows,
     Table,
@@ -22,18 +22,17 @@ from gcvae_client.bodies import (
     of_table,
     rows_body,
 )
-from gcvae_client.connection import Body, Call, save
+from gcvae_client.connection import Body, Call
 from gcvae_client.errors import Document
 from gcvae_client.frames import (
     Frame,
     date_formats,
     is_frame,
     plain,
-    read_frame,
-    require_frames,
     row_documents,
     table_format,
 )
+from gcvae_client.objects import Dataset, Model, bind
 from gcvae_client.reports import Reports
 from gcvae_client.resources import (
     Resource,
@@ -44,17 +43,17 @@ from gcvae_client.resources import (
 )
 from gcvae_client.service import Place, document_of
 
-_TABLES = (".csv", ".parquet", ".json", ".jsonl")
 _MAPS = (".json", ".png", ".svg")
 
 
 class Client(Reports):
-    """A connection to one service. Every answer is a plain document (dict) of the REST API.
+    """A connection to one service. Every answer is a document (dict) of the REST API.
 
-    Datasets, models, jobs and results are named by their ids or by their documents; a model by that
-    of its job or of one of its results too. Tables are given as a path, as bytes, or as a data
-    frame of pandas, polars or Arrow. A table that is asked for comes as a frame of pandas, or of
-    the kind that was given; as bytes where `format` names one; as a file where `to` does.
+    Those of datasets, models and jobs have methods of their own: `dataset.train()`. All are named
+    by their ids or by their documents; a model by that of its job or of one of its results too.
+    Tables are given as a path, as bytes, or as a data frame of pandas, polars or Arrow. A table
+    that is asked for comes as a frame of pandas, or of the kind that was given; as bytes where
+    `format` names one; as a file where `to` does.
 
     Args:
         base_url: where the service is.
@@ -72,7 +71,7 @@ class Client(Reports):
         name: str | None = None,
         schema: Document | None = None,
         encoding: str | None = None,
-    ) -> Document:
+    ) -> Dataset:
         """Upload a table (a path, the bytes of CSV, gzipped CSV or Parquet, a frame); the dataset.
 
         Args:
@@ -87,29 +86,32 @@ class Client(Reports):
             "encoding": encoding,
         }
         given = {key: value for key, value in fields.items() if value is not None}
+        call: dict[str, Any] = {"body": bare_body(table), "params": given}
         if schema is not None:  # too long for an address
-            return self._json("POST", "/v1/datasets", body=form_body(table, given), creates=True)
-        body = bare_body(table)
-        return self._json("POST", "/v1/datasets", body=body, params=given, creates=True)
+            call = {"body": form_body(table, given)}
+        found: Dataset = self._json("POST", "/v1/datasets", **call, creates=True)
+        return found
 
-    def datasets(self) -> Iterator[Document]:
+    def datasets(self) -> Iterator[Dataset]:
         """Every dataset, newest first."""
         return self._items("/v1/datasets")
 
-    def dataset(self, dataset: Resource) -> Document:
+    def dataset(self, dataset: Resource) -> Dataset:
         """A dataset."""
-        return self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}")
+        found: Dataset = self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}")
+        return found
 
-    def replace_schema(self, dataset: Resource, schema: Document) -> Document:
+    def replace_schema(self, dataset: Resource, schema: Document) -> Dataset:
         """Replace a dataset's schema: what it does not say is inferred, whatever was said before.
 
         Returns:
             The dataset; `changes` says what is different now.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
-        return self._json("PUT", path, body=lambda _: {"json": schema})
+        found: Dataset = self._json("PUT", path, body=lambda _: {"json": schema})
+        return found
 
-    def patch_schema(self, dataset: Resource, patch: Document) -> Document:
+    def patch_schema(self, dataset: Resource, patch: Document) -> Dataset:
         """Change what a dataset's schema says of single columns; all else stays as it was said.
 
         Args:
@@ -125,11 +127,13 @@ class Client(Reports):
         headers = {"Content-Type": "application/merge-patch+json"}
         body = {"content": json.dumps(patch), "headers": headers}
         path = f"/v1/datasets/{dataset_id_of(dataset)}/schema"
-        return self._json("PATCH", path, body=lambda _: dict(body))
+        found: Dataset = self._json("PATCH", path, body=lambda _: dict(body))
+        return found
 
     def profile(self, dataset: Resource) -> Document:
         """What a dataset's columns hold."""
-        return self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}/profile")
+        found: Document = self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}/profile")
+        return found
 
     def rules(self, dataset: Resource) -> list[Document]:
         """What holds between a dataset's columns in most rows, and where it does not.
@@ -144,6 +148,7 @@ class Client(Reports):
 
     def train(
         self,
+        /,
         dataset: Resource,
         *,
         name: str | None = None,
@@ -151,7 +156,7 @@ class Client(Reports):
         seed: int = 0,
         device: str = "auto",
         **settings: Any,
-    ) -> Document:
+    ) -> Model:
         """Have a model trained; the model, whose job `wait` waits for.
 
         Args:
@@ -164,11 +169,14 @@ class Client(Reports):
         document = {"dataset_id": dataset_id_of(dataset), "training": training}
         if name is not None:
             document["name"] = name
-        return self._json("POST", "/v1/models", body=lambda _: {"json": document}, creates=True)
+        found: Model = self._json(
+            "POST", "/v1/models", body=lambda _: {"json": document}, creates=True
+        )
+        return found
 
     def import_model(
         self, model: str | os.PathLike[str] | bytes, *, name: str | None = None
-    ) -> Document:
+    ) -> Model:
         """Bring in a model (a file of `download_model` or of `gcvae train`, or its bytes); ready.
 
         Raises:
@@ -177,20 +185,24 @@ class Client(Reports):
         known_as = name_of(model) if name is None else name
         params = {} if known_as is None else {"name": known_as}
         body = bare_body(model)
-        return self._json("POST", "/v1/models/import", body=body, params=params, creates=True)
+        found: Model = self._json(
+            "POST", "/v1/models/import", body=body, params=params, creates=True
+        )
+        return found
 
-    def models(self, dataset: Resource | None = None) -> Iterator[Document]:
+    def models(self, dataset: Resource | None = None) -> Iterator[Model]:
         """Every model, newest first; of one dataset, where it is given."""
         filters = {} if dataset is None else {"dataset_id": dataset_id_of(dataset)}
         return self._items("/v1/models", filters)
 
-    def model(self, model: Resource) -> Document:
+    def model(self, model: Resource) -> Model:
         """A model, as it is now."""
-        return self._json("GET", f"/v1/models/{model_id_of(model)}")
+        found: Model = self._json("GET", f"/v1/models/{model_id_of(model)}")
+        return found
 
     def download_model(self, model: Resource, path: Place) -> Path:
         """Save a trained model as a file, which `gcvae.Synthesizer.load` reads."""
-        return self._download(f"/v1/models/{model_id_of(model)}/artifact", path)
+        return self._download(Call("GET", f"/v1/models/{model_id_of(model)}/artifact"), path)
 
         # What models do
 
@@ -228,7 +240,7 @@ class Client(Reports):
         """
         model_id = model_id_of(model)
         like = given_rows if is_frame(given_rows) else None
-        wanted = _wanted(format, to, like, table_format(like))
+        wanted = wanted_table(format, to, like, table_format(like))
         formats = self._date_formats(model_id)
         known = None if given_rows is None else row_documents(given_rows, formats)
         conditions = given and {name: plain(asked, name, formats) for name, asked in given.items()}
@@ -273,7 +285,7 @@ class Client(Reports):
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
-        wanted = _wanted(format, to, like, "csv")
+        wanted = wanted_table(format, to, like, "csv")
         body = rows_body(rows, self._date_formats(model_id))
         needed = {"draws": draws, "tolerance": tolerance}
         params: dict[str, Any] = {name: n for name, n in needed.items() if n is not None}
@@ -308,7 +320,7 @@ class Client(Reports):
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
-        wanted = _wanted(format, to, like, table_format(like))
+        wanted = wanted_table(format, to, like, table_format(like))
         body = rows_body(rows, self._date_formats(model_id))
         params = {"draws": draws, "seed": seed, "format": wanted.format} | of_table(encoding)
         lists = {"columns": columns, "keep_blanks": keep_blanks}
@@ -366,7 +378,7 @@ class Client(Reports):
         """
         model_id = model_id_of(model)
         like = rows if is_frame(rows) else None
-        wanted = _wanted(format, to, like, "csv")
+        wanted = wanted_table(format, to, like, "csv")
         body = rows_body(rows, self._date_formats(model_id))
         params = {"format": wanted.format} | of_table(encoding)
         return self._table(model_id, "encodings", body, params, wanted, on_progress)
@@ -395,10 +407,12 @@ class Client(Reports):
         params = {"cascade": "true"} if cascade else {}
         self._connection.request(Call("DELETE", place_of(any_id_of(resource)), params=params))
 
+    def _bound(self, document: Document) -> Any:
+        return bind(document, self)
+
     def _drawn(self, call: Call, format: str, to: Place | None) -> Document | bytes | Path:
         if to is not None:
-            with self._connection.stream(call) as response:
-                return save(response, to)
+            return self._download(call, to)
         answer = self._connection.request(call)
         return document_of(answer) if format == "json" else answer.content
 
@@ -408,79 +422,28 @@ class Client(Reports):
         kind: str,
         body: Body,
         params: dict[str, Any],
-        wanted: _Wanted,
+        wanted: WantedTable,
         on_progress: Callable[[Document], None] | None,
     ) -> Frame | bytes | Path:
         path = f"/v1/models/{model_id}/{kind}"
         call = Call("POST", path, body=body, params=params, creates=True)
+        formats = self._date_formats(model_id)
         with self._connection.stream(call) as response:
             if response.status_code != httpx.codes.ACCEPTED:
-                return self._taken(response, wanted, model_id, response.headers.get("Gcvae-Seed"))
+                seed = response.headers.get("Gcvae-Seed")
+                return wanted.take(lambda file: copy(response, file), formats, seed)
             result = json.loads(response.read())
         self.wait(result, on_progress)
         call = Call("GET", f"{place_of(result['id'])}/content")
-        with self._connection.stream(call) as response:
-            return self._taken(response, wanted, model_id, result["request"].get("seed"))
-
-    def _taken(
-        self, response: httpx.Response, wanted: _Wanted, model_id: str, seed: str | int | None
-    ) -> Frame | bytes | Path:
-        if wanted.to is not None:
-            return save(response, wanted.to)
-        content = response.read()
-        if not wanted.is_frame:
-            return content
-        formats = self._date_formats(model_id)
-        found = read_frame(content, wanted.format, wanted.like, formats)
-        if seed is not None and hasattr(found, "attrs"):
-            found.attrs["seed"] = int(seed)
-        return found
+        seed = result["request"].get("seed")
+        return wanted.take(lambda file: self._connection.download(call, file), formats, seed)
 
     def _date_formats(self, model_id: str) -> Callable[[], dict[str, str]]:
         """Asks how a model's table writes its dates, by column; once, and where there are any."""
         return cache(lambda: date_formats(self.model(model_id)["schema"]))
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """In what form a table is asked for.
-
-    Attributes:
-        format: What the service is asked for.
-        to: The file.
-        is_frame: It becomes a frame, of the kind of `like` where that is given.
-    """
-
-    format: str
-    to: Place | None
-    is_frame: bool
-    like: Frame | None
-
-
-def _wanted(format: str | None, to: Place | None, like: Frame | None, of_frame: str) -> _Wanted:
-    """The form of a table: named, or by the file's ending; else a frame.
-
-    Raises:
-        ValueError: The ending stands for no form.
-    """
-    if format is not None:
-        return _Wanted(format, to, False, None)
-    if to is not None:
-        return _Wanted(_format_by_ending(to, _TABLES), to, False, None)
-    if like is None:
-        require_frames()
-    return _Wanted(of_frame, None, True, like)
-
-
 def _drawn_format(format: str | None, to: Place | None) -> str:
     if format is not None:
         return format
-    return "json" if to is None else _format_by_ending(to, _MAPS)
-
-
-def _format_by_ending(to: Place, endings: Sequence[str]) -> str:
-    ending = Path(to).suffix.lower()
-    if ending not in endings:
-        known = ", ".join(endings)
-        raise ValueError(f"{to}: the file's name must end in {known}, or `format` say what it is")
-    return ending.removeprefix(".")
+    return "json" if to is None else format_by_ending(to, _MAPS)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 
@@ -88,6 +90,30 @@ class Connection:
         finally:
             response.close()
 
+    def download(self, call: Call, file: BinaryIO) -> None:
+        """Write the answer to a call into an empty file; go on where it breaks off, by range.
+
+        Raises:
+            IncompleteError: it broke off, and can not be gone on with; or came with errors.
+        """
+        tag, n_failed = "", 0
+        while True:
+            start = file.tell()
+            asked = {"Range": f"bytes={start}-", "If-Range": tag} if tag else {}
+            headers = call.headers | {"Accept-Encoding": "identity"} | asked
+            try:
+                with self.stream(replace(call, headers=headers)) as response:
+                    _begin_at(file, response)
+                    tag = _entity_tag(response) if call.method == "GET" else ""
+                    file.writelines(response.iter_raw())
+                break
+            except IncompleteError as error:
+                n_failed = 0 if file.tell() > start else n_failed + 1
+                if not tag or n_failed > self._retries:
+                    raise
+                time.sleep(_pause_seconds(error, n_failed))
+        _verify(file, tag)
+
     def _send_until_answered(self, call: Call) -> httpx.Response:
         for attempt in range(self._retries):
             try:
@@ -115,18 +141,48 @@ class Connection:
         raise problem_error(response.status_code, _read_problem(response), _retry_after(response))
 
 
-def save(response: httpx.Response, path: str | os.PathLike[str]) -> Path:
-    """Write an answer to a file as it comes: whole, or not at all."""
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to, which has its name once all is written: whole, or not at all."""
     target = Path(path)
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
     try:
-        with partial.open("wb") as file:
-            for block in response.iter_bytes():
-                file.write(block)
+        with partial.open("w+b") as file:
+            yield file
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-    return target
+
+
+def _entity_tag(response: httpx.Response) -> str:
+    """What names the bytes of an answer whose rest can be asked for; empty where it can not."""
+    tag: str = response.headers.get("ETag", "")
+    has_ranges = response.headers.get("Accept-Ranges") == "bytes" and tag.startswith('"')
+    return tag if has_ranges else ""
+
+
+def _begin_at(file: BinaryIO, response: httpx.Response) -> None:
+    """Puts the file where an answer begins: at its range, or at the first byte."""
+    if response.status_code != httpx.codes.PARTIAL_CONTENT:
+        file.seek(0)
+        file.truncate()
+        return
+    found = response.headers.get("Content-Range", "")
+    if not found.startswith(f"bytes {file.tell()}-"):
+        raise IncompleteError(f"bytes from {file.tell()} on were asked, and {found!r} came")
+
+
+def _verify(file: BinaryIO, tag: str) -> None:
+    """The service's tag of a stored file is the checksum of its bytes."""
+    expected = tag.strip('"')
+    if re.fullmatch(r"[0-9a-f]{64}", expected) is None:
+        return
+    file.seek(0)
+    digest = hashlib.sha256()
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+    if digest.hexdigest() != expected:
+        raise IncompleteError("what came has another checksum than the service's file")
 
 
 def _may_pass(error: ClientError, call: Call) -> bool:

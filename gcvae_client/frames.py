@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from gcvae_client.errors import Document, MissingPackageError
 
@@ -58,8 +58,8 @@ def table_format(like: Frame | None) -> str:
     return "parquet" if _is_polars(like) or _has("pyarrow") else "json"
 
 
-def read_frame(content: bytes, format: str, like: Frame | None, formats: Formats) -> Frame:
-    """The table of an answer as a frame: of the kind of `like`, else of pandas.
+def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats) -> Frame:
+    """The table in a file as a frame: of the kind of `like`, else of pandas.
 
     A frame of pandas has the index of `like` where it has as many rows.
 
@@ -70,7 +70,6 @@ def read_frame(content: bytes, format: str, like: Frame | None, formats: Formats
     Raises:
         MissingPackageError: pandas is not installed.
     """
-    file = io.BytesIO(content)
     if _is_polars(like):
         polars = _module("polars")
         return polars.read_parquet(file) if format == "parquet" else polars.read_csv(file)
@@ -79,9 +78,12 @@ def read_frame(content: bytes, format: str, like: Frame | None, formats: Formats
         return reader.read_table(file) if format == "parquet" else reader.read_csv(file)
     pandas = _module("pandas")
     if format == "json":
-        found = _of_documents(pandas, content, formats)
+        found = _of_documents(pandas, json.load(file), formats)
+    elif format == "parquet":
+        # Arrow's columns are given up as they are copied, so that no table is there twice.
+        found = _module("pyarrow.parquet").read_table(file).to_pandas(self_destruct=True)
     else:
-        found = (pandas.read_parquet if format == "parquet" else pandas.read_csv)(file)
+        found = pandas.read_csv(file)
     if like is not None and len(like) == len(found):
         found.index = like.index
     return found
@@ -135,8 +137,8 @@ def date_formats(schema: Document) -> dict[str, str]:
     return {c["name"]: c["datetime_format"] for c in columns if c.get("datetime_format")}
 
 
-def _of_documents(pandas: Any, content: bytes, formats: Formats) -> Frame:
-    frame = pandas.DataFrame(json.loads(content))
+def _of_documents(pandas: Any, rows: list[Document], formats: Formats) -> Frame:
+    frame = pandas.DataFrame(rows)
     for name, format in formats().items():
         if name in frame:
             try:

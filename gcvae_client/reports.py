@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gcvae_client.connection import Call, save
+from gcvae_client.connection import Call
 from gcvae_client.errors import Document, NotFoundError
 from gcvae_client.resources import Resource, dataset_id_of, model_id_of
 from gcvae_client.service import Place, Service, document_of
@@ -77,12 +77,13 @@ class Reports(Service):
         if columns is not None:
             document["columns"] = list(columns)
         path = f"/v1/models/{model_id_of(model)}/report"
-        return self._json("POST", path, body=lambda _: {"json": document}, creates=True)
+        body = {"json": document}
+        made: Document = self._json("POST", path, body=lambda _: dict(body), creates=True)
+        return made
 
     def _taken_report(self, call: Call, format: str, to: Place | None) -> Document | bytes | Path:
         if to is not None:
-            with self._connection.stream(call) as response:
-                return save(response, to)
+            return self._download(call, to)
         answer = self._connection.request(call)
         return document_of(answer) if format == "json" else answer.content
 

@@ -28,7 +28,7 @@ def model_id_of(model: Resource) -> str:
         TypeError: it is neither an id nor a document with one.
         ValueError: it is the id of something else.
     """
-    if isinstance(model, Mapping) and _kind_of(model.get("id")) in ("job", "result"):
+    if isinstance(model, Mapping) and kind_of(model.get("id")) in ("job", "result"):
         model = model.get("model_id") or model
     return _id_of(model, "model")
 
@@ -36,7 +36,7 @@ def model_id_of(model: Resource) -> str:
 def any_id_of(resource: Resource) -> str:
     """The id of anything that has a place of its own. Raises as `model_id_of`."""
     found = _own_id(resource, "dataset, model or result")
-    if _kind_of(found) in (None, "job"):
+    if kind_of(found) in (None, "job"):
         raise ValueError(f"{found!r} is no id of a {', '.join(_COLLECTIONS.values())}")
     return found
 
@@ -54,14 +54,14 @@ def job_id_of(resource: Resource) -> str | None:
     if isinstance(resource, Mapping) and "job_id" in resource:
         return None if resource["job_id"] is None else str(resource["job_id"])
     found = _own_id(resource, "job")
-    if _kind_of(found) in ("model", "result"):
+    if kind_of(found) in ("model", "result"):
         return None
     return _id_of(found, "job")
 
 
 def _id_of(resource: Resource, kind: str) -> str:
     found = _own_id(resource, kind)
-    other = _kind_of(found)
+    other = kind_of(found)
     if other not in (None, kind):
         raise ValueError(f"{found!r} is the id of a {other}; that of a {kind} is needed")
     return found
@@ -79,5 +79,6 @@ def _own_id(resource: Resource, kind: str) -> str:
     return str(resource["id"])
 
 
-def _kind_of(resource_id: object) -> str | None:
+def kind_of(resource_id: object) -> str | None:
+    """dataset, model, job or result; None where the id is of nothing known."""
     return _KINDS.get(str(resource_id).split("_")[0])

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import httpx
 
-from gcvae_client.connection import Call, Connection, save
+from gcvae_client.connection import Call, Connection, whole_file
 from gcvae_client.errors import (
     Document,
     JobCancelledError,
@@ -21,6 +21,8 @@ from gcvae_client.errors import (
     WaitTimeoutError,
 )
 from gcvae_client.events import read_events
+from gcvae_client.objects import Job
+from gcvae_client.progress_bar import bar
 from gcvae_client.resources import (
     Resource,
     any_id_of,
@@ -79,13 +81,13 @@ class Service:
         """Close every connection."""
         self._connection.http.close()
 
-    def jobs(self, **filters: str) -> Iterator[Document]:
+    def jobs(self, /, **filters: str) -> Iterator[Job]:
         """Every job, newest first; `status`, `kind` and `model_id` filter."""
         return self._items("/v1/jobs", filters)
 
-    def job(self, job: Resource) -> Document:
+    def job(self, job: Resource) -> Job:
         """A job, as it is now; of a model or a result, its own."""
-        return self._json("GET", f"/v1/jobs/{self._job_id(job)}")
+        return self._job("GET", f"/v1/jobs/{self._job_id(job)}")
 
     def wait(
         self,
@@ -93,12 +95,15 @@ class Service:
         on_progress: Callable[[Document], None] | None = None,
         *,
         timeout_seconds: float | None = None,
+        progress: bool | None = None,
     ) -> Document:
         """The job, once it succeeded. A model that no job made is ready: its document.
 
         Args:
             job: the id or the document of a job, or of what it makes: a model, a sample, scores.
             on_progress: called with the job each time it has changed.
+            progress: shows a bar; else one is shown in terminals and notebooks, where
+                `on_progress` is not given.
 
         Raises:
             JobFailedError: it failed.
@@ -106,22 +111,32 @@ class Service:
             WaitTimeoutError: it was not over in time; it goes on.
         """
         ends_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        tag, latest = "", {}
         job_id = job_id_of(job)
         if job_id is None:
             made = self._made(job)
             if made["job_id"] is None:
                 return made
             job_id = str(made["job_id"])
+        shown = on_progress is None if progress is None else progress
+        with bar(shown, always=bool(progress)) as show:
+            for latest in self._polled(job_id, ends_at):
+                show(latest)
+                if on_progress is not None:
+                    on_progress(latest)
+        done: Job = self._bound(_require_success(latest))
+        return done
+
+    def _polled(self, job_id: str, ends_at: float | None) -> Iterator[Document]:
+        """A job each time it has changed, until it is over."""
+        tag, latest = "", {}
         while True:
             path, headers = f"/v1/jobs/{job_id}", {"If-None-Match": tag}
             response = self._connection.request(Call("GET", path, headers=headers))
             if response.status_code != httpx.codes.NOT_MODIFIED:
                 tag, latest = response.headers["ETag"], response.json()
-                if on_progress is not None:
-                    on_progress(latest)
+                yield latest
             if latest["status"] in _FINAL:
-                return _require_success(latest)
+                return
             if ends_at is not None and time.monotonic() >= ends_at:
                 raise WaitTimeoutError(f"job {latest['id']} is still {latest['status']}", latest)
             time.sleep(float(response.headers.get("Retry-After", 1)))
@@ -130,13 +145,13 @@ class Service:
         """The job each time it has changed, as it happens, until it is over."""
         return read_events(self._connection, self._job_id(job))
 
-    def cancel(self, job: Resource) -> Document:
+    def cancel(self, job: Resource) -> Job:
         """Cancel a job; the job."""
-        return self._json("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
+        return self._job("POST", f"/v1/jobs/{self._job_id(job)}/cancel")
 
-    def retry(self, job: Resource) -> Document:
+    def retry(self, job: Resource) -> Job:
         """Queue a failed or cancelled job again; the job."""
-        return self._json("POST", f"/v1/jobs/{self._job_id(job)}/retry")
+        return self._job("POST", f"/v1/jobs/{self._job_id(job)}/retry")
 
     def is_ready(self) -> bool:
         """True where the service and everything that it stands on answer."""
@@ -146,21 +161,30 @@ class Service:
             return False
         return True
 
-    def _json(self, method: str, path: str, **arguments: Any) -> Document:
-        return document_of(self._connection.request(Call(method, path, **arguments)))
+    def _job(self, method: str, path: str) -> Job:
+        found: Job = self._json(method, path)
+        return found
 
-    def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Document]:
+    def _json(self, method: str, path: str, **arguments: Any) -> Any:
+        return self._bound(document_of(self._connection.request(Call(method, path, **arguments))))
+
+    def _bound(self, document: Document) -> Any:
+        """The document, as a dataset, a model or a job where it is one."""
+        raise NotImplementedError
+
+    def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Any]:
         query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}
         while True:
             page = self._json("GET", path, params=query)
-            yield from page["items"]
+            yield from map(self._bound, page["items"])
             if page["next_cursor"] is None:
                 return
             query["cursor"] = page["next_cursor"]
 
-    def _download(self, path: str, to: Place, params: dict[str, Any] | None = None) -> Path:
-        with self._connection.stream(Call("GET", path, params=params)) as response:
-            return save(response, to)
+    def _download(self, call: Call, to: Place) -> Path:
+        with whole_file(to) as file:
+            self._connection.download(call, file)
+        return Path(to)
 
     def _job_id(self, job: Resource) -> str:
         found = job_id_of(job)
@@ -170,7 +194,8 @@ class Service:
 
     def _made(self, resource: Resource) -> Document:
         """What a job made, or will make."""
-        return self._json("GET", place_of(any_id_of(resource)))
+        found: Document = self._json("GET", place_of(any_id_of(resource)))
+        return found
 
 
 def document_of(response: httpx.Response) -> Document:

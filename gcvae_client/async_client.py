@@ -1,0 +1,128 @@
+"""The client for programs that await: its calls are those of `Client`, each in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, update_wrapper
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from gcvae_client.client import Client
+from gcvae_client.errors import Document
+from gcvae_client.objects import bind
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_END = object()
+
+
+class _Quiet(Client):
+    """A client whose documents have no methods that would block the loop."""
+
+    def _bound(self, document: Document) -> Any:
+        return bind(document, None)
+
+
+def _awaited(
+    method: Callable[Concatenate[Client, P], T],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    async def call(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(partial(method, self._client, *args, **kwargs))
+
+    return update_wrapper(call, method)
+
+
+def _iterated(
+    method: Callable[Concatenate[Client, P], Iterator[T]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    async def call(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        found = method(self._client, *args, **kwargs)
+        while (item := await self._run(partial(next, found, _END))) is not _END:
+            yield item
+
+    return update_wrapper(call, method)
+
+
+class AsyncClient:
+    """The calls of `Client`, awaited; lists and events are read with `async for`.
+
+    async with AsyncClient("http://127.0.0.1:8000") as client:
+        model = await client.train(await client.upload("table.csv"))
+        await client.wait(model)
+        frame = await client.sample(model, 1000)
+
+    Callbacks such as `on_progress` are called in a thread. A call that is cancelled is no longer
+    waited for; what the service does goes on.
+
+    Args:
+        base_url, api_key, timeout_seconds, retries: as of `Client`.
+        calls: how many run at the same time; the next ones wait.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = 300.0,
+        retries: int = 3,
+        calls: int = 16,
+    ) -> None:
+        self._client = _Quiet(
+            base_url, api_key=api_key, timeout_seconds=timeout_seconds, retries=retries
+        )
+        self._threads = ThreadPoolExecutor(calls, thread_name_prefix="gcvae-client")
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        """The service, without its key."""
+        return f"Async{self._client!r}"
+
+    async def close(self) -> None:
+        """Close every connection; calls that have not begun are dropped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._client.close()
+
+    upload = _awaited(Client.upload)
+    dataset = _awaited(Client.dataset)
+    datasets = _iterated(Client.datasets)
+    replace_schema = _awaited(Client.replace_schema)
+    patch_schema = _awaited(Client.patch_schema)
+    profile = _awaited(Client.profile)
+    rules = _awaited(Client.rules)
+    train = _awaited(Client.train)
+    import_model = _awaited(Client.import_model)
+    model = _awaited(Client.model)
+    models = _iterated(Client.models)
+    download_model = _awaited(Client.download_model)
+    sample = _awaited(Client.sample)
+    score = _awaited(Client.score)
+    impute = _awaited(Client.impute)
+    encode = _awaited(Client.encode)
+    dependencies = _awaited(Client.dependencies)
+    manifold = _awaited(Client.manifold)
+    report = _awaited(Client.report)
+    make_report = _awaited(Client.make_report)
+    delete = _awaited(Client.delete)
+    job = _awaited(Client.job)
+    jobs = _iterated(Client.jobs)
+    wait = _awaited(Client.wait)
+    events = _iterated(Client.events)
+    cancel = _awaited(Client.cancel)
+    retry = _awaited(Client.retry)
+    is_ready = _awaited(Client.is_ready)

@@ -1,0 +1,171 @@
+"""Datasets, models and jobs as the client gives them: their documents, which know their service.
+
+Each is a dict, the document of the REST API, so that members are read as `model["status"]`. Its
+methods are those of the client, with itself in the place of the id:
+
+    model = client.upload("table.csv").train().wait()
+    frame = model.sample(1000)
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Self
+
+from gcvae_client.errors import ClientError, Document
+from gcvae_client.resources import kind_of
+
+_OPEN = "in training: model.wait() returns once it is ready"
+
+
+class Entity(dict[str, Any]):
+    """A document, and the client that it came by."""
+
+    def __init__(self, document: Mapping[str, Any], client: Any = None) -> None:
+        super().__init__(document)
+        self._client = client
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self["id"])
+
+    @property
+    def client(self) -> Any:
+        """The client that it came by.
+
+        Raises:
+            ClientError: that can not be called without `await`.
+        """
+        if self._client is None:
+            kind = type(self).__name__.lower()
+            raise ClientError(
+                f"this {kind} came by an AsyncClient, whose calls are awaited: "
+                f"`await client.…({kind}, …)` in the place of `{kind}.…(…)`"
+            )
+        return self._client
+
+    def __repr__(self) -> str:
+        """What it is, in a line."""
+        return f"<{type(self).__name__} {self.id}: {', '.join(self._facts().values())}>"
+
+    def _repr_html_(self) -> str:
+        """What it is at a glance, for notebooks."""
+        facts = {"id": self.id} | self._facts()
+        rows = (
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(fact)}</td></tr>"
+            for name, fact in facts.items()
+        )
+        return f"<table><caption>{type(self).__name__}</caption>{''.join(rows)}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        raise NotImplementedError
+
+
+class Own:
+    """A call of the client, as a method of what it takes first."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+
+    def __get__(self, entity: Entity | None, kind: type[Entity]) -> Any:
+        """The client's method, with the entity in the first place."""
+        return self if entity is None else partial(getattr(entity.client, self.call), entity)
+
+
+class Dataset(Entity):
+    """An uploaded table."""
+
+    train = Own("train")
+    profile = Own("profile")
+    rules = Own("rules")
+    models = Own("models")
+    replace_schema = Own("replace_schema")
+    patch_schema = Own("patch_schema")
+    refresh = Own("dataset")
+    delete = Own("delete")
+
+    def _facts(self) -> dict[str, str]:
+        warnings = len(self.get("warnings", ()))
+        table = f"{self['rows']:,} rows × {self['columns']} columns"
+        facts = {"name": repr(self["name"]), "table": table}
+        return facts | ({"warnings": f"warnings: {warnings}"} if warnings else {})
+
+
+class Model(Entity):
+    """A model: in training, ready, failed or cancelled."""
+
+    sample = Own("sample")
+    score = Own("score")
+    impute = Own("impute")
+    encode = Own("encode")
+    dependencies = Own("dependencies")
+    manifold = Own("manifold")
+    report = Own("report")
+    make_report = Own("make_report")
+    download = Own("download_model")
+    job = Own("job")
+    cancel = Own("cancel")
+    refresh = Own("model")
+    delete = Own("delete")
+
+    def wait(
+        self,
+        on_progress: Callable[[Document], None] | None = None,
+        *,
+        timeout_seconds: float | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """The model, once it is ready. Raises and takes what `Client.wait` does."""
+        self.client.wait(self, on_progress, timeout_seconds=timeout_seconds, progress=progress)
+        return type(self)(self.client.model(self), self._client)
+
+    def _facts(self) -> dict[str, str]:
+        record = self["record"] or {}
+        facts = {"name": repr(self["name"]), "status": str(self["status"])}
+        if self["status"] == "training":
+            facts["status"] = _OPEN
+        if preset := self["training"].get("preset"):
+            facts["preset"] = f"preset {preset}"
+        rows = f"{record['rows']:,} rows × " if "rows" in record else ""
+        facts["table"] = f"{rows}{len(self['schema']['columns'])} columns"
+        if (bound := self["bound_held_out"]) is not None:
+            facts["held-out bound"] = f"{bound:.2f} nats per row"
+        return facts | _verdicts(self["report"])
+
+
+class Job(Entity):
+    """What a user asked for that takes time."""
+
+    wait = Own("wait")
+    events = Own("events")
+    cancel = Own("cancel")
+    retry = Own("retry")
+    refresh = Own("job")
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"kind": str(self["kind"]), "status": str(self["status"])}
+        fraction = (self["progress"] or {}).get("fraction")
+        if fraction is not None and self["status"] == "running":
+            facts["done"] = f"{fraction:.0%}"
+        if self["error"]:
+            facts["error"] = str(self["error"].get("message"))
+        return facts
+
+
+def _verdicts(report: Document | None) -> dict[str, str]:
+    found = {} if report is None else report["verdicts"]
+    words = [f"{part} {verdict.replace('_', ' ')}" for part, verdict in found.items()]
+    return {"report": ", ".join(words)} if words else {}
+
+
+_OBJECTS: dict[str, type[Entity]] = {"dataset": Dataset, "model": Model, "job": Job}
+
+
+def bind(document: Document, client: Any) -> Document:
+    """The object of a document; the document itself where its kind has none."""
+    kind = _OBJECTS.get(kind_of(document.get("id")) or "")
+    return document if kind is None else kind(document, client)
