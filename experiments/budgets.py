@@ -14,6 +14,8 @@ class Budget:
         dimensions: Of z, of the UCI models.
         uci_steps: Updates at most; the paper stops at 10,000.
         patience_steps: Updates without a better held-out bound that end a fit.
+        batch_size, learning_rate: Of the UCI tables' updates.
+        preset_splits: In how many of the splits the library's own presets run too.
         restarts: Of the half circle.
         circle_steps: Updates of each restart.
         drawn_rows: On which kernels stand; the paper's 10,000.
@@ -25,6 +27,9 @@ class Budget:
     dimensions: tuple[int, ...]
     uci_steps: int
     patience_steps: int
+    batch_size: int
+    learning_rate: float
+    preset_splits: int
     restarts: int
     circle_steps: int
     drawn_rows: int = 10_000
@@ -39,8 +44,8 @@ class Budget:
 BUDGETS = {
     budget.name: budget
     for budget in (
-        Budget("paper", 10, (1, 2, 5), 10_000, 2_000, 50, 6_000),
-        Budget("short", 10, (2,), 1_500, 500, 12, 2_500),
-        Budget("look", 2, (2,), 60, 60, 2, 60, 500, 20),
+        Budget("paper", 10, (1, 2, 5), 10_000, 2_000, 32, 0.001, 10, 50, 6_000),
+        Budget("short", 10, (2,), 600, 300, 64, 0.005, 3, 12, 2_500),
+        Budget("look", 2, (2,), 60, 60, 32, 0.001, 1, 2, 60, 500, 20),
     )
 }

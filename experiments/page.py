@@ -110,7 +110,8 @@ def _uci(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
         "better than independent columns given z.\n",
         "*Run*: splits of the paper's sizes by seeds of our own (its are not published); Auto 30 "
         f"hidden units, SPECT two layers of 100; at most {budget['uci_steps']:,} updates (the "
-        f"paper: 10,000), an end after {budget['patience_steps']:,} without a gain. As many "
+        f"paper: 10,000) of {budget['batch_size']} rows, an end after {budget['patience_steps']:,} "
+        "without a gain. As many "
         "validation rows as in the paper choose the kernels' σ and h from its grids; the library "
         "holds other rows out to stop by, so that validation rows may have been trained on. "
         "`gcvae` and `default` run as they are.\n",

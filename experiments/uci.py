@@ -74,25 +74,22 @@ def run(budget: Budget, folder: Path) -> Iterator[dict[str, Any]]:
     for split in range(budget.splits):
         for table in TABLES:
             frame = table.read(folder)
-            for model, d_latent, preset, settings in _models(budget, table):
+            for model, d_latent, preset, settings in _models(budget, table, split):
                 fitted = {"table": table.name, "split": split, "model": model, "K": d_latent}
                 yield fitted | _measured(table, frame, split, preset, settings, budget)
 
 
 def _models(
-    budget: Budget, table: UciTable
+    budget: Budget, table: UciTable, split: int
 ) -> Iterator[tuple[str, int | None, str, dict[str, object]]]:
-    """Each model: its name, K, preset and settings. The presets take no setting but the rare rows'.
-
-    Those have to be told apart in the paper, so they are in the presets too.
-    """
+    """Each model: its name, K, preset and settings; of the library's own all rows are told."""
     for name, (preset, settings) in PAPER_MODELS.items():
         for d_latent in budget.dimensions:
             yield name, d_latent, preset, _paper_settings(budget, table, d_latent) | settings
     own: dict[str, object] = {"rare_level_rows": 1}
     if budget.is_look:
         own["max_steps"] = budget.uci_steps
-    for preset in OWN_PRESETS:
+    for preset in OWN_PRESETS if split < budget.preset_splits else ():
         yield preset, None, preset, own
 
 
@@ -101,6 +98,8 @@ def _paper_settings(budget: Budget, table: UciTable, d_latent: int) -> dict[str,
         "d_latent": d_latent,
         "max_steps": budget.uci_steps,
         "patience_steps": budget.patience_steps,
+        "batch_size": budget.batch_size,
+        "learning_rate": budget.learning_rate,
     }
 
 
