@@ -168,7 +168,7 @@ class Synthesizer:
             adjust(model, settled, rows, result, seed, line)
             acceptance, scores = measure(model, prepared, result, seed, line)
             with line.finishing("map"):
-                data_map = map_of_data(codec, prepared.typed, rows, seed)
+                data_map = map_of_data(codec, prepared.learned, rows, seed)
             record = result.record(settled, seed) | {
                 "held_out_scores": scores,
                 "preset": preset_named(preset).name,

@@ -5,6 +5,11 @@ share a code with others like them, their *group*; which of its levels a cell ha
 shares in the training table, whatever the rest of the row is. So p(level) = p(code) x share, an
 exact mass. Levels that fix another column share a code only with those that fix it alike.
 
+Levels that are withheld (`gcvae.training.rare_levels`) are none of the codec's: where the table had
+them, the level that is most like them stands. How often it does is known, so a text that is no
+level has a mass, that of all withheld ones together, whatever the rest of the row is: such a cell
+is integrated out like a blank, and its mass counts.
+
 # PAPER-DIFF: the paper gives every level a probability of its own at every z. Rare levels share
 # theirs in fixed parts: of a few rows a network learns nothing but the rows.
 """
@@ -32,6 +37,10 @@ MOST_OWN_CODES = 1024
 """Levels with a code of their own, the most frequent ones."""
 ROWS_PER_GROUP = 50
 MOST_GROUPS = 256
+OTHER = "(other)"
+"""The level that stands for the withheld ones where these are most of a column."""
+HIDDEN = -1.0
+"""The value of a cell with a withheld level."""
 _UNSEEN_ROWS = 0.5
 """Rows that a level counts as which only the schema lists."""
 
@@ -41,17 +50,19 @@ class GroupedLevelCodec:
     """Codes in the order of the first axis of a correspondence analysis; missing is code 0.
 
     The value of a cell is where in its code's stretch (0, 1) its level lies: 1/2 where a level is
-    alone.
+    alone, and HIDDEN where it is one of the withheld ones.
 
     Attributes:
         codes: Of each of the schema's levels, the missing level not counted. Shape: (K,).
-        counts: Rows of each of the schema's levels. Shape: (K,).
+        counts: Rows of each of the schema's levels, with those that it stands for. Shape: (K,).
+        withheld: Rows of the withheld levels that each stands for. Shape: (K,).
     """
 
     column: Column
     has_missing: bool
     codes: Codes
     counts: Numbers
+    withheld: Numbers
 
     @classmethod
     def fit(
@@ -60,6 +71,7 @@ class GroupedLevelCodec:
         column: Column,
         others: Sequence[CoarseColumn] = (),
         functions: FunctionLevels | None = None,
+        withheld: Mapping[Level, int] | None = None,
     ) -> Self:
         """The codec of these typed cells, by what they occur with in the other columns.
 
@@ -67,6 +79,7 @@ class GroupedLevelCodec:
             series, column: The cells.
             others: The other columns.
             functions: What functions between columns say of this one; None where there are none.
+            withheld: Of levels that stand for withheld ones, in how many rows.
         """
         levels = column.levels or ()
         places = {level: i for i, level in enumerate(levels)}
@@ -79,7 +92,9 @@ class GroupedLevelCodec:
         classes = functions.classes_of(at, len(levels))
         least = 1 if functions.are_own else LEAST_ROWS_PER_LEVEL
         codes = _in_order(_grouped(rows, coordinates, classes, least), rows, coordinates[:, 0])
-        return cls(column, bool((at < 0).any()), codes, np.maximum(rows, _UNSEEN_ROWS))
+        stands_for = np.array([(withheld or {}).get(level, 0) for level in levels], dtype=float)
+        counts = np.maximum(rows, _UNSEEN_ROWS)
+        return cls(column, bool((at < 0).any()), codes, counts, stands_for)
 
     @property
     def name(self) -> str:
@@ -125,16 +140,24 @@ class GroupedLevelCodec:
         return np.where(is_last, codes + 1.0, ends)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Codes and positions of typed cells; code -1 for an outcome that there is no code for."""
+        """Codes and positions of typed cells; code -1 for an outcome that there is no code for.
+
+        A text that is no level is one of the withheld ones, where there are some.
+        """
         found, distinct = pd.factorize(series)
         places = {level: i for i, level in enumerate(self.levels)}
-        known = np.array([*(places.get(level, -1) for level in distinct.tolist()), -1])
-        middles = np.zeros(len(self.levels) + 1)
+        unknown, missing = len(self.levels), len(self.levels) + 1
+        at = np.array([*(places.get(level, unknown) for level in distinct.tolist()), missing])
+        middles = np.empty(len(self.levels))
         middles[self._members] = self._ends - 0.5 * self._shares[self._members]
-        middles[:-1] -= self.codes
-        codes = np.append(self.codes + self.has_missing, -1)[known]
-        codes[-1] = 0 if self.has_missing else -1
-        return codes[found].astype(np.int32), middles[known][found]
+        middles -= self.codes
+        codes = [*(self.codes + self.has_missing), -1, 0 if self.has_missing else -1]
+        values = [*middles, 0.0, 0.0]
+        if self.withheld.any():
+            instead = int(self.withheld.argmax())
+            codes[unknown] = codes[instead]
+            values[unknown] = middles[instead] if self.levels[instead] == OTHER else HIDDEN
+        return np.array(codes, dtype=np.int32)[at][found], np.array(values)[at][found]
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Typed cells of codes and positions in (0, 1)."""
@@ -144,9 +167,17 @@ class GroupedLevelCodec:
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """-log share of each cell's level in its code: log p(level) = log p(code) - log_units."""
-        shares = np.append(self._shares[self._members], 1.0)
-        log_units: Numbers = -np.log(shares[self._at(codes.astype(np.int64), values)])
+        member = self._at(codes.astype(np.int64), values)
+        known = np.append((self._shares * (1.0 - self._hidden))[self._members], 1.0)
+        mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
+        log_units: Numbers = -np.log(np.where(values == HIDDEN, mass, known[member]))
         return log_units
+
+    @cached_property
+    def _hidden(self) -> Numbers:
+        """The share of withheld levels in the rows of each level; "(other)" is their name."""
+        are_other = np.array([level == OTHER for level in self.levels], dtype=bool)
+        return np.where(are_other, 0.0, self.withheld / self.counts)
 
     def log_shares(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
         """log of the share of the chosen levels in each code. Shape: (K levels,) -> (n_codes,)."""
@@ -185,13 +216,16 @@ class GroupedLevelCodec:
             "has_missing": self.has_missing,
             "codes": self.codes.tolist(),
             "counts": self.counts.tolist(),
+            "withheld": self.withheld.tolist(),
         }
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
         """The codec of a document that `to_json` wrote."""
-        codes, counts = np.asarray(document["codes"], dtype=np.int64), document["counts"]
-        return cls(column, document["has_missing"], codes, np.asarray(counts, dtype=np.float64))
+        codes = np.asarray(document["codes"], dtype=np.int64)
+        counts = np.asarray(document["counts"], dtype=np.float64)
+        withheld = np.asarray(document.get("withheld", np.zeros(len(counts))), dtype=np.float64)
+        return cls(column, document["has_missing"], codes, counts, withheld)
 
 
 def _grouped(rows: Codes, coordinates: Numbers, classes: Codes, least: int) -> Codes:

@@ -36,7 +36,7 @@ from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.quantile_codec import QuantileCodec
-from gcvae.codec.rare_levels import GroupedLevelCodec
+from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.synthetic_keys import IdentifierCodec
 from gcvae.codec.unmodelled_columns import ConstantCodec, find_copies
 from gcvae.files.typed_columns import TypedTable, row_chunks
@@ -44,7 +44,7 @@ from gcvae.numerics.generators import uniform
 from gcvae.numerics.seeds import derived_seed
 from gcvae.rules.reduction import Reduction
 from gcvae.rules.residuals import Rewriting
-from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rules import FunctionRule
 
@@ -77,6 +77,7 @@ def _fit_columns(
     levels: str,
     functions: Sequence[FunctionRule],
     rare_rows: int,
+    withheld: Mapping[str, Mapping[Level, int]],
 ) -> tuple[ColumnCodec, ...]:
     """The codecs of the modelled columns; those of functions by what these fix."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
@@ -86,7 +87,8 @@ def _fit_columns(
         series = table[column.name]
         if found is GroupedLevelCodec:
             of_functions = FunctionLevels.of(column.name, functions, table)
-            return GroupedLevelCodec.fit(series, column, others, of_functions)
+            stands_for = withheld.get(column.name)
+            return GroupedLevelCodec.fit(series, column, others, of_functions, stands_for)
         if found is QuantileCodec:
             are_atoms = any(column.name in rule.columns for rule in functions)
             return QuantileCodec.fit(series, column, are_atoms=are_atoms, rare_rows=rare_rows)
@@ -154,6 +156,7 @@ class TableCodec:
         with_rules: bool = False,
         functions: Sequence[FunctionRule] = (),
         rare_rows: int = 1,
+        withheld: Mapping[str, Mapping[Level, int]] | None = None,
     ) -> TableCodec:
         """The codec of a typed table, as `parse_table` gives it; dropped columns are left out.
 
@@ -166,6 +169,7 @@ class TableCodec:
                 those with steps in parts.
             functions: That the model keeps: columns that others fix.
             rare_rows: What fewer rows share is not told, but for atoms; 1 for no such limit.
+            withheld: By column and level, in how many rows it stands for one that is withheld.
         """
         candidates = [column for column in schema if column.is_modelled]
         copies = find_copies(table, candidates) if with_copies else {}
@@ -180,7 +184,7 @@ class TableCodec:
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
-        modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows)
+        modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
         rest = tuple(
             _unmodelled_codec_of(column.kind).fit(_CellChunks(reduced, column.name), column)
             for column in kept
@@ -256,7 +260,8 @@ class TableCodec:
         return self.log_units_of_cells(table).sum(-1)
 
     def log_units_of_cells(self, table: EncodedTable) -> Tensor:
-        """`log_units` cell by cell; 0 for blanks and for intervals. Shape: (n, D)."""
+        """`log_units` cell by cell; 0 for blanks and for intervals, but for levels that are
+        withheld. Shape: (n, D)."""
         codes, values = table.codes.numpy(), table.values.numpy()
         log_units = torch.zeros(table.codes.shape, dtype=torch.float64)
         for j, codec in enumerate(self.columns):
@@ -266,7 +271,8 @@ class TableCodec:
                 is_present = codes[:, j] >= codec.has_missing
                 units = units + np.where(is_present, self.reduction.log_unit(codec.name), 0.0)
             log_units[:, j] = torch.from_numpy(units)
-        return torch.where(table.observed & ~table.are_intervals, log_units, 0.0)
+        counted = table.observed | self.hidden_cells(table)
+        return torch.where(counted & ~table.are_intervals, log_units, 0.0)
 
     def encode(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> EncodedTable:
         """The tensors of typed rows.
@@ -285,9 +291,15 @@ class TableCodec:
             if blanks_unknown:
                 observed[:, j] = series.notna()
         codes[~observed] = 0
-        return EncodedTable(
+        table = EncodedTable(
             torch.from_numpy(codes), torch.from_numpy(values), torch.from_numpy(observed)
         )
+        return replace(table, observed=table.observed & ~self.hidden_cells(table))
+
+    def hidden_cells(self, table: EncodedTable) -> Tensor:
+        """The cells with a level that is withheld. Shape: (n, D)."""
+        are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
+        return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The reduced rows of typed ones whose blanks are not known, but for what copies say."""

@@ -9,7 +9,7 @@ A table in memory is a data frame here; one of a file has its columns in files, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,12 +141,34 @@ class TypedFiles:
         """A column, in memory."""
         return self._columns[name].at(slice(None)).rename(name)
 
+    def with_levels(self, columns: Mapping[str, pd.Series[Any]]) -> TypedFiles:
+        """The table with other cells in columns of levels, in files beside those they had."""
+        replaced = dict(self._columns)
+        for name, series in columns.items():
+            old = replaced[name]
+            assert isinstance(old, DistinctColumn), "a column of levels"
+            codes, distinct = pd.factorize(series)
+            path = old.codes.path.with_suffix(".learned.npy")
+            kept = ArrayFile.of(codes.astype(np.int32), path)
+            replaced[name] = DistinctColumn(distinct.tolist(), kept, old.nullable)
+        return TypedFiles(replaced, self._n_rows)
+
     def at(self, places: Places, names: Sequence[str]) -> pd.DataFrame:
         """The named columns of some rows, in memory."""
         return pd.DataFrame({name: self._columns[name].at(places) for name in names})
 
 
 TypedTable = pd.DataFrame | TypedFiles
+
+
+def with_levels(table: TypedTable, columns: Mapping[str, pd.Series[Any]]) -> TypedTable:
+    """The table with other cells in some columns of levels; the given one stays as it is."""
+    if isinstance(table, TypedFiles):
+        return table.with_levels(columns)
+    changed = table.copy(deep=False)
+    for name, series in columns.items():
+        changed[name] = series
+    return changed
 
 
 def rows_at(table: TypedTable, places: Places, names: Sequence[str] | None = None) -> pd.DataFrame:

@@ -85,7 +85,8 @@ class KnownRows:
         own = {codec.copies.get(name, name) for name in kept}
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
         # Code 0, which unknown cells have too, is the missing level.
-        observed = (rows.observed & (rows.codes >= 0)) | (~rows.observed & are_kept)
+        are_blank = ~rows.observed & ~codec.hidden_cells(rows)
+        observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
         return cls(constrained, typed, EncodedTable(rows.codes, rows.values, observed), False)
 
     def __len__(self) -> int:

@@ -180,7 +180,7 @@ class RowScorer:
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
         reference = np.asarray(self.reference[reference_key(options)])
-        are_blank = ~rows.observed.numpy()
+        are_blank = ~(rows.observed | self.codec.hidden_cells(rows)).numpy()
         of_blanks = ranks.percentiles(bound, are_blank, first_row)
         return np.where(are_blank.any(axis=1), of_blanks, mid_ranks(reference, bound))
 

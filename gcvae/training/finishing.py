@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gcvae.codec.encoded_rows import EncodedRows
+from gcvae.files.typed_columns import rows_at
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
 from gcvae.rules.search import measured
@@ -64,6 +65,9 @@ def measure(
     codec, constraints = prepared.codec, prepared.constraints
     with line.finishing("acceptance") as report:
         acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS, report)
-    held_out = prepared.rows.take(result.held_out[:REFERENCE_ROWS])
+    chosen = result.held_out[:REFERENCE_ROWS]
+    held_out = prepared.rows.take(chosen)
+    if prepared.learned is not prepared.typed:  # scored as such rows are later
+        held_out = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
     with line.finishing("scores") as report:
         return acceptance, reference_scores(model, codec, held_out, acceptance, seed, report)

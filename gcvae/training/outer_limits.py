@@ -48,7 +48,7 @@ def with_outer_limits(
         with_atoms: Columns of few numbers keep all of these in the model, and so their limits.
     """
     columns = [
-        _with_limits(column, table[column.name].dropna(), _declared(column.name, given), rows,
+        _with_limits(column, table[column.name].dropna(), declared(column.name, given), rows,
                      with_atoms=with_atoms)
         if column.is_modelled and column.kind.is_real and rows > 1 else column
         for column in schema
@@ -56,9 +56,9 @@ def with_outer_limits(
     return replace(schema, columns=tuple(columns))
 
 
-def _declared(name: str, given: Given) -> Mapping[str, Any] | None:
-    """The limits that a document has of a column; None where it is a whole schema that may have
-    been inferred."""
+def declared(name: str, given: Given) -> Mapping[str, Any] | None:
+    """What a document says of a column; None where it is a whole schema that may have been
+    inferred."""
     if isinstance(given, TableSchema):
         return None
     columns = (given or {}).get("columns") or ()

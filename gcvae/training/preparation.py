@@ -34,6 +34,7 @@ from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
 from gcvae.training.outer_limits import with_outer_limits
 from gcvae.training.private_rows import private_rows
+from gcvae.training.rare_levels import without_rare_levels
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
@@ -49,6 +50,7 @@ class PreparedTable:
         codec: Fitted on the table.
         constraints: Of the schema, with the table's combinations.
         typed: The table's values.
+        learned: The same without the levels that are withheld.
         rows: The table, encoded.
         notes: What one should know of the table: the warnings of its inference.
         record: What the training record is to say beside training's own: the private ledger.
@@ -59,6 +61,7 @@ class PreparedTable:
     codec: TableCodec
     constraints: ConstraintSet
     typed: TypedTable
+    learned: TypedTable
     rows: EncodedRows
     notes: tuple[str, ...]
     record: dict[str, Any]
@@ -106,24 +109,32 @@ def prepared_table(
             full = with_outer_limits(
                 full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
             )
+            functions = kept_functions(full.rules or (), config)
+            least = config.rare_level_rows if config.levels == "learned" else 1
+            learned = without_rare_levels(full, typed, schema, least, functions)
+            full, functions = learned.schema, kept_functions(learned.schema.rules or (), config)
             codec = TableCodec.fit(
-                typed,
+                learned.cells,
                 full,
                 numbers=config.numbers,
                 levels=config.levels,
                 with_copies=config.copies,
                 with_rules=config.rules == "model",
-                functions=kept_functions(full.rules or (), config),
+                functions=functions,
                 rare_rows=config.rare_level_rows,
+                withheld=learned.withheld,
             )
-            constraints = ConstraintSet.fit(typed, full)
+            constraints = ConstraintSet.fit(learned.cells, full)
             in_memory = isinstance(typed, pd.DataFrame)
             with nullcontext() if in_memory else temporary_files() as folder:
-                rows = encode_rows(codec, typed, folder, _part(line, _TYPED, 1.0))
+                rows = encode_rows(codec, learned.cells, folder, _part(line, _TYPED, 1.0))
                 notes = (() if private is None else private.notes) + inferred.warnings
-                record = {} if private is None else {"differential_privacy": private.record}
+                notes += learned.notes(least)
+                record = learned.record()
+                if private is not None:
+                    record["differential_privacy"] = private.record
                 yield PreparedTable(
-                    full, codec, constraints, typed, rows, notes, record, checkpoints
+                    full, codec, constraints, typed, learned.cells, rows, notes, record, checkpoints
                 )
 
 

@@ -72,6 +72,7 @@ def _plain(model: Model, fitted: pd.DataFrame, scored: pd.DataFrame, seed: int) 
     found = [
         plain.scores(rows.take(index), seed) for index in torch.arange(len(rows)).split(_CHUNK_ROWS)
     ]
+    units[codec.hidden_cells(rows).any(1).numpy()] = np.inf  # no level of theirs either
     return PlainScores(
         np.concatenate([scores.independent for scores in found]) - units,
         np.concatenate([scores.copula for scores in found]) - units,

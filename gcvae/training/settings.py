@@ -125,7 +125,9 @@ class TrainingConfig:
     training rows decide."""
     rare_level_rows: Annotated[int, USUAL] = 1
     """Rows that have to share a value for the model to tell it as a column's smallest or largest:
-    others are rounded outward to plain numbers. 1 tells all."""
+    others are rounded outward to plain numbers. Where `levels` is `learned`, a level of fewer rows
+    is not in the model either: the level most like it stands for it, or "(other)" where most cells
+    have such a level. 1 tells all."""
     report_share: float = 0.0
     """Share of the rows, at most 20,000, that training leaves to a report; 0 holds none back."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)

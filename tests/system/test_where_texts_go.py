@@ -159,6 +159,7 @@ def _used(client: Client, url: str) -> dict[str, Content]:
     maps = [client.dependencies(model["id"], kind=kind) for kind in MAPS_OF_MODEL]
     errors += [_ask(url, model["id"], name) for name in frame().columns]
     others = client.upload(table, schema={"columns": said(all_dropped=True)})
+    assert trained["record"]["rows_of_withheld_levels"]
     client.wait(client.make_report(model, holdout=others, columns=["units"]))
     page = client.report(model, format="html")
     assert isinstance(page, bytes)
@@ -173,6 +174,7 @@ def _used(client: Client, url: str) -> dict[str, Content]:
         "maps": _of(maps),
         "errors": _of(errors),
         "report": _of(client.report(model), page.decode()),
+        "model's schema": _of(trained["schema"]),
     }
 
 
@@ -246,9 +248,18 @@ NEVER_IN_A_REPORT = [
     if role.startswith(("dropped: ", "identifier: ", "free text, taken"))
     or role.endswith((": value of one row", ": largest value"))
 ]
+RARE = ["categorical: level of one row", "free text, declared categorical"]
 
 
-@pytest.mark.parametrize("role", ["name of a dropped column", *NEVER_IN_A_REPORT])
+@pytest.mark.parametrize("role", RARE)
+def test_a_model_does_not_list_the_levels_of_few_rows(
+    served: dict[str, Content], role: str
+) -> None:
+    assert served["model's schema"].holds(PLANTS["categorical: level of many rows"])
+    assert not served["model's schema"].holds(PLANTS[role])
+
+
+@pytest.mark.parametrize("role", ["name of a dropped column", *NEVER_IN_A_REPORT, *RARE])
 def test_a_report_names_levels_and_no_text_of_these_roles(
     served: dict[str, Content], role: str
 ) -> None:
@@ -289,3 +300,16 @@ def test_a_text_of_this_role_stands_in_this_place_of_the_library_as_the_page_say
     fitted: dict[str, Content], role: str, place: str
 ) -> None:
     assert fitted[place].holds(PLANTS[role]) == EXPECTED[role, place]
+
+
+def test_the_page_names_every_member_of_a_model_file() -> None:
+    """Whoever adds a member to the manifest has to say what it holds."""
+    given = {"columns": said(all_dropped=True)}
+    model = Synthesizer.fit(frame(), schema=given, settings=SETTINGS, seed=1)
+    _, manifest = unpack_tensors(model.to_bytes())
+    page = PAGE.read_text().split("## What a model file holds")[1].split("\n## ")[0]
+    columns = manifest["codec"]["columns"].values()
+    members = {*manifest, *manifest["codec"], *manifest["constraints"]}
+    members |= {member for column in columns for member in column}
+    assert len(members) > 25
+    assert [member for member in sorted(members) if f"`{member}`" not in page] == []

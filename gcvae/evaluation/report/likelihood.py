@@ -51,7 +51,8 @@ def likelihood_part(
     finite = np.isfinite(rows.unseen) & np.isfinite(rows.independent) & np.isfinite(rows.copula)
     if finite.sum() < LEAST_ROWS:
         return not_measured(f"{int(finite.sum())} unseen rows have a likelihood; 30 are needed")
-    unseen, members = rows.unseen[finite], rows.members[np.isfinite(rows.members)]
+    members, unseen = (x[np.isfinite(x)] for x in (rows.members, rows.unseen))
+    compared = rows.unseen[finite]
     figures = (
         Figure(
             "unseen_nats",
@@ -63,15 +64,15 @@ def likelihood_part(
         _gain(
             "over_independent",
             "Gain over independent columns",
-            unseen,
+            compared,
             rows.independent[finite],
             red=True,
         ),
         _gain(
-            "over_plain_copula", "Gain over a plain Gaussian copula", unseen, rows.copula[finite]
+            "over_plain_copula", "Gain over a plain Gaussian copula", compared, rows.copula[finite]
         ),
         _gap(members, unseen),
-        _calibration(rows.percentiles[finite]),
+        _calibration(rows.percentiles[np.isfinite(rows.unseen)]),
         _impossible(rows.unseen),
     )
     verdict = worst(figure.verdict for figure in figures)

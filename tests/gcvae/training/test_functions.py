@@ -166,7 +166,10 @@ def test_an_altered_file_is_refused(kept: Synthesizer) -> None:
 
 
 def rare_levels(n: int = 900) -> pd.DataFrame:
-    """Rows of 300 parts with three rows each, which fix one of four makers and a price."""
+    """Rows of 300 parts with three rows each, which fix one of four makers and a price.
+
+    By default so rare ones are withheld: what holds for their codes is tried where they stay.
+    """
     parts = np.arange(n) % 300
     rng = np.random.default_rng(3)
     columns = {
@@ -181,7 +184,7 @@ def rare_levels(n: int = 900) -> pd.DataFrame:
 def test_rare_levels_share_a_code_with_those_that_fix_the_same() -> None:
     rows = rare_levels()
     schema = {"columns": [{"name": "part", "kind": "categorical"}]}
-    config = configure("fast", {})
+    config = configure("fast", {"rare_level_rows": 1})
     for rules in [], [{"kind": "function", "column": "maker", "of": ["part"]}]:
         with prepared_table(rows, schema | {"rules": rules}, config) as prepared:
             codes = prepared.rows.codes[:, 0].numpy()
@@ -194,15 +197,18 @@ def test_levels_that_fix_a_column_with_another_one_have_codes_of_their_own() -> 
     rows = rare_levels().assign(half=np.where(np.arange(900) % 2, "left", "right"))
     schema = {"columns": [{"name": "part", "kind": "categorical"}]}
     rules = [{"kind": "function", "column": "maker", "of": ["part", "half"]}]
-    with prepared_table(rows, schema | {"rules": rules}, configure("fast", {})) as prepared:
+    with prepared_table(
+        rows, schema | {"rules": rules}, configure("fast", {"rare_level_rows": 1})
+    ) as prepared:
         assert prepared.codec.columns[0].n_codes == 300
 
 
 def test_few_numbers_that_others_fix_are_atoms_however_rare() -> None:
     rows = rare_levels()
     rules = [{"kind": "function", "column": "price", "of": ["part"]}]
-    assert [found["column"] for found in counted(rows, *rules)] == ["price"]
-    with prepared_table(rows, {}, configure("fast", {})) as prepared:
+    found = counted(rows, *rules, rare_level_rows=1)
+    assert [function["column"] for function in found] == ["price"]
+    with prepared_table(rows, {}, configure("fast", {"rare_level_rows": 1})) as prepared:
         assert not is_coded(prepared.codec.columns[2])
 
 
@@ -211,5 +217,7 @@ def test_a_column_of_a_function_is_not_split_by_its_steps() -> None:
     schema = {"columns": [{"name": "price", "kind": "continuous", "steps": [1, 0.5]}]}
     rule = {"kind": "function", "column": "price", "of": ["part"]}
     for rules, names in ([], {"price"}), ([rule], set()):
-        with prepared_table(rows, schema | {"rules": rules}, configure("fast", {})) as prepared:
+        with prepared_table(
+            rows, schema | {"rules": rules}, configure("fast", {"rare_level_rows": 1})
+        ) as prepared:
             assert set(prepared.codec.reduction.rewritten) == names

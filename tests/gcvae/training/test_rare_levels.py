@@ -1,0 +1,145 @@
+"""Levels that few rows have: not in a model, and yet possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer, TableReader
+from gcvae.codec.rare_levels import OTHER
+from gcvae.errors import ConditionError
+from gcvae.training.preparation import PreparedTable, prepared_table
+from gcvae.training.settings import configure
+
+SETTINGS = {"max_steps": 20, "evaluate_every_steps": 10, "d_hidden": 16, "d_sum": 8, "d_column": 6}
+FIXES = {"kind": "function", "column": "страна", "of": ["city"]}
+
+
+def table(n: int = 600) -> pd.DataFrame:
+    """Cities that fix their country; one row in 20 is of a village of its own, and all have a note
+    of their own."""
+    random = np.random.default_rng(0)
+    city = random.integers(0, 6, n)
+    names = np.array([f"town {c}" for c in city], dtype=object)
+    is_rare = np.arange(n) % 20 == 0
+    names[is_rare] = [f"village {i}" for i in np.flatnonzero(is_rare)]
+    return pd.DataFrame(
+        {
+            "city": names,
+            "страна": [f"land {c % 3}" for c in city],
+            "note": [f"{i} times" for i in range(n)],
+            "zone": np.where(np.arange(n) < 3, 7, city),
+            "size": random.normal(size=n).round(2),
+            "town": names,
+        }
+    )
+
+
+NOTE = {"name": "note", "kind": "categorical"}
+ZONE = {"name": "zone", "kind": "categorical"}
+
+
+def prepared(rows: Any, *columns: dict[str, Any], **more: Any) -> PreparedTable:
+    settings = {"rare_level_rows": 1} if more.pop("keeps_all", False) else {}
+    given = {"columns": [NOTE, ZONE, *columns], **more}
+    with prepared_table(rows, given, configure("fast", settings)) as found:
+        found.learned["city"]  # a file's columns go with the block
+        return found
+
+
+def test_no_level_of_the_model_has_fewer_rows_and_the_table_stays_as_it_is() -> None:
+    rows = table()
+    found = prepared(rows, rules=[FIXES])
+    assert found.schema["city"].levels == tuple(f"town {c}" for c in range(6))
+    assert found.schema["note"].levels == (OTHER,)
+    assert found.schema["zone"].levels == (0, 1, 2, 3, 4, 5, 7)  # numbers stay
+    assert "village" not in str(found.schema.to_json()) + str(found.codec.to_json())
+    assert list(found.typed["city"]) == list(rows["city"])
+    assert found.record["rows_of_withheld_levels"] == {"city": 30, "note": 600, "town": 30}
+    assert [OTHER in note for note in found.notes if "rare_level_rows" in note] == [True]
+
+
+def test_what_takes_a_rare_levels_place_fixes_the_same_and_is_the_same_in_a_copy() -> None:
+    found = prepared(table(), rules=[FIXES])
+    learned = pd.DataFrame({name: found.learned[name] for name in ("city", "страна", "town")})
+    assert learned.groupby("city")["страна"].nunique().max() == 1
+    assert found.codec.copies == {"town": "city"}
+
+
+@pytest.mark.parametrize("way", ["declared", "constraint", "combinations", "demanded", "setting"])
+def test_levels_that_someone_has_named_stay(way: str) -> None:
+    rows, more = table(), {}
+    column: dict[str, Any] = {"name": "city"}
+    if way == "declared":
+        column["levels"] = sorted(set(rows["city"]))
+    elif way == "constraint":
+        more["constraints"] = [
+            {"kind": "expression", "expression": "city != 'village 20' or size < 99"}
+        ]
+    elif way == "combinations":
+        more["constraints"] = [{"kind": "unique_combinations", "columns": ["city", "страна"]}]
+    elif way == "demanded":
+        more["rules"] = [FIXES | {"keep": "demand"}]
+    else:
+        more["keeps_all"] = True
+    levels = prepared(rows, column, **more).schema["city"].levels or ()
+    assert "village 20" in levels
+    assert ("village 40" in levels) == (way != "constraint")
+
+
+def test_a_file_is_learned_as_its_table_is(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    table().to_csv(path, index=False)
+    given = {"columns": [NOTE, ZONE]}
+    with (
+        prepared_table(TableReader(path), given, configure("fast")) as of_file,
+        prepared_table(table().astype(str), given, configure("fast")) as of_frame,
+    ):
+        assert of_file.codec == of_frame.codec
+        assert (of_file.rows.codes == of_frame.rows.codes).all()
+        assert list(of_file.learned["city"]) == list(of_frame.learned["city"])
+
+
+@pytest.fixture(scope="module")
+def model() -> Synthesizer:
+    fitted = Synthesizer.fit(
+        table(), schema={"columns": [NOTE, ZONE], "rules": [FIXES]}, settings=SETTINGS, seed=1
+    )
+    return Synthesizer.from_bytes(fitted.to_bytes())
+
+
+def test_no_rare_level_comes_out(model: Synthesizer) -> None:
+    assert b"village" not in model.to_bytes()
+    assert b" times" not in model.to_bytes()
+    assert set(model.sample(600, seed=1)["city"]) <= {f"town {c}" for c in range(6)}
+
+
+def test_a_text_that_is_no_level_has_the_mass_of_all_withheld_ones(model: Synthesizer) -> None:
+    rows = table().head(1)[["city", "note", "zone", "town"]].assign(size=None, страна=None)
+    names = [*(f"town {c}" for c in range(6)), "village 20"]
+    every = pd.concat([rows.assign(city=name, town=name) for name in names], ignore_index=True)
+    one = every.assign(city=None, town=None)
+    scores, whole = (
+        model.log_likelihood(x, draws=60, seed=3)["log_likelihood"].to_numpy()
+        for x in (every, one)
+    )
+    shares = np.exp(scores - whole)
+    assert shares[-1] == pytest.approx(30 / 600, rel=1e-6)
+    assert np.isfinite(scores).all()
+    unheard = model.log_likelihood(every.assign(city="x", town="x"), draws=60, seed=3)
+    assert unheard["log_likelihood"].iloc[-1] == scores[-1]
+
+
+def test_a_rare_level_that_is_known_says_nothing_and_stays(model: Synthesizer) -> None:
+    rows = table().head(3).assign(size=None)
+    filled = model.impute(rows, seed=2)
+    assert list(filled["city"]) == list(rows["city"])
+    assert filled["size"].notna().all()
+    drawn = model.sample(given_rows=rows[["city", "zone"]], seed=2)
+    assert not drawn["city"].str.startswith("village").any()
+    with pytest.raises(ConditionError, match="no level 'village 20'"):
+        model.sample(3, given={"city": "village 20"})
