@@ -25,6 +25,7 @@ from gcvae.files.temporary_files import temporary_files
 from gcvae.files.typed_columns import TypedTable, row_chunks, typed_columns
 from gcvae.profiling.infer import complete_schema
 from gcvae.profiling.table_rules import with_rules
+from gcvae.profiling.withheld_levels import LearnedTable, without_rare_levels
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
@@ -32,9 +33,8 @@ from gcvae.training.fit_costs import TableSize
 from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
-from gcvae.training.outer_limits import with_outer_limits
+from gcvae.training.outer_limits import declared, with_outer_limits
 from gcvae.training.private_rows import private_rows
-from gcvae.training.rare_levels import without_rare_levels
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
@@ -109,33 +109,46 @@ def prepared_table(
             full = with_outer_limits(
                 full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
             )
-            functions = kept_functions(full.rules or (), config)
-            least = config.rare_level_rows if config.levels == "learned" else 1
-            learned = without_rare_levels(full, typed, schema, least, functions)
-            full, functions = learned.schema, kept_functions(learned.schema.rules or (), config)
-            codec = TableCodec.fit(
-                learned.cells,
-                full,
-                numbers=config.numbers,
-                levels=config.levels,
-                with_copies=config.copies,
-                with_rules=config.rules == "model",
-                functions=functions,
-                rare_rows=config.rare_level_rows,
-                withheld=learned.withheld,
-            )
-            constraints = ConstraintSet.fit(learned.cells, full)
+            learned, codec = _coded(full, typed, schema, config)
+            full, cells = learned.schema, learned.cells
+            constraints = ConstraintSet.fit(cells, full)
             in_memory = isinstance(typed, pd.DataFrame)
             with nullcontext() if in_memory else temporary_files() as folder:
-                rows = encode_rows(codec, learned.cells, folder, _part(line, _TYPED, 1.0))
+                rows = encode_rows(codec, cells, folder, _part(line, _TYPED, 1.0))
                 notes = (() if private is None else private.notes) + inferred.warnings
-                notes += learned.notes(least)
+                notes += learned.notes(config.rare_level_rows)
                 record = learned.record()
                 if private is not None:
                     record["differential_privacy"] = private.record
                 yield PreparedTable(
-                    full, codec, constraints, typed, learned.cells, rows, notes, record, checkpoints
+                    full, codec, constraints, typed, cells, rows, notes, record, checkpoints
                 )
+
+
+def _coded(
+    schema: TableSchema,
+    typed: TypedTable,
+    given: TableSchema | Mapping[str, Any] | None,
+    config: TrainingConfig,
+) -> tuple[LearnedTable, TableCodec]:
+    """The table as the model learns it, and its codec. Levels are withheld where they are learned:
+    a codec that lists them has no mass for those that are not there."""
+    rows = config.rare_level_rows if config.levels == "learned" else 1
+    functions = kept_functions(schema.rules or (), config)
+    said = {name for name in schema.names if "levels" in (declared(name, given) or {})}
+    learned = without_rare_levels(schema, typed, said, rows, functions)
+    codec = TableCodec.fit(
+        learned.cells,
+        learned.schema,
+        numbers=config.numbers,
+        levels=config.levels,
+        with_copies=config.copies,
+        with_rules=config.rules == "model",
+        functions=kept_functions(learned.schema.rules or (), config),
+        rare_rows=config.rare_level_rows,
+        withheld=learned.withheld,
+    )
+    return learned, codec
 
 
 def _with_asked(schema: TableSchema, config: TrainingConfig) -> TableSchema:

@@ -124,8 +124,7 @@ def test_a_text_that_is_no_level_has_the_mass_of_all_withheld_ones(model: Synthe
     every = pd.concat([rows.assign(city=name, town=name) for name in names], ignore_index=True)
     one = every.assign(city=None, town=None)
     scores, whole = (
-        model.log_likelihood(x, draws=60, seed=3)["log_likelihood"].to_numpy()
-        for x in (every, one)
+        model.log_likelihood(x, draws=60, seed=3)["log_likelihood"].to_numpy() for x in (every, one)
     )
     shares = np.exp(scores - whole)
     assert shares[-1] == pytest.approx(30 / 600, rel=1e-6)

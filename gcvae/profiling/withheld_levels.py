@@ -14,7 +14,7 @@ demanded rule rests on.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,6 @@ from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.constraints import Expression, UniqueCombinations, parse_expression
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import FunctionRule
-from gcvae.training.outer_limits import Given, declared
 
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -76,7 +75,7 @@ class LearnedTable:
 def without_rare_levels(
     schema: TableSchema,
     table: TypedTable,
-    given: Given,
+    said: Collection[str],
     rows: int,
     functions: Sequence[FunctionRule],
 ) -> LearnedTable:
@@ -85,14 +84,14 @@ def without_rare_levels(
     Args:
         schema: Complete.
         table: The typed table, which stays as it is.
-        given: What was said of the columns.
+        said: Columns whose levels somebody has declared.
         rows: How many rows have to have a level; 1 keeps all.
         functions: That the model keeps: a level is replaced by one that fixes the same.
     """
     kept = _bound_columns(schema, functions), _named_levels(schema)
     found = {}
     for column in schema if rows > 1 else ():
-        if _can_be_withheld(column, given) and column.name not in kept[0]:
+        if _has_words(column) and column.name not in {*kept[0], *said}:
             levels = _Levels.of(table[column.name], column, rows, kept[1])
             if levels.are_rare.any():
                 found[column.name] = levels
@@ -258,11 +257,10 @@ def _learned(
     return LearnedTable(schema, with_levels(table, cells), withheld, gone)
 
 
-def _can_be_withheld(column: Column, given: Given) -> bool:
-    """Whether the column has words as levels, without an order, that nobody has declared."""
+def _has_words(column: Column) -> bool:
+    """Whether the column has words as levels, without an order."""
     is_nominal = column.is_modelled and column.kind.outcomes is Outcomes.NOMINAL_LEVELS
-    said = declared(column.name, given) or {}
-    return is_nominal and not are_numeric(column.levels or ()) and said.get("levels") is None
+    return is_nominal and not are_numeric(column.levels or ())
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[FunctionRule]) -> set[str]:
