@@ -5,10 +5,10 @@ share a code with others like them, their *group*; which of its levels a cell ha
 shares in the training table, whatever the rest of the row is. So p(level) = p(code) x share, an
 exact mass. Levels that fix another column share a code only with those that fix it alike.
 
-Levels that are withheld (`gcvae.profiling.withheld_levels`) are none of the codec's: where the table
-had them, the level that is most like them stands. How often it does is known, so a text that is no
-level has a mass, that of all withheld ones together, whatever the rest of the row is: such a cell
-is integrated out like a blank, and its mass counts.
+Levels that are withheld (`gcvae.profiling.withheld_levels`) are none of the codec's: where the
+table had them, the level that is most like them stands. How often it does is known, so a text that
+is no level has a mass, that of all withheld ones together, whatever the rest of the row is: such a
+cell is integrated out like a blank, and its mass counts.
 
 # PAPER-DIFF: the paper gives every level a probability of its own at every z. Rare levels share
 # theirs in fixed parts: of a few rows a network learns nothing but the rows.
