@@ -20,17 +20,24 @@ _LIMITS = ("minimum", "maximum")
 
 
 def schema_as_said(dataset: Dataset) -> Document:
-    """The document of a dataset's schema, without limits that its user has not said."""
+    """The document of a dataset's schema, without limits and names of levels that its user has not
+    said: what training takes from cells of a few rows is rounded, or withheld."""
     given = {column["name"]: column for column in dataset.given_schema.get("columns") or ()}
     columns = [
         {
             member: value
             for member, value in column.items()
-            if member not in _LIMITS or given.get(column["name"], {}).get(member) is not None
+            if not _is_of_cells(member, column)
+            or given.get(column["name"], {}).get(member) is not None
         }
         for column in dataset.schema["columns"]
     ]
     return dataset.schema | {"columns": columns}
+
+
+def _is_of_cells(member: str, column: Document) -> bool:
+    """Whether a member lists what cells are: a limit, or levels without an order."""
+    return member in _LIMITS or (member == "levels" and column["kind"] == "categorical")
 
 
 def schema_without_values(dataset: Dataset) -> Document:
