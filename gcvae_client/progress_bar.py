@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from gcvae_client.errors import Document
@@ -82,6 +83,4 @@ def _notebook_display() -> Any:
     shell = ipython.get_ipython() if ipython is not None else None
     if not hasattr(shell, "kernel"):
         return None
-    from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
-
-    return display
+    return import_module("IPython.display").display
