@@ -11,7 +11,7 @@ from experiments.budgets import BUDGETS
 from experiments.page import render_page
 from experiments.results import keep
 
-NAMES = ("half-circle", "uci", "kendall", "auto-manifold", "copula")
+NAMES = ("half-circle", "auto", "spect", "kendall", "auto-manifold", "copula")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -32,7 +32,8 @@ def main() -> None:
     budget, pictures = BUDGETS[chosen.budget], chosen.page.parent / "images" / "paper"
     runs = {
         "half-circle": lambda: half_circle.run(budget, pictures),
-        "uci": lambda: uci.run(budget, data),
+        "auto": lambda: uci.run(uci.AUTO, budget, data),
+        "spect": lambda: uci.run(uci.SPECT, budget, data),
         "kendall": lambda: kendall.run(budget, data, pictures),
         "auto-manifold": lambda: manifold_pictures.run(budget, data, pictures),
         "copula": lambda: copula_pictures.run(pictures),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.budgets import Budget
-from experiments.uci import TABLES, UciTable
+from experiments.uci import AUTO, UciTable
 from gcvae import Synthesizer
 from gcvae.dependence.maps import DependencyMap
 
@@ -27,9 +27,8 @@ GRADIENTS: dict[str, dict[str, object]] = {
 
 def run(budget: Budget, folder: Path, pictures: Path) -> Iterator[dict[str, Any]]:
     """A line for each way to train, and pictures of the maps of the first."""
-    auto = TABLES[0]
     for name, settings in GRADIENTS.items():
-        fitted = _fit(auto, folder, budget, settings)
+        fitted = _fit(AUTO, folder, budget, settings)
         maps = {kind: _map(fitted, kind) for kind in ("data", *KINDS)}
         if name == "exact":
             for kind in ("data", "total", "local"):

@@ -31,7 +31,6 @@ class UciTable:
         settings: Of the paper's networks.
     """
 
-    name: str
     file: str
     dropped: tuple[str, ...]
     n_validation: int
@@ -50,15 +49,10 @@ class UciTable:
         return {"columns": [{"name": name, "kind": kind} for name, kind in kinds.items()]}
 
 
-TABLES = (
-    UciTable(
-        "Auto", "auto_mpg.csv", (), 39, 40, ("cylinders", "model_year", "origin"),
-        {"d_hidden": 30},
-    ),
-    UciTable(
-        "SPECT", "spect.csv", ("split",), 27, 27, None,
-        {"d_hidden": 100, "n_hidden_layers": 2, "activation": "relu"},
-    ),
+AUTO = UciTable("auto_mpg.csv", (), 39, 40, ("cylinders", "model_year", "origin"), {"d_hidden": 30})
+SPECT = UciTable(
+    "spect.csv", ("split",), 27, 27, None,
+    {"d_hidden": 100, "n_hidden_layers": 2, "activation": "relu"},
 )  # fmt: skip
 PAPER_MODELS: dict[str, tuple[str, dict[str, object]]] = {
     "VAE": ("paper-vae", {}),
@@ -69,14 +63,13 @@ PAPER_MODELS: dict[str, tuple[str, dict[str, object]]] = {
 OWN_PRESETS = ("gcvae", "default")
 
 
-def run(budget: Budget, folder: Path) -> Iterator[dict[str, Any]]:
-    """A line for each fit: its table, split, model, K, and figures in nats per row."""
+def run(table: UciTable, budget: Budget, folder: Path) -> Iterator[dict[str, Any]]:
+    """A line for each fit: its split, model, K, and figures in nats per row."""
+    frame = table.read(folder)
     for split in range(budget.splits):
-        for table in TABLES:
-            frame = table.read(folder)
-            for model, d_latent, preset, settings in _models(budget, table, split):
-                fitted = {"table": table.name, "split": split, "model": model, "K": d_latent}
-                yield fitted | _measured(table, frame, split, preset, settings, budget)
+        for model, d_latent, preset, settings in _models(budget, table, split):
+            fitted = {"split": split, "model": model, "K": d_latent}
+            yield fitted | _measured(table, frame, split, preset, settings, budget)
 
 
 def _models(

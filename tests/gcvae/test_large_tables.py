@@ -16,6 +16,7 @@ import torch
 from hypothesis import given
 
 from gcvae import Synthesizer, TableReader, infer_schema, read_table
+from gcvae.codec.rare_levels import GroupedLevelCodec
 from gcvae.errors import CancelledError, InputError
 from gcvae.files.typed_columns import rows_at
 from gcvae.training.checkpoints import CheckpointStore
@@ -117,8 +118,17 @@ def test_the_mixed_table_has_a_column_of_every_sort(tmp_path: Path) -> None:
     }  # fmt: skip
     assert fitted.codec.copies == {"grade again": "grade"}
     assert any(column.missing.allowed for column in fitted.schema)
-    town = next(column for column in fitted.codec.columns if column.name == "town")
-    assert town.n_codes < len(fitted.schema["town"].levels or ())
+    assert codec_of(fitted, "town").withheld.any()
+    told = Synthesizer.fit(mixed_table(), preset="fast", settings=QUICK | {"rare_level_rows": 1})
+    town = codec_of(told, "town")
+    assert town.n_codes < len(told.schema["town"].levels or ())
+    assert not town.withheld.any()
+
+
+def codec_of(fitted: Synthesizer, name: str) -> GroupedLevelCodec:
+    [found] = [column for column in fitted.codec.columns if column.name == name]
+    assert isinstance(found, GroupedLevelCodec)
+    return found
 
 
 def written(cells: pd.DataFrame, path: Path) -> Path:
