@@ -5,8 +5,8 @@ have is not in it. Among the rows that the model learns it is replaced by the le
 what both occur with, and of those that fix other columns alike. Where most cells of a column have
 such a level, all of these are one: "(other)".
 
-Kept are levels that are numbers, those that users declared, and those that a constraint or a
-demanded rule rests on.
+Kept are levels that are numbers or dates by the file's own type, those that users declared, and
+those that a constraint or a demanded rule rests on.
 
 # PAPER-DIFF: the paper's model has every level of its table, and tells those of a single row.
 """
@@ -258,9 +258,13 @@ def _learned(
 
 
 def _has_words(column: Column) -> bool:
-    """Whether the column has words as levels, without an order."""
+    """Whether the column has words as levels, without an order; not dates that its file types so.
+
+    Those have no place for "(other)".
+    """
     is_nominal = column.is_modelled and column.kind.outcomes is Outcomes.NOMINAL_LEVELS
-    return is_nominal and not are_numeric(column.levels or ())
+    holds_texts = column.parquet_type is None or "string" in column.parquet_type
+    return is_nominal and holds_texts and not are_numeric(column.levels or ())
 
 
 def _bound_columns(schema: TableSchema, functions: Sequence[FunctionRule]) -> set[str]:
