@@ -8,7 +8,7 @@ such a level, all of these are one: "(other)".
 Kept are levels that are numbers or dates by the file's own type, those that users declared, and
 those that a constraint or a demanded rule rests on.
 
-# PAPER-DIFF: the paper's model has every level of its table, and tells those of a single row.
+# PAPER-DIFF: the paper's model has every level of its table. Here one of few rows is not in it.
 """
 
 from __future__ import annotations

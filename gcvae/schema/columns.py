@@ -176,6 +176,13 @@ class TableSchema:
     separator: str = ","
     rules: tuple[Rule, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Orders the terms of sums as the columns: a document's objects may be in any order."""
+        if self.rules:
+            places = {column.name: place for place, column in enumerate(self.columns)}
+            rules = tuple(rule.ordered(places) for rule in self.rules)
+            object.__setattr__(self, "rules", rules)
+
     def __repr__(self) -> str:
         """How many columns of which kind there are; `to_json` says the rest."""
         kinds = Counter("dropped" if c.drop else str(c.kind) for c in self.columns)

@@ -9,8 +9,9 @@ from documents is in `rule_documents`. This module loads without torch and panda
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 Keep = Literal["model", "demand", "drop"]
 Source = Literal["found", "given"]
@@ -50,6 +51,10 @@ class RuleBase:
         @property
         def parents(self) -> tuple[str, ...]:
             """The columns that it depends on."""
+
+    def ordered(self, places: Mapping[str, int]) -> Self:
+        """The rule with what has no order of its own in that of these places."""
+        return self
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -104,6 +109,12 @@ class SumRule(RuleBase):
     constant: float = 0
     remainders: tuple[float, ...] = ()
     ties: Ties = "even"
+
+    def ordered(self, places: Mapping[str, int]) -> Self:
+        """The sum with its terms in the order of these places."""
+        last = len(places)
+        terms = sorted(self.terms, key=lambda term: places.get(term[0], last))
+        return replace(self, terms=tuple(terms))
 
     @property
     def parents(self) -> tuple[str, ...]:

@@ -6,9 +6,11 @@ What an orchestrator does – starting what ended – is done here by a thread.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -114,8 +116,8 @@ class Deployment:
         grace_seconds: float,
     ) -> None:
         self.servers, self.folder = servers, folder
-        self.scratch = folder / "scratch"
-        self.scratch.mkdir()
+        # A path that is short enough for a socket in it, wherever the folder lies.
+        self.scratch = Path(tempfile.mkdtemp(prefix="gcvae-faults-"))
         self.database_url = servers.postgres.create_database(name)
         self.store_url = f"s3://bucket/{name}"
         self.url = f"http://127.0.0.1:{free_port()}"
@@ -147,6 +149,7 @@ class Deployment:
                     process.kill()
             if member.process is not None:
                 member.process.wait()
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def members(self) -> list[Member]:
         """Every process of the deployment."""
