@@ -116,7 +116,7 @@ class System:
         """The job's model as it is now."""
         return self.catalog.models.get(str(job.model_id))
 
-    def finished(self, job: Job, seconds: float = 120) -> Job:
+    def finished(self, job: Job, seconds: float = 300) -> Job:
         """The job once it is over."""
         return self.wait(lambda: j if (j := self.job(job)).status.is_final else None, seconds)
 
