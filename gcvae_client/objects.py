@@ -10,6 +10,7 @@ methods are those of the client, with itself in the place of the id:
 from __future__ import annotations
 
 import html
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Self
@@ -20,7 +21,7 @@ from gcvae_client.resources import kind_of
 _OPEN = "in training: model.wait() returns once it is ready"
 
 
-class Entity(dict[str, Any]):
+class Entity(dict[str, Any], ABC):
     """A document, and the client that it came by."""
 
     def __init__(self, document: Mapping[str, Any], client: Any = None) -> None:
@@ -61,8 +62,9 @@ class Entity(dict[str, Any]):
         )
         return f"<table><caption>{type(self).__name__}</caption>{''.join(rows)}</table>"
 
+    @abstractmethod
     def _facts(self) -> dict[str, str]:
-        raise NotImplementedError
+        """What there is to say of it, by name."""
 
 
 class Own:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +36,7 @@ _FINAL = ("succeeded", "failed", "cancelled")
 _PAGE_ITEMS = 200
 
 
-class Service:
+class Service(ABC):
     """A connection to one service, and its jobs.
 
     Args:
@@ -168,9 +169,9 @@ class Service:
     def _json(self, method: str, path: str, **arguments: Any) -> Any:
         return self._bound(document_of(self._connection.request(Call(method, path, **arguments))))
 
+    @abstractmethod
     def _bound(self, document: Document) -> Any:
         """The document, as a dataset, a model or a job where it is one."""
-        raise NotImplementedError
 
     def _items(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[Any]:
         query: dict[str, Any] = {"limit": _PAGE_ITEMS, **(params or {})}

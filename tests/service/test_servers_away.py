@@ -19,7 +19,8 @@ from tests.servers.servers import PostgresServer, RedisServer, S3Server
 from tests.servers.store_proxy import StoreMode, StoreProxy
 from worker.garbage_collection import collect_garbage
 
-_ANSWER_SECONDS = 10.0  # 2 without load; with no limits of its own a call waits for ever
+_ANSWER_SECONDS = 2.0
+_TRIES = 3  # a busy machine may be slow once
 _CSV = {"Content-Type": "text/csv"}
 _RESERVATION_SECONDS = 2.0
 
@@ -81,8 +82,17 @@ def assert_unavailable(response: httpx.Response, name: str) -> dict[str, Any]:
     """A 503 that came in time and says when to ask again."""
     problem = assert_problem(response, 503, name)
     assert int(response.headers["Retry-After"]) > 0
-    assert response.elapsed.total_seconds() < _ANSWER_SECONDS
+    assert quickest_seconds(response) < _ANSWER_SECONDS
     return problem
+
+
+def quickest_seconds(response: httpx.Response) -> float:
+    """How long the answer took, or that of the same request sent again where it was slow."""
+    seconds = [response.elapsed.total_seconds()]
+    with httpx.Client(timeout=60) as again:
+        while seconds[-1] >= _ANSWER_SECONDS and len(seconds) < _TRIES:
+            seconds.append(again.send(response.request).elapsed.total_seconds())
+    return min(seconds)
 
 
 def test_without_postgres_every_call_says_so_soon_and_works_again_after(
@@ -115,10 +125,11 @@ def test_a_frozen_postgres_hangs_no_call_and_works_again_after(
 ) -> None:
     production.postgres.freeze()
     response = production.http.get("/v1/jobs")
-    ready = production.http.get("/readyz")
-    production.postgres.thaw()
+    try:
+        assert_unavailable(production.http.get("/readyz"), "not-ready")
+    finally:
+        production.postgres.thaw()
     assert_problem(response, 503, "database-unavailable")
-    assert_unavailable(ready, "not-ready")
     assert production.http.get(f"/v1/datasets/{dataset['id']}").json() == dataset
 
 
@@ -130,12 +141,13 @@ def test_without_redis_jobs_are_taken_soon_and_the_service_is_not_ready(
     redis.kill() if fate == "killed" else redis.freeze()
     try:
         taken = http.post("/v1/models", json={"dataset_id": dataset["id"]})
-        ready = http.get("/readyz")
+        taken_seconds = quickest_seconds(taken)
+        ready = assert_unavailable(http.get("/readyz"), "not-ready")
     finally:
         redis.start() if fate == "killed" else redis.thaw()
     assert taken.status_code == 202
-    assert taken.elapsed.total_seconds() < _ANSWER_SECONDS
-    assert assert_unavailable(ready, "not-ready")["checks"]["broker"] != "ok"
+    assert taken_seconds < _ANSWER_SECONDS
+    assert ready["checks"]["broker"] != "ok"
     assert production.answers()
     job_id = taken.json()["job_id"]
     leases = production.service.catalog.leases
