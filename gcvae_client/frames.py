@@ -19,6 +19,7 @@ Frame = Any
 """A frame of pandas, polars or Arrow."""
 Formats = Callable[[], Mapping[str, str]]
 """Asks how a table writes its dates, by column."""
+_TEXTS_AT_ONCE = 65_536
 
 
 def is_frame(table: object) -> bool:
@@ -80,8 +81,7 @@ def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats
     if format == "json":
         found = _of_documents(pandas, json.load(file), formats)
     elif format == "parquet":
-        # Arrow's columns are given up as they are copied, so that no table is there twice.
-        found = _module("pyarrow.parquet").read_table(file).to_pandas(self_destruct=True)
+        found = _of_columns(pandas, _module("pyarrow.parquet").ParquetFile(file))
     else:
         found = pandas.read_csv(file)
     if like is not None and len(like) == len(found):
@@ -135,6 +135,23 @@ def date_formats(schema: Document) -> dict[str, str]:
     """How a schema's table writes its dates, by column."""
     columns = schema["columns"]
     return {c["name"]: c["datetime_format"] for c in columns if c.get("datetime_format")}
+
+
+def _of_columns(pandas: Any, file: Any) -> Frame:
+    """A Parquet file's columns, read one after the other, so that no table is there twice."""
+    names = file.schema_arrow.names
+    columns = {name: _series(pandas, file.read([name]).column(0)) for name in names}
+    return pandas.DataFrame(columns, columns=names, copy=False)
+
+
+def _series(pandas: Any, column: Any) -> Any:
+    """A column of Arrow as one of pandas, which can be written to."""
+    if str(column.type) not in ("string", "large_string"):
+        return column.to_pandas().copy()
+    # Arrow keeps a table of the texts that it has met, larger than they are: one of few rows.
+    starts = range(0, max(1, len(column)), _TEXTS_AT_ONCE)
+    parts = [column.slice(start, _TEXTS_AT_ONCE).to_pandas() for start in starts]
+    return pandas.concat(parts, ignore_index=True)
 
 
 def _of_documents(pandas: Any, rows: list[Document], formats: Formats) -> Frame:
