@@ -30,6 +30,7 @@ from service.settings import ServiceSettings
 from tests.claims import claim_job
 from worker.garbage_collection import collect_garbage
 from worker.processes.child import do_work
+from worker.processes.fork_server import ForkServer
 from worker.processes.shutdown import SharedFlag
 from worker.processes.supervisor import new_owner, run_attempt
 from worker.settings import JobSettings
@@ -178,7 +179,9 @@ def attempt_by_child(service: Running, job_id: str, traces: Traces | None = None
         jobs = JobSettings(heartbeat_seconds=0.2)
         claim = claim_job(service.catalog, job_id, new_owner(), jobs.lease_seconds)
         assert claim is not None
-        run_attempt(claim, service.catalog, service.store, jobs, SharedFlag(), traces or NoTraces())
+        parts = (service.catalog, service.store, jobs, SharedFlag())
+        with closing(ForkServer()) as server:
+            run_attempt(claim, *parts, server, traces or NoTraces())
 
 
 def train(service: Running, table: bytes, **training: object) -> dict[str, Any]:

@@ -54,7 +54,7 @@ Mark = Callable[[Victims, bool], None]
 
 
 def kill_child(scene: Scene, mark: Mark) -> None:
-    _kill(scene, mark, "worker.processes.child")
+    _kill(scene, mark, "gcvae-job")
 
 
 def kill_worker(scene: Scene, mark: Mark) -> None:

@@ -121,7 +121,7 @@ def test_after_the_death_of_everything_new_workers_go_on_with_an_empty_queue(
         waiting = [system.train(steps=1, step_seconds=0.0) for _ in range(2)]
         system.with_checkpoint(job)
         processes = _family(worker_pid)
-        assert len(processes) == 4
+        assert len(processes) == 5
     finally:
         parent.kill()
         parent.communicate()

@@ -21,6 +21,7 @@ from models_store import open_store_of
 from runtime.logs import set_up_logs
 from runtime.parentage import die_with_parent
 from runtime.traces import make_traces
+from worker.processes.fork_server import ForkServer
 from worker.processes.scratch import keep_no_pool_folder
 from worker.processes.shutdown import SharedFlag
 from worker.processes.supervisor import run_jobs
@@ -31,7 +32,7 @@ _log = structlog.get_logger(__name__)
 _BROKER_SECONDS = 10.0
 
 
-def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag) -> Celery:
+def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag, server: ForkServer) -> Celery:
     """The Celery application with its one task, which does nothing once `shutdown` is set."""
     app = make_celery(settings.catalog.broker_url, _BROKER_SECONDS)
 
@@ -42,7 +43,7 @@ def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag) -> Celery:
         traces = make_traces(settings.runtime, "worker")
         try:
             store = open_store_of(settings.store)
-            run_jobs(catalog, store, settings.jobs, shutdown, traces)
+            run_jobs(catalog, store, settings.jobs, shutdown, server, traces)
         finally:
             traces.close()
             catalog.close()
@@ -67,11 +68,12 @@ def serve(settings: WorkerSettings) -> int:
     warnings.filterwarnings("ignore", message=".*superuser privileges.*")
     keep_no_pool_folder()
     shutdown = SharedFlag()
-    app = make_worker_app(settings, shutdown)
+    server = ForkServer()
+    app = make_worker_app(settings, shutdown, server)
     setup_logging.connect(_keep_our_logs, weak=False)
     worker_shutting_down.connect(lambda **_: shutdown.set(), weak=False)
     celery_pid = os.getpid()
-    worker_process_init.connect(lambda **_: die_with_parent(celery_pid), weak=False)
+    worker_process_init.connect(lambda **_: _begin_pool(celery_pid, server), weak=False)
     worker = app.Worker(
         queues=[queue_name(queue) for queue in settings.jobs.queues],
         concurrency=1,
@@ -84,6 +86,12 @@ def serve(settings: WorkerSettings) -> int:
     )
     worker.start()
     return int(worker.exitcode or 0)
+
+
+def _begin_pool(celery_pid: int, server: ForkServer) -> None:
+    """Settle in the pool's process; the first job is not to wait for imports."""
+    die_with_parent(celery_pid)
+    server.start()
 
 
 def _keep_our_logs(**_: Any) -> None:

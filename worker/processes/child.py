@@ -1,13 +1,11 @@
-"""The child process of one attempt: `python -m worker.job gcvae-job JOB_ID …`.
+"""The child process of one attempt, `gcvae-job JOB_ID --attempt N` as `ps` shows it.
 
 It does the work and reports to its supervisor what became of it; the supervisor writes it down.
 """
 
 from __future__ import annotations
 
-import argparse
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -21,14 +19,13 @@ from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store_of
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from runtime.logs import log_context, set_up_logs
-from runtime.parentage import die_with_parent
 from runtime.priority import step_back
 from worker.errors import DeletedTableError, GpuMemoryError
 from worker.processes.scratch import scratch_folder
 from worker.settings import WorkerSettings, read_settings
 from worker.work.attempt import Attempt
 from worker.work.kinds import work_of
-from worker.work.messages import SERVER_AWAY, MessageWriter
+from worker.work.messages import SERVER_AWAY, JobOrder, MessageWriter
 
 _log = structlog.get_logger(__name__)
 
@@ -41,18 +38,20 @@ _PASSING = (CorruptedError, MemoryError, OSError)
 _GPU_MEMORY = "gpu_out_of_memory"
 
 
-def main() -> int:
-    """Do the job that the command line names."""
-    arguments = _parse_arguments()
-    die_with_parent(arguments.parent)
+def do_job(order: JobOrder, descriptor: int) -> int:
+    """Make the attempt, and return the process's exit code.
+
+    Args:
+        descriptor: of the pipe that the supervisor reads.
+    """
     step_back()
     settings = read_settings()
     set_up_logs(settings.runtime)
-    messages = MessageWriter(arguments.messages)
+    messages = MessageWriter(descriptor)
     catalog = Catalog(settings.catalog.database_url)
     try:
         claim = catalog.leases.find_claim(
-            arguments.job_id, arguments.owner, arguments.attempt, settings.jobs.lease_seconds
+            order.job_id, order.owner, order.attempt, settings.jobs.lease_seconds
         )
     except SQLAlchemyError as error:
         messages.try_again(Failed(SERVER_AWAY, str(error).splitlines()[0]))
@@ -123,18 +122,3 @@ def _final_outcome(error: Exception) -> Outcome:
 
 def _nothing() -> None:
     """Report nothing: nobody listens to an attempt that lost its job."""
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m worker.job", description=__doc__)
-    parser.add_argument("mark", choices=["gcvae-job"], help="what `ps` shows")
-    parser.add_argument("job_id")
-    parser.add_argument("--attempt", type=int, required=True)
-    parser.add_argument("--owner", required=True)
-    parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
-    parser.add_argument("--messages", type=int, required=True, help="descriptor of the pipe")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

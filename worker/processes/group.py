@@ -1,6 +1,7 @@
 """The worker group: the reconciler's loop, and a Celery process for each slot, kept alive.
 
-    worker group ── Celery process of each slot ── pool process (one task) ── gcvae-job
+    worker group ── Celery process of each slot ── pool process (one task)
+                                                     └─ fork server ── gcvae-job
 
 Each of them ends when the one before it does.
 """

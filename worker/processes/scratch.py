@@ -22,8 +22,26 @@ from worker.settings import temporary_folder
 def scratch_folder(claim: Claim) -> Iterator[Path]:
     """An empty folder for the attempt; what killed attempts before it left goes first."""
     for attempt in range(1, claim.attempt):
-        _remove(claim.job_id, attempt)
+        _remove(_prefix(claim.job_id, attempt))
     prefix = _prefix(claim.job_id, claim.attempt)
+    with _folder_of_all(prefix) as folder:
+        yield folder
+
+
+@contextmanager
+def fork_server_folder(owner_pid: int) -> Iterator[Path]:
+    """An empty folder for what a fork server's imports leave behind, and its removal."""
+    with _folder_of_all(_fork_server_prefix(owner_pid)) as folder:
+        yield folder
+
+
+def remove_fork_server_folder(owner_pid: int) -> None:
+    """Remove what a fork server left that was killed while it imported."""
+    _remove(_fork_server_prefix(owner_pid))
+
+
+@contextmanager
+def _folder_of_all(prefix: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=prefix, dir=temporary_folder()) as folder:
         before, tempfile.tempdir = tempfile.tempdir, folder  # what libraries leave goes with it
         try:
@@ -43,13 +61,17 @@ def keep_no_pool_folder() -> None:
 
 def remove_scratch(claim: Claim) -> None:
     """Remove what the attempt left on this machine, if its process could not."""
-    _remove(claim.job_id, claim.attempt)
+    _remove(_prefix(claim.job_id, claim.attempt))
 
 
-def _remove(job_id: str, attempt: int) -> None:
-    for folder in temporary_folder().glob(f"{_prefix(job_id, attempt)}*"):
+def _remove(prefix: str) -> None:
+    for folder in temporary_folder().glob(f"{prefix}*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prefix(job_id: str, attempt: int) -> str:
     return f"gcvae-{job_id}-{attempt}-"
+
+
+def _fork_server_prefix(owner_pid: int) -> str:
+    return f"gcvae-fork-server-{owner_pid}-"

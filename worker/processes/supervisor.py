@@ -6,8 +6,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -23,10 +21,11 @@ from models_store import Store
 from runtime.logs import log_context
 from runtime.traces import NoTraces, Span, Traces
 from worker.garbage_collection import collect_garbage
+from worker.processes.fork_server import ForkServer, JobProcess
 from worker.processes.scratch import remove_scratch
 from worker.processes.shutdown import SharedFlag
 from worker.settings import JobSettings
-from worker.work.messages import SERVER_AWAY, MessageReader
+from worker.work.messages import SERVER_AWAY, JobOrder, MessageReader
 
 _log = structlog.get_logger(__name__)
 
@@ -43,6 +42,7 @@ def run_jobs(
     store: Store,
     settings: JobSettings,
     shutdown: SharedFlag,
+    server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
     """Attempt jobs of the settings' queues, the next one first, until none is to be had.
@@ -52,13 +52,14 @@ def run_jobs(
 
     Args:
         shutdown: once set, the attempt is handed back at once, and no other is begun.
+        server: what the jobs' processes are forked from.
         traces: where the attempt's span goes; it belongs to the request's that asked for the job.
     """
     while not shutdown.is_set():
         claim = catalog.leases.claim_next(settings.queues, new_owner(), settings.lease_seconds)
         if claim is None:
             return
-        run_attempt(claim, catalog, store, settings, shutdown, traces)
+        run_attempt(claim, catalog, store, settings, shutdown, server, traces)
 
 
 def new_owner() -> str:
@@ -72,6 +73,7 @@ def run_attempt(
     store: Store,
     settings: JobSettings,
     shutdown: SharedFlag,
+    server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
     """Make one attempt at a job; its outcome stands in the records."""
@@ -82,7 +84,7 @@ def run_attempt(
     ):
         span.describe(job=job.id, attempt=claim.attempt, kind=job.kind.value)
         _log.info("attempt begins", kind=job.kind.value)
-        ending = Supervisor(catalog, claim, settings, shutdown).run()
+        ending = Supervisor(catalog, claim, settings, shutdown, server).run()
         _report_ending(span, ending)
         collect_garbage(catalog, store)
 
@@ -96,11 +98,13 @@ class Supervisor:
         claim: Claim,
         settings: JobSettings,
         shutdown: SharedFlag,
+        server: ForkServer,
     ) -> None:
         self._catalog = catalog
         self._claim = claim
         self._settings = settings
         self._shutdown = shutdown
+        self._server = server
         self._cancelled = False
         self._lost = False
         self._kill_at: float | None = None
@@ -108,7 +112,7 @@ class Supervisor:
 
     def run(self) -> str:
         """Run the child to its end, then write what became of it, and return it in a word."""
-        child, messages = _start_child(self._claim)
+        child, messages = _start_child(self._claim, self._server)
         try:
             self._watch(child, messages)
         finally:
@@ -117,12 +121,12 @@ class Supervisor:
             os.close(messages.descriptor)
             remove_scratch(self._claim)
         try:
-            return self._insist(lambda: self._conclude(child.returncode, messages))
+            return self._insist(lambda: self._conclude(child.exit_code, messages))
         except LeaseLostError:
             self._insist(self._leave_no_bytes)
             return "lost"
 
-    def _watch(self, child: subprocess.Popen[bytes], messages: MessageReader) -> None:
+    def _watch(self, child: JobProcess, messages: MessageReader) -> None:
         next_beat = 0.0
         while not (messages.at_end or self._lost or self._shutdown.is_set()):
             if time.monotonic() >= next_beat:
@@ -136,9 +140,9 @@ class Supervisor:
                 _log.warning("the job did not stop by itself and is killed")
                 return
         if messages.at_end and not messages.has_last_word:
-            _wait(child, self._settings.cancel_grace_seconds)
+            _await_exit_code(child, self._settings.cancel_grace_seconds)
 
-    def _beat(self, child: subprocess.Popen[bytes], messages: MessageReader) -> None:
+    def _beat(self, child: JobProcess, messages: MessageReader) -> None:
         try:
             answer = self._catalog.leases.heartbeat(self._claim, messages.take_progress())
         except SQLAlchemyError as error:
@@ -170,7 +174,7 @@ class Supervisor:
                 _log.warning("not written yet: the database does not answer", error=str(error))
             time.sleep(self._settings.heartbeat_seconds)
 
-    def _conclude(self, returncode: int, messages: MessageReader) -> str:
+    def _conclude(self, exit_code: int | None, messages: MessageReader) -> str:
         """Write the outcome.
 
         Raises:
@@ -191,7 +195,7 @@ class Supervisor:
             _log.info("attempt is handed back: the worker shuts down")
             leases.hand_back(self._claim)
             return "handed back"
-        failed = messages.try_again or _death(returncode)
+        failed = messages.try_again or _death(exit_code)
         status = leases.release(
             self._claim,
             failed,
@@ -232,30 +236,26 @@ def _report_ending(span: Span, ending: str) -> None:
         span.fail(ending)
 
 
-def _start_child(claim: Claim) -> tuple[subprocess.Popen[bytes], MessageReader]:
+def _start_child(claim: Claim, server: ForkServer) -> tuple[JobProcess, MessageReader]:
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", "worker.processes.child", "gcvae-job", claim.job_id]
-    command += ["--attempt", str(claim.attempt), "--owner", claim.owner]
-    command += ["--parent", str(os.getpid()), "--messages", str(writing)]
     try:
-        child = subprocess.Popen(command, pass_fds=[writing], stdin=subprocess.DEVNULL)
+        child = server.fork(JobOrder(claim.job_id, claim.attempt, claim.owner), writing)
     finally:
         os.close(writing)
     return child, MessageReader(reading)
 
 
-def _wait(child: subprocess.Popen[bytes], seconds: float) -> None:
+def _await_exit_code(child: JobProcess, seconds: float) -> None:
     """Give a child that ended without a last word the time to leave its exit code."""
-    try:
-        child.wait(seconds)
-    except subprocess.TimeoutExpired:
+    if not child.wait(seconds):
         _log.warning("the job's process does not end and is killed")
 
 
-def _death(returncode: int) -> Failed:
+def _death(exit_code: int | None) -> Failed:
     """What to say of a child that ended without a word."""
-    if returncode >= 0:
-        return Failed("process_ended", f"the job's process ended with exit code {returncode}")
-    name = signal.Signals(-returncode).name
+    assert exit_code is not None, "it was waited for"
+    if exit_code >= 0:
+        return Failed("process_ended", f"the job's process ended with exit code {exit_code}")
+    name = signal.Signals(-exit_code).name
     hint = ": often the machine is out of memory" if name == "SIGKILL" else ""
     return Failed("process_killed", f"the job's process was killed by {name}{hint}")

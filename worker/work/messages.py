@@ -1,11 +1,11 @@
-"""What a job's process reports to its supervisor: JSON lines through a pipe."""
+"""What a job's process is told, and what it reports to its supervisor: JSON lines."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from catalog import Cancelled, Document, Failed, Outcome, Produced, Trained
@@ -16,6 +16,15 @@ _OUTCOMES: dict[str, type[Any]] = {
 
 SERVER_AWAY = "server_away"
 """Code of an attempt that failed because the database or the store did not answer."""
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """Which attempt a job's process makes."""
+
+    job_id: str
+    attempt: int
+    owner: str
 
 
 class MessageWriter:

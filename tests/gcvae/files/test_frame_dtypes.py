@@ -21,6 +21,8 @@ from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.schema.columns import TableSchema
 from gcvae.trial import try_out
 
+pytestmark = pytest.mark.usefixtures("few_references")
+
 N = 240
 RNG = np.random.default_rng(0)
 WHOLE, FEW = RNG.integers(0, 100, N), RNG.integers(0, 4, N)

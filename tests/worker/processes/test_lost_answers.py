@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from catalog import Claim, Job, JobStatus, Outcome
 from catalog.jobs.leases import Leases
 from models_store import Store, open_store
 from tests.claims import claim_job
+from worker.processes.fork_server import ForkServer
 from worker.processes.shutdown import SharedFlag
 from worker.processes.supervisor import new_owner, run_attempt
 from worker.settings import JobSettings
@@ -44,7 +46,8 @@ def _run(system: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(system.folder)  # from here the child would find this checkout's library
     settings = JobSettings(heartbeat_seconds=0.1)
     claim = claim_job(system.catalog, job.id, new_owner(), settings.lease_seconds)
-    run_attempt(claim, system.catalog, system.store, settings, SharedFlag())
+    with closing(ForkServer()) as server:
+        run_attempt(claim, system.catalog, system.store, settings, SharedFlag(), server)
 
 
 @pytest.mark.parametrize("after_writing", [False, True])

@@ -123,8 +123,9 @@ def test_two_slots_do_two_jobs_at_once(system: Any, monkeypatch: pytest.MonkeyPa
     system.start_worker()
     jobs = [system.train(**SLOW) for _ in range(2)]
     children = [system.child(job) for job in jobs]
-    assert all(child.environ()["CUDA_VISIBLE_DEVICES"] == "" for child in children)
-    assert len({child.parent().pid for child in children}) == 2
+    servers = [child.parent() for child in children]
+    assert all(server.environ()["CUDA_VISIBLE_DEVICES"] == "" for server in servers)
+    assert len({server.pid for server in servers}) == 2
 
 
 def test_a_worker_leaves_the_jobs_of_other_queues(
