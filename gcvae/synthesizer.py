@@ -44,7 +44,7 @@ from gcvae.scoring.row_scores import RowScorer
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.training.assembly import build_model, column_shapes
 from gcvae.training.checkpoints import CheckpointStore
-from gcvae.training.finishing import adjust, kept_rules, measure
+from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
 from gcvae.training.fit_costs import TableSize
 from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import level_functions
@@ -171,6 +171,7 @@ class Synthesizer:
                 data_map = map_of_data(codec, prepared.learned, rows, seed)
             record = result.record(settled, seed) | {
                 "held_out_scores": scores,
+                "memory_gap": memory_gap(model, rows, result, seed),
                 "preset": preset_named(preset).name,
                 "device": str(place),
                 "rows": len(rows),

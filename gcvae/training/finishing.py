@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
 from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.files.typed_columns import rows_at
+from gcvae.model.bounds import iwae_bound
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
+from gcvae.numerics.row_noise import RowNoise
 from gcvae.rules.search import measured
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel, measure_acceptance
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
+from gcvae.scoring.blank_references import mid_ranks
 from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
 from gcvae.training.calibration import calibrate, mixture_prior
 from gcvae.training.fit_progress import FitProgress
@@ -36,6 +44,7 @@ def adjust(
             calibrate(model, rows.code_counts, seed, report)
 
 
+GAP_ROWS, _GAP_DRAWS = 2_000, 10
 KEPT_ROWS = 4_096
 """Rows of a model of which is counted how many keep each rule."""
 
@@ -70,4 +79,41 @@ def measure(
     if prepared.learned is not prepared.typed:  # scored as such rows are later
         held_out = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
     with line.finishing("scores") as report:
-        return acceptance, reference_scores(model, codec, held_out, acceptance, seed, report)
+        scores = reference_scores(model, codec, held_out, acceptance, seed, report)
+    return acceptance, scores
+
+
+def memory_gap(
+    model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
+) -> dict[str, float]:
+    """How much likelier the model finds rows that it was trained on than rows that it was not.
+
+    Returns:
+        The mean difference in nats per row, its standard error, in which share of pairs the one is
+        likelier than the other (0.5 where the model remembers none), and the pairs' rows of each
+        sort. Rows that were held out decided when to stop: they have a small part in the model.
+    """
+    held_out = result.held_out.cpu()
+    is_trained = torch.ones(len(rows), dtype=torch.bool).index_fill(0, held_out, False)
+    trained = is_trained.nonzero()[:, 0] if is_trained.any() else held_out
+    likely, others = (_some_bounds(model, rows, of_sort, seed) for of_sort in (trained, held_out))
+    squared = [float(np.var(found)) / len(found) for found in (likely, others)]
+    return {
+        "nats": round(float(likely.mean() - others.mean()), 3),
+        "standard_error": round(sum(squared) ** 0.5, 3),
+        "area": round(float(mid_ranks(np.sort(others), likely).mean() / 100), 3),
+        "rows": len(others),
+    }
+
+
+def _some_bounds(
+    model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int
+) -> npt.NDArray[np.float64]:
+    """Bounds of GAP_ROWS of these rows at most, in the table's units. Shape: (n,)."""
+    generator = generator_for(seed, "memory gap")
+    chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:GAP_ROWS]].sort().values
+    noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())
+    with torch.no_grad():
+        bounds = iwae_bound(model, rows.take(chosen), noise, n_draws=_GAP_DRAWS).bound
+    in_units: npt.NDArray[np.float64] = (bounds - rows.log_units[chosen]).double().numpy()
+    return in_units

@@ -1,0 +1,56 @@
+"""What a model remembers of the rows that it was trained on is told in its record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from gcvae import Synthesizer
+from gcvae.training.finishing import memory_gap
+from gcvae.training.fit_progress import FitProgress
+from gcvae.training.preparation import prepared_table
+from gcvae.training.settings import configure
+from gcvae.training.training_progress import Evaluation, TrainingResult
+
+
+def noise(n_rows: int) -> pd.DataFrame:
+    """Columns that have nothing to do with each other: whatever is learned of them is by heart."""
+    generator = np.random.default_rng(3)
+    return pd.DataFrame({f"c{j}": generator.choice(list("abcdefgh"), n_rows) for j in range(8)})
+
+
+@pytest.fixture(scope="module")
+def model() -> Synthesizer:
+    return Synthesizer.fit(noise(160), preset="fast", settings={"max_steps": 20})
+
+
+def test_a_record_tells_the_gap_after_load_too(model: Synthesizer, tmp_path: Path) -> None:
+    gap = model.training_record["memory_gap"]
+    assert set(gap) == {"nats", "standard_error", "area", "rows"}
+    assert gap["rows"] == 16
+    assert abs(gap["nats"]) < 5 * gap["standard_error"], "twenty steps teach nothing by heart"
+    model.save(tmp_path / "m.gcvae")
+    assert Synthesizer.load(tmp_path / "m.gcvae").training_record["memory_gap"] == gap
+
+
+@pytest.mark.parametrize("are_unlikely", [True, False])
+def test_the_gap_is_that_of_rows_of_training_to_rows_held_out(
+    model: Synthesizer, are_unlikely: bool
+) -> None:
+    """As if the rows that the model finds least likely, or most, had been held out."""
+    config = configure("fast")
+    with prepared_table(noise(160), None, config, FitProgress(None, "fast"), 0, None) as prepared:
+        scores = model.log_likelihood(noise(160), draws=20)["log_likelihood"].to_numpy()
+        order = np.argsort(scores if are_unlikely else -scores)
+        held_out = torch.from_numpy(order[:40].copy())
+        best = Evaluation(1, 0.0, 0.0)
+        result = TrainingResult((best,), best, 1, 1, held_out, ())
+        gap = memory_gap(model.model, prepared.rows, result, 0)
+    assert gap["rows"] == 40
+    expected = scores[order[40:]].mean() - scores[order[:40]].mean()
+    assert gap["nats"] == pytest.approx(expected, abs=0.1)
+    assert (gap["area"] > 0.95) if are_unlikely else (gap["area"] < 0.05)
