@@ -113,7 +113,7 @@ class Place:
 
     def busy_workers(self, job: Job) -> list[subprocess.Popen[bytes]]:
         """The groups of which a process makes a shard of the job right now."""
-        shards = {shard.id for shard in self.catalog.jobs.shards(job.id)}
+        shards = {shard.id for shard in self.catalog.all_jobs.shards(job.id)}
         return [worker for worker in self.workers if shards & set(_words(worker))]
 
 
@@ -133,13 +133,15 @@ def place_in(folder: Path, lease_seconds: float = _LEASE_SECONDS) -> Iterator[Pl
 
 def add_model(place: Place, synthesizer: Synthesizer) -> str:
     """The id of a ready model."""
-    model_id = place.catalog.models.new_id()
+    model_id = place.catalog.workspace("default").models.new_id()
     place.catalog.orphans.reserve(model_prefix(model_id), 600)
     published = place.store.publish(f"{model_prefix(model_id)}m.gcvae", synthesizer.to_bytes())
     trained = Trained(
         published.key, published.sha256, published.size_bytes, synthesizer.schema.to_json(), {}
     )
-    place.catalog.models.add_ready(model_id=model_id, name="model", trained=trained, training={})
+    place.catalog.workspace("default").models.add_ready(
+        model_id=model_id, name="model", trained=trained, training={}
+    )
     return model_id
 
 
@@ -157,16 +159,16 @@ def draw(
     place.start(workers)
     started_at = time.monotonic()
     shards = () if shard_rows is None else cut_rows(spec.rows, shard_rows)
-    job = place.catalog.jobs.enqueue(
+    job = place.catalog.workspace("default").jobs.enqueue(
         JobKind.SAMPLE, model_id=model_id, spec=spec.to_json(), shards=shards
     )
     send_soon(CeleryDispatcher(make_celery(f"filesystem://{place.folder}/queue")), job)
     for _ in range(kill):
         place.kill(_wait(lambda: place.busy_workers(job))[0])
-    _wait(lambda: place.catalog.jobs.get(job.id).status.is_final)
+    _wait(lambda: place.catalog.workspace("default").jobs.get(job.id).status.is_final)
     wall_seconds = time.monotonic() - started_at
     cpu_seconds = place.stop()
-    done = place.catalog.jobs.get(job.id)
+    done = place.catalog.workspace("default").jobs.get(job.id)
     if done.status is not JobStatus.SUCCEEDED:
         raise RuntimeError(f"the job {name} is {done.status}: {done.error}")
     content = read_result(place, str(done.result_id))
@@ -175,7 +177,7 @@ def draw(
         shards=done.n_shards,
         workers=workers,
         killed=kill,
-        attempts=sum(one.attempt for one in (done, *place.catalog.jobs.shards(job.id))),
+        attempts=sum(one.attempt for one in (done, *place.catalog.all_jobs.shards(job.id))),
         wall_seconds=round(wall_seconds, 1),
         cpu_seconds=round(cpu_seconds, 1),
         size_bytes=len(content),
@@ -185,7 +187,7 @@ def draw(
 
 def read_result(place: Place, result_id: str) -> bytes:
     """The bytes of a result, as a download gives them; their checksum is the record's."""
-    result = place.catalog.results.get(result_id)
+    result = place.catalog.workspace("default").results.get(result_id)
     if result.manifest_sha256 is None:
         return place.store.read(result.object_key, result.sha256)
     manifest = Manifest.read(place.store, result.object_key, result.manifest_sha256)
@@ -197,8 +199,8 @@ def read_result(place: Place, result_id: str) -> bytes:
 
 def orphans(place: Place) -> list[str]:
     """Keys in the store that no record names."""
-    named = {model.artifact_key for model in place.catalog.models.list().items}
-    for result in place.catalog.results.list().items:
+    named = {model.artifact_key for model in place.catalog.workspace("default").models.list().items}
+    for result in place.catalog.workspace("default").results.list().items:
         named.add(result.object_key)
         if result.manifest_sha256 is not None:
             manifest = Manifest.read(place.store, result.object_key, result.manifest_sha256)

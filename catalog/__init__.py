@@ -23,6 +23,7 @@ from catalog.records import (
     Result,
     Trained,
 )
+from catalog.workspace import Workspace
 
 __all__ = [
     "DEFAULT_WORKSPACE",
@@ -44,5 +45,6 @@ __all__ = [
     "Queue",
     "Result",
     "Trained",
+    "Workspace",
     "upgrade",
 ]

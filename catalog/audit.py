@@ -57,7 +57,7 @@ class Deed:
 
 
 class Audit:
-    """Gateway to the audit log."""
+    """Gateway to the audit log of all workspaces."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -80,14 +80,6 @@ class Audit:
             entry = replace(entry, digest=digest)
             session.add(AuditRow(**asdict(entry)))
             return entry
-
-    def list(
-        self, *, workspace: str, limit: int = 50, cursor: str | None = None
-    ) -> Page[AuditEntry]:
-        """A page of a workspace's entries, newest first."""
-        query = select(AuditRow).where(AuditRow.workspace == workspace)
-        with self._database.reading() as session:
-            return read_page(session, query, AuditRow, AuditEntry, limit, cursor)
 
     def entries(self) -> Iterator[AuditEntry]:
         """Every entry of all workspaces, the oldest first."""
@@ -115,6 +107,20 @@ class Audit:
         query = select(AuditRow).where(AuditRow.number > number).order_by(AuditRow.number)
         with self._database.reading() as session:
             return session.scalars(query.limit(_READ_AT_ONCE)).all()
+
+
+class WorkspaceAudit:
+    """Gateway to a workspace's entries."""
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self._database = database
+        self._workspace = workspace
+
+    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
+        """A page of entries, newest first."""
+        query = select(AuditRow).where(AuditRow.workspace == self._workspace)
+        with self._database.reading() as session:
+            return read_page(session, query, AuditRow, AuditEntry, limit, cursor)
 
 
 def _digest(before: str, entry: AuditEntry) -> str:

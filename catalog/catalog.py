@@ -1,24 +1,25 @@
-"""The catalog: every gateway to the records of one database."""
+"""The catalog of one database: the records of a workspace, and what is done for all of them."""
 
 from __future__ import annotations
 
 from catalog.audit import Audit
 from catalog.database.engine import ANSWER_SECONDS, Database
-from catalog.datasets import Datasets
-from catalog.idempotency import Idempotency
 from catalog.inventory import Inventory
-from catalog.jobs.jobs import Jobs
+from catalog.jobs.all_jobs import AllJobs
 from catalog.jobs.leases import Leases
 from catalog.keys import Keys
-from catalog.models import Models
 from catalog.orphans import Orphans
-from catalog.results import Results
+from catalog.retention import Retention
 from catalog.sessions import Sessions
 from catalog.statistics import Statistics
+from catalog.workspace import Workspace
 
 
 class Catalog:
-    """The records of one database, by gateway.
+    """The records of one database.
+
+    A request sees those of its workspace (`workspace`). The gateways here are for workers and
+    operators, who serve all workspaces, and for who lets people in.
 
     Every gateway method is one transaction and hands out frozen copies. The tables are made by
     `catalog.database.migrate.upgrade`.
@@ -43,20 +44,22 @@ class Catalog:
         running_jobs_limit: int | None = None,
     ) -> None:
         self.database = Database(database_url, answer_seconds)
-        self.datasets = Datasets(self.database)
-        self.models = Models(self.database)
-        self.jobs = Jobs(self.database, resend_seconds)
+        self._resend_seconds = resend_seconds
+        self.all_jobs = AllJobs(self.database)
         self.leases = Leases(
             self.database, attempts_limit, resend_seconds, resend_limit_seconds, running_jobs_limit
         )
-        self.results = Results(self.database)
+        self.retention = Retention(self.database)
         self.orphans = Orphans(self.database)
         self.inventory = Inventory(self.database)
         self.statistics = Statistics(self.database)
-        self.idempotency = Idempotency(self.database)
         self.keys = Keys(self.database)
         self.sessions = Sessions(self.database)
         self.audit = Audit(self.database)
+
+    def workspace(self, name: str) -> Workspace:
+        """The records of one workspace; one that nobody has used is empty."""
+        return Workspace(self.database, name, self._resend_seconds)
 
     def ping(self) -> None:
         """Ask the database for an answer.

@@ -16,7 +16,7 @@ from catalog.ids import new_id
 from catalog.model_deletion import delete_model
 from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import Order, Page, copy_row, named_like, read_page
-from catalog.records import DEFAULT_WORKSPACE, Dataset, Document, ModelStatus
+from catalog.records import Dataset, Document, ModelStatus
 
 
 def dataset_prefix(dataset_id: str) -> str:
@@ -25,10 +25,11 @@ def dataset_prefix(dataset_id: str) -> str:
 
 
 class Datasets:
-    """Gateway to the datasets."""
+    """Gateway to the datasets of a workspace."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
+        self._workspace = workspace
 
     def new_id(self) -> str:
         """An id for a dataset whose bytes are about to be written."""
@@ -49,7 +50,6 @@ class Datasets:
         warnings: Sequence[str],
         encoding: str | None = None,
         given_schema: Document | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
     ) -> Dataset:
         """Record a dataset whose prefix was reserved (`catalog.orphans.Orphans.reserve`).
 
@@ -62,7 +62,7 @@ class Datasets:
         """
         row = DatasetRow(
             id=dataset_id,
-            workspace=workspace,
+            workspace=self._workspace,
             name=name,
             format=format,
             rows=rows,
@@ -83,26 +83,25 @@ class Datasets:
             note_made(session, dataset_id)
             return _copy(session, row)
 
-    def get(self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Dataset:
+    def get(self, dataset_id: str) -> Dataset:
         """The dataset.
 
         Raises:
             NotFoundError: no such dataset in this workspace.
         """
         with self._database.reading() as session:
-            return copy_row(Dataset, find_dataset(session, dataset_id, workspace))
+            return copy_row(Dataset, find_dataset(session, dataset_id, self._workspace))
 
     def list(
         self,
         *,
         limit: int = 50,
         cursor: str | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
         search: str | None = None,
         order: Order = Order.NEWEST,
     ) -> Page[Dataset]:
         """A page of datasets; those that `search` is in the name or begins the id of."""
-        query = select(DatasetRow).where(DatasetRow.workspace == workspace)
+        query = select(DatasetRow).where(DatasetRow.workspace == self._workspace)
         query = named_like(query, DatasetRow, search)
         with self._database.reading() as session:
             return read_page(session, query, DatasetRow, Dataset, limit, cursor, order)
@@ -121,23 +120,21 @@ class Datasets:
             ConflictError: a model is being trained on it.
         """
         with self._database.writing() as session:
-            row = find_dataset(session, before.id, before.workspace, lock=True)
+            row = find_dataset(session, before.id, self._workspace, lock=True)
             if (row.schema, row.given_schema) != (before.schema, before.given_schema):
                 raise SchemaChangedError(before.id)
             _refuse_while_training(session, before.id)
             row.schema, row.given_schema, row.warnings = schema, given_schema, [*warnings]
-            forget_answer(session, before.id, before.workspace)
+            forget_answer(session, before.id, self._workspace)
             session.flush()
             return _copy(session, row)
 
-    def count_models(self, dataset_id: str, *, workspace: str) -> int:
-        """How many models were trained on a dataset of this workspace."""
+    def count_models(self, dataset_id: str) -> int:
+        """How many models were trained on a dataset."""
         with self._database.reading() as session:
-            return len(_models_of(session, dataset_id, workspace))
+            return len(_models_of(session, dataset_id, self._workspace))
 
-    def delete(
-        self, dataset_id: str, *, workspace: str = DEFAULT_WORKSPACE, cascade: bool = False
-    ) -> tuple[str, ...]:
+    def delete(self, dataset_id: str, *, cascade: bool = False) -> tuple[str, ...]:
         """Delete the record; returns the store prefixes to collect, which are among the orphans.
 
         Args:
@@ -148,11 +145,11 @@ class Datasets:
             ConflictError: a model is being trained on it, or a job works on one that is to go.
         """
         with self._database.writing() as session:
-            row = find_dataset(session, dataset_id, workspace, lock=True)
+            row = find_dataset(session, dataset_id, self._workspace, lock=True)
             _refuse_while_training(session, dataset_id)
             of_models: tuple[str, ...] = ()
-            for model_id in _models_of(session, dataset_id, workspace) if cascade else ():
-                of_models += delete_model(session, model_id, workspace)
+            for model_id in _models_of(session, dataset_id, self._workspace) if cascade else ():
+                of_models += delete_model(session, model_id, self._workspace)
             session.delete(row)
             prefixes = (dataset_prefix(dataset_id),)
             add_orphans(session, prefixes)

@@ -19,7 +19,7 @@ from catalog.database.clock import database_clock
 from catalog.database.engine import Database
 from catalog.database.tables import IdempotencyRow
 from catalog.errors import IdempotencyBusyError, IdempotencyMismatchError
-from catalog.records import DEFAULT_WORKSPACE, Document
+from catalog.records import Document
 
 KEEP_SECONDS = 10.0
 """How often whoever answers a request says that it still does."""
@@ -40,16 +40,6 @@ class Made:
     """
 
     id: str
-
-
-@contextmanager
-def answering(key: str, *, workspace: str = DEFAULT_WORKSPACE) -> Iterator[None]:
-    """What is made within is made for the request with this key, which `begin` called new."""
-    token = _answering.set((workspace, key))
-    try:
-        yield
-    finally:
-        _answering.reset(token)
 
 
 def note_made(session: Session, made_id: str) -> None:
@@ -80,14 +70,13 @@ def forget_answer(session: Session, made_id: str, workspace: str) -> None:
 
 
 class Idempotency:
-    """Gateway to the idempotency keys of each workspace."""
+    """Gateway to the idempotency keys of a workspace."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
+        self._workspace = workspace
 
-    def begin(
-        self, key: str, request_sha256: str, *, workspace: str = DEFAULT_WORKSPACE
-    ) -> Document | Made | None:
+    def begin(self, key: str, request_sha256: str) -> Document | Made | None:
         """None where the request is new and shall be done; else the answer it got before, or what
         it made before it could be answered.
 
@@ -96,16 +85,16 @@ class Idempotency:
             IdempotencyBusyError: the first request is still being answered.
         """
         try:
-            return self._begin(key, request_sha256, workspace)
+            return self._begin(key, request_sha256)
         except IntegrityError as error:  # on PostgreSQL another request began between two lines
             raise IdempotencyBusyError(key) from error
 
-    def _begin(self, key: str, request_sha256: str, workspace: str) -> Document | Made | None:
+    def _begin(self, key: str, request_sha256: str) -> Document | Made | None:
         with self._database.writing() as session:
             self._drop_abandoned(session)
-            row = session.get(IdempotencyRow, (workspace, key), with_for_update=True)
+            row = session.get(IdempotencyRow, (self._workspace, key), with_for_update=True)
             if row is None:
-                session.add(_new_row(workspace, key, request_sha256))
+                session.add(_new_row(self._workspace, key, request_sha256))
                 return None
             if row.request_sha256 != request_sha256:
                 raise IdempotencyMismatchError(key)
@@ -113,42 +102,44 @@ class Idempotency:
                 raise IdempotencyBusyError(key)
             return Made(row.response[_MADE]) if _MADE in row.response else row.response
 
-    def keep(self, key: str, *, workspace: str = DEFAULT_WORKSPACE) -> None:
+    @contextmanager
+    def answering(self, key: str) -> Iterator[None]:
+        """What is made within is made for the request with this key, which `begin` called new."""
+        token = _answering.set((self._workspace, key))
+        try:
+            yield
+        finally:
+            _answering.reset(token)
+
+    def keep(self, key: str) -> None:
         """The request is still being answered; to be said every `KEEP_SECONDS`."""
         with self._database.writing() as session:
             session.execute(
                 update(IdempotencyRow)
                 .where(
-                    IdempotencyRow.workspace == workspace,
+                    IdempotencyRow.workspace == self._workspace,
                     IdempotencyRow.key == key,
                     IdempotencyRow.response.is_(None),
                 )
                 .values(created_at=database_clock())
             )
 
-    def complete(self, key: str, response: Document, *, workspace: str = DEFAULT_WORKSPACE) -> None:
+    def complete(self, key: str, response: Document) -> None:
         """Remember the answer (status code, headers, body: the caller's to define)."""
         with self._database.writing() as session:
-            row = session.get(IdempotencyRow, (workspace, key), with_for_update=True)
+            row = session.get(IdempotencyRow, (self._workspace, key), with_for_update=True)
             if row is not None:
                 row.response = response
 
-    def abandon(self, key: str, *, workspace: str = DEFAULT_WORKSPACE) -> None:
+    def abandon(self, key: str) -> None:
         """The request failed: the key may be used again, unless something was made."""
         with self._database.writing() as session:
             session.execute(
                 delete(IdempotencyRow).where(
-                    IdempotencyRow.workspace == workspace,
+                    IdempotencyRow.workspace == self._workspace,
                     IdempotencyRow.key == key,
                     IdempotencyRow.response.is_(None),
                 )
-            )
-
-    def forget_older_than(self, seconds: float) -> None:
-        """Forget keys made more than `seconds` ago."""
-        with self._database.writing() as session:
-            session.execute(
-                delete(IdempotencyRow).where(IdempotencyRow.created_at < database_clock(-seconds))
             )
 
     def _drop_abandoned(self, session: Session) -> None:

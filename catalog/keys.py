@@ -103,11 +103,9 @@ class Keys:
                 session.refresh(row)
             return copy_row(Key, row)
 
-    def list(self, workspace: str | None = None) -> list[Key]:
-        """Every key, the oldest first; of one workspace where it is named."""
+    def list(self) -> list[Key]:
+        """Every key, the oldest first."""
         query = select(KeyRow).order_by(KeyRow.id)
-        if workspace is not None:
-            query = query.where(KeyRow.workspace == workspace)
         with self._database.reading() as session:
             return [copy_row(Key, row) for row in session.scalars(query)]
 

@@ -13,20 +13,15 @@ from catalog.model_rows import find_model, make_ready, new_model_row
 from catalog.object_keys import model_prefix
 from catalog.orphans import drop_reservation
 from catalog.pages import Order, Page, copy_row, named_like, read_page
-from catalog.records import (
-    DEFAULT_WORKSPACE,
-    Document,
-    Model,
-    ModelStatus,
-    Trained,
-)
+from catalog.records import Document, Model, ModelStatus, Trained
 
 
 class Models:
-    """Gateway to the models. A model in training is made by `Jobs.enqueue_training`."""
+    """Gateway to a workspace's models. One in training is made by `Jobs.enqueue_training`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
+        self._workspace = workspace
 
     def new_id(self) -> str:
         """An id for a model whose bytes are about to be written."""
@@ -39,7 +34,6 @@ class Models:
         name: str,
         trained: Trained,
         training: Document,
-        workspace: str = DEFAULT_WORKSPACE,
     ) -> Model:
         """Record a model brought in from outside; its prefix was reserved before.
 
@@ -47,7 +41,7 @@ class Models:
             ReservationLostError: the reservation ran out.
             IdempotencyBusyError: the request's key is another's by now.
         """
-        row = new_model_row(model_id, workspace, name, None, training)
+        row = new_model_row(model_id, self._workspace, name, None, training)
         with self._database.writing() as session:
             drop_reservation(session, model_prefix(model_id))
             make_ready(row, trained)
@@ -57,28 +51,27 @@ class Models:
             session.refresh(row)
             return copy_row(Model, row)
 
-    def get(self, model_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Model:
+    def get(self, model_id: str) -> Model:
         """The model.
 
         Raises:
             NotFoundError: no such model in this workspace.
         """
         with self._database.reading() as session:
-            return copy_row(Model, find_model(session, model_id, workspace))
+            return copy_row(Model, find_model(session, model_id, self._workspace))
 
     def list(
         self,
         *,
         limit: int = 50,
         cursor: str | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
         dataset_id: str | None = None,
         status: ModelStatus | None = None,
         search: str | None = None,
         order: Order = Order.NEWEST,
     ) -> Page[Model]:
         """A page of models; those that `search` is in the name or begins the id of."""
-        query = select(ModelRow).where(ModelRow.workspace == workspace)
+        query = select(ModelRow).where(ModelRow.workspace == self._workspace)
         if dataset_id is not None:
             query = query.where(ModelRow.dataset_id == dataset_id)
         if status is not None:
@@ -87,7 +80,7 @@ class Models:
         with self._database.reading() as session:
             return read_page(session, query, ModelRow, Model, limit, cursor, order)
 
-    def delete(self, model_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
+    def delete(self, model_id: str) -> tuple[str, ...]:
         """Delete the model and its results; returns the store prefixes to collect.
 
         The prefixes are among the orphans too, so a caller that dies loses none. A job that makes
@@ -98,4 +91,4 @@ class Models:
             ConflictError: any other job on it is queued or running.
         """
         with self._database.writing() as session:
-            return delete_model(session, model_id, workspace)
+            return delete_model(session, model_id, self._workspace)

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.database.clock import database_clock
 from catalog.database.engine import Database
 from catalog.database.tables import ResultRow
 from catalog.errors import NotFoundError
@@ -15,32 +14,29 @@ from catalog.job_kinds import JobKind
 from catalog.object_keys import result_prefix
 from catalog.orphans import add_orphans
 from catalog.pages import Page, copy_row, read_page
-from catalog.records import DEFAULT_WORKSPACE, Result
-
-_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
+from catalog.records import Result
 
 
 class Results:
-    """Gateway to the results; `Leases.finish` adds them."""
+    """Gateway to the results of a workspace; `Leases.finish` adds them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, workspace: str) -> None:
         self._database = database
+        self._workspace = workspace
 
-    def get(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Result:
+    def get(self, result_id: str) -> Result:
         """The result.
 
         Raises:
             NotFoundError: no such result in this workspace, or its job is not done yet.
         """
         with self._database.reading() as session:
-            return copy_row(Result, _find(session, result_id, workspace))
+            return copy_row(Result, _find(session, result_id, self._workspace))
 
-    def of_models(
-        self, kind: JobKind, model_ids: Collection[str], *, workspace: str = DEFAULT_WORKSPACE
-    ) -> dict[str, Result]:
+    def of_models(self, kind: JobKind, model_ids: Collection[str]) -> dict[str, Result]:
         """The newest result of a kind of each of these models that has one, by the model's id."""
         query = select(ResultRow).where(
-            ResultRow.workspace == workspace,
+            ResultRow.workspace == self._workspace,
             ResultRow.kind == kind,
             ResultRow.model_id.in_(model_ids),
         )
@@ -48,40 +44,23 @@ class Results:
             rows = session.scalars(query.order_by(ResultRow.id)).all()
             return {row.model_id: copy_row(Result, row) for row in rows}
 
-    def list(
-        self, *, limit: int = 50, cursor: str | None = None, workspace: str = DEFAULT_WORKSPACE
-    ) -> Page[Result]:
+    def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[Result]:
         """A page of results, newest first."""
-        query = select(ResultRow).where(ResultRow.workspace == workspace)
+        query = select(ResultRow).where(ResultRow.workspace == self._workspace)
         with self._database.reading() as session:
             return read_page(session, query, ResultRow, Result, limit, cursor)
 
-    def delete(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> tuple[str, ...]:
+    def delete(self, result_id: str) -> tuple[str, ...]:
         """Delete the record; returns the store prefixes to collect, which are among the orphans.
 
         Raises:
             NotFoundError: no such result in this workspace.
         """
         with self._database.writing() as session:
-            session.delete(_find(session, result_id, workspace))
+            session.delete(_find(session, result_id, self._workspace))
             prefixes = (result_prefix(result_id),)
             add_orphans(session, prefixes)
             return prefixes
-
-    def delete_older_than(self, seconds: float) -> int:
-        """Delete what was made so long ago, and leave its bytes as orphans; how many there were.
-
-        What goes with a model stays as long as that.
-        """
-        old = select(ResultRow).where(
-            ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(_OF_MODEL)
-        )
-        with self._database.writing() as session:
-            rows = session.scalars(old.with_for_update(skip_locked=True)).all()
-            for row in rows:
-                session.delete(row)
-            add_orphans(session, [result_prefix(row.id) for row in rows])
-            return len(rows)
 
 
 def _find(session: Session, result_id: str, workspace: str) -> ResultRow:

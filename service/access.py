@@ -11,14 +11,15 @@ from fastapi import Depends, Request
 from catalog.catalog import Catalog
 from catalog.database.migrate import check
 from catalog.errors import NotFoundError, SchemaVersionError
+from catalog.workspace import Workspace as OpenedWorkspace
 from service.errors import ForeignSiteError, StartError
 from service.settings import ServiceSettings, variable
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-async def get_workspace(request: Request) -> str:
-    """The workspace that the request may see, as `service.http.gate` found it.
+async def get_workspace(request: Request) -> OpenedWorkspace:
+    """The records that the request may see: its workspace's, as `service.http.gate` found it.
 
     Raises:
         NotFoundError: the id is none.
@@ -26,12 +27,12 @@ async def get_workspace(request: Request) -> str:
     for name, value in request.path_params.items():
         if "\0" in value:  # PostgreSQL could not even be asked
             raise NotFoundError(name.removesuffix("_id"), value)
-    workspace = request.state.workspace
-    assert isinstance(workspace, str)
-    return workspace
+    catalog = request.app.state.resources.catalog
+    assert isinstance(catalog, Catalog)
+    return catalog.workspace(request.state.workspace)
 
 
-Workspace = Annotated[str, Depends(get_workspace)]
+Workspace = Annotated[OpenedWorkspace, Depends(get_workspace)]
 
 
 def refuse_foreign_host(request: Request, settings: ServiceSettings) -> None:

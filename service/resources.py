@@ -70,7 +70,7 @@ def make_resources(
         inline=InlinePool(settings, metrics),
         metrics=metrics,
         traces=make_traces(settings, "api"),
-        job_reads=JobReads(catalog.jobs.get_many),
+        job_reads=JobReads(catalog.all_jobs.get_many),
         profiles=SingleFlightCache(64),
     )
 

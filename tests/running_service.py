@@ -111,7 +111,7 @@ def settings_in(folder: Path, **given: object) -> ServiceSettings:
 
 def work(service: Running, job_id: str) -> None:
     """Do a job, its shards first, as a worker does."""
-    for shard in service.catalog.jobs.shards(job_id):
+    for shard in service.catalog.all_jobs.shards(job_id):
         attempt(service, shard.id)
     attempt(service, job_id)
 

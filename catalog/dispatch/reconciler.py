@@ -39,7 +39,7 @@ class Reconciler:
 
     def forget_old_keys(self) -> None:
         """Forget idempotency keys that are more than a day old."""
-        self._catalog.idempotency.forget_older_than(_IDEMPOTENCY_SECONDS)
+        self._catalog.retention.forget_answers_older_than(_IDEMPOTENCY_SECONDS)
 
     def _send(self, job: Job) -> None:
         event = {"job": job.id}

@@ -19,13 +19,12 @@ from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.finishing import close_job, close_where_shards_are
 from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.request_context import request_context
-from catalog.jobs.shards import add_shards, reset_shards, shard_rows, stop_shards
+from catalog.jobs.shards import add_shards, reset_shards, stop_shards
 from catalog.model_rows import find_model, new_model_row
 from catalog.object_keys import input_prefix
 from catalog.orphans import drop_reservation
 from catalog.pages import Page, RecordT, copy_row, read_page
 from catalog.records import (
-    DEFAULT_WORKSPACE,
     Cancelled,
     Document,
     Job,
@@ -36,10 +35,11 @@ from catalog.records import (
 
 
 class Jobs:
-    """Gateway to the jobs. What a method commits exists, whatever becomes of the broker."""
+    """Gateway to a workspace's jobs. What a method commits exists, whatever the broker does."""
 
-    def __init__(self, database: Database, resend_seconds: float) -> None:
+    def __init__(self, database: Database, workspace: str, resend_seconds: float) -> None:
         self._database = database
+        self._workspace = workspace
         self._resend_seconds = resend_seconds
 
     def new_id(self) -> str:
@@ -54,7 +54,6 @@ class Jobs:
         training: Document,
         priority: int = 0,
         estimate: Document | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
     ) -> tuple[Model, Job]:
         """A new model in training and its queued job; the caller then dispatches the job.
 
@@ -63,10 +62,10 @@ class Jobs:
             IdempotencyBusyError: the request's key is another's by now.
         """
         with self._database.writing() as session:
-            find_dataset(session, dataset_id, workspace, lock=True)
-            model = new_model_row(new_id("mdl"), workspace, name, dataset_id, training)
+            find_dataset(session, dataset_id, self._workspace, lock=True)
+            model = new_model_row(new_id("mdl"), self._workspace, name, dataset_id, training)
             spec = TrainSpec(training).to_json()
-            job = self._new_row(new_id("job"), workspace, JobKind.TRAIN, spec)
+            job = self._new_row(new_id("job"), JobKind.TRAIN, spec)
             job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
             job.priority, job.estimate = priority, estimate
             session.add(model)
@@ -86,7 +85,6 @@ class Jobs:
         shards: Sequence[range] = (),
         priority: int = 0,
         estimate: Document | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
     ) -> Job:
         """A queued job on a ready model; the caller then dispatches it.
 
@@ -102,14 +100,14 @@ class Jobs:
             IdempotencyBusyError: the request's key is another's by now.
         """
         with self._database.writing() as session:
-            model = find_model(session, model_id, workspace, lock=True)
+            model = find_model(session, model_id, self._workspace, lock=True)
             if model.status != ModelStatus.READY:
                 raise ModelNotReadyError(model_id, model.status)
             if dataset_id is not None:
-                find_dataset(session, dataset_id, workspace, lock=True)
+                find_dataset(session, dataset_id, self._workspace, lock=True)
             if job_id is not None:
                 drop_reservation(session, input_prefix(job_id))
-            row = self._new_row(job_id or new_id("job"), workspace, kind, spec)
+            row = self._new_row(job_id or new_id("job"), kind, spec)
             row.model_id, row.dataset_id = model_id, dataset_id
             row.priority, row.estimate = priority, estimate
             row.result_id = new_id(kind.id_prefix)
@@ -118,51 +116,39 @@ class Jobs:
             note_made(session, row.id)
             return _added(session, row, Job)
 
-    def get(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+    def get(self, job_id: str) -> Job:
         """The job.
 
         Raises:
             NotFoundError: no such job in this workspace.
         """
         with self._database.reading() as session:
-            return copy_row(Job, _find(session, job_id, workspace))
+            return copy_row(Job, self._find(session, job_id))
 
-    def get_many(self, job_ids: Collection[str]) -> dict[str, Job]:
-        """Those of these jobs that there are, of any workspace, by id."""
-        query = select(JobRow).where(JobRow.id.in_(job_ids))
-        with self._database.reading() as session:
-            return {row.id: copy_row(Job, row) for row in session.scalars(query)}
-
-    def find_by_result(self, result_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+    def find_by_result(self, result_id: str) -> Job:
         """The job that makes, or made, a sample or scores.
 
         Raises:
             NotFoundError: no job of this workspace does.
         """
-        query = _seen(workspace).where(JobRow.result_id == result_id)
+        query = self._seen().where(JobRow.result_id == result_id)
         with self._database.reading() as session:
             row = session.scalar(query)
             if row is None:
                 raise NotFoundError("result", result_id)
             return copy_row(Job, row)
 
-    def shards(self, job_id: str) -> Sequence[Job]:
-        """The shards of a job, in order."""
-        with self._database.reading() as session:
-            return [copy_row(Job, row) for row in shard_rows(session, job_id)]
-
     def list(
         self,
         *,
         limit: int = 50,
         cursor: str | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
         status: JobStatus | None = None,
         kind: JobKind | None = None,
         model_id: str | None = None,
     ) -> Page[Job]:
         """A page of jobs, newest first; shards are none."""
-        query = _seen(workspace)
+        query = self._seen()
         for column, wanted in (
             (JobRow.status, status),
             (JobRow.kind, kind),
@@ -173,17 +159,14 @@ class Jobs:
         with self._database.reading() as session:
             return read_page(session, query, JobRow, Job, limit, cursor)
 
-    def count(
-        self, statuses: Collection[JobStatus], *, workspace: str | None = DEFAULT_WORKSPACE
-    ) -> int:
-        """How many jobs have one of these statuses; `workspace=None` counts them all."""
-        query = select(func.count()).where(JobRow.status.in_(statuses), JobRow.parent_id.is_(None))
-        if workspace is not None:
-            query = query.where(JobRow.workspace == workspace)
+    def count(self, statuses: Collection[JobStatus]) -> int:
+        """How many jobs have one of these statuses; shards are none."""
+        found = self._seen().where(JobRow.status.in_(statuses)).subquery()
+        query = select(func.count()).select_from(found)
         with self._database.reading() as session:
             return int(session.scalar(query) or 0)
 
-    def request_cancel(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+    def request_cancel(self, job_id: str) -> Job:
         """Cancel a queued job at once, ask a running one to stop. Twice is no error.
 
         Raises:
@@ -191,7 +174,7 @@ class Jobs:
             ConflictError: the job has succeeded or failed.
         """
         with self._database.writing() as session:
-            row = _find_seen(session, job_id, workspace)
+            row = self._find_seen(session, job_id)
             if row.status in (JobStatus.SUCCEEDED, JobStatus.FAILED):
                 raise ConflictError(f"job {job_id} is over ({row.status}); nothing to cancel")
             if row.status == JobStatus.QUEUED and not row.open_shards:
@@ -204,7 +187,7 @@ class Jobs:
                     close_where_shards_are(session, row)
             return _refreshed(session, row, Job)
 
-    def retry(self, job_id: str, *, workspace: str = DEFAULT_WORKSPACE) -> Job:
+    def retry(self, job_id: str) -> Job:
         """Queue a failed or cancelled job again; the caller then dispatches it.
 
         Raises:
@@ -212,11 +195,11 @@ class Jobs:
             ConflictError: it is neither failed nor cancelled, or what it needs is deleted.
         """
         with self._database.writing() as session:
-            row = _find_seen(session, job_id, workspace)
+            row = self._find_seen(session, job_id)
             _refuse_retry(row)
             if row.kind == JobKind.TRAIN:
-                find_dataset(session, str(row.dataset_id), workspace, lock=True)
-                model = find_model(session, str(row.model_id), workspace, lock=True)
+                find_dataset(session, str(row.dataset_id), self._workspace, lock=True)
+                model = find_model(session, str(row.model_id), self._workspace, lock=True)
                 model.status = ModelStatus.TRAINING
             self._queue_again(row)
             reset_shards(session, row)
@@ -235,11 +218,11 @@ class Jobs:
         row.next_dispatch_at = database_clock(self._resend_seconds)
         row.version += 1
 
-    def _new_row(self, job_id: str, workspace: str, kind: JobKind, spec: Document) -> JobRow:
+    def _new_row(self, job_id: str, kind: JobKind, spec: Document) -> JobRow:
         context = request_context()
         return queued_row(
             id=job_id,
-            workspace=workspace,
+            workspace=self._workspace,
             kind=kind,
             spec=spec,
             queue=kind.queue,
@@ -248,6 +231,20 @@ class Jobs:
             request_id=context.request_id,
             traceparent=context.traceparent,
         )
+
+    def _seen(self) -> Select[JobRow]:
+        """The jobs that the workspace's users see: shards are none."""
+        ours = JobRow.workspace == self._workspace
+        return select(JobRow).where(ours, JobRow.parent_id.is_(None))
+
+    def _find(self, session: Session, job_id: str) -> JobRow:
+        ours = JobRow.workspace == self._workspace
+        return _found(session.scalar(select(JobRow).where(ours, JobRow.id == job_id)), job_id)
+
+    def _find_seen(self, session: Session, job_id: str) -> JobRow:
+        """The job, locked; a shard is not to be touched by itself."""
+        query = self._seen().where(JobRow.id == job_id)
+        return _found(session.scalar(query.with_for_update()), job_id)
 
 
 def _refuse_retry(row: JobRow) -> None:
@@ -258,22 +255,6 @@ def _refuse_retry(row: JobRow) -> None:
     reads_dataset = row.kind == JobKind.TRAIN or "dataset_id" in row.spec
     if reads_dataset and row.dataset_id is None:
         raise ConflictError(f"the dataset of job {row.id} is deleted; it can not be retried")
-
-
-def _seen(workspace: str) -> Select[JobRow]:
-    """The jobs of a workspace that its users see: shards are none."""
-    return select(JobRow).where(JobRow.workspace == workspace, JobRow.parent_id.is_(None))
-
-
-def _find(session: Session, job_id: str, workspace: str) -> JobRow:
-    query = select(JobRow).where(JobRow.id == job_id, JobRow.workspace == workspace)
-    return _found(session.scalar(query), job_id)
-
-
-def _find_seen(session: Session, job_id: str, workspace: str) -> JobRow:
-    """The job, locked; a shard is not to be touched by itself."""
-    query = _seen(workspace).where(JobRow.id == job_id)
-    return _found(session.scalar(query.with_for_update()), job_id)
 
 
 def _found(row: JobRow | None, job_id: str) -> JobRow:

@@ -69,7 +69,7 @@ def list_(
 ) -> None:
     """List the keys: whose they are, what they allow, when they were used. Secrets are not kept."""
     with _opened(data_dir) as catalog:
-        found = catalog.keys.list(workspace)
+        found = [key for key in catalog.keys.list() if workspace in (None, key.workspace)]
     if as_json:
         print(json.dumps([_document(key) for key in found], indent=1))
         return

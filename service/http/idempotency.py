@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from catalog.idempotency import KEEP_SECONDS, Idempotency, Made, answering
+from catalog.idempotency import KEEP_SECONDS, Idempotency, Made
+from catalog.workspace import Workspace
 from service.bodies import ModelBody, ResultBody
-from service.resources import Resources
 
 REPLAYED = "Idempotent-Replayed"
 
@@ -55,8 +55,7 @@ def created(status: int, body: BaseModel, location: str) -> Answer:
 
 
 async def once(
-    resources: Resources,
-    workspace: str,
+    workspace: Workspace,
     key: str | None,
     fingerprint: str,
     make: Callable[[], Awaitable[Answer]],
@@ -73,24 +72,23 @@ async def once(
     """
     if key is None:
         return _response(await make())
-    keys = resources.catalog.idempotency
-    before = await run_in_threadpool(keys.begin, key, fingerprint, workspace=workspace)
+    keys = workspace.idempotency
+    before = await run_in_threadpool(keys.begin, key, fingerprint)
     if isinstance(before, Made):
         return _response(await run_in_threadpool(find, before.id), replayed=True)
     if before is not None:
         return _response(Answer(**before), replayed=True)
-    async with _held(keys, key, workspace):
-        with answering(key, workspace=workspace):
+    async with _held(keys, key):
+        with keys.answering(key):
             answer = await make()
     document = {"status": answer.status, "body": answer.body, "headers": answer.headers}
     # What was made is made, whether or not the database can write the answer down just now.
-    await _insist(partial(keys.complete, response=document), key, workspace)
+    await _insist(partial(keys.complete, response=document), key)
     return _response(answer)
 
 
 async def enqueued_once(
-    resources: Resources,
-    workspace: str,
+    workspace: Workspace,
     key: str | None,
     fingerprint: str,
     enqueue: Callable[[], ModelBody | ResultBody],
@@ -108,19 +106,17 @@ async def enqueued_once(
     async def make() -> Answer:
         return answer(await run_in_threadpool(enqueue))
 
-    return await once(
-        resources, workspace, key, fingerprint, make, lambda job_id: answer(find(job_id))
-    )
+    return await once(workspace, key, fingerprint, make, lambda job_id: answer(find(job_id)))
 
 
 @asynccontextmanager
-async def _held(keys: Idempotency, key: str, workspace: str) -> AsyncIterator[None]:
+async def _held(keys: Idempotency, key: str) -> AsyncIterator[None]:
     """The key stays this request's while the block runs; a failure frees it."""
-    keeping = asyncio.create_task(_keep(keys, key, workspace))
+    keeping = asyncio.create_task(_keep(keys, key))
     try:
         yield
     except BaseException:
-        await _insist(keys.abandon, key, workspace)
+        await _insist(keys.abandon, key)
         raise
     finally:
         keeping.cancel()
@@ -130,31 +126,31 @@ _insisting: set[asyncio.Task[None]] = set()
 """Tasks that nobody waits for; the event loop alone would let them be forgotten."""
 
 
-async def _insist(say: Callable[..., None], key: str, workspace: str) -> None:
+async def _insist(say: Callable[..., None], key: str) -> None:
     """Say it now, or as soon as the database is back: the key's user may ask again then."""
-    if not await _tell(say, key, workspace):
-        saying = asyncio.create_task(_say_later(say, key, workspace))
+    if not await _tell(say, key):
+        saying = asyncio.create_task(_say_later(say, key))
         _insisting.add(saying)
         saying.add_done_callback(_insisting.discard)
 
 
-async def _say_later(say: Callable[..., None], key: str, workspace: str) -> None:
+async def _say_later(say: Callable[..., None], key: str) -> None:
     for _ in range(_TRIES):
         await asyncio.sleep(_AGAIN_SECONDS)
-        if await _tell(say, key, workspace):
+        if await _tell(say, key):
             return
 
 
-async def _keep(keys: Idempotency, key: str, workspace: str) -> None:
+async def _keep(keys: Idempotency, key: str) -> None:
     while True:
         await asyncio.sleep(KEEP_SECONDS)
-        await _tell(keys.keep, key, workspace)
+        await _tell(keys.keep, key)
 
 
-async def _tell(say: Callable[..., None], key: str, workspace: str) -> bool:
+async def _tell(say: Callable[..., None], key: str) -> bool:
     """Whether the database has heard it; the key frees itself when nothing is heard of it."""
     try:
-        await run_in_threadpool(say, key, workspace=workspace)
+        await run_in_threadpool(say, key)
     except SQLAlchemyError as error:
         log.warning("Idempotency-Key %r: the database does not answer: %s", key, error)
         return False

@@ -11,7 +11,6 @@ from catalog.records import AuditEntry
 from service.access import Workspace
 from service.bodies import PageBody
 from service.http.pages import Cursor, Limit, page_body
-from service.resources import Shared
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"])
 
@@ -34,10 +33,10 @@ class AuditBody(BaseModel):
 
 @router.get("")
 def list_audit(
-    resources: Shared, workspace: Workspace, limit: Limit = 50, cursor: Cursor = None
+    workspace: Workspace, limit: Limit = 50, cursor: Cursor = None
 ) -> PageBody[AuditBody]:
     """List what was done in the workspace, newest first. Needs the scope `admin`."""
-    page = resources.catalog.audit.list(workspace=workspace, limit=limit, cursor=cursor)
+    page = workspace.audit.list(limit=limit, cursor=cursor)
     return page_body(page, _body)
 
 

@@ -124,14 +124,13 @@ async def upload(
             return answer(await resources.tables.run(keep))
 
         def find(dataset_id: str) -> Answer:
-            return answer(resources.catalog.datasets.get(dataset_id, workspace=workspace))
+            return answer(workspace.datasets.get(dataset_id))
 
-        return await once(resources, workspace, key, request_sha256, make, find)
+        return await once(workspace, key, request_sha256, make, find)
 
 
 @router.get("")
 def list_datasets(
-    resources: Shared,
     workspace: Workspace,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -139,18 +138,14 @@ def list_datasets(
     sort: Sort = Order.NEWEST,
 ) -> PageBody[DatasetBody]:
     """List the datasets, newest first."""
-    page = resources.catalog.datasets.list(
-        limit=limit, cursor=cursor, workspace=workspace, search=search, order=sort
-    )
+    page = workspace.datasets.list(limit=limit, cursor=cursor, search=search, order=sort)
     return page_body(page, dataset_body)
 
 
 @router.get("/{dataset_id}", response_model=DatasetBody)
-def read_dataset(
-    dataset_id: str, request: Request, resources: Shared, workspace: Workspace
-) -> Response:
+def read_dataset(dataset_id: str, request: Request, workspace: Workspace) -> Response:
     """Read a dataset's record."""
-    dataset = resources.catalog.datasets.get(dataset_id, workspace=workspace)
+    dataset = workspace.datasets.get(dataset_id)
     return tagged_json(request, dataset_body(dataset))
 
 
@@ -191,8 +186,7 @@ async def read_profile(
     dataset_id: str, request: Request, resources: Shared, workspace: Workspace
 ) -> Response:
     """Per column: kind, missing share, quantiles or level counts, and a histogram."""
-    datasets = resources.catalog.datasets
-    dataset = await run_in_threadpool(datasets.get, dataset_id, workspace=workspace)
+    dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     content = await resources.tables.run(partial(_profile, resources, dataset))
     return tagged(request, content, "application/json")
 
@@ -205,8 +199,7 @@ async def read_rules(
 
     The schema's member `rules` has them drop, demands them of every row, or adds others.
     """
-    datasets = resources.catalog.datasets
-    dataset = await run_in_threadpool(datasets.get, dataset_id, workspace=workspace)
+    dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
     profile = await resources.tables.run(partial(_profile, resources, dataset))
     rules = RulesBody.model_validate_json(profile)
     return tagged(request, rules.model_dump_json().encode(), "application/json")
@@ -225,14 +218,14 @@ def delete_dataset(
     """Delete a dataset with its bytes. Models that were trained on it stay, unless `cascade` is
     asked for: the answer's header `Kept-Models` says how many.
     """
-    datasets = resources.catalog.datasets
-    n_kept = 0 if cascade else datasets.count_models(dataset_id, workspace=workspace)
-    prefixes = datasets.delete(dataset_id, workspace=workspace, cascade=cascade)
+    datasets = workspace.datasets
+    n_kept = 0 if cascade else datasets.count_models(dataset_id)
+    prefixes = datasets.delete(dataset_id, cascade=cascade)
     collect_garbage(resources, prefixes)
     response.headers["Kept-Models"] = str(n_kept)
 
 
-def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: str) -> Dataset:
+def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha256: str) -> Dataset:
     """Check the table, publish its bytes, record it: in this order, so that a bad table leaves
     nothing, and a crash leaves only bytes whose reservation runs out.
     """
@@ -240,14 +233,13 @@ def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: st
     settings = resources.settings
     check = partial(check_table, schema=upload.schema, encoding=upload.encoding, settings=settings)
     checked = read_apart(check, upload.file, settings)
-    catalog = resources.catalog
-    dataset_id = catalog.datasets.new_id()
+    dataset_id = workspace.datasets.new_id()
     prefix = dataset_prefix(dataset_id)
     with reserved(resources, prefix):
         key = f"{prefix}table.{checked.format}"
         published = resources.store.publish(key, upload.chunks())
         assert published.sha256 == sha256
-        return catalog.datasets.add(
+        return workspace.datasets.add(
             dataset_id=dataset_id,
             name=name,
             format=checked.format,
@@ -260,7 +252,6 @@ def add_dataset(resources: Resources, workspace: str, upload: Upload, sha256: st
             warnings=list(checked.inferred.warnings),
             encoding=upload.encoding,
             given_schema=what_is_said(upload.schema or {}),
-            workspace=workspace,
         )
 
 
@@ -274,7 +265,7 @@ class _Change:
     """
 
     dataset_id: str
-    workspace: str
+    workspace: Workspace
     if_match: str | None
     document: Callable[[Document], Document]
     patch: Document | None = None
@@ -292,13 +283,13 @@ def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Datas
     """The dataset before and after. Begins anew where another request was faster, so that of two
     patches neither is lost.
     """
-    datasets = resources.catalog.datasets
+    datasets = asked.workspace.datasets
     while True:
-        before = datasets.get(asked.dataset_id, workspace=asked.workspace)
+        before = datasets.get(asked.dataset_id)
         if not is_still(asked.if_match, tag_of(dataset_body(before))):
             message = f"dataset {before.id} is not the one of If-Match; read it again"
             raise PreconditionError(message)
-        _refuse_while_training(resources, before)
+        _refuse_while_training(asked.workspace, before.id)
         document = asked.document(before.given_schema)
         inferred = _inferred(resources, before, document, asked.patch)
         schema, said = inferred.schema.to_json(), what_is_said(document)
@@ -325,11 +316,9 @@ def _inferred(
         raise pointed_at_patch(error, document, patch) from None
 
 
-def _refuse_while_training(resources: Resources, dataset: Dataset) -> None:
+def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
     """A training that resumes must find the schema that it began with."""
-    page = resources.catalog.models.list(
-        limit=1, dataset_id=dataset.id, status=ModelStatus.TRAINING, workspace=dataset.workspace
-    )
+    page = workspace.models.list(limit=1, dataset_id=dataset_id, status=ModelStatus.TRAINING)
     for model in page.items:
         raise StateError(
             f"model {model.id} is being trained under this schema; wait, or cancel its job first"

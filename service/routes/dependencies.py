@@ -78,7 +78,7 @@ async def map_dependencies(
     if order is not None:
         check_kind(order, "?order")
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
-    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    model = await run_in_threadpool(workspace.models.get, model_id)
     require_ready(model)
     work = partial(draw_map, model=model, kind=kind, form=form, seed=seed, order=order)
     content = await resources.inline.run(work)
@@ -102,7 +102,7 @@ async def map_at_row(
     cells are integrated out), or at a given z.
     """
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
-    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    model = await run_in_threadpool(workspace.models.get, model_id)
     require_ready(model)
     content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
     return Response(content, media_type=MEDIA_TYPES[form], headers={"Vary": "Accept"})

@@ -68,13 +68,13 @@ async def import_model(
             return answer(await run_in_threadpool(add_model, resources, workspace, upload))
 
         def find(model_id: str) -> Answer:
-            return answer(resources.catalog.models.get(model_id, workspace=workspace))
+            return answer(workspace.models.get(model_id))
 
         asked = fingerprint(request, sha256, upload.name)
-        return await once(resources, workspace, key, asked, make, find)
+        return await once(workspace, key, asked, make, find)
 
 
-def add_model(resources: Resources, workspace: str, upload: Upload) -> Model:
+def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Model:
     """Publish the file, try it out, record it: in this order, so that a process of inline work can
     read it. What is no model leaves nothing, and a crash only bytes whose reservation runs out.
 
@@ -85,17 +85,16 @@ def add_model(resources: Resources, workspace: str, upload: Upload) -> Model:
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
     _refuse_other_files(upload)
-    model_id = resources.catalog.models.new_id()
+    model_id = workspace.models.new_id()
     prefix = model_prefix(model_id)
     with reserved(resources, prefix):
         published = resources.store.publish(f"{prefix}imported/model.gcvae", upload.chunks())
         trained = _examined(resources, published)
-        return resources.catalog.models.add_ready(
+        return workspace.models.add_ready(
             model_id=model_id,
             name=name,
             trained=trained,
             training=_training_of(trained.record),
-            workspace=workspace,
         )
 
 

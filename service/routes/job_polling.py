@@ -46,6 +46,6 @@ async def read_job(
     job_id: str, request: Request, resources: Shared, workspace: Workspace
 ) -> Response:
     """Read a job. Made for polling: `ETag` and 304, `Retry-After` while it is not over."""
-    job = await resources.job_reads.get(job_id, workspace=workspace)
+    job = await resources.job_reads.get(job_id, workspace=workspace.name)
     headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
     return tagged_json(request, job_body(job), headers)

@@ -26,7 +26,6 @@ _EVENT_STREAM: dict[int | str, dict[str, Any]] = {
 
 @router.get("")
 def list_jobs(
-    resources: Shared,
     workspace: Workspace,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -35,8 +34,8 @@ def list_jobs(
     model_id: str | None = None,
 ) -> PageBody[JobBody]:
     """List the jobs, newest first."""
-    page = resources.catalog.jobs.list(
-        limit=limit, cursor=cursor, workspace=workspace, status=status, kind=kind, model_id=model_id
+    page = workspace.jobs.list(
+        limit=limit, cursor=cursor, status=status, kind=kind, model_id=model_id
     )
     return page_body(page, job_body)
 
@@ -49,7 +48,7 @@ async def follow_job(
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Response:
     """Follow a job by server-sent events; ends with the job. 204 tells a reader to stop asking."""
-    job = await resources.job_reads.get(job_id, workspace=workspace)
+    job = await resources.job_reads.get(job_id, workspace=workspace.name)
     seen = seen_version(last_event_id, job)
     if job.status.is_final and seen == job.version:
         return Response(status_code=204)
@@ -60,16 +59,16 @@ async def follow_job(
 
 
 @router.post("/{job_id}/cancel")
-def cancel_job(job_id: str, resources: Shared, workspace: Workspace) -> JobBody:
+def cancel_job(job_id: str, workspace: Workspace) -> JobBody:
     """Cancel a job: at once where it waits, soon where it runs. Twice is no error."""
-    return job_body(resources.catalog.jobs.request_cancel(job_id, workspace=workspace))
+    return job_body(workspace.jobs.request_cancel(job_id))
 
 
 @router.post("/{job_id}/retry", status_code=202)
 def retry_job(job_id: str, response: Response, resources: Shared, workspace: Workspace) -> JobBody:
     """Queue a failed or cancelled job again."""
     require_room(resources, workspace)
-    job = resources.catalog.jobs.retry(job_id, workspace=workspace)
+    job = workspace.jobs.retry(job_id)
     send_soon(resources.dispatcher, job)
     response.headers["Location"] = job_path(job)
     return job_body(job)
@@ -80,13 +79,13 @@ def job_path(job: Job) -> str:
     return f"/v1/jobs/{job.id}"
 
 
-def require_room(resources: Resources, workspace: str) -> None:
+def require_room(resources: Resources, workspace: Workspace) -> None:
     """Let a new job pass while the workspace has room for it: no workspace fills another's.
 
     Raises:
         QueueFullError: too many of its jobs wait.
     """
     limit = resources.settings.max_queued_jobs
-    n_queued = resources.catalog.jobs.count([JobStatus.QUEUED], workspace=workspace)
+    n_queued = workspace.jobs.count([JobStatus.QUEUED])
     if n_queued >= limit:
         raise QueueFullError(f"{n_queued} jobs are waiting", limit, "max_queued_jobs")

@@ -47,7 +47,7 @@ async def map_manifold(
     two-dimensional latent space (`d_latent` 2) only; others are refused with 422.
     """
     form = choose_form(format, request.headers.get("Accept"), PICTURE_TYPES)
-    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    model = await run_in_threadpool(workspace.models.get, model_id)
     require_ready(model)
     content = await resources.inline.run(
         partial(draw_manifold, model=model, steps=steps, form=form)

@@ -49,13 +49,12 @@ async def train_model(
     """Train a model on a dataset: the answer's `Location` is the job."""
     asked = fingerprint(request, body.model_dump(mode="json"))
     enqueue = partial(enqueue_model, resources, workspace, body)
-    find = partial(find_trained, resources, workspace)
-    return await enqueued_once(resources, workspace, key, asked, enqueue, find)
+    find = partial(find_trained, workspace)
+    return await enqueued_once(workspace, key, asked, enqueue, find)
 
 
 @router.get("")
 def list_models(
-    resources: Shared,
     workspace: Workspace,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -66,20 +65,19 @@ def list_models(
     brief: Annotated[bool, Query(description="leave `schema` and `record` out: null")] = False,
 ) -> PageBody[ModelBody]:
     """List the models, newest first."""
-    page = resources.catalog.models.list(
+    page = workspace.models.list(
         limit=limit,
         cursor=cursor,
-        workspace=workspace,
         dataset_id=dataset_id,
         status=status,
         search=search,
         order=sort,
     )
-    reports = newest_reports(resources, page.items)
+    reports = newest_reports(workspace, page.items)
 
     def body(model: Model) -> ModelBody:
         if not brief:
-            return model_body(with_schema(resources, model), reports.get(model.id))
+            return model_body(with_schema(workspace, model), reports.get(model.id))
         whole = model_body(model, reports.get(model.id))
         return whole.model_copy(update={"table_schema": None, "record": None})
 
@@ -87,12 +85,10 @@ def list_models(
 
 
 @router.get("/{model_id}", response_model=ModelBody)
-def read_model(
-    model_id: str, request: Request, resources: Shared, workspace: Workspace
-) -> Response:
+def read_model(model_id: str, request: Request, workspace: Workspace) -> Response:
     """Read a model: its schema, training record, held-out bound, and what its report found."""
-    model = resources.catalog.models.get(model_id, workspace=workspace)
-    body = model_body(with_schema(resources, model), newest_report(resources, model))
+    model = workspace.models.get(model_id)
+    body = model_body(with_schema(workspace, model), newest_report(workspace, model))
     return tagged_json(request, body)
 
 
@@ -108,7 +104,7 @@ def download_artifact(
     model_id: str, request: Request, resources: Shared, workspace: Workspace
 ) -> Response:
     """Download the trained model as one file that the library and the command line read."""
-    model = resources.catalog.models.get(model_id, workspace=workspace)
+    model = workspace.models.get(model_id)
     require_ready(model)
     assert model.artifact_key is not None
     assert model.artifact_sha256 is not None
@@ -126,13 +122,12 @@ def download_artifact(
 @router.delete("/{model_id}", status_code=204)
 async def delete_model(model_id: str, resources: Shared, workspace: Workspace) -> None:
     """Delete a model with its artifact, samples and scores."""
-    delete = resources.catalog.models.delete
-    prefixes = await run_in_threadpool(delete, model_id, workspace=workspace)
+    prefixes = await run_in_threadpool(workspace.models.delete, model_id)
     resources.inline.forget(model_id)
     await run_in_threadpool(collect_garbage, resources, prefixes)
 
 
-def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> ModelBody:
+def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody) -> ModelBody:
     """A model in training: its record and its job are committed, the job's id is on its way.
 
     Raises:
@@ -142,33 +137,32 @@ def enqueue_model(resources: Resources, workspace: str, body: NewModelBody) -> M
     """
     training = checked_training(body.training)
     require_room(resources, workspace)
-    dataset = resources.catalog.datasets.get(body.dataset_id, workspace=workspace)
+    dataset = workspace.datasets.get(body.dataset_id)
     is_private = TrainSpec(training).is_private
     if body.training.report_share is None and dataset.rows >= REPORTED_ROWS and not is_private:
         training["report_share"] = REPORT_SHARE
-    model, job = resources.catalog.jobs.enqueue_training(
+    model, job = workspace.jobs.enqueue_training(
         dataset_id=dataset.id,
         name=dataset.name if body.name is None else body.name,
         training=training,
         priority=body.priority,
         estimate=training_estimate(training, dataset),
-        workspace=workspace,
     )
     send_soon(resources.dispatcher, job)
     return model_body(replace(model, schema=_known_schema(training, dataset)))
 
 
-def find_trained(resources: Resources, workspace: str, job_id: str) -> ModelBody:
+def find_trained(workspace: Workspace, job_id: str) -> ModelBody:
     """The model that the job trains.
 
     Raises:
         NotFoundError: it is deleted.
     """
-    job = resources.catalog.jobs.get(job_id, workspace=workspace)
+    job = workspace.jobs.get(job_id)
     if job.model_id is None:
         raise NotFoundError("model of job", job_id)  # deleted since
-    model = resources.catalog.models.get(job.model_id, workspace=workspace)
-    return model_body(with_schema(resources, model))
+    model = workspace.models.get(job.model_id)
+    return model_body(with_schema(workspace, model))
 
 
 def checked_training(training: TrainingBody) -> Document:
@@ -195,12 +189,12 @@ def training_estimate(training: Document, dataset: Dataset) -> Document:
     return training_cost(training["preset"], settled, dataset.rows, dataset.columns).to_json()
 
 
-def with_schema(resources: Resources, model: Model) -> Model:
+def with_schema(workspace: Workspace, model: Model) -> Model:
     """The model, with its dataset's schema while it has none of its own."""
     if model.schema is not None or model.dataset_id is None:
         return model
     try:
-        dataset = resources.catalog.datasets.get(model.dataset_id, workspace=model.workspace)
+        dataset = workspace.datasets.get(model.dataset_id)
     except NotFoundError:  # deleted since the model was read
         return model
     return replace(model, schema=_known_schema(model.training, dataset))

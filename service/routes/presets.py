@@ -8,7 +8,6 @@ from pydantic import BaseModel, Field
 from gcvae.training.settings import PRESETS
 from service.access import Workspace
 from service.bodies import EstimateBody, TrainingBody
-from service.resources import Shared
 from service.routes.models import checked_training, training_estimate
 
 router = APIRouter(tags=["models"])
@@ -30,9 +29,9 @@ class PresetsBody(BaseModel):
 
 
 @router.get("/v1/datasets/{dataset_id}/presets")
-def list_presets(dataset_id: str, resources: Shared, workspace: Workspace) -> PresetsBody:
+def list_presets(dataset_id: str, workspace: Workspace) -> PresetsBody:
     """List the presets of training, and how long each is likely to take on the dataset."""
-    dataset = resources.catalog.datasets.get(dataset_id, workspace=workspace)
+    dataset = workspace.datasets.get(dataset_id)
     presets = [
         PresetBody(
             name=preset.name,

@@ -98,9 +98,9 @@ async def make_report(
     """
     asked = NewReportBody() if body is None else body
     enqueue_one = partial(enqueue_report, resources, workspace, model_id, asked)
-    find = partial(find_queued, resources, workspace)
+    find = partial(find_queued, workspace)
     request_sha256 = fingerprint(request, asked.model_dump(mode="json"))
-    return await enqueued_once(resources, workspace, key, request_sha256, enqueue_one, find)
+    return await enqueued_once(workspace, key, request_sha256, enqueue_one, find)
 
 
 @router.get(
@@ -127,10 +127,10 @@ def read_report(
     with the job that makes it as `job_id`.
     """
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
-    model = resources.catalog.models.get(model_id, workspace=workspace)
-    report = newest_report(resources, model)
+    model = workspace.models.get(model_id)
+    report = newest_report(workspace, model)
     if report is None:
-        raise no_report(resources, model)
+        raise no_report(workspace, model)
     content = resources.store.read(report.object_key, report.sha256)
     headers = {"Vary": "Accept"}
     if form == "html":
@@ -141,29 +141,24 @@ def read_report(
 result_routes(router, JobKind.REPORT)
 
 
-def newest_report(resources: Resources, model: Model) -> Result | None:
+def newest_report(workspace: Workspace, model: Model) -> Result | None:
     """The report of a model; None where there is none."""
-    return newest_reports(resources, [model]).get(model.id)
+    return newest_reports(workspace, [model]).get(model.id)
 
 
-def newest_reports(resources: Resources, models: list[Model]) -> dict[str, Result]:
-    """The reports of models of one workspace, by the model's id."""
-    if not models:
-        return {}
-    ids = [model.id for model in models]
-    workspace = models[0].workspace
-    return resources.catalog.results.of_models(JobKind.REPORT, ids, workspace=workspace)
+def newest_reports(workspace: Workspace, models: list[Model]) -> dict[str, Result]:
+    """The reports of models of the workspace, by the model's id."""
+    return workspace.results.of_models(JobKind.REPORT, [model.id for model in models])
 
 
-def no_report(resources: Resources, model: Model) -> NoReportError:
+def no_report(workspace: Workspace, model: Model) -> NoReportError:
     """Why a model has no report, and which job has to do with it."""
     if model.status is not ModelStatus.READY:
         why = f"model {model.id} is {model.status}"
         if model.status is ModelStatus.TRAINING:
             return NoReportError(f"{why}; its report follows", model.job_id, is_under_way=True)
         return NoReportError(f"{why}; only ready models have reports", model.job_id)
-    find = resources.catalog.jobs.list
-    jobs = find(limit=1, model_id=model.id, kind=JobKind.REPORT, workspace=model.workspace).items
+    jobs = workspace.jobs.list(limit=1, model_id=model.id, kind=JobKind.REPORT).items
     if not jobs:
         return NoReportError(f"{_why_none(model)}; POST to this address makes one")
     return _of_job(jobs[0])
@@ -192,7 +187,7 @@ def _why_none(model: Model) -> str:
 
 
 def enqueue_report(
-    resources: Resources, workspace: str, model_id: str, body: NewReportBody
+    resources: Resources, workspace: Workspace, model_id: str, body: NewReportBody
 ) -> ResultBody:
     """A queued report.
 
@@ -202,19 +197,19 @@ def enqueue_report(
         RequestError: no table is named where one is needed, or one that can not fit.
         QueueFullError: too many jobs wait.
     """
-    model = resources.catalog.models.get(model_id, workspace=workspace)
+    model = workspace.models.get(model_id)
     require_ready(model)
-    datasets, holdout = resources.catalog.datasets, None
-    real = datasets.get(_dataset_id(model, body), workspace=workspace)
+    datasets, holdout = workspace.datasets, None
+    real = datasets.get(_dataset_id(model, body))
     check_table(model, real, "/dataset_id")
     if body.holdout_dataset_id is not None:
-        holdout = datasets.get(body.holdout_dataset_id, workspace=workspace)
+        holdout = datasets.get(body.holdout_dataset_id)
         check_table(model, holdout, "/holdout_dataset_id")
     _check_columns(model, body)
     require_room(resources, workspace)
     spec = ReportSpec(real.id, body.seed, body.holdout_dataset_id, body.columns)
     return enqueue(
-        *(resources, JobKind.REPORT, model, spec),
+        *(resources, workspace, JobKind.REPORT, model, spec),
         shards=(),
         priority=body.priority,
         estimate=estimate(model, _cost(model, real, holdout)),

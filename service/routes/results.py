@@ -26,6 +26,7 @@ _TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 def enqueue(
     resources: Resources,
+    workspace: Workspace,
     kind: JobKind,
     model: Model,
     spec: JobSpec,
@@ -45,7 +46,7 @@ def enqueue(
         job_id: given where the job's table is in the store already.
         dataset_id: of the table that the job reads, where that is a dataset.
     """
-    job = resources.catalog.jobs.enqueue(
+    job = workspace.jobs.enqueue(
         kind,
         model_id=model.id,
         spec=spec.to_json(),
@@ -54,15 +55,14 @@ def enqueue(
         shards=shards,
         priority=priority,
         estimate=estimate,
-        workspace=model.workspace,
     )
     send_soon(resources.dispatcher, job)
     return result_body(job, None, content_path(job))
 
 
-def find_queued(resources: Resources, workspace: str, job_id: str) -> ResultBody:
+def find_queued(workspace: Workspace, job_id: str) -> ResultBody:
     """What the job makes, as the answer to the request that queued it says."""
-    job = resources.catalog.jobs.get(job_id, workspace=workspace)
+    job = workspace.jobs.get(job_id)
     return result_body(job, None, content_path(job))
 
 
@@ -72,11 +72,9 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
     word = kind.value
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
-    def read_result(
-        result_id: str, request: Request, resources: Shared, workspace: Workspace
-    ) -> Response:
+    def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
         """Read what became of the job: the table's size and checksum, once it is there."""
-        job, result = find_result(resources, kind, result_id, workspace)
+        job, result = find_result(workspace, kind, result_id)
         headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
         return tagged_json(request, result_body(job, result, content_path(job)), headers)
 
@@ -93,7 +91,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         result_id: str, request: Request, resources: Shared, workspace: Workspace
     ) -> Response:
         """Download the table, or a range of its bytes where a transfer broke off."""
-        job, result = find_result(resources, kind, result_id, workspace)
+        job, result = find_result(workspace, kind, result_id)
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; what it makes comes when it succeeded")
         return download(
@@ -106,25 +104,23 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
     @router.delete(f"{place}/{{result_id}}", status_code=204, name=f"delete_{word}")
     def delete_result(result_id: str, resources: Shared, workspace: Workspace) -> None:
         """Delete the table. While there is none it is the job that can be cancelled."""
-        job, result = find_result(resources, kind, result_id, workspace)
+        job, result = find_result(workspace, kind, result_id)
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; it has made nothing to be deleted")
-        collect_garbage(resources, resources.catalog.results.delete(result_id, workspace=workspace))
+        collect_garbage(resources, workspace.results.delete(result_id))
 
 
-def find_result(
-    resources: Resources, kind: JobKind, result_id: str, workspace: str
-) -> tuple[Job, Result | None]:
+def find_result(workspace: Workspace, kind: JobKind, result_id: str) -> tuple[Job, Result | None]:
     """The job that makes the result, and the result where it is there.
 
     Raises:
         NotFoundError: no job makes or made it, or it was deleted.
     """
-    job = resources.catalog.jobs.find_by_result(result_id, workspace=workspace)
+    job = workspace.jobs.find_by_result(result_id)
     if job.kind != kind:
         raise NotFoundError(kind.value, result_id)
     try:
-        return job, resources.catalog.results.get(result_id, workspace=workspace)
+        return job, workspace.results.get(result_id)
     except NotFoundError:
         if job.status == JobStatus.SUCCEEDED:  # it was there and is deleted
             raise NotFoundError(kind.value, result_id) from None

@@ -86,7 +86,7 @@ class RowsRequest:
     model_id: str
     request: Request
     resources: Resources
-    workspace: str
+    workspace: Workspace
     key: str | None
     priority: int
 
@@ -180,12 +180,11 @@ class Rows:
         sha256 = await run_in_threadpool(self.upload.sha256)
         contents = (sha256, *asked, self.form, self.upload.encoding, call.priority)
         return await enqueued_once(
-            call.resources,
             call.workspace,
             call.key,
             fingerprint(call.request, *contents),
             partial(self._enqueue, kind, options, shards, estimate),
-            partial(find_queued, call.resources, call.workspace),
+            partial(find_queued, call.workspace),
         )
 
     def _enqueue(
@@ -201,9 +200,9 @@ class Rows:
             QueueFullError: too many jobs wait.
             ModelNotReadyError: the model is not ready (any more).
         """
-        resources, model = self.call.resources, self.model
-        require_room(resources, model.workspace)
-        job_id = resources.catalog.jobs.new_id()
+        resources, workspace = self.call.resources, self.call.workspace
+        require_room(resources, workspace)
+        job_id = workspace.jobs.new_id()
         prefix = input_prefix(job_id)
         with reserved(resources, prefix):
             file_format = table_format(self.upload.file)
@@ -217,7 +216,7 @@ class Rows:
             spec = kind.spec.from_json({**table, **options, "format": self.form})
             priority = self.call.priority
             return enqueue(
-                *(resources, kind, model, spec),
+                *(resources, workspace, kind, self.model, spec),
                 shards=shards,
                 priority=priority,
                 estimate=estimate,
@@ -246,8 +245,7 @@ async def received_rows(
     """
     request, resources = call.request, call.resources
     form = choose_form(format, request.headers.get("Accept"), media_types)
-    models = resources.catalog.models
-    model = await run_in_threadpool(models.get, call.model_id, workspace=call.workspace)
+    model = await run_in_threadpool(call.workspace.models.get, call.model_id)
     require_ready(model)
     rows = partial(Rows, call, model, form, media_types)
     if is_json(request.headers.get("Content-Type")):

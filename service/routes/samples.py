@@ -107,7 +107,7 @@ async def sample_model(
     """
     check_rows(body.rows, resources)
     check_given_rows(body)
-    model = await run_in_threadpool(resources.catalog.models.get, model_id, workspace=workspace)
+    model = await run_in_threadpool(workspace.models.get, model_id)
     require_ready(model)
     asked = fingerprint(request, body.model_dump(mode="json"))
     spec = await run_in_threadpool(_spec, model, body, _seed(body, key, asked))
@@ -117,9 +117,9 @@ async def sample_model(
     if spec.is_conditional:  # what can not be drawn is said now, and not by a job that fails
         await resources.inline.run(partial(check_conditions, model=model, spec=spec))
 
-    make = partial(enqueue_sample, resources, model, spec, body.priority)
-    find = partial(find_queued, resources, workspace)
-    response = await enqueued_once(resources, workspace, key, asked, make, find)
+    make = partial(enqueue_sample, resources, workspace, model, spec, body.priority)
+    find = partial(find_queued, workspace)
+    response = await enqueued_once(workspace, key, asked, make, find)
     response.headers["Gcvae-Seed"] = str(spec.seed)
     return response
 
@@ -145,7 +145,7 @@ async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) ->
 
 
 def enqueue_sample(
-    resources: Resources, model: Model, spec: SampleSpec, priority: int
+    resources: Resources, workspace: Workspace, model: Model, spec: SampleSpec, priority: int
 ) -> ResultBody:
     """A queued sample job; its id is on its way.
 
@@ -153,10 +153,10 @@ def enqueue_sample(
         QueueFullError: too many jobs wait.
         ModelNotReadyError: the model is not ready (any more).
     """
-    require_room(resources, model.workspace)
+    require_room(resources, workspace)
     cost = partial(sampling_cost, rows=spec.rows)
     return enqueue(
-        *(resources, JobKind.SAMPLE, model, spec),
+        *(resources, workspace, JobKind.SAMPLE, model, spec),
         shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
         priority=priority,
         # What conditions cost is not known before.

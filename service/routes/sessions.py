@@ -44,7 +44,7 @@ async def sign_in(
     seconds = resources.settings.session_seconds
     token, expires_at = await run_in_threadpool(resources.catalog.sessions.open, key.id, seconds)
     set_cookie(request, response, token, seconds)
-    return _body(workspace, key, expires_at)
+    return _body(workspace.name, key, expires_at)
 
 
 @router.get("")
@@ -54,13 +54,11 @@ async def read_session(
     """Who asks: workspace, key and scopes, and until when a page is signed in."""
     response.headers["Cache-Control"] = "no-store"
     expires_at = await run_in_threadpool(_end, resources, request)
-    return _body(workspace, request.state.key, expires_at)
+    return _body(workspace.name, request.state.key, expires_at)
 
 
 @router.delete("", status_code=204)
-async def sign_out(
-    request: Request, response: Response, resources: Shared, workspace: Workspace
-) -> None:
+async def sign_out(request: Request, response: Response, resources: Shared) -> None:
     """Sign the page out: its session ends at once. Without one nothing happens."""
     token = session_of(request)
     if token is not None:

@@ -60,7 +60,9 @@ def dataset(catalog: Catalog) -> Dataset:
 @pytest.fixture
 def training(catalog: Catalog, dataset: Dataset) -> Job:
     """A queued training job."""
-    return catalog.jobs.enqueue_training(dataset_id=dataset.id, name="m", training={"seed": 0})[1]
+    return catalog.workspace("default").jobs.enqueue_training(
+        dataset_id=dataset.id, name="m", training={"seed": 0}
+    )[1]
 
 
 @pytest.fixture
@@ -69,14 +71,15 @@ def ready_model(catalog: Catalog, training: Job) -> Model:
     claim = claim_job(catalog, training.id, "trainer", 10)
     assert claim is not None
     catalog.leases.finish(claim, trained(training))
-    return catalog.models.get(str(training.model_id))
+    return catalog.workspace("default").models.get(str(training.model_id))
 
 
 def add_dataset(catalog: Catalog, name: str = "table", workspace: str = "default") -> Dataset:
     """A new dataset."""
-    dataset_id = catalog.datasets.new_id()
+    datasets = catalog.workspace(workspace).datasets
+    dataset_id = datasets.new_id()
     catalog.orphans.reserve(f"datasets/{dataset_id}/", 60)
-    return catalog.datasets.add(
+    return datasets.add(
         dataset_id=dataset_id,
         name=name,
         format="csv",
@@ -87,7 +90,6 @@ def add_dataset(catalog: Catalog, name: str = "table", workspace: str = "default
         size_bytes=10,
         object_key=f"datasets/{dataset_id}/table",
         warnings=["column 'a' is text"],
-        workspace=workspace,
     )
 
 

@@ -21,9 +21,10 @@ def test_entries_are_numbered_in_one_chain_and_listed_by_workspace(catalog: Cata
     assert len({entry.digest for entry in written}) == 5
     assert list(catalog.audit.entries()) == written
     assert catalog.audit.last() == written[-1]
-    page = catalog.audit.list(workspace="a", limit=2)
+    ours = catalog.workspace("a").audit
+    page = ours.list(limit=2)
     assert page.items == [written[4], written[2]]
-    rest = catalog.audit.list(workspace="a", limit=2, cursor=page.next_cursor)
+    rest = ours.list(limit=2, cursor=page.next_cursor)
     assert (rest.items, rest.next_cursor) == ([written[0]], None)
     assert catalog.audit.first_break() is None
 

@@ -19,7 +19,11 @@ def test_of_many_that_begin_at_once_one_is_new_and_the_others_are_told_to_wait(
     def begin(_: int) -> str:
         together.wait(60)
         try:
-            return "new" if catalog.idempotency.begin("key", "0" * 64) is None else "known"
+            return (
+                "new"
+                if catalog.workspace("default").idempotency.begin("key", "0" * 64) is None
+                else "known"
+            )
         except IdempotencyBusyError:
             return "busy"
 

@@ -25,7 +25,7 @@ def test_a_key_is_verified_and_its_secret_is_nowhere(catalog: Catalog) -> None:
     assert (key.workspace, key.name, key.scopes) == ("acme", "nightly", ["read", "write"])
     with catalog.database.engine.connect() as connection:
         rows = connection.execute(text("SELECT * FROM keys")).all()
-    assert written.split("_")[2] not in str(rows)
+    assert written.split("_", 2)[2] not in str(rows)
     assert "$argon2id$" in str(rows)
 
 
@@ -76,8 +76,7 @@ def test_a_rotated_key_opens_the_same_and_the_old_one_nothing(catalog: Catalog) 
         catalog.keys.verify(before)
     with pytest.raises(ConflictError, match="create another"):
         catalog.keys.rotate(old.id)
-    assert [key.id for key in catalog.keys.list("acme")] == [old.id, new.id]
-    assert catalog.keys.list("other") == []
+    assert [key.id for key in catalog.keys.list()] == [old.id, new.id]
 
 
 def test_a_key_from_a_file_is_made_once(catalog: Catalog) -> None:

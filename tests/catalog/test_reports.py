@@ -24,7 +24,7 @@ def waiting(catalog: Catalog, training: Job) -> Job:
     spec = ReportSpec(str(training.dataset_id), seed=3)
     next_job = {"kind": "report", "spec": spec.to_json(), "estimate": _ESTIMATE}
     catalog.leases.finish(claim, replace(trained(training), next_job=next_job))
-    [report] = catalog.jobs.list(kind=JobKind.REPORT).items
+    [report] = catalog.workspace("default").jobs.list(kind=JobKind.REPORT).items
     return report
 
 
@@ -46,7 +46,9 @@ def _finish(catalog: Catalog, job: Job, summary: dict[str, str]) -> str:
 def _asked(catalog: Catalog, model: Model) -> Job:
     spec = ReportSpec(str(model.dataset_id), seed=0).to_json()
     dataset_id = model.dataset_id
-    return catalog.jobs.enqueue(JobKind.REPORT, model_id=model.id, spec=spec, dataset_id=dataset_id)
+    return catalog.workspace("default").jobs.enqueue(
+        JobKind.REPORT, model_id=model.id, spec=spec, dataset_id=dataset_id
+    )
 
 
 def test_the_report_is_queued_as_its_model_gets_ready(
@@ -74,27 +76,34 @@ def test_no_report_is_queued_where_the_attempt_has_lost_its_training(
     )
     with pytest.raises(LeaseLostError):
         catalog.leases.finish(late, ready)
-    assert catalog.jobs.list(kind=JobKind.REPORT).items == []
+    assert catalog.workspace("default").jobs.list(kind=JobKind.REPORT).items == []
 
 
 def test_whatever_somebody_asked_for_is_done_before_a_report_that_nobody_asked_for(
     catalog: Catalog, waiting: Job
 ) -> None:
-    asked = catalog.jobs.enqueue(JobKind.SAMPLE, model_id=str(waiting.model_id), spec={})
+    asked = catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id=str(waiting.model_id), spec={}
+    )
     order = [catalog.leases.claim_next([Queue.COMPUTE], "worker", 10) for _ in range(2)]
     assert [claim and claim.job_id for claim in order] == [asked.id, waiting.id]
 
 
 def test_a_new_report_takes_the_place_of_the_one_before(catalog: Catalog, waiting: Job) -> None:
     first = _finish(catalog, waiting, {"of": "first"})
-    model = catalog.models.get(str(waiting.model_id))
+    model = catalog.workspace("default").models.get(str(waiting.model_id))
     again = _asked(catalog, model)
-    found = catalog.results.of_models(JobKind.REPORT, [model.id])
+    found = catalog.workspace("default").results.of_models(JobKind.REPORT, [model.id])
     assert found[model.id].summary == {"of": "first"}, "until the other is there"
     second = _finish(catalog, again, {"of": "second"})
-    assert catalog.results.of_models(JobKind.REPORT, [model.id])[model.id].object_key == second
+    assert (
+        catalog.workspace("default")
+        .results.of_models(JobKind.REPORT, [model.id])[model.id]
+        .object_key
+        == second
+    )
     with pytest.raises(NotFoundError):
-        catalog.results.get(str(waiting.result_id))
+        catalog.workspace("default").results.get(str(waiting.result_id))
     assert f"results/{waiting.result_id}/" in catalog.orphans.take_due()
     assert first not in [kept.key for kept in catalog.inventory.kept()]
     assert second in [kept.key for kept in catalog.inventory.kept()]
@@ -104,11 +113,13 @@ def test_age_takes_no_report_away_and_workspaces_do_not_see_each_others(
     catalog: Catalog, waiting: Job
 ) -> None:
     _finish(catalog, waiting, {})
-    assert catalog.results.delete_older_than(-1) == 0
+    assert catalog.retention.delete_results_older_than(-1) == 0
     model_id = str(waiting.model_id)
-    assert set(catalog.results.of_models(JobKind.REPORT, [model_id, "mdl_none"])) == {model_id}
-    assert catalog.results.of_models(JobKind.REPORT, [model_id], workspace="other") == {}
-    assert catalog.results.of_models(JobKind.SAMPLE, [model_id]) == {}
+    assert set(
+        catalog.workspace("default").results.of_models(JobKind.REPORT, [model_id, "mdl_none"])
+    ) == {model_id}
+    assert catalog.workspace("other").results.of_models(JobKind.REPORT, [model_id]) == {}
+    assert catalog.workspace("default").results.of_models(JobKind.SAMPLE, [model_id]) == {}
 
 
 @pytest.mark.parametrize("is_running", [False, True])
@@ -116,9 +127,9 @@ def test_a_model_is_deleted_though_its_report_is_being_made(
     catalog: Catalog, waiting: Job, *, is_running: bool
 ) -> None:
     claim = _claimed(catalog, waiting) if is_running else None
-    prefixes = catalog.models.delete(str(waiting.model_id))
+    prefixes = catalog.workspace("default").models.delete(str(waiting.model_id))
     assert f"jobs/{waiting.id}/" in prefixes
-    assert catalog.jobs.get(waiting.id).status is JobStatus.CANCELLED
+    assert catalog.workspace("default").jobs.get(waiting.id).status is JobStatus.CANCELLED
     if claim is not None:
         assert not catalog.leases.heartbeat(claim).alive
         with pytest.raises(LeaseLostError):
@@ -129,16 +140,18 @@ def test_a_model_is_deleted_though_its_report_is_being_made(
 def test_a_model_is_not_deleted_while_somebody_draws_from_it_and_its_report_goes_on(
     catalog: Catalog, waiting: Job
 ) -> None:
-    sample = catalog.jobs.enqueue(JobKind.SAMPLE, model_id=str(waiting.model_id), spec={})
+    sample = catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id=str(waiting.model_id), spec={}
+    )
     with pytest.raises(ConflictError, match=sample.id):
-        catalog.models.delete(str(waiting.model_id))
-    assert catalog.jobs.get(waiting.id).status is JobStatus.QUEUED
+        catalog.workspace("default").models.delete(str(waiting.model_id))
+    assert catalog.workspace("default").jobs.get(waiting.id).status is JobStatus.QUEUED
 
 
 def test_a_report_whose_table_is_deleted_is_not_tried_again(catalog: Catalog, waiting: Job) -> None:
     catalog.leases.finish(_claimed(catalog, waiting), Cancelled())
-    assert catalog.jobs.retry(waiting.id).status is JobStatus.QUEUED
-    catalog.jobs.request_cancel(waiting.id)
-    catalog.datasets.delete(str(waiting.dataset_id))
+    assert catalog.workspace("default").jobs.retry(waiting.id).status is JobStatus.QUEUED
+    catalog.workspace("default").jobs.request_cancel(waiting.id)
+    catalog.workspace("default").datasets.delete(str(waiting.dataset_id))
     with pytest.raises(ConflictError, match="the dataset of job"):
-        catalog.jobs.retry(waiting.id)
+        catalog.workspace("default").jobs.retry(waiting.id)

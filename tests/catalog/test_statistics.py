@@ -83,7 +83,9 @@ def test_the_loss_of_the_last_lease_is_counted_too(catalog: Catalog, training: J
 
 
 def test_rows_of_results_are_counted(catalog: Catalog, ready_model: Model) -> None:
-    job = catalog.jobs.enqueue(JobKind.SAMPLE, model_id=ready_model.id, spec={"rows": 70})
+    job = catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id=ready_model.id, spec={"rows": 70}
+    )
     produced = Produced("results/x/rows.csv", "0" * 64, 5, "text/csv", rows=70)
     catalog.leases.finish(claim(catalog, job), produced)
     assert counted(catalog, Counted.ROWS, kind="sample") == 70
@@ -93,7 +95,9 @@ def in_shards(catalog: Catalog, model: Model) -> Job:
     """A queued job of two shards, 5,000 rows in all."""
     rows = [range(0, 4096), range(4096, 5000)]
     spec = {"rows": 5000, "seed": 1, "format": "csv"}
-    return catalog.jobs.enqueue(JobKind.SAMPLE, model_id=model.id, spec=spec, shards=rows)
+    return catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id=model.id, spec=spec, shards=rows
+    )
 
 
 def made(claimed: Any, rows: int) -> Produced:
@@ -106,7 +110,7 @@ def test_a_job_in_shards_is_one_job_and_its_rows_are_counted_once(
 ) -> None:
     job = in_shards(catalog, ready_model)
     assert counted(catalog, Counted.CREATED, kind="sample") == 1
-    for shard, rows in zip(catalog.jobs.shards(job.id), (4096, 904), strict=True):
+    for shard, rows in zip(catalog.all_jobs.shards(job.id), (4096, 904), strict=True):
         claimed = claim(catalog, shard)
         catalog.leases.finish(claimed, made(claimed, rows))
     assert counted(catalog, Counted.FINISHED, kind="sample") == 0
@@ -126,7 +130,7 @@ def test_shards_count_their_lost_leases_and_their_parts_that_are_lost(
     catalog: Catalog, ready_model: Model
 ) -> None:
     job = in_shards(catalog, ready_model)
-    first, second = catalog.jobs.shards(job.id)
+    first, second = catalog.all_jobs.shards(job.id)
     let_expire(catalog, claim(catalog, first, "dead"))
     for shard, rows in ((first, 4096), (second, 904)):
         claimed = claim(catalog, shard)
@@ -143,9 +147,9 @@ def test_a_job_in_shards_that_is_cancelled_is_finished_once(
     catalog: Catalog, ready_model: Model
 ) -> None:
     job = in_shards(catalog, ready_model)
-    first, _ = catalog.jobs.shards(job.id)
+    first, _ = catalog.all_jobs.shards(job.id)
     running = claim(catalog, first)
-    catalog.jobs.request_cancel(job.id)
+    catalog.workspace("default").jobs.request_cancel(job.id)
     assert counted(catalog, Counted.FINISHED, kind="sample") == 0
     catalog.leases.finish(running, Cancelled())
     assert counted(catalog, Counted.FINISHED, kind="sample", outcome="cancelled") == 1
@@ -158,7 +162,7 @@ def test_of_a_job_in_shards_the_shards_wait_and_run(catalog: Catalog, ready_mode
     waiting = state(catalog, JobKind.SAMPLE)
     assert (waiting.queued, waiting.running) == (2, 0)
     assert waiting.oldest_seconds > 0
-    first, second = catalog.jobs.shards(job.id)
+    first, second = catalog.all_jobs.shards(job.id)
     claims = [claim(catalog, first)]
     begun = state(catalog, JobKind.SAMPLE)
     assert (begun.queued, begun.running, begun.oldest_seconds) == (1, 1, 0)
@@ -233,11 +237,13 @@ def test_orphans_that_are_due_are_counted(catalog: Catalog) -> None:
 def test_a_job_carries_the_request_that_queued_it(catalog: Catalog, dataset: Dataset) -> None:
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with in_request(RequestContext("order-17", parent)):
-        job = catalog.jobs.enqueue_training(dataset_id=dataset.id, name="m", training={})[1]
+        job = catalog.workspace("default").jobs.enqueue_training(
+            dataset_id=dataset.id, name="m", training={}
+        )[1]
     assert (job.request_id, job.traceparent) == ("order-17", parent)
-    catalog.jobs.request_cancel(job.id)
+    catalog.workspace("default").jobs.request_cancel(job.id)
     with in_request(RequestContext("order-18")):
-        again = catalog.jobs.retry(job.id)
+        again = catalog.workspace("default").jobs.retry(job.id)
     assert (again.request_id, again.traceparent) == ("order-18", None)
     assert claim(catalog, job).job.request_id == "order-18"
 
@@ -249,9 +255,9 @@ def test_shards_carry_the_request_that_queued_their_job(
         RequestContext("order-17", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     ):
         job = in_shards(catalog, ready_model)
-    asked = {(shard.request_id, shard.traceparent) for shard in catalog.jobs.shards(job.id)}
+    asked = {(shard.request_id, shard.traceparent) for shard in catalog.all_jobs.shards(job.id)}
     assert asked == {(job.request_id, job.traceparent)} != {(None, None)}
-    catalog.jobs.request_cancel(job.id)
+    catalog.workspace("default").jobs.request_cancel(job.id)
     with in_request(RequestContext("order-18")):
-        catalog.jobs.retry(job.id)
-    assert {shard.request_id for shard in catalog.jobs.shards(job.id)} == {"order-18"}
+        catalog.workspace("default").jobs.retry(job.id)
+    assert {shard.request_id for shard in catalog.all_jobs.shards(job.id)} == {"order-18"}

@@ -134,7 +134,7 @@ def double_messages(scene: Scene, mark: Mark) -> None:
     dispatcher = CeleryDispatcher(make_celery(scene.deployment.servers.redis.url))
     mark(scene.running(), False)
     catalog = Catalog(scene.deployment.database_url)
-    newest = catalog.jobs.get_many(sorted(scene.jobs())[-_NEWEST:])
+    newest = catalog.all_jobs.get_many(sorted(scene.jobs())[-_NEWEST:])
     catalog.close()
     for job in [*newest.values()] * _COPIES:
         dispatcher.send(job)

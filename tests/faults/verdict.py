@@ -51,14 +51,16 @@ class Judge:
         self._store: Store = store_of(deployment)
         self._catalog = Catalog(deployment.database_url)
         self._expected = {
-            order: self._outcome(self._catalog.jobs.get(job_id))
+            order: self._outcome(self._catalog.workspace("default").jobs.get(job_id))
             for order, job_id in references.items()
         }
 
     def judge(self, workload: Workload, observer: Observer) -> Verdict:
         """The verdict on everything that the users ordered."""
         verdict = Verdict()
-        jobs = {job.id: job for job in self._catalog.jobs.list(limit=_ALL).items}
+        jobs = {
+            job.id: job for job in self._catalog.workspace("default").jobs.list(limit=_ALL).items
+        }
         verdict.lost = [job_id for job_id in workload.jobs if job_id not in jobs]
         verdict.doubled = [job_id for job_id in jobs if job_id not in workload.jobs]
         verdict.doubled += observer.changed_after_the_end
@@ -88,17 +90,17 @@ class Judge:
                 return
             if outcome != self._expected[order]:
                 verdict.wrong.append(f"{told}: not what an undisturbed run makes")
-            for shard in self._catalog.jobs.shards(job.id):
+            for shard in self._catalog.all_jobs.shards(job.id):
                 if shard.status is not JobStatus.SUCCEEDED:
                     verdict.stuck.append(f"{told}: its shard {shard.id} is {shard.status}")
 
     def _outcome(self, job: Job) -> str:
         """A checksum of what the job made: of a model its weights, of a result its bytes."""
         if job.kind is JobKind.TRAIN:
-            model = self._catalog.models.get(str(job.model_id))
+            model = self._catalog.workspace("default").models.get(str(job.model_id))
             data = self._store.read(str(model.artifact_key), str(model.artifact_sha256))
             return _weights_sha256(data)
-        result = self._catalog.results.get(str(job.result_id))
+        result = self._catalog.workspace("default").results.get(str(job.result_id))
         digest = hashlib.sha256()
         for block in self._blocks(result):
             digest.update(block)
@@ -114,10 +116,11 @@ class Judge:
 
     def _judge_store(self, jobs: list[Job], verdict: Verdict) -> None:
         catalog = self._catalog
-        named = {dataset.object_key for dataset in catalog.datasets.list(limit=_ALL).items}
-        named |= {str(m.artifact_key) for m in catalog.models.list(limit=_ALL).items
+        records = catalog.workspace("default")
+        named = {dataset.object_key for dataset in records.datasets.list(limit=_ALL).items}
+        named |= {str(m.artifact_key) for m in records.models.list(limit=_ALL).items
                   if m.artifact_key is not None}  # fmt: skip
-        for result in catalog.results.list(limit=_ALL).items:
+        for result in records.results.list(limit=_ALL).items:
             named.add(result.object_key)
             if result.manifest_sha256 is not None:
                 named |= {part.key for part in self._manifest(result).shards}

@@ -30,7 +30,7 @@ class Slow:
 
 
 def test_those_who_ask_together_share_a_read(service: Running, model: dict[str, Any]) -> None:
-    slow = Slow(service.catalog.jobs.get_many)
+    slow = Slow(service.catalog.all_jobs.get_many)
     job_id = model["job_id"]
 
     async def ask() -> list[Job]:
@@ -44,7 +44,7 @@ def test_those_who_ask_together_share_a_read(service: Running, model: dict[str, 
 def test_whoever_asks_during_a_read_gets_a_later_one(
     service: Running, model: dict[str, Any]
 ) -> None:
-    slow = Slow(service.catalog.jobs.get_many)
+    slow = Slow(service.catalog.all_jobs.get_many)
     job_id = model["job_id"]
 
     async def ask() -> None:
@@ -61,7 +61,7 @@ def test_whoever_asks_during_a_read_gets_a_later_one(
 
 
 def test_a_job_of_another_workspace_is_not_found(service: Running, model: dict[str, Any]) -> None:
-    reads = JobReads(service.catalog.jobs.get_many)
+    reads = JobReads(service.catalog.all_jobs.get_many)
     with pytest.raises(NotFoundError):
         asyncio.run(reads.get(model["job_id"], workspace="others"))
 
@@ -74,7 +74,7 @@ def test_a_read_that_fails_fails_for_all_and_the_next_one_works(
     def read(ids: Collection[str]) -> dict[str, Job]:
         if (error := answers.pop(0)) is not None:
             raise error
-        return service.catalog.jobs.get_many(ids)
+        return service.catalog.all_jobs.get_many(ids)
 
     async def ask() -> None:
         reads = JobReads(read)
@@ -90,7 +90,7 @@ def test_a_read_that_fails_fails_for_all_and_the_next_one_works(
 def test_one_who_leaves_takes_nothing_from_the_others(
     service: Running, model: dict[str, Any]
 ) -> None:
-    slow = Slow(service.catalog.jobs.get_many)
+    slow = Slow(service.catalog.all_jobs.get_many)
 
     async def ask() -> Job:
         reads = JobReads(slow)

@@ -69,7 +69,7 @@ def test_the_table_is_the_one_that_one_worker_draws(
 def test_its_parts_and_their_manifest_lie_in_the_store(
     service: Running, table: dict[str, Any], whole: bytes
 ) -> None:
-    result = service.catalog.results.get(table["id"])
+    result = service.catalog.workspace("default").results.get(table["id"])
     assert result.manifest_sha256 is not None
     manifest = json.loads(service.store.read(result.object_key, result.manifest_sha256))
     parts = [service.store.read(part["key"], part["sha256"]) for part in manifest["parts"]]
@@ -148,7 +148,7 @@ def test_one_job_is_listed_and_cancelled_whole(service: Running, model: dict[str
     assert [job["id"] for job in jobs["items"]] == [result["job_id"]]
     cancelled = service.http.post(f"/v1/jobs/{result['job_id']}/cancel").json()
     assert cancelled["status"] == "cancelled"
-    shards = service.catalog.jobs.shards(result["job_id"])
+    shards = service.catalog.all_jobs.shards(result["job_id"])
     assert {shard.status for shard in shards} == {JobStatus.CANCELLED}
     assert_problem(service.http.post(f"/v1/jobs/{shards[0].id}/cancel"), 404, "not-found")
 
@@ -173,17 +173,17 @@ def test_a_part_that_is_lost_before_the_end_is_drawn_again_alone(
     service: Running, model: dict[str, Any], whole: bytes
 ) -> None:
     result = asked(service, model)
-    first, second = service.catalog.jobs.shards(result["job_id"])
+    first, second = service.catalog.all_jobs.shards(result["job_id"])
     attempt(service, first.id)
     attempt(service, second.id)
-    part = service.catalog.jobs.shards(result["job_id"])[1].part
+    part = service.catalog.all_jobs.shards(result["job_id"])[1].part
     assert part is not None
     service.store.delete(part["object_key"])
     attempt(service, result["job_id"])  # finds the loss
     assert service.http.get(f"/v1/jobs/{result['job_id']}").json()["status"] == "running"
     attempt(service, second.id)
     attempt(service, result["job_id"])
-    attempts = [shard.attempt for shard in service.catalog.jobs.shards(result["job_id"])]
+    attempts = [shard.attempt for shard in service.catalog.all_jobs.shards(result["job_id"])]
     assert attempts == [1, 2]
     done = service.http.get(f"/v1/samples/{result['id']}").json()
     assert service.http.get(done["content"]).content == whole
@@ -221,7 +221,7 @@ def test_a_table_is_completed_in_shards_of_rows_times_draws(
         other.http.post(path, content=table, headers=csv, params={"draws": draws}).json()
         for draws in (1, 2)
     ]
-    shards = [other.catalog.jobs.shards(result["job_id"]) for result in results]
+    shards = [other.catalog.all_jobs.shards(result["job_id"]) for result in results]
     spans = [(shard.spec["first_row"], shard.spec["end_row"]) for shard in shards[1]]
     assert (len(shards[0]), spans) == (0, [(0, 4096), (4096, 4200)])
     for result in results:

@@ -50,7 +50,7 @@ def models(service: Running) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def table(service: Running, models: dict[str, Any]) -> bytes:
     """The table that they were trained on."""
-    dataset = service.catalog.datasets.get(models["ready"]["dataset_id"], workspace="default")
+    dataset = service.catalog.workspace("default").datasets.get(models["ready"]["dataset_id"])
     return service.store.read(dataset.object_key, dataset.sha256)
 
 
@@ -64,7 +64,8 @@ def _done(service: Running, job_id: str) -> bytes:
     work(service, job_id)
     job = service.http.get(f"/v1/jobs/{job_id}").json()
     assert job["status"] == "succeeded", job
-    call = f"/v1/{job['kind']}s/{service.catalog.jobs.get(job_id).result_id}/content"
+    result_id = service.catalog.workspace("default").jobs.get(job_id).result_id
+    call = f"/v1/{job['kind']}s/{result_id}/content"
     return service.http.get(call).content
 
 
@@ -132,7 +133,7 @@ def test_its_half_trained_model_begins_anew_says_so_and_becomes_what_it_would_ha
 ) -> None:
     """A code may mean something else now: the checkpoint's weights would be of another model."""
     half = models["half"]
-    assert service.catalog.jobs.get(half["job_id"]).checkpoint_key is not None
+    assert service.catalog.workspace("default").jobs.get(half["job_id"]).checkpoint_key is not None
     attempt_by_child(service, half["job_id"])
     job = service.http.get(f"/v1/jobs/{half['job_id']}").json()
     assert (job["status"], job["attempt"]) == ("succeeded", 2), job

@@ -49,7 +49,7 @@ def _spoil(verdicts: list[Verdict]) -> Callable[[Deployment, Callable[[], Verdic
     def spoil(deployment: Deployment, judge: Callable[[], Verdict]) -> None:
         catalog, store = Catalog(deployment.database_url), store_of(deployment)
         store.publish("models/nobody/model.gcvae", b"weights")
-        [model] = catalog.models.list(limit=1, status=ModelStatus.READY).items
+        [model] = catalog.workspace("default").models.list(limit=1, status=ModelStatus.READY).items
         store.delete(str(model.artifact_key))
         catalog.close()
         verdicts.append(judge())

@@ -84,11 +84,11 @@ class System:
 
     def train(self, *, send: bool = True, table: bytes = b"a\n1\n2\n", **training: Any) -> Job:
         """A queued training job on a new dataset."""
-        dataset_id = self.catalog.datasets.new_id()
+        dataset_id = self.catalog.workspace("default").datasets.new_id()
         key = f"datasets/{dataset_id}/table"
         self.catalog.orphans.reserve(f"datasets/{dataset_id}/", 60)
         published = self.store.publish(key, table)
-        self.catalog.datasets.add(
+        self.catalog.workspace("default").datasets.add(
             dataset_id=dataset_id,
             name="table",
             format="csv",
@@ -101,7 +101,7 @@ class System:
             warnings=[],
         )
         defaults = {"preset": "default", "seed": 0, "device": "cpu"}
-        _, job = self.catalog.jobs.enqueue_training(
+        _, job = self.catalog.workspace("default").jobs.enqueue_training(
             dataset_id=dataset_id, name="model", training=defaults | training
         )
         if send:
@@ -110,11 +110,11 @@ class System:
 
     def job(self, job: Job) -> Job:
         """The job as it is now."""
-        return self.catalog.jobs.get(job.id)
+        return self.catalog.workspace("default").jobs.get(job.id)
 
     def model(self, job: Job) -> Model:
         """The job's model as it is now."""
-        return self.catalog.models.get(str(job.model_id))
+        return self.catalog.workspace("default").models.get(str(job.model_id))
 
     def finished(self, job: Job, seconds: float = 300) -> Job:
         """The job once it is over."""

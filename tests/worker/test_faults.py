@@ -183,5 +183,5 @@ def test_a_worker_that_is_told_to_stop_hands_its_job_back(system: Any, undisturb
 def test_the_first_checkpoint_comes_soon(shared: Any) -> None:
     job = shared.train(steps=400, step_seconds=0.05)
     assert shared.with_checkpoint(job).progress["fraction"] < 0.5
-    shared.catalog.jobs.request_cancel(job.id)
+    shared.catalog.workspace("default").jobs.request_cancel(job.id)
     shared.finished(job)

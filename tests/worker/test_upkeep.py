@@ -36,17 +36,19 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def model_id(catalog: Catalog, store: Store) -> str:
     """A ready model."""
-    model_id = catalog.models.new_id()
+    model_id = catalog.workspace("default").models.new_id()
     catalog.orphans.reserve(f"models/{model_id}/", 60)
     published = store.publish(f"models/{model_id}/m.gcvae", b"weights")
     trained = Trained(published.key, published.sha256, published.size_bytes, {"columns": []}, {})
-    catalog.models.add_ready(model_id=model_id, name="m", trained=trained, training={})
+    catalog.workspace("default").models.add_ready(
+        model_id=model_id, name="m", trained=trained, training={}
+    )
     return model_id
 
 
 def _sampled(catalog: Catalog, store: Store, model_id: str) -> list[Published]:
     """The parts of a table that a job made in two shards, and their manifest."""
-    job = catalog.jobs.enqueue(
+    job = catalog.workspace("default").jobs.enqueue(
         JobKind.SAMPLE, model_id=model_id, spec={}, shards=[range(0, 4096), range(4096, 5000)]
     )
     parts = []
@@ -63,7 +65,7 @@ def _sampled(catalog: Catalog, store: Store, model_id: str) -> list[Published]:
             produced = Produced(**_produced(made), manifest_sha256=made.sha256)
         catalog.leases.finish(claim, produced)
         assert verify(catalog, store, 0).orphans == []
-    assert catalog.results.get(str(job.result_id)).rows == 5
+    assert catalog.workspace("default").results.get(str(job.result_id)).rows == 5
     return [*parts, made]
 
 
@@ -119,7 +121,7 @@ def test_what_is_reserved_or_in_the_making_is_no_orphan(
 ) -> None:
     catalog.orphans.reserve("datasets/ds_coming/", 60)
     store.publish("datasets/ds_coming/table", b"a\n1\n")
-    catalog.jobs.enqueue(JobKind.SAMPLE, model_id=model_id, spec={})
+    catalog.workspace("default").jobs.enqueue(JobKind.SAMPLE, model_id=model_id, spec={})
     claim = catalog.leases.claim_next([Queue.COMPUTE], "worker", 10)
     assert claim is not None
     store.publish(f"{output_prefix(claim.job, 1)}rows.csv", b"1\n")
@@ -129,13 +131,15 @@ def test_what_is_reserved_or_in_the_making_is_no_orphan(
 def test_a_table_that_came_with_a_job_is_kept_until_the_job_has_succeeded(
     catalog: Catalog, store: Store, model_id: str
 ) -> None:
-    job_id = catalog.jobs.new_id()
+    job_id = catalog.workspace("default").jobs.new_id()
     catalog.orphans.reserve(input_prefix(job_id), 60)
     table = store.publish(f"{input_prefix(job_id)}table", b"a\n1\n")
     spec = ScoreSpec(table.key, table.sha256, "csv", draws=1, seed=0, format="csv").to_json()
-    catalog.jobs.enqueue(JobKind.SCORE, model_id=model_id, spec=spec, job_id=job_id)
+    catalog.workspace("default").jobs.enqueue(
+        JobKind.SCORE, model_id=model_id, spec=spec, job_id=job_id
+    )
     assert verify(catalog, store, grace_seconds=0).checked == 2
-    catalog.jobs.request_cancel(job_id)
+    catalog.workspace("default").jobs.request_cancel(job_id)
     _swept(catalog, store)
     assert collect(catalog, store, 0) == []  # it may be tried again
 

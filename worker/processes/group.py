@@ -113,7 +113,7 @@ class WorkerGroup:
         seconds = self._settings.jobs.keep_results_seconds
         if seconds is None:
             return
-        if n_deleted := self._catalog.results.delete_older_than(seconds):
+        if n_deleted := self._catalog.retention.delete_results_older_than(seconds):
             _log.info("old results are deleted", results=n_deleted)
 
     def _try(self, action: Callable[[], object]) -> None:

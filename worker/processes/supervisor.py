@@ -225,7 +225,8 @@ class Supervisor:
 
     def _job(self) -> Job | None:
         try:
-            return self._catalog.jobs.get(self._claim.job_id, workspace=self._claim.job.workspace)
+            job = self._claim.job
+            return self._catalog.workspace(job.workspace).jobs.get(job.id)
         except NotFoundError:
             return None
 

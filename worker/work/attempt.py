@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from catalog import Catalog, Claim, Job
+from catalog import Catalog, Claim, Job, Workspace
 from catalog.errors import LeaseLostError
 from catalog.object_keys import output_prefix
 from gcvae.errors import CancelledError
@@ -45,6 +45,11 @@ class Attempt:
     def job(self) -> Job:
         """The job, as it was when this attempt began."""
         return self.claim.job
+
+    @property
+    def workspace(self) -> Workspace:
+        """The records of the job's workspace: no job reads those of another."""
+        return self.catalog.workspace(self.job.workspace)
 
     def ask_to_stop(self) -> None:
         """Let the next report of progress end the work."""
@@ -96,7 +101,7 @@ class Attempt:
         from gcvae import Synthesizer
 
         self.prepare()
-        model = self.catalog.models.get(str(self.job.model_id), workspace=self.job.workspace)
+        model = self.workspace.models.get(str(self.job.model_id))
         assert model.artifact_key is not None, "jobs are taken on ready models only"
         assert model.artifact_sha256 is not None
         return Synthesizer.from_bytes(self.store.read(model.artifact_key, model.artifact_sha256))

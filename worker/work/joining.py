@@ -43,7 +43,7 @@ def join_shards(
             waits until they are made again.
     """
     attempt.report("joining", 0.0)
-    jobs = attempt.catalog.jobs.shards(attempt.job.id)
+    jobs = attempt.catalog.all_jobs.shards(attempt.job.id)
     shards = [Produced(**job.part) for job in jobs if job.part is not None]
     assert len(shards) == attempt.job.n_shards, "a job goes on when every shard is done"
     summary, end = summarize(attempt, shards)

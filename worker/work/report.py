@@ -74,7 +74,7 @@ def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
         CorruptedError: the bytes are not those that were uploaded.
     """
     try:
-        dataset = attempt.catalog.datasets.get(dataset_id, workspace=attempt.job.workspace)
+        dataset = attempt.workspace.datasets.get(dataset_id)
         place = dataset.object_key, dataset.sha256, dataset.encoding
         return stored_table(attempt, *place, name=name)
     except (NotFoundError, MissingObjectError) as error:

@@ -34,7 +34,7 @@ class Shard(Generic[SpecT]):
         job = attempt.job
         if job.parent_id is None:
             return cls(spec_type.from_json(job.spec), None)
-        parent = attempt.catalog.jobs.get(job.parent_id, workspace=job.workspace)
+        parent = attempt.workspace.jobs.get(job.parent_id)
         return cls(spec_type.from_json(parent.spec), ShardSpec.from_json(job.spec))
 
     @property

@@ -34,7 +34,7 @@ def train(attempt: Attempt) -> Trained:
     job = attempt.job
     spec = TrainSpec.from_json(job.spec)
     _require_device(spec.training["device"])
-    dataset = attempt.catalog.datasets.get(str(job.dataset_id), workspace=job.workspace)
+    dataset = attempt.workspace.datasets.get(str(job.dataset_id))
     synthesizer = _fit(attempt, dataset, spec)
     artifact = attempt.folder / "model.gcvae"
     synthesizer.save(artifact)

@@ -49,21 +49,29 @@ def test_what_is_backed_up_comes_back_whole(
     catalog, store = Catalog(postgres_url), open_store(f"file://{tmp_path}/store")
     dataset = add_dataset(catalog)
     published = store.publish("models/a/attempts/1/model.gcvae", b"weights")
-    model, job = catalog.jobs.enqueue_training(dataset_id=dataset.id, name="m", training={})
+    model, job = catalog.workspace("default").jobs.enqueue_training(
+        dataset_id=dataset.id, name="m", training={}
+    )
     claim = claim_job(catalog, job.id, "trainer", 10)
     assert claim is not None
     catalog.leases.finish(claim, trained(job))
-    waiting = catalog.jobs.enqueue(JobKind.SAMPLE, model_id=model.id, spec={"rows": 5})
-    before = catalog.jobs.list().items, catalog.models.list().items, catalog.statistics.counts()
+    waiting = catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id=model.id, spec={"rows": 5}
+    )
+    before = (
+        catalog.workspace("default").jobs.list().items,
+        catalog.workspace("default").models.list().items,
+        catalog.statistics.counts(),
+    )
     catalog.close()
 
     run("backup", tmp_path, postgres_url, "store")
     run("restore", tmp_path, new_database, "restored")
 
     restored = Catalog(new_database)
-    assert before == (
-        restored.jobs.list().items, restored.models.list().items, restored.statistics.counts(),
-    )  # fmt: skip
+    ours = restored.workspace("default")
+    after = ours.jobs.list().items, ours.models.list().items, restored.statistics.counts()
+    assert before == after
     claim = claim_job(restored, waiting.id, "sampler", 10)
     assert claim is not None
     assert claim.job.status is JobStatus.RUNNING

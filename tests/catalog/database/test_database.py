@@ -58,12 +58,12 @@ def test_the_tables_of_the_first_release_are_brought_here_with_what_they_hold(
     upgrade(database_url)
     check(database_url)
     catalog = Catalog(database_url)
-    assert catalog.datasets.get("ds_1").rows == 3
-    assert catalog.models.get("mdl_1").status is ModelStatus.READY
-    assert catalog.jobs.get("job_1").status is JobStatus.SUCCEEDED
-    assert catalog.results.get("smp_0").object_key == "results/smp_0/rows.csv"
+    assert catalog.workspace("default").datasets.get("ds_1").rows == 3
+    assert catalog.workspace("default").models.get("mdl_1").status is ModelStatus.READY
+    assert catalog.workspace("default").jobs.get("job_1").status is JobStatus.SUCCEEDED
+    assert catalog.workspace("default").results.get("smp_0").object_key == "results/smp_0/rows.csv"
     assert catalog.orphans.take_due() == ["datasets/ds_0/"]
-    assert catalog.idempotency.begin("key", "d") == {"status": 201}
+    assert catalog.workspace("default").idempotency.begin("key", "d") == {"status": 201}
     claim = claim_job(catalog, "job_2", "worker", 10)
     assert claim is not None
     assert claim.attempt == 1
@@ -151,12 +151,12 @@ class TestPostgresIsAway:
         with pytest.raises(OperationalError):
             catalog.ping()
         server.start()
-        assert catalog.jobs.list().items == []
+        assert catalog.workspace("default").jobs.list().items == []
         server.freeze()
         with pytest.raises(OperationalError):
-            catalog.jobs.list()
+            catalog.workspace("default").jobs.list()
         server.thaw()
-        assert catalog.jobs.list().items == []
+        assert catalog.workspace("default").jobs.list().items == []
         catalog.close()
 
     def test_an_answer_is_waited_for_with_an_end_in_mid_transaction(

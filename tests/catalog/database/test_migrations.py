@@ -89,14 +89,14 @@ def test_the_first_release_s_records_are_all_there_after_the_upgrade(database_ur
     _fill(database_url)
     upgrade(database_url)
     catalog = Catalog(database_url)
-    jobs = {job.id: job for job in catalog.jobs.list().items}
+    jobs = {job.id: job for job in catalog.workspace("default").jobs.list().items}
     assert len(jobs) == 4
     assert {job.id for job in jobs.values() if job.queue is Queue.TRAIN} == {"job_1", "job_2"}
     assert {(job.priority, job.smaller_batch, job.estimate) for job in jobs.values()} == {
         (0, False, None)
     }
-    assert catalog.results.get("smp_3").rows == 5
-    assert catalog.datasets.get("ds_1").warnings == ["odd"]
+    assert catalog.workspace("default").results.get("smp_3").rows == 5
+    assert catalog.workspace("default").datasets.get("ds_1").warnings == ["odd"]
     catalog.close()
 
 
@@ -123,14 +123,14 @@ def test_records_forget_what_they_kept_of_dropped_columns(database_url: str) -> 
     upgrade(database_url)
     catalog = Catalog(database_url)
     bare = {"name": "no'te", "drop": True}
-    dataset = catalog.datasets.get("ds_1")
+    dataset = catalog.workspace("default").datasets.get("ds_1")
     assert dataset.schema == {"version": 1, "columns": [bare, kept]}
     assert dataset.given_schema == dataset.schema
     assert dataset.warnings == ["column 'kept': has not secret"]
-    assert catalog.models.get("mdl_1").schema == {"columns": [kept, bare]}
-    assert catalog.models.get("mdl_2").schema is None
-    assert catalog.idempotency.begin("k", "d") == Made("ds_1")
-    assert catalog.idempotency.begin("l", "d") == {"status": 202}
+    assert catalog.workspace("default").models.get("mdl_1").schema == {"columns": [kept, bare]}
+    assert catalog.workspace("default").models.get("mdl_2").schema is None
+    assert catalog.workspace("default").idempotency.begin("k", "d") == Made("ds_1")
+    assert catalog.workspace("default").idempotency.begin("l", "d") == {"status": 202}
     catalog.close()
 
 
@@ -157,7 +157,7 @@ def test_down_and_up_again_keeps_the_records(database_url: str) -> None:
     assert {table: _columns(database_url, table) for table in _ROWS} == before
     upgrade(database_url)
     catalog = Catalog(database_url)
-    assert len(catalog.jobs.list().items) == 4
+    assert len(catalog.workspace("default").jobs.list().items) == 4
     catalog.close()
 
 
@@ -167,14 +167,16 @@ def test_an_earlier_version_finds_no_shards_and_no_manifests(database_url: str) 
     upgrade(database_url)
     catalog = Catalog(database_url)
     rows = [range(0, 4096), range(4096, 5000)]
-    job = catalog.jobs.enqueue(JobKind.SAMPLE, model_id="mdl_1", spec={}, shards=rows)
+    job = catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id="mdl_1", spec={}, shards=rows
+    )
     for _ in range(3):
         claim = catalog.leases.claim_next([Queue.COMPUTE], "worker", 10)
         while claim is not None and claim.job.kind is not JobKind.SAMPLE:
             claim = catalog.leases.claim_next([Queue.COMPUTE], "worker", 10)
         assert claim is not None
         catalog.leases.finish(claim, Produced("k", _SHA256, 1, "text/csv", 1, {}, _SHA256))
-    assert catalog.jobs.get(job.id).status is JobStatus.SUCCEEDED
+    assert catalog.workspace("default").jobs.get(job.id).status is JobStatus.SUCCEEDED
     catalog.close()
     downgrade(database_url, _FIRST)
     for table in ("jobs", "results"):
@@ -189,7 +191,9 @@ def test_an_earlier_version_finds_no_job_of_a_kind_that_it_does_not_know(databas
     catalog = Catalog(database_url)
     spec = ReportSpec("ds_1", seed=0).to_json()
     for finish in (True, False):
-        job = catalog.jobs.enqueue(JobKind.REPORT, model_id="mdl_1", spec=spec, dataset_id="ds_1")
+        job = catalog.workspace("default").jobs.enqueue(
+            JobKind.REPORT, model_id="mdl_1", spec=spec, dataset_id="ds_1"
+        )
         if finish:
             claim = claim_job(catalog, job.id, "worker", 10)
             assert claim is not None
@@ -202,7 +206,12 @@ def test_an_earlier_version_finds_no_job_of_a_kind_that_it_does_not_know(databas
         assert left == {row["id"] for row in _ROWS[table]}
     upgrade(database_url)
     catalog = Catalog(database_url)
-    assert catalog.jobs.enqueue(JobKind.REPORT, model_id="mdl_1", spec=spec).status == "queued"
+    assert (
+        catalog.workspace("default")
+        .jobs.enqueue(JobKind.REPORT, model_id="mdl_1", spec=spec)
+        .status
+        == "queued"
+    )
     catalog.close()
 
 

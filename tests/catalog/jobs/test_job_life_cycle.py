@@ -116,11 +116,11 @@ class TestHeartbeat:
         self, catalog: Catalog, training: Job
     ) -> None:
         claim = _claim(catalog, training)
-        before = catalog.jobs.get(training.id).version
+        before = catalog.workspace("default").jobs.get(training.id).version
         catalog.leases.heartbeat(claim)
-        assert catalog.jobs.get(training.id).version == before
+        assert catalog.workspace("default").jobs.get(training.id).version == before
         catalog.leases.heartbeat(claim, {"phase": "training", "fraction": 0.5})
-        job = catalog.jobs.get(training.id)
+        job = catalog.workspace("default").jobs.get(training.id)
         assert job.version == before + 1
         assert job.progress == {"phase": "training", "fraction": 0.5}
 
@@ -129,12 +129,12 @@ class TestHeartbeat:
         let_expire(catalog, first)
         _claim(catalog, training, "second")
         assert not catalog.leases.heartbeat(first, {"fraction": 0.9}).alive
-        assert catalog.jobs.get(training.id).progress == {}
+        assert catalog.workspace("default").jobs.get(training.id).progress == {}
 
     def test_a_heartbeat_brings_the_wish_to_cancel(self, catalog: Catalog, training: Job) -> None:
         claim = _claim(catalog, training)
         assert not catalog.leases.heartbeat(claim).cancel_requested
-        catalog.jobs.request_cancel(training.id)
+        catalog.workspace("default").jobs.request_cancel(training.id)
         assert catalog.leases.heartbeat(claim).cancel_requested
 
 
@@ -142,7 +142,10 @@ class TestFinish:
     def test_job_and_model_change_together(self, catalog: Catalog, training: Job) -> None:
         claim = _claim(catalog, training)
         catalog.leases.finish(claim, _trained(claim))
-        job, model = catalog.jobs.get(training.id), catalog.models.get(str(training.model_id))
+        job, model = (
+            catalog.workspace("default").jobs.get(training.id),
+            catalog.workspace("default").models.get(str(training.model_id)),
+        )
         assert job.status is JobStatus.SUCCEEDED
         assert job.finished_at is not None
         assert model.status is ModelStatus.READY
@@ -151,10 +154,13 @@ class TestFinish:
 
     def test_a_failed_training_names_its_error(self, catalog: Catalog, training: Job) -> None:
         catalog.leases.finish(_claim(catalog, training), Failed("input", "no rows", ({"line": 1},)))
-        job = catalog.jobs.get(training.id)
+        job = catalog.workspace("default").jobs.get(training.id)
         assert job.status is JobStatus.FAILED
         assert job.error == {"code": "input", "message": "no rows", "problems": [{"line": 1}]}
-        assert catalog.models.get(str(training.model_id)).status is ModelStatus.FAILED
+        assert (
+            catalog.workspace("default").models.get(str(training.model_id)).status
+            is ModelStatus.FAILED
+        )
 
     def test_a_replaced_attempt_can_not_overwrite_its_successor(
         self, catalog: Catalog, training: Job
@@ -173,7 +179,7 @@ class TestFinish:
         catalog.leases.finish(second, _trained(second))
         with pytest.raises(LeaseLostError):
             catalog.leases.finish(first, Failed("late", "late"))
-        model = catalog.models.get(str(training.model_id))
+        model = catalog.workspace("default").models.get(str(training.model_id))
         assert model.artifact_key == _trained(second).artifact_key
 
     def test_only_what_was_published_last_is_kept(self, catalog: Catalog, training: Job) -> None:
@@ -191,14 +197,16 @@ class TestFinish:
         )
 
     def test_a_sample_job_makes_a_result(self, catalog: Catalog, ready_model: Model) -> None:
-        job = catalog.jobs.enqueue(JobKind.SAMPLE, model_id=ready_model.id, spec={"rows": 5})
+        job = catalog.workspace("default").jobs.enqueue(
+            JobKind.SAMPLE, model_id=ready_model.id, spec={"rows": 5}
+        )
         with pytest.raises(NotFoundError, match="result"):
-            catalog.results.get(str(job.result_id))
+            catalog.workspace("default").results.get(str(job.result_id))
         produced = Produced("results/x", _SHA256, 9, "text/csv", 5, {"seed": 1})
         catalog.leases.finish(_claim(catalog, job), produced)
-        result = catalog.results.get(str(job.result_id))
+        result = catalog.workspace("default").results.get(str(job.result_id))
         assert (result.rows, result.media_type, result.model_id) == (5, "text/csv", ready_model.id)
-        assert catalog.results.list().items == [result]
+        assert catalog.workspace("default").results.list().items == [result]
 
 
 class TestAttempts:
@@ -208,12 +216,15 @@ class TestAttempts:
         for _ in range(2):
             assert catalog.leases.release(_claim(catalog, training), _ERROR) is JobStatus.QUEUED
         assert catalog.leases.release(_claim(catalog, training), _ERROR) is JobStatus.FAILED
-        job = catalog.jobs.get(training.id)
+        job = catalog.workspace("default").jobs.get(training.id)
         assert job.error is not None
         assert job.error["code"] == "attempts_used_up"
         assert "3 attempts" in job.error["message"]
         assert "SIGKILL" in job.error["message"]
-        assert catalog.models.get(str(training.model_id)).status is ModelStatus.FAILED
+        assert (
+            catalog.workspace("default").models.get(str(training.model_id)).status
+            is ModelStatus.FAILED
+        )
 
     def test_the_count_begins_again_with_every_new_checkpoint(
         self, catalog: Catalog, training: Job
@@ -225,7 +236,7 @@ class TestAttempts:
         for _ in range(2):
             assert catalog.leases.release(_claim(catalog, training), _ERROR) is JobStatus.QUEUED
         assert catalog.leases.release(_claim(catalog, training), _ERROR) is JobStatus.FAILED
-        assert catalog.jobs.get(training.id).attempt == 8
+        assert catalog.workspace("default").jobs.get(training.id).attempt == 8
 
     def test_attempts_that_a_server_failed_are_not_counted_but_end_some_time(
         self, catalog: Catalog, training: Job
@@ -236,7 +247,7 @@ class TestAttempts:
             assert catalog.leases.release(claim, away, is_counted=False) is JobStatus.QUEUED
         for _ in range(2):
             catalog.leases.release(_claim(catalog, training), away, is_counted=False)
-        job = catalog.jobs.get(training.id)
+        job = catalog.workspace("default").jobs.get(training.id)
         assert job.status is JobStatus.FAILED
         assert job.error is not None
         assert "the store can not do this" in job.error["message"]
@@ -246,7 +257,7 @@ class TestAttempts:
             let_expire(catalog, _claim(catalog, training))
         assert claim_job(catalog, training.id, "fourth", 10) is None
         assert catalog.leases.close_abandoned() == [training.id]
-        job = catalog.jobs.get(training.id)
+        job = catalog.workspace("default").jobs.get(training.id)
         assert job.status is JobStatus.FAILED
         assert job.error is not None
         assert "ended without a word" in job.error["message"]
@@ -254,7 +265,7 @@ class TestAttempts:
     def test_a_shutdown_counts_no_attempt(self, catalog: Catalog, training: Job) -> None:
         for _ in range(5):
             catalog.leases.hand_back(_claim(catalog, training))
-        assert catalog.jobs.get(training.id).attempts_since_checkpoint == 0
+        assert catalog.workspace("default").jobs.get(training.id).attempts_since_checkpoint == 0
 
     def test_a_new_checkpoint_leaves_the_old_one_to_garbage_collection(
         self, catalog: Catalog, training: Job
@@ -264,65 +275,77 @@ class TestAttempts:
         assert catalog.orphans.take_due() == []
         catalog.leases.record_checkpoint(claim, "jobs/2", _SHA256)
         assert catalog.orphans.take_due() == ["jobs/1"]
-        assert catalog.jobs.get(training.id).checkpoint_key == "jobs/2"
+        assert catalog.workspace("default").jobs.get(training.id).checkpoint_key == "jobs/2"
 
 
 class TestCancelAndRetry:
     def test_a_queued_job_is_cancelled_at_once(self, catalog: Catalog, training: Job) -> None:
-        assert catalog.jobs.request_cancel(training.id).status is JobStatus.CANCELLED
-        assert catalog.models.get(str(training.model_id)).status is ModelStatus.CANCELLED
+        assert (
+            catalog.workspace("default").jobs.request_cancel(training.id).status
+            is JobStatus.CANCELLED
+        )
+        assert (
+            catalog.workspace("default").models.get(str(training.model_id)).status
+            is ModelStatus.CANCELLED
+        )
         assert claim_job(catalog, training.id, "worker", 10) is None
 
     def test_cancelling_twice_is_no_error(self, catalog: Catalog, training: Job) -> None:
         claim = _claim(catalog, training)
-        first = catalog.jobs.request_cancel(training.id)
+        first = catalog.workspace("default").jobs.request_cancel(training.id)
         assert first.cancel_requested
-        assert catalog.jobs.request_cancel(training.id) == first
+        assert catalog.workspace("default").jobs.request_cancel(training.id) == first
         catalog.leases.finish(claim, Cancelled())
-        assert catalog.jobs.request_cancel(training.id).status is JobStatus.CANCELLED
+        assert (
+            catalog.workspace("default").jobs.request_cancel(training.id).status
+            is JobStatus.CANCELLED
+        )
 
     def test_what_is_over_can_not_be_cancelled(self, catalog: Catalog, ready_model: Model) -> None:
         with pytest.raises(ConflictError, match="succeeded"):
-            catalog.jobs.request_cancel(str(ready_model.job_id))
+            catalog.workspace("default").jobs.request_cancel(str(ready_model.job_id))
 
     def test_an_abandoned_job_that_is_to_be_cancelled_is_cancelled(
         self, catalog: Catalog, training: Job
     ) -> None:
         claim = _claim(catalog, training)
-        catalog.jobs.request_cancel(training.id)
+        catalog.workspace("default").jobs.request_cancel(training.id)
         assert catalog.leases.close_abandoned() == []
         let_expire(catalog, claim)
         assert claim_job(catalog, training.id, "another", 10) is None
         assert catalog.leases.close_abandoned() == [training.id]
-        assert catalog.jobs.get(training.id).status is JobStatus.CANCELLED
+        assert catalog.workspace("default").jobs.get(training.id).status is JobStatus.CANCELLED
 
     def test_an_attempt_that_dies_while_being_cancelled_is_cancelled(
         self, catalog: Catalog, training: Job
     ) -> None:
         claim = _claim(catalog, training)
-        catalog.jobs.request_cancel(training.id)
+        catalog.workspace("default").jobs.request_cancel(training.id)
         assert catalog.leases.release(claim, _ERROR) is JobStatus.CANCELLED
 
     def test_a_failed_job_is_retried_from_the_start(self, catalog: Catalog, training: Job) -> None:
         catalog.leases.finish(_claim(catalog, training), Failed("input", "no"))
-        job = catalog.jobs.retry(training.id)
+        job = catalog.workspace("default").jobs.retry(training.id)
         assert (job.status, job.error, job.finished_at) == (JobStatus.QUEUED, None, None)
-        assert catalog.models.get(str(training.model_id)).status is ModelStatus.TRAINING
+        assert (
+            catalog.workspace("default").models.get(str(training.model_id)).status
+            is ModelStatus.TRAINING
+        )
         assert _claim(catalog, training).attempt == 2
 
     def test_only_failed_and_cancelled_jobs_are_retried(
         self, catalog: Catalog, training: Job
     ) -> None:
         with pytest.raises(ConflictError, match="queued"):
-            catalog.jobs.retry(training.id)
+            catalog.workspace("default").jobs.retry(training.id)
 
     def test_a_job_whose_dataset_is_deleted_is_not_retried(
         self, catalog: Catalog, training: Job
     ) -> None:
-        catalog.jobs.request_cancel(training.id)
-        catalog.datasets.delete(str(training.dataset_id))
+        catalog.workspace("default").jobs.request_cancel(training.id)
+        catalog.workspace("default").datasets.delete(str(training.dataset_id))
         with pytest.raises(ConflictError, match="dataset"):
-            catalog.jobs.retry(training.id)
+            catalog.workspace("default").jobs.retry(training.id)
 
 
 class TestDispatch:
@@ -330,7 +353,9 @@ class TestDispatch:
         upgrade(database_url)
         catalog = Catalog(database_url, resend_seconds=60, resend_limit_seconds=120)
         dataset = add_dataset(catalog)
-        _, job = catalog.jobs.enqueue_training(dataset_id=dataset.id, name="m", training={})
+        _, job = catalog.workspace("default").jobs.enqueue_training(
+            dataset_id=dataset.id, name="m", training={}
+        )
         assert catalog.leases.take_due() == []  # the service has just sent it
         _let_pass(catalog, 61)
         assert _due(catalog) == [job.id]
@@ -357,11 +382,11 @@ class TestDispatch:
         before = time.time()
         catalog.leases.release(claim, _ERROR)
         after = time.time()
-        first = catalog.jobs.get(training.id).next_dispatch_at
+        first = catalog.workspace("default").jobs.get(training.id).next_dispatch_at
         assert first is not None
         assert before - 0.001 <= first.timestamp() - 0.05 <= after + 0.001  # to a millisecond
         catalog.leases.release(_claim(catalog, training), _ERROR)
-        second = catalog.jobs.get(training.id).next_dispatch_at
+        second = catalog.workspace("default").jobs.get(training.id).next_dispatch_at
         assert second is not None
         assert second.timestamp() - first.timestamp() > 0.04
 
@@ -369,26 +394,34 @@ class TestDispatch:
 class TestEnqueue:
     def test_an_unready_model_takes_no_jobs(self, catalog: Catalog, training: Job) -> None:
         with pytest.raises(ModelNotReadyError, match="training"):
-            catalog.jobs.enqueue(JobKind.SAMPLE, model_id=str(training.model_id), spec={})
+            catalog.workspace("default").jobs.enqueue(
+                JobKind.SAMPLE, model_id=str(training.model_id), spec={}
+            )
 
     def test_what_does_not_exist_is_named(self, catalog: Catalog) -> None:
         with pytest.raises(NotFoundError, match="dataset 'ds_none'"):
-            catalog.jobs.enqueue_training(dataset_id="ds_none", name="m", training={})
+            catalog.workspace("default").jobs.enqueue_training(
+                dataset_id="ds_none", name="m", training={}
+            )
         with pytest.raises(NotFoundError, match="model 'mdl_none'"):
-            catalog.jobs.enqueue(JobKind.SCORE, model_id="mdl_none", spec={})
-        assert catalog.jobs.list().items == []
+            catalog.workspace("default").jobs.enqueue(JobKind.SCORE, model_id="mdl_none", spec={})
+        assert catalog.workspace("default").jobs.list().items == []
 
     def test_a_job_with_an_input_needs_its_reservation(
         self, catalog: Catalog, ready_model: Model
     ) -> None:
-        job_id = catalog.jobs.new_id()
+        job_id = catalog.workspace("default").jobs.new_id()
         with pytest.raises(ReservationLostError):
-            catalog.jobs.enqueue(JobKind.SCORE, model_id=ready_model.id, spec={}, job_id=job_id)
+            catalog.workspace("default").jobs.enqueue(
+                JobKind.SCORE, model_id=ready_model.id, spec={}, job_id=job_id
+            )
         catalog.orphans.reserve(f"jobs/{job_id}/input/", 60)
-        job = catalog.jobs.enqueue(JobKind.SCORE, model_id=ready_model.id, spec={}, job_id=job_id)
+        job = catalog.workspace("default").jobs.enqueue(
+            JobKind.SCORE, model_id=ready_model.id, spec={}, job_id=job_id
+        )
         assert job.id == job_id
 
     def test_jobs_are_counted_by_status(self, catalog: Catalog, training: Job) -> None:
-        assert catalog.jobs.count([JobStatus.QUEUED, JobStatus.RUNNING]) == 1
-        assert catalog.jobs.count([JobStatus.QUEUED], workspace="other") == 0
-        assert catalog.jobs.count([JobStatus.QUEUED], workspace=None) == 1
+        assert catalog.workspace("default").jobs.count([JobStatus.QUEUED, JobStatus.RUNNING]) == 1
+        assert catalog.workspace("other").jobs.count([JobStatus.QUEUED]) == 0
+        assert catalog.workspace("default").jobs.count([JobStatus.QUEUED]) == 1

@@ -17,8 +17,8 @@ _ERROR = Failed("process_killed", "the job's process was killed by SIGKILL")
 
 def _train(catalog: Catalog, workspace: str, priority: int = 0) -> Job:
     dataset = add_dataset(catalog, workspace=workspace)
-    return catalog.jobs.enqueue_training(
-        dataset_id=dataset.id, name="m", training={}, priority=priority, workspace=workspace
+    return catalog.workspace(workspace).jobs.enqueue_training(
+        dataset_id=dataset.id, name="m", training={}, priority=priority
     )[1]
 
 
@@ -39,7 +39,9 @@ def _done(catalog: Catalog, claim: Claim) -> str:
 
 def test_a_worker_gets_the_jobs_of_its_queues_only(catalog: Catalog, ready_model: Model) -> None:
     training = _train(catalog, "default")
-    sample = catalog.jobs.enqueue(JobKind.SAMPLE, model_id=ready_model.id, spec={})
+    sample = catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id=ready_model.id, spec={}
+    )
     assert (training.queue, sample.queue) == (Queue.TRAIN, Queue.COMPUTE)
     assert _claimed(catalog, Queue.COMPUTE).job_id == sample.id
     assert _next(catalog, Queue.COMPUTE) is None
@@ -145,19 +147,19 @@ def test_half_the_batch_is_remembered_and_the_checkpoint_of_the_whole_dropped(
     claim = _claimed(catalog)
     catalog.leases.record_checkpoint(claim, "jobs/whole", "0" * 64)
     catalog.leases.release(claim, _ERROR, smaller_batch=True)
-    job = catalog.jobs.get(training.id)
+    job = catalog.workspace("default").jobs.get(training.id)
     assert (job.smaller_batch, job.checkpoint_key) == (True, None)
     assert catalog.orphans.take_due() == ["jobs/whole"]
-    catalog.jobs.request_cancel(job.id)
-    assert not catalog.jobs.retry(job.id).smaller_batch
+    catalog.workspace("default").jobs.request_cancel(job.id)
+    assert not catalog.workspace("default").jobs.retry(job.id).smaller_batch
 
 
 def test_an_estimate_stays_with_its_job(catalog: Catalog, ready_model: Model) -> None:
     estimate = {"seconds": 12.5, "memory_bytes": 10**9}
-    job = catalog.jobs.enqueue(
+    job = catalog.workspace("default").jobs.enqueue(
         JobKind.SAMPLE, model_id=ready_model.id, spec={}, priority=3, estimate=estimate
     )
-    again = catalog.jobs.get(job.id)
+    again = catalog.workspace("default").jobs.get(job.id)
     assert (again.estimate, again.priority) == (estimate, 3)
 
 

@@ -33,7 +33,9 @@ def job(catalog: Catalog, ready_model: Model) -> Job:
     spec = {"rows": 9000, "seed": 1, "format": "csv"}
     for prefix in catalog.orphans.take_due():
         catalog.orphans.forget(prefix)
-    return catalog.jobs.enqueue(JobKind.SAMPLE, model_id=ready_model.id, spec=spec, shards=_ROWS)
+    return catalog.workspace("default").jobs.enqueue(
+        JobKind.SAMPLE, model_id=ready_model.id, spec=spec, shards=_ROWS
+    )
 
 
 def _claimed(catalog: Catalog, seconds: float = 10) -> Claim:
@@ -53,7 +55,7 @@ def _finish(catalog: Catalog, claim: Claim) -> None:
 
 
 def _statuses(catalog: Catalog, job: Job) -> list[str]:
-    return [shard.status.value for shard in catalog.jobs.shards(job.id)]
+    return [shard.status.value for shard in catalog.all_jobs.shards(job.id)]
 
 
 def _swept(catalog: Catalog) -> set[str]:
@@ -65,39 +67,43 @@ def test_shards_are_done_each_once_and_then_the_job_itself(catalog: Catalog, job
     assert catalog.leases.claim_next([Queue.COMPUTE], "idle", 10) is None
     assert [claim.job.spec["first_row"] for claim in claims] == [0, 4096, 8192]
     assert {claim.job.parent_id for claim in claims} == {job.id}
-    assert catalog.jobs.get(job.id).status is JobStatus.RUNNING
+    assert catalog.workspace("default").jobs.get(job.id).status is JobStatus.RUNNING
     for claim in claims:
         assert claim_job(catalog, job.id, "early", 10) is None
         _finish(catalog, claim)
     joining = _claimed(catalog)
     assert (joining.job_id, joining.job.n_shards, joining.job.open_shards) == (job.id, 3, 0)
-    parts = [shard.part for shard in catalog.jobs.shards(job.id)]
+    parts = [shard.part for shard in catalog.all_jobs.shards(job.id)]
     assert [part and part["rows"] for part in parts] == [4096, 4096, 808]
     catalog.leases.finish(joining, _produced(joining, manifest="1" * 64))
-    assert catalog.jobs.get(job.id).status is JobStatus.SUCCEEDED
-    assert catalog.results.get(str(job.result_id)).manifest_sha256 == "1" * 64
+    assert catalog.workspace("default").jobs.get(job.id).status is JobStatus.SUCCEEDED
+    assert catalog.workspace("default").results.get(str(job.result_id)).manifest_sha256 == "1" * 64
 
 
 def test_users_see_one_job(catalog: Catalog, job: Job, ready_model: Model) -> None:
-    assert [seen.id for seen in catalog.jobs.list(kind=JobKind.SAMPLE).items] == [job.id]
-    assert catalog.jobs.count([JobStatus.QUEUED]) == 1
-    assert catalog.jobs.find_by_result(str(job.result_id)).id == job.id
-    shard = catalog.jobs.shards(job.id)[0]
+    assert [
+        seen.id for seen in catalog.workspace("default").jobs.list(kind=JobKind.SAMPLE).items
+    ] == [job.id]
+    assert catalog.workspace("default").jobs.count([JobStatus.QUEUED]) == 1
+    assert catalog.workspace("default").jobs.find_by_result(str(job.result_id)).id == job.id
+    shard = catalog.all_jobs.shards(job.id)[0]
     with pytest.raises(NotFoundError):
-        catalog.jobs.request_cancel(shard.id)
+        catalog.workspace("default").jobs.request_cancel(shard.id)
     with pytest.raises(NotFoundError):
-        catalog.jobs.retry(shard.id)
+        catalog.workspace("default").jobs.retry(shard.id)
 
 
 def test_progress_of_the_whole_is_that_of_its_shards(catalog: Catalog, job: Job) -> None:
     first, second = _claimed(catalog), _claimed(catalog)
-    version = catalog.jobs.get(job.id).version
+    version = catalog.workspace("default").jobs.get(job.id).version
     catalog.leases.heartbeat(first, {"phase": "sampling", "fraction": 0.6})
-    now = catalog.jobs.get(job.id)
+    now = catalog.workspace("default").jobs.get(job.id)
     assert now.progress == {"phase": "sampling", "fraction": pytest.approx(0.98 * 0.2)}
     assert now.version > version
     _finish(catalog, second)
-    assert catalog.jobs.get(job.id).progress["fraction"] == pytest.approx(0.98 * 1.6 / 3)
+    assert catalog.workspace("default").jobs.get(job.id).progress["fraction"] == pytest.approx(
+        0.98 * 1.6 / 3
+    )
 
 
 def test_progress_of_the_whole_does_not_fall_when_a_shard_is_done_again(
@@ -105,11 +111,11 @@ def test_progress_of_the_whole_does_not_fall_when_a_shard_is_done_again(
 ) -> None:
     first, second = _claimed(catalog), _claimed(catalog)
     catalog.leases.heartbeat(first, {"phase": "sampling", "fraction": 0.9})
-    before = catalog.jobs.get(job.id).progress["fraction"]
+    before = catalog.workspace("default").jobs.get(job.id).progress["fraction"]
     catalog.leases.heartbeat(first, {"phase": "preparing", "fraction": 0.0})
-    assert catalog.jobs.get(job.id).progress["fraction"] == before
+    assert catalog.workspace("default").jobs.get(job.id).progress["fraction"] == before
     _finish(catalog, second)
-    assert catalog.jobs.get(job.id).progress["fraction"] >= before
+    assert catalog.workspace("default").jobs.get(job.id).progress["fraction"] >= before
 
 
 def test_the_shard_of_a_dead_worker_is_done_again_alone(catalog: Catalog, job: Job) -> None:
@@ -122,7 +128,7 @@ def test_the_shard_of_a_dead_worker_is_done_again_alone(catalog: Catalog, job: J
     with pytest.raises(LeaseLostError):
         _finish(catalog, lost)
     _finish(catalog, again)
-    assert [shard.attempt for shard in catalog.jobs.shards(job.id)] == [2, 1, 1]
+    assert [shard.attempt for shard in catalog.all_jobs.shards(job.id)] == [2, 1, 1]
     assert _swept(catalog) == {output_prefix(lost.job, 1)}
     assert _claimed(catalog).job_id == job.id
 
@@ -136,7 +142,7 @@ def test_of_two_joins_one_publishes(catalog: Catalog, job: Job) -> None:
     catalog.leases.finish(second, _produced(second, manifest="1" * 64))
     with pytest.raises(LeaseLostError):
         catalog.leases.finish(first, _produced(first, manifest="2" * 64))
-    assert catalog.results.get(str(job.result_id)).manifest_sha256 == "1" * 64
+    assert catalog.workspace("default").results.get(str(job.result_id)).manifest_sha256 == "1" * 64
     assert _swept(catalog) == {output_prefix(first.job, 1)}
 
 
@@ -147,43 +153,43 @@ def test_shards_that_end_at_once_let_their_job_go_on_once(catalog: Catalog, job:
         worker.start()
     for worker in workers:
         worker.join()
-    assert catalog.jobs.get(job.id).open_shards == 0
+    assert catalog.workspace("default").jobs.get(job.id).open_shards == 0
     assert _claimed(catalog).job_id == job.id
     assert catalog.leases.claim_next([Queue.COMPUTE], "another", 10) is None
 
 
 def test_cancelling_closes_what_waits_and_stops_what_runs(catalog: Catalog, job: Job) -> None:
     running = _claimed(catalog)
-    asked = catalog.jobs.request_cancel(job.id)
+    asked = catalog.workspace("default").jobs.request_cancel(job.id)
     assert (asked.status, asked.cancel_requested) == (JobStatus.RUNNING, True)
-    assert catalog.jobs.request_cancel(job.id).version == asked.version
+    assert catalog.workspace("default").jobs.request_cancel(job.id).version == asked.version
     assert _statuses(catalog, job) == ["running", "cancelled", "cancelled"]
     assert catalog.leases.heartbeat(running).cancel_requested
     catalog.leases.finish(running, Cancelled())
-    assert catalog.jobs.get(job.id).status is JobStatus.CANCELLED
+    assert catalog.workspace("default").jobs.get(job.id).status is JobStatus.CANCELLED
     assert output_prefix(running.job, 1) in _swept(catalog)
 
 
 def test_a_job_none_of_whose_shards_runs_is_cancelled_at_once(catalog: Catalog, job: Job) -> None:
-    assert catalog.jobs.request_cancel(job.id).status is JobStatus.CANCELLED
+    assert catalog.workspace("default").jobs.request_cancel(job.id).status is JobStatus.CANCELLED
     assert _statuses(catalog, job) == ["cancelled"] * 3
 
 
 def test_a_cancelled_shard_whose_worker_died_ends_its_job(catalog: Catalog, job: Job) -> None:
     running = _claimed(catalog)
-    catalog.jobs.request_cancel(job.id)
+    catalog.workspace("default").jobs.request_cancel(job.id)
     let_expire(catalog, running)
     assert catalog.leases.close_abandoned() == [running.job_id]
-    assert catalog.jobs.get(job.id).status is JobStatus.CANCELLED
+    assert catalog.workspace("default").jobs.get(job.id).status is JobStatus.CANCELLED
 
 
 def test_a_job_that_waits_to_be_joined_can_be_cancelled(catalog: Catalog, job: Job) -> None:
     for _ in _ROWS:
         _finish(catalog, _claimed(catalog))
-    catalog.jobs.request_cancel(job.id)
+    catalog.workspace("default").jobs.request_cancel(job.id)
     assert catalog.leases.close_abandoned() == [job.id]
-    assert catalog.jobs.get(job.id).status is JobStatus.CANCELLED
-    prefixes = {output_prefix(shard, 1) for shard in catalog.jobs.shards(job.id)}
+    assert catalog.workspace("default").jobs.get(job.id).status is JobStatus.CANCELLED
+    prefixes = {output_prefix(shard, 1) for shard in catalog.all_jobs.shards(job.id)}
     assert _swept(catalog) == prefixes
 
 
@@ -191,25 +197,25 @@ def test_a_shard_that_fails_fails_its_job_and_stops_the_others(catalog: Catalog,
     done, failing, running = [_claimed(catalog) for _ in _ROWS]
     _finish(catalog, done)
     catalog.leases.finish(failing, Failed("input", "no such level", ({"pointer": "/given"},)))
-    assert catalog.jobs.get(job.id).status is JobStatus.RUNNING
+    assert catalog.workspace("default").jobs.get(job.id).status is JobStatus.RUNNING
     assert catalog.leases.heartbeat(running).cancel_requested
     catalog.leases.finish(running, Cancelled())
-    failed = catalog.jobs.get(job.id)
+    failed = catalog.workspace("default").jobs.get(job.id)
     assert failed.status is JobStatus.FAILED
     assert failed.error == {
         "code": "input", "message": "no such level", "problems": [{"pointer": "/given"}],
     }  # fmt: skip
     swept = _swept(catalog)
-    assert {output_prefix(shard, 1) for shard in catalog.jobs.shards(job.id)} <= swept
+    assert {output_prefix(shard, 1) for shard in catalog.all_jobs.shards(job.id)} <= swept
 
 
 def test_a_hopeless_shard_fails_its_job(catalog: Catalog, job: Job) -> None:
-    shard = catalog.jobs.shards(job.id)[1]
+    shard = catalog.all_jobs.shards(job.id)[1]
     for _ in range(3):
         claim = claim_job(catalog, shard.id, "worker", 10)
         assert claim is not None
         catalog.leases.release(claim, _ERROR)
-    failed = catalog.jobs.get(job.id)
+    failed = catalog.workspace("default").jobs.get(job.id)
     assert failed.status is JobStatus.FAILED
     assert failed.error is not None
     assert failed.error["code"] == "attempts_used_up"
@@ -220,7 +226,7 @@ def test_a_failed_job_is_retried_with_all_its_shards(catalog: Catalog, job: Job)
         _finish(catalog, _claimed(catalog))
     joining = _claimed(catalog)
     catalog.leases.finish(joining, Failed("internal", "no"))
-    again = catalog.jobs.retry(job.id)
+    again = catalog.workspace("default").jobs.retry(job.id)
     assert (again.status, again.open_shards, again.error) == (JobStatus.QUEUED, 3, None)
     swept = _swept(catalog)
     claims = [_claimed(catalog) for _ in _ROWS]
@@ -251,7 +257,7 @@ def test_parts_that_are_joined_into_a_file_are_swept(catalog: Catalog, job: Job)
         _finish(catalog, _claimed(catalog))
     joining = _claimed(catalog)
     catalog.leases.finish(joining, _produced(joining))
-    parts = {output_prefix(shard, 1) for shard in catalog.jobs.shards(job.id)}
+    parts = {output_prefix(shard, 1) for shard in catalog.all_jobs.shards(job.id)}
     assert _swept(catalog) == parts
 
 
@@ -260,19 +266,19 @@ def test_results_that_have_been_kept_long_enough_are_deleted(catalog: Catalog, j
         _finish(catalog, _claimed(catalog))
     joining = _claimed(catalog)
     catalog.leases.finish(joining, _produced(joining, manifest="1" * 64))
-    assert catalog.results.delete_older_than(3600) == 0
-    assert catalog.results.delete_older_than(-1) == 1
+    assert catalog.retention.delete_results_older_than(3600) == 0
+    assert catalog.retention.delete_results_older_than(-1) == 1
     with pytest.raises(NotFoundError):
-        catalog.results.get(str(job.result_id))
+        catalog.workspace("default").results.get(str(job.result_id))
     assert _swept(catalog) == {f"results/{job.result_id}/"}
 
 
 def test_a_model_is_busy_while_shards_are_open(catalog: Catalog, job: Job) -> None:
     with pytest.raises(ConflictError, match=f"job {job.id} still works"):
-        catalog.models.delete(str(job.model_id))
+        catalog.workspace("default").models.delete(str(job.model_id))
 
 
 def test_the_message_of_every_open_shard_is_sent_again(catalog: Catalog, job: Job) -> None:
     catalog.leases.make_due()
-    shards = {shard.id for shard in catalog.jobs.shards(job.id)}
+    shards = {shard.id for shard in catalog.all_jobs.shards(job.id)}
     assert {due.id for due in catalog.leases.take_due()} == shards

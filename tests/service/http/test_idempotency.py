@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from catalog.idempotency import Idempotency
 from tests.running_service import Running, assert_problem
 
 
@@ -36,7 +37,7 @@ def test_an_upload_sent_twice_is_one_dataset(
 def test_of_many_requests_at_once_with_one_key_one_is_done(
     service: Running, dataset_id: str, key: dict[str, str]
 ) -> None:
-    before = service.catalog.jobs.count(["queued"])  # type: ignore[list-item]
+    before = service.catalog.workspace("default").jobs.count(["queued"])  # type: ignore[list-item]
 
     def ask(_: int) -> Any:
         body = {"dataset_id": dataset_id}
@@ -51,7 +52,7 @@ def test_of_many_requests_at_once_with_one_key_one_is_done(
     for response in busy:
         assert_problem(response, 409, "idempotency-key-busy")
         assert int(response.headers["Retry-After"]) >= 1
-    assert service.catalog.jobs.count(["queued"]) == before + 1  # type: ignore[list-item]
+    assert service.catalog.workspace("default").jobs.count(["queued"]) == before + 1  # type: ignore[list-item]
 
 
 def test_a_key_stands_for_one_request_only(
@@ -95,7 +96,7 @@ def unanswered(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     def lose(*_: Any, **__: Any) -> None:
         raise OperationalError("", {}, Exception("the server closed the connection"))
 
-    monkeypatch.setattr(service.catalog.idempotency, "complete", lose)
+    monkeypatch.setattr(Idempotency, "complete", lose)
 
 
 @pytest.mark.parametrize("what", ["datasets", "models", "samples", "scores", "encodings"])
@@ -159,15 +160,15 @@ def test_a_key_is_settled_as_soon_as_the_database_is_back(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
-    keys, losses = service.catalog.idempotency, iter([True])
-    write = getattr(keys, name)
+    losses = iter([True])
+    write = getattr(Idempotency, name)
 
     def lose_once(*told: Any, **more: Any) -> None:
         if next(losses, False):
             raise OperationalError("", {}, Exception("the server closed the connection"))
         write(*told, **more)
 
-    monkeypatch.setattr(keys, name, lose_once)
+    monkeypatch.setattr(Idempotency, name, lose_once)
     asked = dataset_id if name == "complete" else "ds_none"
     first = service.http.post("/v1/models", json={"dataset_id": asked}, headers=key)
     assert first.status_code == (202 if name == "complete" else 404)

@@ -104,7 +104,7 @@ def test_a_trace_goes_from_the_request_to_the_attempt_at_its_job(
 def test_traces_are_off_unless_they_are_asked_for(service: Running, cars: bytes) -> None:
     assert isinstance(service.resources.traces, NoTraces)
     job_id = queue_job(service, cars, traceparent=PARENT)
-    assert service.catalog.jobs.get(job_id).traceparent is None
+    assert service.catalog.workspace("default").jobs.get(job_id).traceparent is None
 
 
 def test_a_share_of_none_is_traced_but_not_sent(collector: Collector) -> None:
@@ -147,7 +147,7 @@ def test_the_id_of_a_request_stands_in_the_lines_of_its_job(
 ) -> None:
     """The job's own process writes to this one's standard error."""
     job_id = queue_job(service, cars, **{"X-Request-ID": "order-17"})
-    assert service.catalog.jobs.get(job_id).request_id == "order-17"
+    assert service.catalog.workspace("default").jobs.get(job_id).request_id == "order-17"
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("GCVAE_FIRST_CHECKPOINT_SECONDS", "0")
         environment.setenv("GCVAE_LOG_FORMAT", "json")

@@ -71,7 +71,7 @@ def test_many_rows_are_encoded_by_a_job_in_shards_as_they_are_in_one(
     path = f"/v1/models/{model['id']}/encodings?format={form}"
     result = other.http.post(path, content=table, headers={"Content-Type": kind}).json()
     job = other.http.get(f"/v1/jobs/{result['job_id']}").json()
-    assert (job["kind"], len(other.catalog.jobs.shards(job["id"]))) == ("encode", 2)
+    assert (job["kind"], len(other.catalog.all_jobs.shards(job["id"]))) == ("encode", 2)
     work(other, job["id"])
     done = other.http.get(f"/v1/encodings/{result['id']}").json()
     assert done["rows"] == 4200, other.http.get(f"/v1/jobs/{job['id']}").json()

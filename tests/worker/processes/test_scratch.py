@@ -23,7 +23,7 @@ def claims(tmp_path: Path) -> list[Claim]:
     upgrade(url)
     catalog = Catalog(url)
     training = {"dataset_id": add_dataset(catalog).id, "name": "m", "training": {}}
-    job_id = catalog.jobs.enqueue_training(**training)[1].id
+    job_id = catalog.workspace("default").jobs.enqueue_training(**training)[1].id
     found = []
     for _ in range(3):
         claim = claim_job(catalog, job_id, "worker", -1)

@@ -48,15 +48,15 @@ def test_a_running_job_shows_its_progress_and_its_process(shared: Any) -> None:
     first = shared.wait(lambda: shared.job(job).progress.get("fraction"))
     later = shared.wait(lambda: (f := shared.job(job).progress["fraction"]) > first and f)
     assert 0 < first < later < 1
-    shared.catalog.jobs.request_cancel(job.id)
+    shared.catalog.workspace("default").jobs.request_cancel(job.id)
     assert shared.finished(job).status is JobStatus.CANCELLED
 
 
 def test_a_cancelled_job_stops_by_itself(anywhere: Any) -> None:
     job = anywhere.train(**SLOW)
     anywhere.with_checkpoint(job)
-    anywhere.catalog.jobs.request_cancel(job.id)
-    anywhere.catalog.jobs.request_cancel(job.id)
+    anywhere.catalog.workspace("default").jobs.request_cancel(job.id)
+    anywhere.catalog.workspace("default").jobs.request_cancel(job.id)
     assert anywhere.finished(job).status is JobStatus.CANCELLED
     lines = (anywhere.folder / "worker.log").read_text().splitlines()
     assert not [line for line in lines if job.id in line and "is killed" in line]
@@ -68,7 +68,7 @@ def test_a_job_that_does_not_stop_by_itself_is_killed(shared: Any) -> None:
     job = shared.train(steps=2, step_seconds=0.01, fault="hangs")
     child = shared.child(job)
     shared.wait(lambda: shared.job(job).progress)
-    shared.catalog.jobs.request_cancel(job.id)
+    shared.catalog.workspace("default").jobs.request_cancel(job.id)
     assert shared.finished(job).status is JobStatus.CANCELLED
     shared.wait(lambda: not child.is_running())
 
@@ -166,11 +166,11 @@ def test_a_job_whose_message_was_never_sent_is_done(anywhere: Any) -> None:
 def test_a_retried_job_is_done_again(anywhere: Any) -> None:
     job = anywhere.train(**SLOW)
     anywhere.with_checkpoint(job)
-    anywhere.catalog.jobs.request_cancel(job.id)
+    anywhere.catalog.workspace("default").jobs.request_cancel(job.id)
     anywhere.finished(job)
-    anywhere.catalog.jobs.retry(job.id)
+    anywhere.catalog.workspace("default").jobs.retry(job.id)
     anywhere.child(job).send_signal(signal.SIGKILL)
     anywhere.wait(lambda: anywhere.job(job).attempt >= 3)
-    anywhere.catalog.jobs.request_cancel(job.id)
+    anywhere.catalog.workspace("default").jobs.request_cancel(job.id)
     assert anywhere.finished(job).status is JobStatus.CANCELLED
     assert anywhere.orphans() == []

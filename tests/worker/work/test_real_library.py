@@ -82,7 +82,9 @@ def test_training_and_its_report_killed_in_between_are_those_of_an_undisturbed_w
     done = real_system.finished(job, 120)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2), done.error
     assert real_system.model(job).record["rows"] == 240
-    jobs = real_system.catalog.jobs.list(kind=JobKind.REPORT, model_id=job.model_id)
+    jobs = real_system.catalog.workspace("default").jobs.list(
+        kind=JobKind.REPORT, model_id=job.model_id
+    )
     [report] = jobs.items
     real_system.child(report).kill()
     done = real_system.finished(report, 120)
@@ -109,12 +111,12 @@ def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, tr
     from gcvae.files.table_stream import stream_table
 
     spec = SampleSpec(rows=5000, seed=1, format="csv")
-    job = real_system.catalog.jobs.enqueue(
+    job = real_system.catalog.workspace("default").jobs.enqueue(
         JobKind.SAMPLE, model_id=trained.model_id, spec=spec.to_json()
     )
     real_system.dispatcher.send(job)
     assert real_system.finished(job).status is JobStatus.SUCCEEDED
-    result = real_system.catalog.results.get(job.result_id)
+    result = real_system.catalog.workspace("default").results.get(job.result_id)
     content = real_system.store.read(result.object_key, result.sha256)
     synthesizer = Synthesizer.from_bytes(real_system.artifact(trained))
     blocks = synthesizer.sample_blocks(5000, seed=1)
@@ -127,7 +129,7 @@ def test_a_sample_job_gives_the_rows_that_the_library_draws(real_system: Any, tr
 def test_a_score_job_scores_every_row(real_system: Any, trained: Any, form: str) -> None:
     job = _enqueue_scores(real_system, trained, TABLE, form)
     assert real_system.finished(job).status is JobStatus.SUCCEEDED, real_system.job(job).error
-    result = real_system.catalog.results.get(job.result_id)
+    result = real_system.catalog.workspace("default").results.get(job.result_id)
     content = real_system.store.read(result.object_key, result.sha256).decode()
     if form == "json":
         document = json.loads(content)
@@ -165,14 +167,14 @@ def test_a_table_is_completed_in_shards_as_it_is_in_one(real_system: Any, traine
     synthesizer = Synthesizer.from_bytes(real_system.artifact(trained))
     blocks = synthesizer.impute_blocks(read_table(table), 2, 4)
     assert whole == b"".join(stream_completed(blocks, synthesizer.schema, "json"))
-    result = real_system.catalog.results.get(jobs[1].result_id)
+    result = real_system.catalog.workspace("default").results.get(jobs[1].result_id)
     assert (result.rows, result.summary) == (1072, {"draws": 2, "seed": 4})
-    parts = [shard.part["rows"] for shard in real_system.catalog.jobs.shards(jobs[1].id)]
+    parts = [shard.part["rows"] for shard in real_system.catalog.all_jobs.shards(jobs[1].id)]
     assert parts == [1024, 48]
 
 
 def _content(system: Any, job: Job) -> bytes:
-    result = system.catalog.results.get(job.result_id)
+    result = system.catalog.workspace("default").results.get(job.result_id)
     if result.manifest_sha256 is None:
         return bytes(system.store.read(result.object_key, result.sha256))
     manifest = Manifest.read(system.store, result.object_key, result.manifest_sha256)
@@ -222,11 +224,11 @@ def _enqueue(
     make_spec: Callable[..., TableSpec],
     shards: Sequence[range] = (),
 ) -> Any:
-    job_id = system.catalog.jobs.new_id()
+    job_id = system.catalog.workspace("default").jobs.new_id()
     system.catalog.orphans.reserve(input_prefix(job_id), 60)
     published = system.store.publish(f"{input_prefix(job_id)}table", table)
     spec = make_spec(published.key, published.sha256, "csv")
-    job = system.catalog.jobs.enqueue(
+    job = system.catalog.workspace("default").jobs.enqueue(
         kind, model_id=trained.model_id, spec=spec.to_json(), job_id=job_id, shards=shards
     )
     system.dispatcher.send(job)

@@ -1,0 +1,43 @@
+"""What is not kept for ever, in all workspaces: results, and the answers to requests."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, select
+
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import IdempotencyRow, ResultRow
+from catalog.job_kinds import JobKind
+from catalog.object_keys import result_prefix
+from catalog.orphans import add_orphans
+
+_OF_MODEL = [kind for kind in JobKind if kind.spec.is_of_model]
+
+
+class Retention:
+    """Gateway to what has grown old, of every workspace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def delete_results_older_than(self, seconds: float) -> int:
+        """Delete what was made so long ago, and leave its bytes as orphans; how many there were.
+
+        What goes with a model stays as long as that.
+        """
+        old = select(ResultRow).where(
+            ResultRow.created_at < database_clock(-seconds), ResultRow.kind.not_in(_OF_MODEL)
+        )
+        with self._database.writing() as session:
+            rows = session.scalars(old.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                session.delete(row)
+            add_orphans(session, [result_prefix(row.id) for row in rows])
+            return len(rows)
+
+    def forget_answers_older_than(self, seconds: float) -> None:
+        """Forget idempotency keys that came more than `seconds` ago."""
+        with self._database.writing() as session:
+            session.execute(
+                delete(IdempotencyRow).where(IdempotencyRow.created_at < database_clock(-seconds))
+            )

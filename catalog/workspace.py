@@ -1,0 +1,31 @@
+"""A workspace: every gateway to its records, and to nobody else's."""
+
+from __future__ import annotations
+
+from catalog.audit import WorkspaceAudit
+from catalog.database.engine import Database
+from catalog.datasets import Datasets
+from catalog.idempotency import Idempotency
+from catalog.jobs.jobs import Jobs
+from catalog.models import Models
+from catalog.results import Results
+
+
+class Workspace:
+    """The records of one workspace, by gateway, as its users see them.
+
+    What is of another workspace is not found here; none of the methods asks whose it is to look at,
+    so no call can forget to say it. Made by `Catalog.workspace`.
+
+    Attributes:
+        name: of the workspace.
+    """
+
+    def __init__(self, database: Database, name: str, resend_seconds: float) -> None:
+        self.name = name
+        self.datasets = Datasets(database, name)
+        self.models = Models(database, name)
+        self.jobs = Jobs(database, name, resend_seconds)
+        self.results = Results(database, name)
+        self.idempotency = Idempotency(database, name)
+        self.audit = WorkspaceAudit(database, name)
