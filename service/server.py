@@ -20,7 +20,7 @@ from runtime.logs import set_up_logs
 from service.access import refuse_open_address
 from service.app import create_app
 from service.errors import CutOffError, StartError
-from service.inline.pipe import end_fork_server
+from service.inline.pipe import end_fork_server, refuse_long_folder
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
 
@@ -40,11 +40,13 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
         on_ready: called with the service's URL once its port is open.
 
     Raises:
-        StartError: the address needs keys, the port is taken, the database is not set up, or a
-            setting asks for what is not installed.
+        StartError: the address needs keys, the port is taken, the database is not set up, the
+            folder of temporary files has too long a path, or a setting asks for what is not
+            installed.
     """
     set_up_logs(settings)
     refuse_open_address(settings)
+    refuse_long_folder()
     try:
         check(settings.database())
     except CatalogError as error:

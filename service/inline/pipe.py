@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,9 +20,15 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import Any, BinaryIO
 
+from service.errors import StartError
+
 Context = ForkServerContext | SpawnContext
 
 _IMPORTED_ONCE = ["service.inline.fork_server"]
+_SOCKET_BYTES = 107
+"""Of the path of a socket, on Linux."""
+_IN_FOLDER = len("/pymp-12345678/listener-12345678")
+"""What multiprocessing puts behind the folder of temporary files to name a socket."""
 
 
 @cache
@@ -32,6 +39,20 @@ def processes_context() -> Context:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED_ONCE)
     return context
+
+
+def refuse_long_folder() -> None:
+    """Stop a service whose processes could not be started: each would fail, not only the first.
+
+    Raises:
+        StartError: the folder of temporary files has too long a path for a socket in it.
+    """
+    folder, most = tempfile.gettempdir(), _SOCKET_BYTES - _IN_FOLDER
+    if sys.platform == "linux" and len(os.fsencode(folder)) > most:
+        raise StartError(
+            f"the folder of temporary files, {folder}, has a path of over {most} bytes, and a "
+            "socket in it would have too long a name; set TMPDIR to another"
+        )
 
 
 def end_fork_server() -> None:
