@@ -123,6 +123,7 @@ class DelimitedRows:
         """The rows as an Arrow table of strings."""
         if not self.data.strip(b"\r\n"):
             return pa.table({name: pa.array([], pa.string()) for name in self.names})
+        self._check_encoding()  # Arrow could not hand ragged rows over, and only prints that
         ragged: list[int | None] = []
 
         def note(row: Any) -> str:
@@ -147,12 +148,16 @@ class DelimitedRows:
                 ),
             )
         except pa.ArrowInvalid as error:
-            if "UTF8" in str(error):
-                self._refuse_encoding()
             raise TableError(*self._ragged(), str(error)) from None
         if ragged:
             raise TableError(*self._ragged())
         return table
+
+    def _check_encoding(self) -> None:
+        try:
+            pa.array([self.data], pa.large_binary()).cast(pa.large_string())
+        except pa.ArrowInvalid:
+            self._refuse_encoding()
 
     def _refuse_encoding(self) -> NoReturn:
         refuse_encoding(self.data, self.lines, self.offset)

@@ -172,7 +172,7 @@ def _problem(item: object, pointer: str, message: str) -> Problem:
 
 def _read_constraint(item: object) -> Constraint:
     kind = item.get("kind") if isinstance(item, Mapping) else None
-    if not isinstance(item, Mapping) or kind not in _SHAPES:
+    if not isinstance(item, Mapping) or not isinstance(kind, str) or kind not in _SHAPES:
         raise ValueError("unknown kind of constraint")
     given = {key: value for key, value in item.items() if key != "kind"}
     if kind == "inequality":

@@ -110,7 +110,7 @@ def _malformed(item: object, pointer: str, message: str) -> Problem:
 
 def _read_rule(item: object) -> Rule:
     kind = item.get("kind") if isinstance(item, Mapping) else None
-    if not isinstance(item, Mapping) or kind not in _READERS:
+    if not isinstance(item, Mapping) or not isinstance(kind, str) or kind not in _READERS:
         raise ValueError("unknown kind of rule")
     given = {key: value for key, value in item.items() if key != "kind" and value is not None}
     common: dict[str, Any] = {name: given.pop(name) for name in COMMON if name in given}

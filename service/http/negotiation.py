@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from gcvae.errors import Problem
 from service.errors import NotAcceptableError, RequestError
@@ -14,6 +15,13 @@ TABLE_MEDIA_TYPES = {
     "jsonl": "application/x-ndjson",
 }
 """The forms of a table, as in `gcvae.files.table_stream`: which needs pandas."""
+
+_BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+TABLE_CONTENT: dict[str, Any] = {
+    media_type: {} if media_type == "application/json" else _BYTES
+    for media_type in TABLE_MEDIA_TYPES.values()
+}
+"""What OpenAPI says of a table in an answer: bytes, or any JSON."""
 
 
 def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:

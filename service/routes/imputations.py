@@ -18,6 +18,7 @@ from gcvae.sampling.imputation_stream import DRAW_COLUMN
 from gcvae.schema.columns import TableSchema
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError
+from service.http.negotiation import TABLE_CONTENT
 from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.ingestion import check_size
 from service.inline.synthesizers import schema_of
@@ -30,7 +31,6 @@ from service.shards import cut_rows
 router = APIRouter(tags=["imputations"])
 
 _NAMES = 'names with commas between, one that has a comma itself in quotes: a,"b, c"'
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 _IMPUTED_COLUMNS = "only these are filled; blanks of all others stay, and are integrated out"
 _KEPT_BLANKS = (
@@ -52,7 +52,7 @@ class NewImputationBody(RowsBody):
     "/v1/models/{model_id}/imputations",
     response_class=Response,
     responses={
-        200: {"content": dict.fromkeys(MEDIA_TYPES.values(), _TABLE)},
+        200: {"content": TABLE_CONTENT},
         202: {"model": ResultBody},
     },
     openapi_extra=documented(NewImputationBody),

@@ -19,9 +19,7 @@ from service.resources import Resources, Shared
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-_EVENT_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
+_EVENT_STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
 @router.get("")

@@ -15,13 +15,12 @@ from service.bodies import ResultBody, result_body
 from service.errors import StateError
 from service.http.downloads import download, stored_table
 from service.http.etags import tagged_json
-from service.http.negotiation import TABLE_MEDIA_TYPES
+from service.http.negotiation import TABLE_CONTENT, TABLE_MEDIA_TYPES
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
 from service.routes.job_polling import POLL_SECONDS
 
 _ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()}
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
 
 
 def enqueue(
@@ -82,8 +81,8 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         f"{place}/{{result_id}}/content",
         response_class=Response,
         responses={
-            200: {"content": dict.fromkeys(_ENDINGS, _TABLE)},
-            206: {"content": dict.fromkeys(_ENDINGS, _TABLE), "description": "the range asked"},
+            200: {"content": TABLE_CONTENT},
+            206: {"content": TABLE_CONTENT, "description": "the range asked"},
         },
         name=f"download_{word}",
     )

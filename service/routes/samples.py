@@ -32,6 +32,7 @@ from service.estimates import estimate
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
+from service.http.negotiation import TABLE_CONTENT
 from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.inline.synthesizers import require_ready, schema_of
 from service.inline.work import check_conditions, draw_sample
@@ -41,9 +42,6 @@ from service.routes.results import enqueue, find_queued, result_routes
 from service.shards import cut_rows
 
 router = APIRouter(tags=["samples"], route_class=JsonRoute)
-
-_TABLE = {"schema": {"type": "string", "format": "binary"}}
-_ROWS_ANSWER = {"content": dict.fromkeys(MEDIA_TYPES.values(), _TABLE)}
 
 
 def _rows_or_given_rows(schema: dict[str, Any]) -> None:
@@ -90,7 +88,7 @@ class NewSampleBody(RequestBody):
 @router.post(
     "/v1/models/{model_id}/samples",
     response_class=Response,
-    responses={200: _ROWS_ANSWER, 202: {"model": ResultBody}},
+    responses={200: {"content": TABLE_CONTENT}, 202: {"model": ResultBody}},
 )
 async def sample_model(
     model_id: str,

@@ -33,7 +33,8 @@ class Guarded:
 
 def _client(service: Running, workspace: str, scopes: list[Scope], **options: Any) -> httpx.Client:
     _, written = service.catalog.keys.create(workspace, "", scopes, **options)
-    return httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {written}"})
+    headers = {"Authorization": f"Bearer {written}"}
+    return httpx.Client(base_url=service.url, headers=headers, timeout=60)
 
 
 @pytest.fixture(scope="module")

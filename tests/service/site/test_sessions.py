@@ -40,7 +40,8 @@ def sign_in(service: Running, key: str, **headers: str) -> httpx.Response:
 
 def signed_in(service: Running, key: str) -> httpx.Client:
     token = sign_in(service, key).cookies[COOKIE]
-    return httpx.Client(base_url=service.url, headers={"Cookie": f"{COOKIE}={token}"})
+    cookie = {"Cookie": f"{COOKIE}={token}"}
+    return httpx.Client(base_url=service.url, headers=cookie, timeout=60)
 
 
 def test_a_session_has_the_workspace_and_the_scopes_of_its_key(guarded: Running) -> None:
