@@ -7,6 +7,8 @@
 #   TIMES=80               how many times the suite's generated tables `make test-properties` tries
 #   FAULTS=300 JOBS=60     how many faults `make test-faults` injects, over how many jobs at least
 #   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
+#   CALLS=20000            how many calls `make test-api` makes
+#   INPUTS=100000          how many hostile inputs `make test-fuzz` reads; ABUSE_ARGS="--seed 1"
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
 #   LOAD_ARGS="..."        arguments for the load: --seconds, --samplers, --note, ...
 #   EXPERIMENTS="auto"      which experiments of the paper, all if none, and --budget
@@ -27,6 +29,9 @@ TIMES ?= 80
 FAULTS ?= 300
 JOBS ?= 60
 FAULT_ARGS ?=
+CALLS ?= 20000
+INPUTS ?= 100000
+ABUSE_ARGS ?=
 HOST ?= 127.0.0.1
 PORT ?= 8000
 SECRETS_DIR ?= secrets
@@ -39,7 +44,7 @@ SERVER := -e ./server
 CLIENT := -e ./gcvae_client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve secrets test test-properties test-report test-faults lint bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve secrets test test-properties test-report test-faults test-api test-fuzz lint bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -51,6 +56,8 @@ help:
 	@echo "make test-properties   the laws of every table, on TIMES=80 times as many generated tables"
 	@echo "make test-report   how often the attacks of a report raise an alarm where nothing leaks"
 	@echo "make test-faults   FAULTS=300 faults over JOBS=60 jobs, on real servers: half an hour"
+	@echo "make test-api    CALLS=20000 calls of the whole REST API, half of them not allowed"
+	@echo "make test-fuzz   INPUTS=100000 hostile files, documents, bodies and models"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
@@ -94,6 +101,12 @@ test-report: $(VENV)/.installed-dev
 
 test-faults: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.faults --faults $(FAULTS) --jobs $(JOBS) $(FAULT_ARGS)
+
+test-api: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.abuse.api --calls $(CALLS) $(ABUSE_ARGS)
+
+test-fuzz: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.abuse.fuzz --inputs $(INPUTS) $(ABUSE_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
