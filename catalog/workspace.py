@@ -9,6 +9,7 @@ from catalog.idempotency import Idempotency
 from catalog.jobs.jobs import Jobs
 from catalog.models import Models
 from catalog.results import Results
+from catalog.usage import Usage
 
 
 class Workspace:
@@ -29,3 +30,4 @@ class Workspace:
         self.results = Results(database, name)
         self.idempotency = Idempotency(database, name)
         self.audit = WorkspaceAudit(database, name)
+        self.usage = Usage(database, name)

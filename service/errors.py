@@ -10,6 +10,7 @@ ServiceError
 │   ├── TableLimitError     rows, columns, cells, levels
 │   ├── QueueFullError      jobs that wait
 │   ├── PoolFullError       inline work that waits
+│   ├── QuotaError          what a workspace may take in all
 │   └── TooManyRequestsError  requests of one key
 ├── InvalidModelError       a file that is no model, or none that can be used here
 ├── StateError              the resource is not in the state that this call needs
@@ -114,6 +115,10 @@ class PoolFullError(LimitError):
     """Too much inline work waits already."""
 
     retry_after_seconds = 2
+
+
+class QuotaError(LimitError):
+    """A workspace has taken as much as it may: storage, or time of training."""
 
 
 class TooManyRequestsError(LimitError):

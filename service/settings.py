@@ -84,6 +84,12 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         default=43_200, gt=0, description="a page that is signed in with a key stays so this long"
     )
     max_queued_jobs: int = Field(default=100, gt=0, description="of each workspace")
+    max_stored_bytes: int | None = Field(
+        default=None, gt=0, description="tables, models and results of each workspace; None: all"
+    )
+    max_training_seconds: float | None = Field(
+        default=None, gt=0, description="of each workspace in 30 days; None: as long as it takes"
+    )
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
     table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")

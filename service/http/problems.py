@@ -60,6 +60,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.TooLargeError: Kind("too-large", 413, "The body is too large"),
     errors.TableLimitError: Kind("limit-exceeded", 422, "A limit of this service is exceeded"),
     errors.QueueFullError: Kind("queue-full", 429, "Too many jobs are waiting"),
+    errors.QuotaError: Kind("quota-exceeded", 403, "The workspace has taken what it may"),
     errors.PoolFullError: Kind("busy", 429, "The service is busy"),
     errors.TooManyRequestsError: Kind("too-many-requests", 429, "Too many requests of this key"),
     errors.InvalidModelError: Kind("invalid-model", 422, "The file is no model that can be used"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -59,6 +60,10 @@ class Upload:
         for chunk in self.chunks():
             digest.update(chunk)
         return digest.hexdigest()
+
+    def size_bytes(self) -> int:
+        """How many bytes came."""
+        return self.file.seek(0, os.SEEK_END)
 
     def chunks(self) -> Iterator[bytes]:
         """The bytes as they came."""

@@ -33,6 +33,7 @@ from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
 from service.http.uploads import ENCODING, Upload, received
 from service.ingestion import check_table, complete_schema_of, profile_of, stored_table
+from service.quotas import require_storage
 from service.reservations import collect_garbage, reserved
 from service.resources import Resources, Shared
 from service.schema_changes import changes, patched, pointed_at_patch, what_is_said
@@ -230,6 +231,7 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
     nothing, and a crash leaves only bytes whose reservation runs out.
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="table")
+    require_storage(resources, workspace, upload.size_bytes())
     settings = resources.settings
     check = partial(check_table, schema=upload.schema, encoding=upload.encoding, settings=settings)
     checked = read_apart(check, upload.file, settings)

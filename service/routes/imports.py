@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from anyio import from_thread
@@ -23,6 +22,7 @@ from service.http.query_parameters import checked_name
 from service.http.uploads import Upload, received_model
 from service.ingestion import check_levels, check_size
 from service.inline.work import examine_model
+from service.quotas import require_storage
 from service.reservations import reserved
 from service.resources import Resources, Shared
 
@@ -82,9 +82,11 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
         InvalidModelError: the file is no model, or one that does not work.
         TableLimitError: its table has too many columns or levels.
         PoolFullError: too much inline work waits.
+        QuotaError: the workspace would store more than it may.
     """
     name = checked_name(upload.name, f"{upload.place}name", otherwise="model")
     _refuse_other_files(upload)
+    require_storage(resources, workspace, upload.size_bytes())
     model_id = workspace.models.new_id()
     prefix = model_prefix(model_id)
     with reserved(resources, prefix):
@@ -106,7 +108,7 @@ def _refuse_other_files(upload: Upload) -> None:
     Raises:
         InvalidModelError: it begins otherwise.
     """
-    size_bytes = upload.file.seek(0, os.SEEK_END)
+    size_bytes = upload.size_bytes()
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)
     if start != b"{" or length > size_bytes - 8:

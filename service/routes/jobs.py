@@ -15,6 +15,7 @@ from service.bodies import JobBody, PageBody, job_body
 from service.errors import QueueFullError
 from service.http.events import follow, seen_version
 from service.http.pages import Cursor, Limit, page_body
+from service.quotas import require_storage, require_training_time
 from service.resources import Resources, Shared
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -66,6 +67,8 @@ def cancel_job(job_id: str, workspace: Workspace) -> JobBody:
 def retry_job(job_id: str, response: Response, resources: Shared, workspace: Workspace) -> JobBody:
     """Queue a failed or cancelled job again."""
     require_room(resources, workspace)
+    if workspace.jobs.get(job_id).kind is JobKind.TRAIN:
+        require_training_time(resources, workspace)
     job = workspace.jobs.retry(job_id)
     send_soon(resources.dispatcher, job)
     response.headers["Location"] = job_path(job)
@@ -82,7 +85,9 @@ def require_room(resources: Resources, workspace: Workspace) -> None:
 
     Raises:
         QueueFullError: too many of its jobs wait.
+        QuotaError: it stores as much as it may.
     """
+    require_storage(resources, workspace, 0)
     limit = resources.settings.max_queued_jobs
     n_queued = workspace.jobs.count([JobStatus.QUEUED])
     if n_queued >= limit:

@@ -26,6 +26,7 @@ from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.inline.synthesizers import require_ready
+from service.quotas import require_training_time
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
@@ -133,10 +134,12 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
     Raises:
         SettingError: a preset or a setting that is not known, or out of its range.
         QueueFullError: too many jobs wait.
+        QuotaError: the workspace has taken as much storage or time of training as it may.
         NotFoundError: there is no such dataset.
     """
     training = checked_training(body.training)
     require_room(resources, workspace)
+    require_training_time(resources, workspace)
     dataset = workspace.datasets.get(body.dataset_id)
     is_private = TrainSpec(training).is_private
     if body.training.report_share is None and dataset.rows >= REPORTED_ROWS and not is_private:

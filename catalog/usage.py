@@ -1,0 +1,46 @@
+"""What a workspace takes: bytes in the store, and time of training."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import DatasetRow, JobRow, ModelRow, ResultRow
+from catalog.job_kinds import JobKind
+
+
+class Usage:
+    """Gateway to the sums of a workspace."""
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self._database = database
+        self._workspace = workspace
+
+    def stored_bytes(self) -> int:
+        """Of its tables, models and results; what work in the making has stored is not counted."""
+        with self._database.reading() as session:
+            return sum(
+                int(session.scalar(select(func.sum(size)).where(ours == self._workspace)) or 0)
+                for ours, size in (
+                    (DatasetRow.workspace, DatasetRow.size_bytes),
+                    (ModelRow.workspace, ModelRow.artifact_bytes),
+                    (ResultRow.workspace, ResultRow.size_bytes),
+                )
+            )
+
+    def training_seconds(self, within_seconds: float) -> float:
+        """From the beginning to the end of each training that began in this time, or until now.
+
+        A training that was tried again counts from its first attempt on.
+        """
+        begun = select(JobRow.started_at, JobRow.finished_at).where(
+            JobRow.workspace == self._workspace,
+            JobRow.kind == JobKind.TRAIN,
+            JobRow.started_at >= database_clock(-within_seconds),
+        )
+        with self._database.reading() as session:
+            now = session.scalar(select(database_clock()))
+            spans = session.execute(begun).all()
+        assert now is not None
+        return sum(((end or now) - start).total_seconds() for start, end in spans if start)
