@@ -7,6 +7,7 @@ ServiceError
 ├── NotOfferedError         well formed, but nothing here can do it; names what there is
 ├── LimitError              a limit; carries its setting and its value
 │   ├── TooLargeError       bytes
+│   ├── HeadTooLongError    line and headers of a request
 │   ├── TableLimitError     rows, columns, cells, levels
 │   ├── QueueFullError      jobs that wait
 │   ├── PoolFullError       inline work that waits
@@ -99,6 +100,13 @@ class LimitError(ServiceError):
 
 class TooLargeError(LimitError):
     """More bytes than this service takes."""
+
+
+class HeadTooLongError(LimitError):
+    """Line and headers of a request have more bytes than this service takes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__("the head of the request is too long", limit, "max_head_bytes")
 
 
 class TableLimitError(LimitError):

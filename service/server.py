@@ -20,6 +20,7 @@ from runtime.logs import set_up_logs
 from service.access import refuse_open_address
 from service.app import create_app
 from service.errors import CutOffError, StartError
+from service.http.head_limits import head_protocol
 from service.inline.pipe import end_fork_server, refuse_long_folder
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
@@ -59,6 +60,7 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
     sys.setswitchinterval(_SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
+        http=head_protocol(settings),
         log_config=None,  # what uvicorn says goes where our own lines go
         access_log=False,  # `service/http/observations.py` has a line for each request
         server_header=False,

@@ -57,6 +57,9 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
         default=2 * GIBIBYTE, gt=0, description="an uploaded table after decompression"
     )
     max_json_bytes: int = Field(default=32 * MEBIBYTE, gt=0)
+    max_head_bytes: int = Field(
+        default=64 * KIBIBYTE, gt=0, description="line and headers of a request"
+    )
     max_rows: Annotated[int, USUAL] = Field(default=2_000_000, gt=0)
     max_columns: int = Field(default=500, gt=0)
     max_cells: int = Field(default=50_000_000, gt=0, description="rows times columns")

@@ -24,6 +24,7 @@ from gcvae import Synthesizer
 from models_store import Store
 from runtime.traces import NoTraces, Traces
 from service.app import create_app
+from service.http.head_limits import head_protocol
 from service.resources import Resources
 from service.server import Server, bind
 from service.settings import ServiceSettings
@@ -83,7 +84,9 @@ def running(settings: ServiceSettings) -> Iterator[Running]:
         loops.append(asyncio.get_running_loop())
         urls.append(url)
 
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+    config = uvicorn.Config(
+        app, http=head_protocol(settings), log_level="warning", timeout_graceful_shutdown=5
+    )
     server = Server(config, app.state.resources, note)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

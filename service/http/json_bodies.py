@@ -21,6 +21,9 @@ from service.errors import MediaTypeError, RequestError
 JSON_TYPE = "application/json"
 _PLACED = re.compile(r"(?s)(.*) at line (\d+) column (\d+)")
 _EXPECTED = "JSON in UTF-8, each name of an object once"
+_TOO_DEEP = "recursion limit exceeded"
+_MOST_DEEP = 200
+"""Objects and lists in one another: the reader's own limit, whatever the machine's stack is."""
 
 
 class JsonRoute(APIRoute):
@@ -101,5 +104,9 @@ def _problem(found: str, what: str, pointer: str) -> Problem:
     placed = _PLACED.fullmatch(found)
     assert placed is not None, "the reader names line and character of every fault"
     reason, line, character = placed.groups()
+    if reason == _TOO_DEEP:
+        message = f"{what} nests more than {_MOST_DEEP} values deep at character {character}"
+        expected = f"objects and lists, at most {_MOST_DEEP} in one another"
+        return Problem(message, pointer or None, int(line), expected=expected)
     message = f"{what} can not be read: {reason} at character {character}"
     return Problem(message, pointer or None, int(line), expected=_EXPECTED)

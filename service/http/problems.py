@@ -58,6 +58,7 @@ KINDS: dict[type[Exception], Kind] = {
     errors.NotAcceptableError: Kind("not-acceptable", 406, "The answer has no such form"),
     errors.NotOfferedError: Kind("not-offered", 422, "This version can not do that"),
     errors.TooLargeError: Kind("too-large", 413, "The body is too large"),
+    errors.HeadTooLongError: Kind("head-too-long", 431, "The request's headers are too long"),
     errors.TableLimitError: Kind("limit-exceeded", 422, "A limit of this service is exceeded"),
     errors.QueueFullError: Kind("queue-full", 429, "Too many jobs are waiting"),
     errors.QuotaError: Kind("quota-exceeded", 403, "The workspace has taken what it may"),

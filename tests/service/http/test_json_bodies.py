@@ -27,7 +27,7 @@ CALLS_OF_ROWS = [
 BROKEN = [
     (b'{"a": \n\t1,}', "line 2: the body can not be read: trailing comma at character 4", 2),
     (b'{"a": "\xff"}', "line 1: the body can not be read: invalid unicode code point at ch", 1),
-    (b"[" * 300, "line 1: the body can not be read: recursion limit exceeded at character 202", 1),
+    (b"[" * 300, "line 1: the body nests more than 200 values deep at character 202", 1),
     (b'{"e": 1,\n "b~/c": [{}, {"x": 1, "x": 2}]}',
      'line 2: the body can not be read: Detected duplicate key "x" at character 28', 2),
     (b"", "line 1: the body can not be read: EOF while parsing a value", 1),

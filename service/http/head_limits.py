@@ -1,0 +1,79 @@
+"""No head of a request is read past its limit: the server keeps it in memory until it is whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.errors import HeadTooLongError
+from service.http.problems import answer_known
+from service.http.request_ids import HEADER, choose_request_id
+from service.http.security_headers import HEADERS
+from service.settings import ServiceSettings
+
+
+def head_protocol(settings: ServiceSettings) -> type[HttpToolsProtocol]:
+    """uvicorn's protocol, with the settings' limit of a head: line and headers."""
+
+    class Limited(_LimitedHeads):
+        limit = settings.max_head_bytes
+
+    return Limited
+
+
+class _LimitedHeads(HttpToolsProtocol):
+    """Answers a head that is too long by 431, and closes the connection."""
+
+    limit: int
+    _in_head = False
+    _n_received = 0
+    _is_too_long = False
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; of a head that goes on over several arrivals all but the first are counted."""
+        goes_on = self._in_head
+        super().data_received(data)
+        if self._in_head and goes_on and not self._is_too_long:
+            self._n_received += len(data)
+            if self._n_received > self.limit:
+                self._is_too_long = True
+                self._refuse()
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head, self._n_received = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """A head is whole: it is answered if it is not too long.
+
+        Raises:
+            HeadTooLongError: it is; the parser ends by that, and calls `send_400_response`.
+        """
+        self._in_head = False
+        n_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if n_bytes > self.limit:
+            self._is_too_long = True
+            raise HeadTooLongError(self.limit)
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what can not be parsed, or has too long a head."""
+        if self._is_too_long:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
+
+    def _refuse(self) -> None:
+        scope: dict[str, Any] = {"type": "http", "path": "/", "headers": [], "query_string": b""}
+        scope["state"] = {"request_id": choose_request_id(None)}
+        answer = answer_known(Request(scope), HeadTooLongError(self.limit))
+        # This answer is made outside all middleware, so it carries their headers itself.
+        own = {HEADER: scope["state"]["request_id"], "Connection": "close", **HEADERS}
+        answer.headers.update(own)
+        lines = [b"HTTP/1.1 431 Request Header Fields Too Large"]
+        lines += [name + b": " + value for name, value in answer.raw_headers]
+        self.transport.write(b"\r\n".join([*lines, b"", bytes(answer.body)]))
+        self.transport.close()
