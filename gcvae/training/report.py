@@ -19,7 +19,7 @@ from gcvae.training.report_rows import Model, rows_of_report
 from gcvae.training.report_scores import DRAWS, model_scores
 
 NOT_COVERED = (
-    "Attacks that are not in the list: none found means none of these, with so many rows.",
+    "Attacks that are not in the list: none found means that none of these found anything.",
     "Several releases: each further table that is drawn from a model tells more of its rows.",
     "People with several rows: each row counts as one person's.",
     "Identifiers, constants and dropped columns are not compared.",
@@ -76,7 +76,15 @@ def make_report(
     parts = dict(zip(PARTS, (like_real, useful, likely, private), strict=True))
     report(1.0)
     settings = _settings(n_rows, targets)
-    return TableReport(parts, rows.counts(), rows.table_rows, settings, seed, _not_covered(rows))
+    return TableReport(
+        parts,
+        rows.counts(),
+        rows.table_rows,
+        settings,
+        seed,
+        _not_covered(rows),
+        rows.are_from_model,
+    )
 
 
 def _not_covered(rows: ReportRows) -> tuple[str, ...]:
@@ -88,7 +96,7 @@ def _not_covered(rows: ReportRows) -> tuple[str, ...]:
         return NOT_COVERED
     return (
         *NOT_COVERED,
-        f"Rows beyond {MOST_REPORT_ROWS:,} of each sort: so many were taken at random, and what"
+        f"Rows beyond {MOST_REPORT_ROWS:,} of each sort: that many were taken at random, and what"
         " stands in the others alone is not found.",
     )
 

@@ -161,7 +161,7 @@ def _rules_kept(
     rules = [rule for rule in schema.rules or () if shares.get(str(rule)) is not None]
     findings = measured(rules, drawn, schema) if rules else []
     return tuple(
-        KeptRule(str(rule), shares[str(rule)], found.kept / found.rows, found.rows)
+        KeptRule(str(rule), shares[str(rule)], found.kept / found.rows, found.rows, len(drawn))
         for rule, found in zip(rules, findings, strict=True)
         if found.rows
     )

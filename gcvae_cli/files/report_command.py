@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -70,10 +72,18 @@ def report(
         )
         document = made.to_json()
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        stream.write((made.to_html() if report_format == "html" else text).encode())
+        page = made.to_html(_subject(model, real, synthetic))
+        stream.write((page if report_format == "html" else text).encode())
     verdicts = {name: document[name]["verdict"] for name in made.parts}
     if as_json:
         answer({"output": output, "verdicts": verdicts})
     elif output != STANDARD_OUTPUT:
         for name, part in made.parts.items():
             print(f"{name}: {part.verdict.replace('_', ' ')}. {part.sentence}")
+
+
+def _subject(model: Path, real: Path, synthetic: Path | None) -> str:
+    """Whose report it is: the names of the files, and today's date."""
+    judged = "rows drawn by" if synthetic is None else f"{synthetic.name}, beside"
+    today = datetime.now(UTC).date()
+    return f"{judged} {model.name}; real table: {real.name}; gcvae {version('gcvae')}, {today}"

@@ -134,7 +134,8 @@ def read_report(
     content = resources.store.read(report.object_key, report.sha256)
     headers = {"Vary": "Accept"}
     if form == "html":
-        content = html_page(json.loads(content)).encode()
+        made = report.created_at.date()
+        content = html_page(json.loads(content), f"{model.name} ({model.id}), {made}").encode()
     return tagged(request, content, MEDIA_TYPES[form], headers)
 
 

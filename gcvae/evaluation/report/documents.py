@@ -22,6 +22,11 @@ VERDICTS = GREEN, AMBER, RED, NOT_MEASURED
 SHOWN = "shown"
 """Of a figure that has no part in any verdict."""
 PARTS = "fidelity", "utility", "likelihood", "privacy"
+MORE_UNSEEN = (
+    "Hold more rows back (report_share), or bring rows of the same source that no training saw"
+    " (a holdout)."
+)
+"""What to do where unseen rows are too few."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,14 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
+_IN_SHORT = {
+    RED: "Do not hand these rows on as they are.",
+    AMBER: "Look at what is said below before you hand these rows on.",
+    GREEN: "Nothing that was looked at stands against handing these rows on.",
+    NOT_MEASURED: "Nothing could be measured.",
+}
+
+
 def worst(verdicts: Any) -> str:
     """The worst of some verdicts, of those that were measured; `not_measured` if none was."""
     found = set(verdicts)
@@ -144,6 +157,7 @@ class TableReport:
         table_rows: How many the tables have of which these were taken.
         settings: Sample sizes and options.
         not_covered: What it does not say, a sentence each.
+        are_from_model: Whether the drawn rows are the model's, and not those of a table.
     """
 
     parts: Mapping[str, Part]
@@ -152,12 +166,51 @@ class TableReport:
     settings: Mapping[str, Any]
     seed: int
     not_covered: tuple[str, ...]
+    are_from_model: bool
+
+    @property
+    def judged(self) -> str:
+        """Which rows were judged, beside which."""
+        real, given = self.table_rows["real"], self.table_rows.get("synthetic")
+        drawn = (
+            f"{self.rows['drawn']:,} rows that the model drew"
+            if self.are_from_model
+            else f"a table of {given:,} rows that was given, not drawn from the model here"
+        )
+        n_unseen = self.rows["unseen"]
+        unseen = f"{n_unseen:,} real rows" if n_unseen else "no real rows"
+        return (
+            f"Judged: {drawn}. Compared with a real table of {real:,} rows, and with {unseen} that"
+            " the model has not seen."
+        )
+
+    @property
+    def headline(self) -> str:
+        """What was found, in a sentence or two."""
+        asked = [part for name, part in self.parts.items() if self._speaks_of_rows(name)]
+        verdicts = [part.verdict for part in asked]
+        said = _IN_SHORT[worst(verdicts)]
+        if self._only_the_model_leaks():
+            said = "The model and its scores tell of its rows: keep them to yourself. " + said
+        n_missing = verdicts.count(NOT_MEASURED)
+        if 0 < n_missing < len(verdicts):
+            said += f" {n_missing} of the {len(verdicts)} questions could not be answered."
+        return said
+
+    def _speaks_of_rows(self, name: str) -> bool:
+        """The model's likelihood says nothing of a table that was given."""
+        return self.are_from_model or name != "likelihood"
+
+    def _only_the_model_leaks(self) -> bool:
+        return bool(self.parts["privacy"].tables.get("only_scores_tell", False))
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON document."""
         return {
             "format": "gcvae-report",
             "version": VERSION,
+            "headline": self.headline,
+            "judged": self.judged,
             **{name: self.parts[name].to_json() for name in PARTS},
             "not_covered": list(self.not_covered),
             "rows": dict(self.rows),
@@ -166,9 +219,13 @@ class TableReport:
             "seed": self.seed,
         }
 
-    def to_html(self) -> str:
-        """The report as one page that needs nothing but itself."""
-        return html_page(self.to_json())
+    def to_html(self, subject: str = "") -> str:
+        """The report as one page that needs nothing but itself.
+
+        Args:
+            subject: Whose report it is, for the line under its title: names of files, a date.
+        """
+        return html_page(self.to_json(), subject)
 
 
 def _finite(value: float | None) -> float | None:

@@ -21,7 +21,16 @@ from gcvae.evaluation.fidelity import (
     two_way_tv,
 )
 from gcvae.evaluation.report.coverage import coverage
-from gcvae.evaluation.report.documents import GREEN, RED, Figure, Part, not_measured, percent, worst
+from gcvae.evaluation.report.documents import (
+    GREEN,
+    MORE_UNSEEN,
+    RED,
+    Figure,
+    Part,
+    not_measured,
+    percent,
+    worst,
+)
 from gcvae.evaluation.report.histograms import column_shares, pair_shares
 from gcvae.evaluation.report.rows import KeptRule, ReportRows
 from gcvae.progress import Report, report_to_nobody
@@ -35,6 +44,8 @@ _MOST_COLUMNS_OF_FINE = 60
 LEAST_ROWS = 20
 _N_FOLDS = 3
 _N_SHOWN = 3
+_RARE = 0.01
+"""Share of the drawn rows under which those that break a rule are no reason to keep all back."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,8 @@ def fidelity_part(
     """Judges how like the real rows the drawn ones are; and how the unseen rows differ, if so."""
     tables = compared_rows(rows, MOST_ROWS)
     if len(tables.real) < LEAST_ROWS:
-        return not_measured(f"{len(tables.real)} rows are too few; {LEAST_ROWS} are needed"), None
+        few = f"{len(tables.real)} rows are too few; {LEAST_ROWS} are needed"
+        return not_measured(few, MORE_UNSEEN), None
     schema = rows.schema
     distances = _distances(tables, schema)
     report(0.2)
@@ -245,8 +257,10 @@ def _rules(rows: ReportRows) -> list[Figure]:
         return [Figure("rules", label, None, note="no rules known")]
     worst_rule = max(rows.rules_kept, key=_shortfall)
     floor = worst_rule.real - _noise(worst_rule)
-    note = f"{worst_rule.formula}; of {len(rows.rules_kept)} rules the one that fares worst"
-    thresholds = floor - 0.01, floor - 0.1
+    n_rules = len(rows.rules_kept)
+    note = worst_rule.formula + (f"; the worst kept of {n_rules} rules" if n_rules > 1 else "")
+    is_rare = worst_rule.n_broken < _RARE * worst_rule.n_table  # whatever share it is of few rows
+    thresholds = floor - 0.01, None if is_rare else floor - 0.1
     figure = Figure("rules", label, worst_rule.drawn, worst_rule.real, None, *thresholds)
     return [replace(figure, worse="lower", note=note, unit="share")]
 
@@ -278,7 +292,17 @@ def _pictures(
 def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
     """Rows of a table: each rule, the share of drawn rows that keep it, and that of real rows."""
     kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
-    return [{"rule": rule.formula, "value": rule.drawn, "floor": rule.real} for rule in kept]
+    return [
+        {
+            "rule": rule.formula,
+            "value": rule.drawn,
+            "floor": rule.real,
+            "broken": rule.n_broken,
+            "rows": rule.n_drawn,
+            "of": rule.n_table,
+        }
+        for rule in kept
+    ]
 
 
 def _in_words(
@@ -287,8 +311,8 @@ def _in_words(
     """What was found, by the figures that decided, and what to do about each of these."""
     if verdict == GREEN:
         return (
-            "The drawn rows look like real ones: they differ from these no more than other real"
-            " rows do, or hardly.",
+            "The drawn rows look like real ones: they differ from these as other real rows do, or"
+            " only a little more.",
             "Nothing to do.",
         )
     deciding = {figure.name: figure for figure in figures if figure.verdict == verdict}
@@ -300,12 +324,15 @@ def _in_words(
     if "rules" in deciding:
         rule = more["rules"][0]
         advice.append(
-            f"Look at the rule “{rule['rule']}”: {percent(rule['value'], 1)} of the drawn rows keep"
-            f" it, and {percent(rule['floor'], 1)} of the real ones. Where it must always hold,"
-            " demand it in the schema."
+            f"Look at the rule “{rule['rule']}”: {rule['broken']:,} of {rule['of']:,} drawn rows"
+            f" break it ({rule['rows']:,} are such that they could; {percent(1 - rule['floor'], 1)}"
+            " of such real rows do). Where it must always hold, say so in the schema of the table"
+            " (member rules, keep: demand), and train again."
         )
-    if verdict == RED:
-        advice.append("Check the columns' kinds in the schema, and train longer.")
+    if verdict == RED and deciding.keys() - {"rules"}:
+        advice.append("See that the schema has the right kind for each of them.")
+    if not deciding.keys() - {"rules"}:
+        return "The drawn rows look like real ones, but some break a rule.", " ".join(advice)
     start = "The drawn rows are not like the real ones" if verdict == RED else "A difference shows"
     return f"{start}: {'; '.join(found)}.", " ".join(advice)
 

@@ -1,7 +1,7 @@
 """What the pictures of a report show: shares of bins and levels, real beside drawn.
 
 Nothing in them is of a few rows alone: a level that fewer than `LEAST_SHOWN` of the real rows have
-is among all others, and a real share of fewer rows is given as 0.
+is among all others, and a real share of fewer rows is left out (null).
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ Codes = npt.NDArray[np.int64]
 
 
 def _shares(counts: list[npt.NDArray[np.int64]], size: tuple[int, ...]) -> dict[str, Any]:
-    """Of real and of drawn rows; those of a few real rows are 0."""
+    """Of real and of drawn rows; those of a few real rows are None."""
     real, drawn = (of_table / of_table.sum() for of_table in counts)
-    real[counts[0] < LEAST_SHOWN] = 0.0
-    return {"real": real.reshape(size).tolist(), "drawn": drawn.reshape(size).tolist()}
+    told = real.astype(object)
+    told[counts[0] < LEAST_SHOWN] = None
+    return {"real": told.reshape(size).tolist(), "drawn": drawn.reshape(size).tolist()}
 
 
 def _binned(

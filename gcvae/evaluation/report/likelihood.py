@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import kstest
 
-from gcvae.evaluation.report.documents import Figure, Part, not_measured, worst
+from gcvae.evaluation.report.documents import MORE_UNSEEN, Figure, Part, not_measured, worst
 
 Numbers = npt.NDArray[np.float64]
 
@@ -50,7 +50,8 @@ def likelihood_part(
         return not_measured(reason, "Give a model and a holdout.")
     finite = np.isfinite(rows.unseen) & np.isfinite(rows.independent) & np.isfinite(rows.copula)
     if finite.sum() < LEAST_ROWS:
-        return not_measured(f"{int(finite.sum())} unseen rows have a likelihood; 30 are needed")
+        n = f"{int(finite.sum())} of {len(rows.unseen)} unseen rows"
+        return not_measured(f"{n} have a likelihood; {LEAST_ROWS} are needed", MORE_UNSEEN)
     members, unseen = (x[np.isfinite(x)] for x in (rows.members, rows.unseen))
     compared = rows.unseen[finite]
     figures = (
@@ -162,7 +163,7 @@ def _in_words(figures: tuple[Figure, ...]) -> tuple[str, str]:
         return (
             "The model knows the rows that it was trained on better than rows that it has not"
             " seen: it has learned something of them by heart.",
-            "Read what the attacks under “Is it safe?” make of it, and what helps against it.",
+            "This is about the model and its scores: “Is it safe?” says what attacks make of it.",
         )
     if "amber" in found.values():
         marked = "; ".join(_SAID[name] for name, verdict in found.items() if verdict == "amber")

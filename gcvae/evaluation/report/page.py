@@ -10,24 +10,24 @@ from gcvae.evaluation.report.histograms import LEAST_SHOWN
 from gcvae.evaluation.report.pictures import bars, two_ways
 
 _QUESTIONS = {
-    "fidelity": ("Is it good?", "Do drawn rows look like real ones?"),
-    "utility": ("Is it useful?", "Does one learn from drawn rows what one learns from real ones?"),
-    "likelihood": ("Does the model know the table?", "How well does it describe unseen rows?"),
-    "privacy": ("Is it safe?", "Does anything tell which rows the model learned from?"),
+    "fidelity": ("Is it good?", "Do the drawn rows look like real ones?"),
+    "utility": ("Is it useful?", "Can one learn from drawn rows what one learns from real ones?"),
+    "likelihood": (
+        "Does the model know the table?",
+        "Does it describe rows that it has not seen, or has it learned its rows by heart?",
+    ),
+    "privacy": ("Is it safe?", "Does anything tell which real rows the model learned from?"),
 }
+_CLEAN = {"privacy": "green: no leak found", "likelihood": "green: nothing found"}
+"""What green says of a question to which that is not nothing against handing rows on."""
 _WORDS = {
     "green": "green: nothing against it",
     "amber": "amber: look at it first",
     "red": "red: do not hand on",
     "not_measured": "not measured",
-    "shown": "only shown",
+    "shown": "not counted",
 }
-_IN_SHORT = {
-    "red": "Do not hand these rows on as they are.",
-    "amber": "Look at what is said below before you hand these rows on.",
-    "green": "Nothing that was looked at stands against handing these rows on.",
-    "not_measured": "Nothing could be measured.",
-}
+_OLDER = "This report is of an older version: make it again."
 _MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–", "shown": "·"}
 _MOST_LINES = 30
 _STYLE = """
@@ -72,59 +72,66 @@ white-space:normal}}
 :root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--card:#fff;--green:#1a7f37;--amber:#9a6700;
 --red:#c62828;--none:#59636e;--real:#57606a;--drawn:#0969da}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}summary{list-style:none}
-body{max-width:none;font-size:10pt;padding:0}figure,tr,.lead li{break-inside:avoid}
-h2,h3,summary{break-after:avoid}}
+.unprinted{display:none}section{break-inside:auto;box-decoration-break:clone}
+body{max-width:none;font-size:9.5pt;padding:0}figure,tr,.lead li{break-inside:avoid}
+table{font-size:8pt}th,.figures td:not(:first-child){white-space:normal}
+.figures td:first-child{min-width:38%}td,th{overflow-wrap:normal}figure{flex:0 1 30%}
+h2,h3,summary,.badge,.verdict{break-after:avoid}}
 """
 
 
-def html_page(report: Mapping[str, Any]) -> str:
-    """The page of a report's JSON document."""
+def html_page(report: Mapping[str, Any], subject: str = "") -> str:
+    """The page of a report's JSON document.
+
+    Args:
+        subject: Whose report it is, for the line under the title.
+    """
     sections = "".join(_section(name, report[name]) for name in _QUESTIONS)
     limits = "".join(f"<li>{escape(text)}</li>" for text in report["not_covered"])
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Report on synthetic rows</title><style>{_STYLE}</style></head><body>"
-        f"<h1>Report on synthetic rows</h1>{_in_short(report)}{_EXPLAINED}{sections}"
+        f"<h1>Report on synthetic rows</h1>{_subject(subject)}"
+        f"<p>{escape(report.get('judged', _OLDER))}</p>{_in_short(report)}{_EXPLAINED}{sections}"
         f'<section class="box"><h2>What this report does not cover</h2><ul>{limits}</ul></section>'
         f"{_made_with(report)}</body></html>\n"
     )
 
 
+def _subject(subject: str) -> str:
+    return f'<p class="soft">{escape(subject)}</p>' if subject else ""
+
+
 def _in_short(report: Mapping[str, Any]) -> str:
     """What was found, in one line for all, and in one for each question."""
-    verdicts = [report[name]["verdict"] for name in _QUESTIONS]
-    overall = next((v for v in ("red", "amber", "green") if v in verdicts), "not_measured")
-    n_missing = verdicts.count("not_measured")
-    missing = (
-        f" {n_missing} of the {len(verdicts)} questions could not be answered."
-        if 0 < n_missing < len(verdicts)
-        else ""
-    )
     answers = "".join(
-        f'<li class="{part["verdict"]}"><a href="#{name}">{question}</a> {_badge(part["verdict"])}'
-        f"<br>{escape(part['sentence'])}{_to_do(part)}</li>"
+        f'<li class="{part["verdict"]}"><a href="#{name}">{question}</a>'
+        f" {_badge(name, part['verdict'])}<br>{escape(part['sentence'])}{_to_do(name, part)}</li>"
         for name, (question, _) in _QUESTIONS.items()
         for part in [report[name]]
     )
-    return f'<p class="short">{_IN_SHORT[overall]}{missing}</p><ul class="lead">{answers}</ul>'
+    return (
+        f'<p class="short">{escape(report.get("headline", ""))}</p><ul class="lead">{answers}</ul>'
+    )
 
 
-def _to_do(part: Mapping[str, Any]) -> str:
-    """What to do, where there is something."""
-    if not part["advice"] or part["verdict"] == "green":
+def _to_do(name: str, part: Mapping[str, Any]) -> str:
+    """What to do, where there is something; of privacy there always is."""
+    if not part["advice"] or (part["verdict"] == "green" and name != "privacy"):
         return ""
-    return f'<br><span class="soft"><b>What to do:</b> {escape(part["advice"])}</span>'
+    return f"<br><b>What to do:</b> {escape(part['advice'])}"
 
 
 _EXPLAINED = (
-    "<dl><dt>Real rows</dt><dd>are those of your table.</dd>"
+    "<dl><dt>Real rows</dt><dd>are of your table; in pictures and figures those that the model has"
+    " not seen, where there are any.</dd>"
     "<dt>Drawn rows</dt><dd>are synthetic: the model made them, or they are the table that is"
     " judged.</dd>"
     "<dt>Rows of training</dt><dd>are real rows that the model learned from.</dd>"
     "<dt>Unseen rows</dt><dd>are real rows that were kept from it.</dd>"
     "<dt>The floor</dt><dd>of a figure is what other real rows would show in the place of drawn"
-    " ones. At its floor a figure is as good as can be.</dd></dl>"
+    " ones. No rows can be expected to do better than real ones.</dd></dl>"
 )
 
 
@@ -134,13 +141,14 @@ def _section(name: str, part: Mapping[str, Any]) -> str:
     advice = f"<p><b>What to do:</b> {escape(part['advice'])}</p>" if part["advice"] else ""
     return (
         f'<section id="{name}" class="{part["verdict"]}"><h2>{question}</h2>'
-        f'<p class="soft">{meaning} <em>({name})</em></p><p>{_badge(part["verdict"])}</p>'
+        f'<p class="soft">{meaning} <em>({name})</em></p><p>{_badge(name, part["verdict"])}</p>'
         f'<p class="verdict">{escape(part["sentence"])}</p>{advice}{more}</section>'
     )
 
 
-def _badge(verdict: str) -> str:
-    return f'<span class="badge {verdict}">{_MARKS[verdict]} {_WORDS[verdict]}</span>'
+def _badge(name: str, verdict: str) -> str:
+    words = _CLEAN.get(name, _WORDS[verdict]) if verdict == "green" else _WORDS[verdict]
+    return f'<span class="badge {verdict}">{_MARKS[verdict]} {words}</span>'
 
 
 def _figures(part: Mapping[str, Any]) -> str:
@@ -157,7 +165,7 @@ def _figures(part: Mapping[str, Any]) -> str:
         for figure in part["figures"]
     ]
     heads = "figure", "value", "floor", "95 % interval", "limits", "verdict"
-    return _details("The figures", _table(heads, lines), is_open=True)
+    return _details("The figures", _table(heads, lines), printed=True)
 
 
 def _noted(note: str) -> str:
@@ -165,7 +173,8 @@ def _noted(note: str) -> str:
 
 
 def _judged(verdict: str) -> str:
-    return f'<b class="{verdict}">{_MARKS[verdict]} {verdict.replace("_", " ")}</b>'
+    word = "not counted" if verdict == "shown" else verdict.replace("_", " ")
+    return f'<b class="{verdict}">{_MARKS[verdict]} {word}</b>'
 
 
 def _fidelity(part: Mapping[str, Any]) -> str:
@@ -184,8 +193,8 @@ def _fidelity(part: Mapping[str, Any]) -> str:
         for found in part.get("rules", ())
     ]
     shown = (
-        f'<h3>The columns that differ most</h3><div class="pictures">{pictures}</div>'
-        f'<h3>The pairs of columns that differ most</h3><div class="pictures">{pairs}</div>{_FEW}'
+        f'<h3>The columns that differ most</h3>{_FEW}<div class="pictures">{pictures}</div>'
+        f'<h3>The pairs of columns that differ most</h3><div class="pictures">{pairs}</div>'
         if pictures
         else ""
     )
@@ -201,8 +210,8 @@ def _fidelity(part: Mapping[str, Any]) -> str:
 
 
 _FEW = (
-    f'<p class="soft">What fewer than {LEAST_SHOWN} real rows have is not shown: their share is'
-    " left out, and their words are among “all others”.</p>"
+    f'<p class="soft">What fewer than {LEAST_SHOWN} real rows have is not told: in the place of'
+    " their share stands “few”, and their words are among “all others”.</p>"
 )
 
 
@@ -232,7 +241,7 @@ def _privacy(part: Mapping[str, Any]) -> str:
             escape(found["label"]),
             _share(found["area"]),
             _interval(found["interval_corrected"], "share"),
-            _number(found["p_holm"]),
+            _chance(found["p_holm"]),
             _share(found["area_that_would_have_been_seen"]),
             f"{found['rows_of_each_class']:,}",
             _judged(found["verdict"] if found["counts"] else "shown"),
@@ -249,7 +258,9 @@ def _privacy(part: Mapping[str, Any]) -> str:
         " 55 % or above. Intervals and p are corrected for the number of attacks. Isolated rows are"
         " the tenth that is least like others.</p>"
     )
-    return _details("Every attack", explained + _table(heads, lines), is_open=True)
+    n_found = sum(found["counts"] and found["verdict"] != "green" for found in part["attacks"])
+    title = f"Every attack: {len(lines)} were tried, {n_found or 'none'} found something"
+    return _details(title, explained + _table(heads, lines), printed=True)
 
 
 _MORE = {
@@ -260,20 +271,28 @@ _MORE = {
 }
 
 
+_SORTS = {
+    "members": "rows that the model learned from",
+    "reference": "rows that decided when to stop",
+    "unseen": "rows that the model has not seen",
+    "drawn": "rows that were judged",
+}
+
+
 def _made_with(report: Mapping[str, Any]) -> str:
     """Row counts, settings and seed: who makes the report again gets the same one."""
-    rows = {f"{name} rows": n for name, n in report["rows"].items()}
+    rows = {_SORTS[name]: n for name, n in report["rows"].items()}
     tables = {f"rows of the {name} table": n for name, n in report["table_rows"].items()}
-    known = {**rows, **tables, **report["settings"], "seed": report["seed"]}
-    lines = [
-        (escape(name.replace("_", " ")), escape("–" if value is None else str(value)))
-        for name, value in known.items()
-    ]
+    settings = {name: n for name, n in report["settings"].items() if n is not None}
+    known = {**rows, **tables, **settings, "seed": report["seed"]}
+    lines = [(escape(name.replace("_", " ")), escape(str(value))) for name, value in known.items()]
     return _details("Rows, settings and seed", _table(("what", "value"), lines, "settings"))
 
 
-def _details(title: str, content: str, *, is_open: bool = False) -> str:
-    return f"<details{' open' * is_open}><summary>{title}</summary>{content}</details>"
+def _details(title: str, content: str, *, printed: bool = False) -> str:
+    """What opens when touched; on paper some of it is open, and the rest is left out."""
+    css = "" if printed else ' class="unprinted"'
+    return f"<details{css}><summary>{title}</summary>{content}</details>"
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], css: str = "figures") -> str:
@@ -294,6 +313,11 @@ def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], css: str = "fig
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}".replace("-", "−")
+
+
+def _chance(p: float | None) -> str:
+    """A p-value, to three places."""
+    return "–" if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _share(value: float | None) -> str:
@@ -317,5 +341,5 @@ def _limits(figure: Mapping[str, Any]) -> str:
     return "<br>".join(
         f"{name}: {_value(figure[name], figure['unit'])} or {side}"
         for name in ("amber", "red")
-        if figure[name] is not None
+        if figure[name] is not None and not (figure["unit"] == "share" and figure[name] > 1)
     )

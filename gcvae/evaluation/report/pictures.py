@@ -15,18 +15,18 @@ _LONGEST = 19
 
 def bars(found: Mapping[str, Any]) -> str:
     """Shares of a column's bins, real above drawn."""
-    most = max([*found["real"], *found["drawn"], 1e-9])
+    most = max([*(share or 0.0 for share in found["real"]), *found["drawn"], 1e-9])
     scale = (_WIDTH - _LABEL - _NUMBERS) / most
     parts = []
     lines = zip(found["labels"], found["real"], found["drawn"], strict=True)
     for i, (label, real, drawn) in enumerate(lines):
-        y = i * _LINE
+        y, long = i * _LINE, (real or 0.0) * scale
         parts.append(
             f'<text x="{_LABEL - 6}" y="{y + 15}" text-anchor="end">{escape(_short(label))}</text>'
-            f'<rect class="r" x="{_LABEL}" y="{y + 3}" width="{real * scale:.1f}" height="9"/>'
+            f'<rect class="r" x="{_LABEL}" y="{y + 3}" width="{long:.1f}" height="9"/>'
             f'<rect class="d" x="{_LABEL}" y="{y + 12}" width="{drawn * scale:.1f}" height="9"/>'
-            f'<text x="{_LABEL + max(real, drawn) * scale + 4:.1f}" y="{y + 16}">'
-            f"{_percent(real)} / {_percent(drawn)} %</text>"
+            f'<text x="{_LABEL + max(long, drawn * scale) + 4:.1f}" y="{y + 16}">'
+            f"{'few' if real is None else _percent(real)} / {_percent(drawn)} %</text>"
         )
     name = escape(found["column"])
     svg = _svg(_WIDTH, len(found["labels"]) * _LINE, "".join(parts), f"Shares of {name}")
@@ -36,7 +36,7 @@ def bars(found: Mapping[str, Any]) -> str:
 def two_ways(found: Mapping[str, Any]) -> str:
     """The two-way shares of two columns: real on the left, drawn on the right."""
     (down, across), (a, b) = found["labels"], found["columns"]
-    shares = [share for side in ("real", "drawn") for row in found[side] for share in row]
+    shares = [share or 0.0 for side in ("real", "drawn") for row in found[side] for share in row]
     most = max([*shares, 1e-9])
     width = len(across) * _CELL
     parts = [
@@ -46,11 +46,12 @@ def two_ways(found: Mapping[str, Any]) -> str:
     for side, left, css in (("real", _LABEL, "r"), ("drawn", _LABEL + width + 12, "d")):
         for i, row in enumerate(found[side]):
             for j, share in enumerate(row):
+                told = "few" if share is None else f"{share:.1%}"
                 parts.append(
                     f'<rect class="{css}" x="{left + j * _CELL}" y="{_HEAD + i * _CELL}" '
                     f'width="{_CELL - 1}" height="{_CELL - 1}" '
-                    f'fill-opacity="{0.06 + 0.94 * (share / most) ** 0.5:.2f}">'
-                    f"<title>{escape(down[i])}, {escape(across[j])}: {share:.1%}</title></rect>"
+                    f'fill-opacity="{0.06 + 0.94 * ((share or 0) / most) ** 0.5:.2f}">'
+                    f"<title>{escape(down[i])}, {escape(across[j])}: {told}</title></rect>"
                 )
     for i, label in enumerate(down):
         parts.append(

@@ -19,9 +19,11 @@ import numpy.typing as npt
 
 from gcvae.evaluation.privacy import dcr_share
 from gcvae.evaluation.report import attacks
+from gcvae.evaluation.report.copies import ExactCopies, exact_copies
 from gcvae.evaluation.report.documents import (
     AMBER,
     GREEN,
+    MORE_UNSEEN,
     NOT_MEASURED,
     RED,
     SHOWN,
@@ -54,8 +56,11 @@ _LEVEL = 0.95
 MATERIAL = 0.55
 _ROWS_FOR_RATE = 1_000
 _FALSE_SHARE = 0.01
+MOST_VISIBLE = 0.65
+"""Where only larger areas would have been seen, that nothing was found says nothing."""
 NEVER_SAFE = (
-    "None found does not mean safe: it means that these attacks, with so many rows, found nothing."
+    "None found is no proof that the rows are safe. Before you hand them on, see what this report"
+    " does not cover: above all, whether one row is one person."
 )
 
 
@@ -152,7 +157,9 @@ def privacy_part(
             "Name a holdout, or train with report_share=0.1.",
         )
     if n_rows < LEAST_ROWS:
-        return not_measured(f"{n_rows} rows of each class are too few; {LEAST_ROWS} are needed")
+        return not_measured(
+            f"{n_rows} unseen rows are too few; {LEAST_ROWS} are needed", MORE_UNSEEN
+        )
     if len(rows.reference) < 10:
         return not_measured(f"{len(rows.reference)} reference rows are too few; 10 are needed")
     tables = rows.members.head(n_rows), rows.unseen.head(n_rows), rows.reference, rows.drawn
@@ -164,7 +171,7 @@ def privacy_part(
     ]
     findings = _corrected(findings)
     report(1.0)
-    return _judged(findings, rows, mismatch, seed)
+    return _judged(findings, rows, exact_copies(rows), mismatch, seed)
 
 
 def _score_findings(
@@ -310,7 +317,9 @@ def _epsilon(true: float, false: float) -> float:
     return max(0.0, math.log(true / false)) if true > 0 and false > 0 else 0.0
 
 
-def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, seed: int) -> Part:
+def _judged(
+    findings: list[Finding], rows: ReportRows, copies: ExactCopies, mismatch: str | None, seed: int
+) -> Part:
     judged = [f for f in findings if f.counts]
     verdict = next((v for v in (RED, AMBER) if any(f.verdict == v for f in judged)), GREEN)
     seen_from = max(f.visible for f in judged if f.name in ("distance", "likelihood"))
@@ -321,6 +330,8 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, see
     )
     tables = {
         "attacks": [f.to_json() for f in findings],
+        "exact_copies": copies.to_json(),
+        "only_scores_tell": bool(found) and all(f.name.startswith("likelihood") for f in found),
         "descriptive": _descriptive(rows, seed),
         "settings": {
             "level": _LEVEL,
@@ -329,7 +340,13 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, see
             "isolated_share": attacks.ISOLATED_SHARE,
         },
     }
-    sentence, advice = _in_words(verdict, found, seen_from, len(rows.members))
+    if copies.are_real_rows:
+        verdict, sentence, advice = RED, _REAL_ROWS, _NO_REAL_ROWS
+    elif verdict == GREEN and seen_from > MOST_VISIBLE:
+        verdict, (sentence, advice) = NOT_MEASURED, _too_few(seen_from, findings[0].n)
+    else:
+        sentence, advice = _in_words(verdict, found, seen_from, len(rows.members))
+    sentence += f" {copies.sentence}"
     if mismatch is not None:
         verdict = NOT_MEASURED
         sentence = f"Not measured: {mismatch}. What the attacks found is no evidence."
@@ -342,42 +359,63 @@ def _judged(findings: list[Finding], rows: ReportRows, mismatch: str | None, see
     return Part(verdict, sentence, advice, figures, tables)
 
 
+_REAL_ROWS = (
+    "The rows that were judged are real ones, or many of them are: word for word they are rows of"
+    " the real table, also of those that were kept for this comparison. So the attacks, which tell"
+    " the one from the other, find nothing."
+)
+_NO_REAL_ROWS = (
+    "Do not hand this table on: who has it has the real rows. Judge rows that a model drew."
+)
+
+
+def _too_few(seen_from: float, n_rows: int) -> tuple[str, str]:
+    return (
+        f"Too few rows to say: with {n_rows} unseen rows only a very large leak would have been"
+        f" seen, one that names the right row of two in {percent(seen_from)} of all pairs"
+        " (guessing: 50 %). None was found, and that is no all-clear.",
+        MORE_UNSEEN,
+    )
+
+
 def _in_words(
     verdict: str, found: list[Finding], seen_from: float, n_members: int
 ) -> tuple[str, str]:
     if verdict == GREEN:
         return (
-            f"None found. An attack that is right about {percent(seen_from)} of all pairs of rows"
-            " would have been seen; who guesses is right about half of them.",
+            "None found. The attacks would have seen a leak that tells a row of training from"
+            f" another in {percent(seen_from)} of all pairs of rows, or more; guessing is right in"
+            " 50 %.",
             NEVER_SAFE,
         )
     said = "; ".join(dict.fromkeys(_SAID[f.name.removesuffix("_isolated")] for f in found))
     best = max(found, key=lambda f: f.area)
     among = " among the rows that are least like others" if best.name.endswith("isolated") else ""
     how_much = (
-        " The strongest attack tells a row of training from another in"
-        f" {percent(best.area)} of the pairs{among}; who guesses is right about half of them."
+        f" At its clearest it tells a row of training from another in {percent(best.area)} of the"
+        f" pairs{among}; guessing is right in 50 %."
     )
     are_scores_alone = all(f.name.startswith("likelihood") for f in found)
-    none_of_rows = " Attacks on the drawn rows alone found none." if are_scores_alone else ""
+    where = "In the model and its scores" if are_scores_alone else "In the drawn rows"
+    none_of_rows = " In the drawn rows alone the attacks found none." if are_scores_alone else ""
     if verdict == RED:
         keep = _KEEP_SCORES if are_scores_alone else "Do not hand on these rows, nor the model."
         return (
-            f"A leak that matters was found: {said}.{how_much}{none_of_rows}",
+            f"{where} a leak that matters was found: {said}.{how_much}{none_of_rows}",
             f"{keep} {_what_helps(n_members)} Then make the report again.",
         )
     keep = "Keep the model and its scores to yourself. " if are_scores_alone else ""
     return (
-        f"A small leak was found: {said}.{how_much}{none_of_rows}",
+        f"{where} a small leak was found: {said}.{how_much}{none_of_rows}",
         f"{keep}Decide with whoever answers for the data whether it is small enough."
         f" {_what_helps(n_members)}",
     )
 
 
 _KEEP_SCORES = (
-    "Do not hand on the model, and let no others score rows with it: its scores are what tells. Do"
-    " not hand on its rows before they are judged by themselves (gcvae report with --synthetic):"
-    " scores have no part in that verdict."
+    "Do not hand on the model, and let no others score rows with it: its scores are what tells."
+    " What this draw of rows did not show another may: have the very table that you hand on judged"
+    " by itself (gcvae report with --synthetic), where scores have no part in the verdict."
 )
 _FEW_MEMBERS = 3_000
 """Rows of training under which no setting that was tried made the attack by scores weaker."""
@@ -391,9 +429,9 @@ def _what_helps(n_members: int) -> str:
             " change little of that: more rows make the leak smaller."
         )
     return (
-        "More rows make the leak smaller; so do fewer passes over them (max_passes 6) with more"
-        " hidden_dropout (0.4), at the cost of some likeness. The setting differential_privacy"
-        " limits what any attack can find; it costs more likeness, least on large tables."
+        "More rows make the leak smaller; who trains the model can also try fewer passes over them"
+        " (max_passes). The setting differential_privacy limits what any attack can find; it costs"
+        " likeness, least on large tables."
     )
 
 

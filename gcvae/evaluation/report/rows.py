@@ -24,12 +24,19 @@ class KeptRule:
         real: The share of the rows that training knew.
         drawn: The share of the drawn rows.
         n_drawn: Drawn rows that the rule speaks of.
+        n_table: All drawn rows.
     """
 
     formula: str
     real: float
     drawn: float
     n_drawn: int
+    n_table: int
+
+    @property
+    def n_broken(self) -> int:
+        """Drawn rows that break it."""
+        return round((1.0 - self.drawn) * self.n_drawn)
 
 
 @dataclass(frozen=True)

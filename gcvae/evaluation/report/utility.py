@@ -15,7 +15,7 @@ import pandas as pd
 from gcvae.errors import Problem, UnknownColumnError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import fit_features
-from gcvae.evaluation.report.documents import Figure, Part, not_measured, percent
+from gcvae.evaluation.report.documents import MORE_UNSEEN, Figure, Part, not_measured, percent
 from gcvae.evaluation.report.places import fit_space
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.evaluation.utility import Numbers, explained_variance, mean_area
@@ -96,7 +96,9 @@ def utility_part(
         )
     n = min(len(rows.members), len(rows.drawn), MOST_ROWS)
     if min(n, len(rows.unseen)) < LEAST_ROWS:
-        return not_measured(f"{min(n, len(rows.unseen))} rows are too few; {LEAST_ROWS} are needed")
+        few = min(n, len(rows.unseen))
+        what = "unseen rows" if few < n else "rows"
+        return not_measured(f"{few} {what} are too few; {LEAST_ROWS} are needed", MORE_UNSEEN)
     tables = rows.drawn.head(n), rows.members.head(n), rows.unseen.head(MOST_ROWS)
     found: list[TargetScores] = []
     for i, column in enumerate(chosen):
@@ -234,8 +236,8 @@ def _judged(found: list[TargetScores], n_rows: int, n_unseen: int) -> Part:
         unit="share",
     )
     sentence = (
-        f"Who learns from drawn rows to predict a column reaches {percent(mean)} of what as many"
-        " real rows would teach."
+        f"A program that learns from the drawn rows to predict a column is {percent(mean)} as good"
+        " as one that learns from as many real rows" + (", up to chance." if mean > 1 else ".")
     )
     advice = {
         "green": "Nothing to do.",

@@ -42,13 +42,13 @@ export function twoSides({ name, labels, real, drawn }, isLine) {
 /** Upright bars for numbers and dates: the real ones filled, the drawn ones as steps above them. */
 function columnsOf(name, labels, real, drawn) {
   const [width, height] = [320, 110];
-  const most = Math.max(...(real ?? []), ...drawn, 1e-9);
+  const most = Math.max(...(real ?? []).map((share) => share ?? 0), ...drawn, 1e-9);
   const step = width / labels.length;
   const y = (share) => height - (share / most) * (height - 4);
   const bars = labels.map((label, i) => s("g", {},
-    real && s("rect.real", { x: i * step, y: y(real[i]), width: Math.max(step - 1, 0.5), height: height - y(real[i]), opacity: 0.55 }),
+    real && s("rect.real", { x: i * step, y: y(real[i] ?? 0), width: Math.max(step - 1, 0.5), height: height - y(real[i] ?? 0), opacity: 0.55 }),
     s("rect", { x: i * step, y: 0, width: step, height, fill: "transparent" },
-      s("title", {}, `${label}\n${real ? `real ${percent(real[i], 1)}, ` : ""}drawn ${percent(drawn[i], 1)}`))));
+      s("title", {}, `${label}\n${real ? `real ${real[i] === null ? "few" : percent(real[i], 1)}, ` : ""}drawn ${percent(drawn[i], 1)}`))));
   const steps = drawn.map((share, i) => `${i ? "L" : "M"}${i * step} ${y(share)}H${(i + 1) * step}`).join("");
   return s("svg.picture", { viewBox: `0 0 ${width} ${height + 16}`, role: "img", "aria-label": `Shares of ${name}` }, bars,
     s("path.line.held", { d: steps, "pointer-events": "none" }),
@@ -60,12 +60,12 @@ function columnsOf(name, labels, real, drawn) {
 /** Lying bars for levels: real above drawn. */
 function barsOf(name, labels, real, drawn) {
   const [width, line, left] = [320, 24, 112];
-  const most = Math.max(...(real ?? []), ...drawn, 1e-9);
+  const most = Math.max(...(real ?? []).map((share) => share ?? 0), ...drawn, 1e-9);
   const long = (share) => ((width - left - 44) * share) / most;
   const lines = labels.map((label, i) => s("g", { transform: `translate(0 ${i * line})` },
-    s("title", {}, `${label}\n${real ? `real ${percent(real[i], 1)}, ` : ""}drawn ${percent(drawn[i], 1)}`),
+    s("title", {}, `${label}\n${real ? `real ${real[i] === null ? "few" : percent(real[i], 1)}, ` : ""}drawn ${percent(drawn[i], 1)}`),
     s("text", { x: left - 8, y: 15, "text-anchor": "end" }, short(label, 15)),
-    real && s("rect.real", { x: left, y: 3, width: long(real[i]), height: 8, rx: 1 }),
+    real && s("rect.real", { x: left, y: 3, width: long(real[i] ?? 0), height: 8, rx: 1 }),
     s("rect.drawn", { x: left, y: real ? 12 : 6, width: long(drawn[i]), height: real ? 8 : 12, rx: 1 }),
     s("text", { x: left + long(Math.max(drawn[i], real?.[i] ?? 0)) + 6, y: 15 }, percent(drawn[i]))));
   return s("svg.picture", { viewBox: `0 0 ${width} ${Math.max(1, labels.length) * line}`, role: "img", "aria-label": `Shares of ${name}` }, lines);

@@ -9,16 +9,10 @@ import { count, figure, percent } from "./words.js";
 const QUESTIONS = {
   fidelity: ["Is it good?", "Do the drawn rows look like real ones?"],
   utility: ["Is it useful?", "Can one learn from drawn rows what one learns from real ones?"],
-  likelihood: ["Does the model know the table?", "How well it describes rows that it has not seen."],
-  privacy: ["Is it safe?", "Do attacks tell which rows the model has learned from?"],
+  likelihood: ["Does the model know the table?", "Does it describe rows that it has not seen, or has it learned its rows by heart?"],
+  privacy: ["Is it safe?", "Does anything tell which real rows the model has learned from?"],
 };
-const IN_SHORT = {
-  red: "Do not hand these rows on as they are.",
-  amber: "Look at what is said below before you hand these rows on.",
-  green: "Nothing that was looked at stands against handing these rows on.",
-  not_measured: "Nothing could be measured.",
-};
-const FEW = "What fewer than five real rows have is not shown: their share is left out, and their words are among “all others”.";
+const FEW = "What fewer than five real rows have is not told: they have no bar, and their words are among “all others”.";
 const PAIRS = "Each attack is shown a row of training and an unseen row, and says which is which. Who guesses is right in 50 % of such pairs, and who knows in 100 %. Isolated rows are the tenth that is least like others.";
 const MOST_LINES = 30;
 
@@ -40,18 +34,9 @@ export async function show({ place, model, signal }) {
 
 /** What a report's document says, top to bottom. */
 export function sections(report) {
-  return [inShort(report),
+  return [h("p.lead", {}, report.headline), h("p.soft", {}, report.judged),
     ...Object.entries(QUESTIONS).map(([name, words]) => part(name, words, report[name])),
     h("section.card.stack", { "aria-label": "Not covered" }, h("h3", {}, "What this report does not cover"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text))))];
-}
-
-/** What was found, in one line for all four questions. */
-function inShort(report) {
-  const verdicts = Object.keys(QUESTIONS).map((name) => report[name].verdict);
-  const worst = ["red", "amber", "green"].find((word) => verdicts.includes(word)) ?? "not_measured";
-  const missing = verdicts.filter((word) => word === "not_measured").length;
-  const some = missing && missing < verdicts.length ? ` ${missing} of the ${verdicts.length} questions could not be answered.` : "";
-  return h("p.lead", {}, IN_SHORT[worst] + some);
 }
 
 function part(name, [question, meaning], found) {

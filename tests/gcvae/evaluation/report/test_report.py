@@ -88,6 +88,38 @@ def test_unseen_rows_are_at_every_floor_and_no_leak() -> None:
             assert figure.value == pytest.approx(figure.floor, abs=0.06), figure.name
 
 
+def test_a_table_of_real_rows_is_found_though_unseen_ones_are_among_them() -> None:
+    """Members and unseen rows are copied alike: no attack can tell, and the copies do."""
+    part = _privacy(REAL, HOLDOUT, pd.concat([REAL, HOLDOUT], ignore_index=True))
+    assert part.verdict == "red"
+    assert "are real ones" in part.sentence
+    copies = part.tables["exact_copies"]
+    assert copies["drawn_rows_that_are_real"] == copies["drawn_rows"] == 2 * _N
+    assert copies["are_real_rows"]
+    assert f"{2 * _N:,} of the {2 * _N:,} drawn rows" in part.sentence
+
+
+def test_rows_that_anyone_may_have_are_no_copies_of_a_table() -> None:
+    """Of two coins every row is a copy: of real rows, too."""
+    coins = [
+        pd.DataFrame({"a": generator.choice(["x", "y"], _N), "b": generator.choice(["u", "v"], _N)})
+        for generator in map(np.random.default_rng, (1, 2, 3))
+    ]
+    part = _privacy(*coins)
+    assert part.verdict == "green"
+    copies = part.tables["exact_copies"]
+    assert copies["drawn_rows_that_are_real"] == copies["expected_of_real_rows"] == _N
+    assert not copies["are_real_rows"]
+
+
+def test_so_few_rows_that_only_a_large_leak_would_be_seen_are_no_green() -> None:
+    part = _privacy(_table(300, 8), _table(40, 9), _table(300, 10))
+    assert part.verdict == "not_measured"
+    assert "no all-clear" in part.sentence
+    assert "report_share" in part.advice
+    assert all(found["verdict"] == "green" for found in part.tables["attacks"])
+
+
 def test_columns_that_are_shuffled_by_themselves_are_unlike_and_no_leak() -> None:
     random = np.random.default_rng(4)
     shuffled = OTHER.apply(lambda column: column.to_numpy()[random.permutation(_N)])
@@ -195,9 +227,9 @@ def test_pictures_show_nothing_of_a_few_rows() -> None:
     found = column_shares(real.assign(k=levels), drawn.assign(k="α & β"), LEVELS, "k")
     assert "of five rows" in found["labels"]
     assert "of four rows" not in found["labels"]
-    assert found["real"][found["labels"].index("all others")] == 0.0
+    assert found["real"][found["labels"].index("all others")] is None
     pair = pair_shares(real.assign(k=levels), drawn.assign(k="α & β"), LEVELS, "k", "k")
-    assert min(x for row in pair["real"] for x in row if x > 0) >= 5 / 300
+    assert min(x for row in pair["real"] for x in row if x is not None) >= 5 / 300
 
 
 def test_a_file_in_pieces_has_the_report_of_its_table(fitted: Synthesizer, tmp_path: Path) -> None:
@@ -229,14 +261,15 @@ def test_a_rule_is_judged_by_the_share_of_real_rows_that_keep_it() -> None:
     rows = _rows(REAL.head(120), HOLDOUT.head(100), OTHER.head(100))
 
     def told(drawn: float) -> Part:
-        rule = KeptRule("a before b", 0.97, drawn, 1_000)
+        rule = KeptRule("a before b", 0.97, drawn, 1_000, 1_000)
         return fidelity_part(replace(rows, rules_kept=(rule,)), seed=0)[0]
 
     assert told(0.965).verdict == "green"
     broken = told(0.9)
     assert broken.verdict == "amber"
-    assert "keep a rule" in broken.sentence
-    assert "“a before b”: 90.0 % of the drawn rows keep it, and 97.0 %" in broken.advice
+    assert "some break a rule" in broken.sentence
+    assert "“a before b”: 100 of 1,000 drawn rows break it" in broken.advice
+    assert "3.0 % of such real rows do" in broken.advice
 
 
 def test_the_page_stands_alone_and_names_are_no_markup(of_model: TableReport) -> None:
