@@ -16,7 +16,6 @@ app = typer.Typer(
     help="Gaussian copula VAEs for tables: train, sample, score, map dependencies.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

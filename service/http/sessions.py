@@ -15,12 +15,20 @@ from service.errors import ForeignSiteError
 
 SESSION_PATH = "/v1/session"
 COOKIE = "gcvae_session"
+"""Begin of the cookie's name. A browser sends a host's cookies to all its ports: the port follows,
+so that who signs in to one service does not sign out of another of that host."""
 MARK = "X-Gcvae-Page"
 
 
 def session_of(request: Request) -> str | None:
     """The token of the page's session; None where it has none."""
-    return request.cookies.get(COOKIE)
+    return request.cookies.get(cookie_name(request))
+
+
+def cookie_name(request: Request) -> str:
+    """The name of this service's cookie: by the port that the browser has asked."""
+    port = request.url.port
+    return COOKIE if port is None else f"{COOKIE}_{port}"
 
 
 def refuse_forged(request: Request) -> None:
@@ -38,7 +46,7 @@ def refuse_forged(request: Request) -> None:
 def set_cookie(request: Request, response: Response, token: str, seconds: int) -> None:
     """Give the page its token."""
     response.set_cookie(
-        *(COOKIE, token),
+        *(cookie_name(request), token),
         max_age=seconds,
         path="/v1",
         secure=is_secure(request),
@@ -50,7 +58,11 @@ def set_cookie(request: Request, response: Response, token: str, seconds: int) -
 def take_cookie(request: Request, response: Response) -> None:
     """Take the token back."""
     response.delete_cookie(
-        COOKIE, path="/v1", secure=is_secure(request), httponly=True, samesite="strict"
+        cookie_name(request),
+        path="/v1",
+        secure=is_secure(request),
+        httponly=True,
+        samesite="strict",
     )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -38,9 +39,14 @@ def sign_in(service: Running, key: str, **headers: str) -> httpx.Response:
     return httpx.post(f"{service.url}/v1/session", headers=sent)
 
 
+def cookie_of(service: Running) -> str:
+    """The name of its cookie: another service of this host has another one."""
+    return f"{COOKIE}_{urlsplit(service.url).port}"
+
+
 def signed_in(service: Running, key: str) -> httpx.Client:
-    token = sign_in(service, key).cookies[COOKIE]
-    cookie = {"Cookie": f"{COOKIE}={token}"}
+    token = sign_in(service, key).cookies[cookie_of(service)]
+    cookie = {"Cookie": f"{cookie_of(service)}={token}"}
     return httpx.Client(base_url=service.url, headers=cookie, timeout=60)
 
 
@@ -62,7 +68,7 @@ def test_the_cookie_is_for_our_pages_and_the_api_alone(guarded: Running) -> None
     origin = guarded.url.replace("http://", "https://")  # as a proxy with TLS passes it on
     for headers, is_secure in (({}, False), ({"Origin": origin}, True)):
         answer = sign_in(guarded, written, **headers)
-        cookie = SimpleCookie(answer.headers["Set-Cookie"])[COOKIE]
+        cookie = SimpleCookie(answer.headers["Set-Cookie"])[cookie_of(guarded)]
         assert cookie["httponly"]
         assert cookie["samesite"] == "strict"
         assert cookie["path"] == "/v1"
@@ -85,13 +91,20 @@ def test_a_change_by_session_needs_the_mark_that_only_our_pages_send(guarded: Ru
         assert made.status_code == 201
 
 
+def test_a_service_does_not_heed_the_cookie_of_another_one_of_its_host(guarded: Running) -> None:
+    _, written = new_key(guarded)
+    token = sign_in(guarded, written).cookies[cookie_of(guarded)]
+    others = {"Cookie": f"{COOKIE}={token}; {COOKIE}_1={token}"}
+    assert_problem(httpx.get(f"{guarded.url}/v1/jobs", headers=others), 401, "unauthorized")
+
+
 def test_a_session_ends_with_signing_out(guarded: Running) -> None:
     _, written = new_key(guarded)
     with signed_in(guarded, written) as page, signed_in(guarded, written) as other:
         assert page.get("/v1/jobs").status_code == 200
         out = page.delete("/v1/session", headers=OURS)
         assert out.status_code == 204
-        assert SimpleCookie(out.headers["Set-Cookie"])[COOKIE]["max-age"] == "0"
+        assert SimpleCookie(out.headers["Set-Cookie"])[cookie_of(guarded)]["max-age"] == "0"
         problem = assert_problem(page.get("/v1/jobs"), 401, "unauthorized")
         assert "sign in again" in problem["detail"]
         assert other.get("/v1/jobs").status_code == 200, "another session of the key stays"
@@ -123,12 +136,14 @@ def test_a_session_ends_with_its_key_and_with_its_time(guarded: Running) -> None
 
 def test_nothing_of_a_session_is_kept_that_opens_one(guarded: Running) -> None:
     _, written = new_key(guarded)
-    token = sign_in(guarded, written).cookies[COOKIE]
+    token = sign_in(guarded, written).cookies[cookie_of(guarded)]
     with guarded.catalog.database.engine.connect() as connection:
         kept = connection.execute(text("SELECT * FROM sessions")).all()
     assert kept
     assert token not in repr(kept)
-    forged = httpx.get(f"{guarded.url}/v1/jobs", headers={"Cookie": f"{COOKIE}={kept[0][0]}"})
+    forged = httpx.get(
+        f"{guarded.url}/v1/jobs", headers={"Cookie": f"{cookie_of(guarded)}={kept[0][0]}"}
+    )
     assert_problem(forged, 401, "unauthorized")
 
 
