@@ -293,7 +293,7 @@ def _check_parquet(file: BinaryIO, settings: ServiceSettings) -> None:
 
     try:
         metadata = pq.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise TableError(
             Problem(f"the Parquet file can not be read: {error}", expected="a whole Parquet file")
         ) from error

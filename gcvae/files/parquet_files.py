@@ -177,7 +177,12 @@ def _reading() -> Iterator[None]:
         yield
     # Arrow says OSError of damaged pages, and NotImplemented of damaged headers, which name
     # encodings that are none.
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        OSError,
+        UnicodeDecodeError,
+    ) as error:
         raise TableError(f"the Parquet file is damaged or truncated: {error}") from None
 
 

@@ -11,6 +11,8 @@ from tests.abuse import inputs
 from tests.abuse.batches import read_batch
 from tests.abuse.findings import Findings
 
+KEPT = Path(inputs.__file__).parent / "kept"
+
 
 @pytest.mark.parametrize("name", inputs.SUBJECTS)
 def test_hostile_inputs_are_read_or_refused_and_leave_nothing(name: str, tmp_path: Path) -> None:
@@ -45,3 +47,9 @@ def test_a_ragged_row_that_is_not_utf_8_is_refused_in_silence(
     with pytest.raises(inputs.REFUSALS, match="UTF-8"):
         inputs.read_csv(b"a,b\n1,2\n\xff\xfe,3,4\n5,6\n")
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kept", sorted(KEPT.iterdir()), ids=lambda path: path.name)
+def test_what_once_found_something_is_refused(kept: Path) -> None:
+    with pytest.raises(inputs.REFUSALS):
+        inputs.SUBJECTS[kept.name.split("-", 1)[0]].read(kept.read_bytes())
