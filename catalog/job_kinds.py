@@ -92,6 +92,7 @@ class SampleSpec(JobSpec):
         given: what every row is to be, by column.
         distribution: target shares of one column's levels.
         given_rows: a CSV table of known cells, one row for each row to be drawn.
+        escape_formulas: as in `gcvae.files.table_stream`.
     """
 
     internal = ("given_rows",)
@@ -102,6 +103,7 @@ class SampleSpec(JobSpec):
     given: dict[str, Any] | None = None
     distribution: dict[str, Any] | None = None
     given_rows: str | None = None
+    escape_formulas: bool = False
 
     @property
     def is_conditional(self) -> bool:

@@ -215,6 +215,7 @@ class Client(Reports):
         given: Mapping[str, Any] | None = None,
         given_rows: Sequence[Mapping[str, Any]] | Frame | None = None,
         distribution: Mapping[str, Mapping[str, float]] | None = None,
+        escape_formulas: bool = False,
         format: str | None = None,
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
@@ -232,6 +233,7 @@ class Client(Reports):
                 {"min": ..., "max": ...}, or None for a missing cell.
             given_rows: Known cells, None where a cell is not known; documents or a frame.
             distribution: Target shares of one column's levels.
+            escape_formulas: In a CSV: ' stands before texts that a spreadsheet would compute.
             format: csv, parquet, json or jsonl; of a file, what its name ends in.
 
         Raises:
@@ -248,6 +250,7 @@ class Client(Reports):
         document: Document = {"rows": n_rows, "format": wanted.format}
         choices = {"seed": seed, "given": conditions, "given_rows": known}
         choices["distribution"] = distribution
+        choices["escape_formulas"] = True if escape_formulas else None
         document |= {name: choice for name, choice in choices.items() if choice is not None}
         return self._table(
             model_id, "samples", lambda _: {"json": document}, {}, wanted, on_progress

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyarrow import parquet
 from gcvae.cells.values import format_table, values_of, written_columns
 from gcvae.errors import TableError
 from gcvae.files.delimited import ROWS_PER_CHUNK, delimited_header, delimited_rows
+from gcvae.files.formulas import has_texts, without_formulas
 from gcvae.files.shards import WHOLE, FileShard
 from gcvae.files.to_arrow import arrow_table
 from gcvae.schema.columns import Column, TableSchema
@@ -35,7 +37,12 @@ MEDIA_TYPES = {
 
 
 def stream_table(
-    chunks: Chunks, schema: TableSchema, format: str, shard: FileShard = WHOLE
+    chunks: Chunks,
+    schema: TableSchema,
+    format: str,
+    shard: FileShard = WHOLE,
+    *,
+    escape_formulas: bool = False,
 ) -> Iterator[bytes]:
     """The bytes of one file, chunk by chunk, in the memory of one chunk.
 
@@ -47,13 +54,17 @@ def stream_table(
             missing is null.
         shard: Which of the file's shards the chunks are. Joined, the shards are the file; those of
             Parquet are files of their own, which `join_parquet` makes one.
+        escape_formulas: Whether texts of a CSV that a spreadsheet would compute get a ' before them
+            (`gcvae.files.formulas`); names of columns stay, and the other formats have no formulas.
 
     Raises:
         TableError: There is no such format.
     """
     if format not in _WRITERS:
         raise TableError(f"there is no table format {format!r}, but {', '.join(_WRITERS)}")
-    return _WRITERS[format]((values_of(chunk, schema) for chunk in chunks), schema, shard)
+    is_escaped = escape_formulas and format == "csv"
+    write = partial(_csv, escape_formulas=True) if is_escaped else _WRITERS[format]
+    return write((values_of(chunk, schema) for chunk in chunks), schema, shard)
 
 
 def join_parquet(files: Iterable[Path]) -> Iterator[bytes]:
@@ -85,12 +96,17 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[bytes]:
     yield sink.take()
 
 
-def _csv(chunks: Chunks, schema: TableSchema, shard: FileShard) -> Iterator[bytes]:
+def _csv(
+    chunks: Chunks, schema: TableSchema, shard: FileShard, escape_formulas: bool = False
+) -> Iterator[bytes]:
+    texts = {column.name for column in schema if escape_formulas and has_texts(column)}
     for number, chunk in enumerate(chunks):
         if shard.is_first and number == 0:
             yield delimited_header(chunk.columns, schema.separator)
         for start in range(0, len(chunk), ROWS_PER_CHUNK):
             cells = written_columns(chunk.iloc[start : start + ROWS_PER_CHUNK], schema)
+            for name in texts & cells.keys():
+                cells[name] = without_formulas(cells[name])
             yield delimited_rows([*cells.values()], schema.separator)
 
 

@@ -162,6 +162,13 @@ def sample(
             help="The same seed gives the same rows; without one a fresh one is drawn and named.",
         ),
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="In a CSV: ' stands before texts that a spreadsheet would take for formulas.",
+        ),
+    ] = False,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -186,7 +193,8 @@ def sample(
 
         drawn = synthesizer.sample_blocks(rows, seed) if sampler is None else sampler.blocks(rows)
         blocks = _watched(drawn, rows, show)
-        _write(partial(stream_table, blocks, synthesizer.schema), stream, table_format)
+        file = partial(stream_table, blocks, synthesizer.schema, escape_formulas=escape_formulas)
+        _write(file, stream, table_format)
     if is_fresh:
         print(f"gcvae: the seed is {seed}; --seed {seed} draws the same rows", file=sys.stderr)
     if as_json:

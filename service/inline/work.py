@@ -49,7 +49,8 @@ def draw_sample(bench: Bench, model: Model, spec: SampleSpec) -> Streamed:
     counted = bench.tally.counted(JobKind.SAMPLE, blocks)
     if notes := synthesizer.notes(spec.rows):
         summary |= {"notes": json.dumps(notes)}  # a header has ASCII alone, names any letter
-    file = stream_table(counted, synthesizer.schema, spec.format)
+    escape = spec.escape_formulas
+    file = stream_table(counted, synthesizer.schema, spec.format, escape_formulas=escape)
     return Streamed(_pointing("/given_rows", file), summary)
 
 

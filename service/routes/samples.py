@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StrictBool, model_validator
 from starlette.concurrency import run_in_threadpool
 
 from catalog.job_kinds import JobKind, SampleSpec
@@ -73,6 +73,11 @@ class NewSampleBody(RequestBody):
         None,
         min_length=1,
         description="known cells, one row drawn around each; null or absent is not known",
+    )
+
+    escape_formulas: StrictBool = Field(
+        False,
+        description="in a CSV: ' stands before texts that a spreadsheet would take for formulas",
     )
 
     @model_validator(mode="before")
@@ -183,7 +188,10 @@ def _spec(model: Model, body: NewSampleBody, seed: int) -> SampleSpec:
     """
     rows = body.given_rows
     table = None if rows is None else rows_to_csv(rows, schema_of(model), "/given_rows").decode()
-    return SampleSpec(body.rows, seed, body.format, body.given, body.distribution, table)
+    return SampleSpec(
+        *(body.rows, seed, body.format, body.given, body.distribution, table),
+        escape_formulas=body.escape_formulas,
+    )
 
 
 def check_given_rows(body: NewSampleBody) -> None:

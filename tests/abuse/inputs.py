@@ -25,6 +25,7 @@ from gcvae.artifact.file import pack_tensors, unpack_tensors
 from gcvae.errors import GcvaeError
 from gcvae.files.row_documents import rows_to_csv
 from gcvae.schema.columns import TableSchema
+from gcvae.trial import try_out
 from service.bodies import NewModelBody
 from service.errors import ServiceError
 from service.http.json_bodies import read_json
@@ -300,7 +301,7 @@ def read_body(data: bytes) -> None:
 
 def read_model(data: bytes) -> None:
     """As an imported model is examined: read, and tried."""
-    Synthesizer.from_bytes(data).sample(2, seed=0)
+    try_out(Synthesizer.from_bytes(data))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,12 @@ def sample(attempt: Attempt) -> Produced:
                 summary |= sampler.summary(spec.rows)
             blocks = sampler.blocks(spec.rows, among)
         blocks = reporting(attempt, "sampling", blocks, fraction_of_rows(len(among)))
-        target.writelines(stream_table(blocks, synthesizer.schema, spec.format, shard.of_file))
+        target.writelines(
+            stream_table(
+                *(blocks, synthesizer.schema, spec.format, shard.of_file),
+                escape_formulas=spec.escape_formulas,
+            )
+        )
     return publish(
         attempt,
         f"rows.{spec.format}",
