@@ -77,7 +77,7 @@ serve: $(VENV)/.installed
 	$(VENV)/bin/gcvae serve --host $(HOST) --port $(PORT)
 
 # The folder is closed, the files are open: each container's own user reads those it is given.
-# An API key has its own form: catalog/keys.py.
+# An API key has its own form: catalog/access/keys.py.
 secrets:
 	@mkdir -p -m 700 $(SECRETS_DIR)
 	@for name in $$(grep -oE 'file: .*/\w+$$' docker-compose.yml | sed 's:.*/::'); do \

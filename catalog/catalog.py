@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from catalog.audit import Audit
+from catalog.access.audit import Audit
+from catalog.access.keys import Keys
+from catalog.access.sessions import Sessions
 from catalog.database.engine import ANSWER_SECONDS, Database
 from catalog.inventory import Inventory
 from catalog.jobs.all_jobs import AllJobs
 from catalog.jobs.leases import Leases
-from catalog.keys import Keys
 from catalog.orphans import Orphans
 from catalog.retention import Retention
-from catalog.sessions import Sessions
 from catalog.statistics import Statistics
 from catalog.workspace import Workspace
 

@@ -63,7 +63,7 @@ class Key:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """A line of the audit log; `at` in UTC, ISO 8601, `digest` as `catalog.audit` says."""
+    """A line of the audit log; `at` in UTC, ISO 8601, `digest` as `catalog.access.audit` says."""
 
     id: str
     at: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.audit import WorkspaceAudit
+from catalog.access.audit import WorkspaceAudit
 from catalog.database.engine import Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency

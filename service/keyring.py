@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 from starlette.concurrency import run_in_threadpool
 
+from catalog.access.keys import Keys
+from catalog.access.sessions import Sessions
 from catalog.errors import BadKeyError
-from catalog.keys import Keys
 from catalog.records import Key
-from catalog.sessions import Sessions
 from service.errors import UnauthorizedError
 
 FRESH_SECONDS = 0.5

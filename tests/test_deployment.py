@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.keys import KEY_FORM
+from catalog.access.keys import KEY_FORM
 from catalog.settings import CatalogSettings
 from models_store.settings import StoreSettings
 from runtime.settings import USUAL, RuntimeSettings, variable

@@ -14,7 +14,7 @@ from gcvae_cli.server.commands import DataDir, server_errors
 from gcvae_cli.server.records import opened_catalog
 
 if TYPE_CHECKING:
-    from catalog.audit import Audit
+    from catalog.access.audit import Audit
 
 audit = typer.Typer(help="Read the audit log.", no_args_is_help=True)
 

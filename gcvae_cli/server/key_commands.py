@@ -106,7 +106,7 @@ def _opened(data_dir: DataDir, *, makes_tables: bool = False) -> Iterator[Catalo
 
 def _note(catalog: Catalog, action: str, key: Key) -> None:
     """A line of the audit log: who lets people in is part of who did what."""
-    from catalog.audit import OPERATOR, Deed
+    from catalog.access.audit import OPERATOR, Deed
 
     catalog.audit.append(Deed(key.workspace, OPERATOR, action, key.id))
 

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from catalog.audit import Audit, Deed
+from catalog.access.audit import Audit, Deed
 from service.access import SAFE_METHODS
 from service.http.observations import UNMATCHED, route_of
 from service.http.problems import request_id

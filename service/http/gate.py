@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from catalog.audit import ANYONE
+from catalog.access.audit import ANYONE
 from catalog.records import DEFAULT_WORKSPACE, Key
 from catalog.records import Scope as KeyScope
 from service.access import SAFE_METHODS, is_address, refuse_foreign_host, refuse_foreign_page

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from catalog import Catalog
+from catalog.access.keys import KEY_FORM
 from catalog.errors import BadKeyError, ConflictError, NotFoundError
-from catalog.keys import KEY_FORM
 from catalog.records import Scope
 
 READ = [Scope.READ]

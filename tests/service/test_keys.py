@@ -185,7 +185,7 @@ def test_every_kind_of_wrong_key_costs_the_same_work(
     guarded: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is held against one hash, an unknown one against nobody's."""
-    from catalog import keys
+    from catalog.access import keys
 
     checked: list[str] = []
     fits = keys._fits

@@ -12,11 +12,11 @@ from datetime import datetime
 
 from sqlalchemy import delete, select
 
+from catalog.access.keys import in_force
 from catalog.database.clock import database_clock
 from catalog.database.engine import Database
 from catalog.database.tables import KeyRow, SessionRow
 from catalog.errors import BadKeyError
-from catalog.keys import in_force
 from catalog.records import Key
 
 _TOKEN_BYTES = 32
