@@ -29,7 +29,7 @@ from gcvae.spelling.number_formats import numerals
 from gcvae.training.settings import PRESETS
 from tests.gcvae.frames import KINDS, WORDS, Cells, cells_of, dates
 
-pytestmark = pytest.mark.usefixtures("few_references")
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 TIMES = int(os.environ.get("GCVAE_TIMES_EXAMPLES", "1"))
 """How many times as many tables as usual are tried; the usual ones are always the same."""

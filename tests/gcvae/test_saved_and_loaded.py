@@ -31,7 +31,7 @@ from gcvae.training.settings import PRESETS
 from tests.gcvae.constrained_tables import FEATURES, ConstrainedTable, constrained_tables
 from tests.gcvae.test_generated_tables import ALL_KINDS, QUICK, QUICK_AUTOREGRESSIVE, columns, tries
 
-pytestmark = pytest.mark.usefixtures("few_references")
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 MAPS = ("total", "within", "between", "difference")
 """Kinds of map that cost many rows; each table has one of them drawn, if few rows are rejected."""

@@ -21,7 +21,7 @@ from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.schema.columns import TableSchema
 from gcvae.trial import try_out
 
-pytestmark = pytest.mark.usefixtures("few_references")
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 N = 240
 RNG = np.random.default_rng(0)
