@@ -66,10 +66,13 @@ def main() -> int:
         }
         with running(settings_in(Path(folder), **limits)) as service, requests.Session() as session:
             campaign = Campaign(service.url, made(service), chosen.seed, findings, session)
-            campaign.single_calls(chosen.calls * 3 // 4)
-            n_single, n_steps = findings.n_inputs, 20
+            campaign.single_calls(chosen.calls // 2)
+            n_single = findings.n_inputs
             while findings.n_inputs < chosen.calls:
-                campaign.sequences(n_sequences=50, n_steps=n_steps)
+                print(f"{findings.n_inputs} calls", file=sys.stderr, flush=True)
+                if service.http.get(f"/v1/models/{campaign.ids['model_id'][0]}").is_error:
+                    campaign.ids = made(service)  # sequences delete what they find
+                campaign.sequences(n_sequences=25, n_steps=20)
                 campaign.number += 1
             answers = service.http.get("/readyz").status_code == 200
             if not answers:
