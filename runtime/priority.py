@@ -19,6 +19,6 @@ def step_back() -> None:
     """
     with contextlib.suppress(PermissionError):  # it leads its session already
         os.setsid()
-    os.nice(_NICENESS)
+    os.nice(max(0, _NICENESS - os.nice(0)))  # whoever stepped back before forked this one
     with contextlib.suppress(OSError):  # no such system, or no such permission: the niceness stays
         _AUTOGROUP.write_text(str(_NICENESS))

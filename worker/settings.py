@@ -32,6 +32,7 @@ class JobSettings(Settings):
         reconcile_seconds: between two rounds of the reconciler.
         job_threads: computing threads of a job. The networks are small: on a busy machine a second
             thread made training ten times slower, for each waits for the other.
+        preload_torch: jobs' imports are done when a worker starts, not when its first job does.
         queues: that a worker serves, with a comma between.
         slots_per_gpu: training jobs that share a GPU.
         cpu_slots: jobs at once on the CPU; beside GPUs these are the jobs of `compute`.
@@ -49,6 +50,7 @@ class JobSettings(Settings):
     keep_results_seconds: Annotated[float | None, USUAL] = Field(None, gt=0)
     reconcile_seconds: float = Field(1.0, gt=0)
     job_threads: Annotated[int, USUAL] = Field(1, ge=1)
+    preload_torch: bool = True
     queues: Annotated[tuple[Queue, ...], NoDecode, USUAL] = Field((Queue.TRAIN, Queue.COMPUTE))
     slots_per_gpu: Annotated[int, USUAL] = Field(1, ge=1)
     cpu_slots: Annotated[int, USUAL] = Field(1, ge=1)

@@ -62,7 +62,7 @@ def kill_worker(scene: Scene, mark: Mark) -> None:
     worker = scene.worker()
     family = worker.family()
     mark(jobs_of(worker), True)
-    parents = [process for process in family if "worker.processes.app" in _command(process)]
+    parents = [process for process in family if "celeryd: " in _command(process)]
     signal_all(parents[:1], signal.SIGKILL)
 
 

@@ -93,7 +93,7 @@ def command_line(process: psutil.Process) -> str:
 
 def whole_family(process: subprocess.Popen[bytes]) -> bool:
     """True once API, worker, Celery and its pool run."""
-    return len(named(descendants(process), "worker.processes.app")) >= 2
+    return len(named(descendants(process), "celeryd: ")) >= 2
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])

@@ -73,7 +73,8 @@ def serve(settings: WorkerSettings) -> int:
     setup_logging.connect(_keep_our_logs, weak=False)
     worker_shutting_down.connect(lambda **_: shutdown.set(), weak=False)
     celery_pid = os.getpid()
-    worker_process_init.connect(lambda **_: _begin_pool(celery_pid, server), weak=False)
+    first = server if settings.jobs.preload_torch else None
+    worker_process_init.connect(lambda **_: _begin_pool(celery_pid, first), weak=False)
     worker = app.Worker(
         queues=[queue_name(queue) for queue in settings.jobs.queues],
         concurrency=1,
@@ -88,10 +89,11 @@ def serve(settings: WorkerSettings) -> int:
     return int(worker.exitcode or 0)
 
 
-def _begin_pool(celery_pid: int, server: ForkServer) -> None:
+def _begin_pool(celery_pid: int, server: ForkServer | None) -> None:
     """Settle in the pool's process; the first job is not to wait for imports."""
     die_with_parent(celery_pid)
-    server.start()
+    if server is not None:
+        server.start()
 
 
 def _keep_our_logs(**_: Any) -> None:

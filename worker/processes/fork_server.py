@@ -31,6 +31,7 @@ from setproctitle import setproctitle
 from catalog import JobKind
 from runtime.errors import ParentGoneError
 from runtime.parentage import die_with_parent
+from runtime.priority import step_back
 from worker.processes.child import do_job
 from worker.processes.scratch import fork_server_folder, remove_fork_server_folder
 from worker.work.messages import JobOrder
@@ -155,6 +156,7 @@ def main() -> int:
     parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket")
     arguments = parser.parse_args()
     die_with_parent(arguments.parent, watched=False)
+    step_back()
     for name in (*_LIBRARY, *(f"worker.work.{kind}" for kind in JobKind)):
         import_module(name)
     with socket.socket(fileno=arguments.socket) as connection:

@@ -51,7 +51,7 @@ def test_a_worker_serves_its_figures_where_it_is_told_to(system: Any, monkeypatc
 def celery_of(pid: int) -> psutil.Process | None:
     """The Celery process of a worker group."""
     children = psutil.Process(pid).children()
-    return next((child for child in children if "worker.processes.app" in child.cmdline()), None)
+    return next((child for child in children if "celeryd: " in " ".join(child.cmdline())), None)
 
 
 def test_a_port_that_is_taken_is_named(system: Any, monkeypatch: Any) -> None:
