@@ -17,8 +17,13 @@ def step_back() -> None:
     autogroups). So the process gets a session of its own, else its work would count against those
     that it shares one with; the niceness is set for both.
     """
+    os.nice(_NICENESS)
+    step_back_as_before()
+
+
+def step_back_as_before() -> None:
+    """The same in a process whose parent has stepped back: it has the niceness by that."""
     with contextlib.suppress(PermissionError):  # it leads its session already
         os.setsid()
-    os.nice(max(0, _NICENESS - os.nice(0)))  # whoever stepped back before forked this one
     with contextlib.suppress(OSError):  # no such system, or no such permission: the niceness stays
         _AUTOGROUP.write_text(str(_NICENESS))

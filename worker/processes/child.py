@@ -19,7 +19,7 @@ from gcvae.errors import CancelledError, GcvaeError, InputError
 from models_store import open_store_of
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from runtime.logs import log_context, set_up_logs
-from runtime.priority import step_back
+from runtime.priority import step_back_as_before
 from worker.errors import DeletedTableError, GpuMemoryError
 from worker.processes.scratch import scratch_folder
 from worker.settings import WorkerSettings, read_settings
@@ -44,7 +44,7 @@ def do_job(order: JobOrder, descriptor: int) -> int:
     Args:
         descriptor: of the pipe that the supervisor reads.
     """
-    step_back()
+    step_back_as_before()
     settings = read_settings()
     set_up_logs(settings.runtime)
     messages = MessageWriter(descriptor)

@@ -429,9 +429,9 @@ def _what_helps(n_members: int) -> str:
             " change little of that: more rows make the leak smaller."
         )
     return (
-        "More rows make the leak smaller; who trains the model can also try fewer passes over them"
-        " (max_passes). The setting differential_privacy limits what any attack can find; it costs"
-        " likeness, least on large tables."
+        "More rows make the leak smaller; other settings change little of it. The setting"
+        " differential_privacy limits what any attack can find; it costs likeness, least on large"
+        " tables."
     )
 
 

@@ -258,7 +258,7 @@ def test_a_service_that_is_killed_at_it_leaves_bytes_that_are_swept(
     start: Callable[..., Running], file: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = start(reservation_seconds=0.05)
-    before = service.traces()
+    before, workspace = service.traces(), service.catalog.workspace("default")
 
     class KilledError(BaseException):
         """Nothing after it is done."""
@@ -269,7 +269,7 @@ def test_a_service_that_is_killed_at_it_leaves_bytes_that_are_swept(
     monkeypatch.setattr("service.routes.imports._examined", die)
     monkeypatch.setattr("service.reservations._abandon", lambda *_: None)
     with pytest.raises(KilledError):
-        add_model(service.resources, "default", Upload(io.BytesIO(file), "held", None))
+        add_model(service.resources, workspace, Upload(io.BytesIO(file), "held", None))
     assert service.traces() != before
     time.sleep(0.1)
     collect_garbage(service.resources, service.catalog.orphans.take_due())
