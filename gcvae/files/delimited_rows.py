@@ -154,8 +154,10 @@ class DelimitedRows:
         return table
 
     def _check_encoding(self) -> None:
+        ends = pa.py_buffer(np.array([0, len(self.data)], dtype=np.int64))
+        whole = [None, ends, pa.py_buffer(self.data)]  # as one text, which is not copied
         try:
-            pa.array([self.data], pa.large_binary()).cast(pa.large_string())
+            pa.Array.from_buffers(pa.large_string(), 1, whole).validate(full=True)
         except pa.ArrowInvalid:
             self._refuse_encoding()
 
