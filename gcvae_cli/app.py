@@ -5,34 +5,41 @@ from __future__ import annotations
 import typer
 
 from gcvae_cli.client import commands as client_commands
+from gcvae_cli.client import verbs as client_verbs
 from gcvae_cli.distributions import ClientCommand, DemoCommand, ServerCommand, ServerGroup
 from gcvae_cli.files import commands as file_commands
 from gcvae_cli.files import map_commands, report_command
 from gcvae_cli.pages import open_pages
 from gcvae_cli.server import audit_commands, key_commands, store_commands
 from gcvae_cli.server import commands as server_commands
+from gcvae_cli.verbs import Verbs, add_verb
 
 app = typer.Typer(
+    cls=Verbs,
     help="Gaussian copula VAEs for tables: train, sample, score, map dependencies.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_FILES = "On files, without a server"
+_FILES = "On files; with --server of a service"
 _SERVICE = "Of a service"
 _SERVERS = "Servers"
 
-app.command(rich_help_panel=_FILES)(file_commands.schema)
-app.command(rich_help_panel=_FILES)(file_commands.train)
-app.command(rich_help_panel=_FILES)(file_commands.sample)
-app.command(rich_help_panel=_FILES)(file_commands.score)
-app.command(rich_help_panel=_FILES)(file_commands.impute)
-app.command(rich_help_panel=_FILES)(map_commands.dependencies)
-app.command(rich_help_panel=_FILES)(file_commands.encode)
-app.command(rich_help_panel=_FILES)(map_commands.manifold)
-app.command(rich_help_panel=_FILES)(report_command.report)
+for _verb in (
+    file_commands.schema,
+    file_commands.train,
+    file_commands.sample,
+    file_commands.score,
+    file_commands.impute,
+    map_commands.dependencies,
+    file_commands.encode,
+    map_commands.manifold,
+    report_command.report,
+):
+    add_verb(app, _FILES, _verb, getattr(client_verbs, _verb.__name__), ClientCommand)
 app.command(rich_help_panel=_FILES)(file_commands.settings)
+app.command("list", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.list_)
 app.command("import", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.import_)
 app.command("open", rich_help_panel=_SERVICE)(open_pages)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.serve)

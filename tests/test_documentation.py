@@ -44,6 +44,7 @@ RUN_HERE = {
     ("docs/guide.md", "python library"),
     ("docs/guide.md", "sh files"),
     ("docs/rest.md", "sh rest"),
+    ("docs/guide.md", "sh served"),
     ("docs/rules.md", "json rules"),
     ("docs/rest.md", "sh server"),
     ("docs/tables.md", "json column"),
@@ -165,6 +166,7 @@ def test_the_walk_throughs_with_a_service_run_as_written(folder: Path, url: str)
     patch_as_the_page_of_tables_does(url)
     follow_the_first_example_of_rest(folder, url)
     follow_the_client_of_the_guide(folder, url)
+    follow_the_commands_of_the_guide_at_a_service(folder, url)
 
 
 def follow_the_page_of_rest(folder: Path, url: str) -> None:
@@ -194,6 +196,13 @@ def patch_as_the_page_of_tables_does(url: str) -> None:
         assert columns["note"]["drop"]
         assert columns["age"]["kind"] == "ordinal"
         client.delete(dataset)
+
+
+def follow_the_commands_of_the_guide_at_a_service(folder: Path, url: str) -> None:
+    script = at(url, block("docs/guide.md", "sh served"))
+    assert "ready" in run_shell(script, folder).splitlines()[0]
+    assert len(pd.read_csv("synthetic.csv")) == 500
+    assert len(pd.read_csv("scores.csv")) == 178
 
 
 def follow_the_first_example_of_rest(folder: Path, url: str) -> None:

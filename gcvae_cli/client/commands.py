@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from enum import StrEnum
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae_cli.assignments import parse_assignments
-from gcvae_cli.client.errors import client_errors
+from gcvae_cli.client.connection import LOCAL_SERVICE, KeyFile, ServerUrl, connected
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.options import Encoding
-
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(exists=True, dir_okay=False, help="File with the API key, where it needs one."),
-]
-LOCAL_SERVICE = "http://127.0.0.1:8000"
-
-ServerUrl = Annotated[
-    str, typer.Option("--server", metavar="URL", help="Of the service; `gcvae serve`'s if none.")
-]
 
 
 def import_(
@@ -38,12 +31,50 @@ def import_(
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")] = False,
 ) -> None:
     """Bring a trained model into a service, which tries it out and has it ready at once."""
-    from gcvae_client import Client
-
-    key = None if key_file is None else key_file.read_text(encoding="utf-8").strip()
-    with client_errors(), Client(server, api_key=key) as client:
+    with connected(server, key_file) as client:
         brought = client.import_model(model, name=name)
     print(json.dumps(brought, ensure_ascii=False) if as_json else brought["id"])
+
+
+class Listed(StrEnum):
+    """What a service has lists of."""
+
+    DATASETS = "datasets"
+    MODELS = "models"
+    JOBS = "jobs"
+
+
+def list_(
+    what: Annotated[Listed, typer.Argument(help="datasets, models or jobs.")],
+    server: ServerUrl = LOCAL_SERVICE,
+    key_file: KeyFile = None,
+    rows: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 50,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Every document whole, one in a line.")
+    ] = False,
+) -> None:
+    """List what a service has: its datasets, models or jobs."""
+    with connected(server, key_file) as client:
+        found = list(islice(getattr(client, what.value)(), rows))
+    if as_json:
+        for document in found:
+            print(json.dumps(document, ensure_ascii=False))
+        return
+    told = [_told(document) for document in found]
+    widths = [max(map(len, cells)) for cells in zip(*told, strict=True)]
+    for cells in told:
+        print("  ".join(map(str.ljust, cells, widths)).rstrip())
+    if not found:
+        print(f"gcvae: {server} has no {what.value}", file=sys.stderr)
+
+
+def _told(document: dict[str, Any]) -> tuple[str, ...]:
+    """What a list says of a dataset, a model or a job."""
+    made = document["created_at"][:16].replace("T", " ")
+    if "rows" in document:
+        size = f"{document['rows']:,} rows × {document['columns']} columns"
+        return document["id"], made, size, document["name"]
+    return document["id"], made, document["status"], document.get("name") or document["kind"]
 
 
 def demo(

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from gcvae.figures.figures import require_matplotlib
+from gcvae_cli.client.connection import moved_by
 from gcvae_cli.client.errors import client_errors
 from gcvae_cli.errors import ServerError
 from gcvae_cli.outputs import opened_output, write_text
 from gcvae_cli.ports import free_port
-from gcvae_cli.progress import progress_bar, training_note
+from gcvae_cli.progress import progress_bar
 from gcvae_client import Client, ClientError, NotFoundError
 
 Document = dict[str, Any]
@@ -205,7 +206,7 @@ def _train(
     print(f"training  {model['id']} …", flush=True)
     try:
         with progress_bar("training") as bar:
-            job = client.wait(model, lambda job: bar.move(*_reading(job)))
+            job = client.wait(model, moved_by(bar))
     except BaseException:
         with suppress(ClientError):
             client.cancel(model)
@@ -216,12 +217,6 @@ def _train(
     bound = trained["bound_held_out"]
     print(f"trained   in {seconds:.0f} s, held-out bound {bound:.2f} nats per row", flush=True)
     return trained
-
-
-def _reading(job: Document) -> tuple[float, str]:
-    """Where the bar stands, and the words beside it."""
-    progress = job["progress"]
-    return progress["fraction"] or 0.0, training_note(progress) or str(job["status"])
 
 
 def _sample(client: Client, model: Document, rows: int, seed: int, output: Path) -> None:
@@ -240,7 +235,7 @@ def _score(
             seed=seed,
             format="csv",
             to=output / "scores.csv",
-            on_progress=lambda job: bar.move(*_reading(job)),
+            on_progress=moved_by(bar),
         )
     print("scored    every row of the table", flush=True)
 
@@ -258,10 +253,7 @@ def _report(client: Client, model: Document, output: Path) -> None:
     """Saves the report that follows on training, or has one made where that held no rows back."""
     place = output / "report.html"
     with progress_bar("reporting") as bar:
-
-        def move(job: Document) -> None:
-            bar.move(*_reading(job))
-
+        move = moved_by(bar)
         try:
             client.report(model, to=place, on_progress=move)
         except NotFoundError:

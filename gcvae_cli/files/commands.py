@@ -15,9 +15,8 @@ import typer
 
 from gcvae.numerics.seeds import MAX_SEED, fresh_seed
 from gcvae_cli.assignments import parse_assignments
-from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.conditions import number_of_rows, read_conditions, report_condition
-from gcvae_cli.files.json_texts import read_json
+from gcvae_cli.files.json_texts import read_schema
 from gcvae_cli.files.options import (
     MODEL_FORMATS,
     TABLE_FORMATS,
@@ -46,6 +45,7 @@ from gcvae_cli.outputs import (
     write_text,
 )
 from gcvae_cli.progress import progress_bar, training_note
+from gcvae_cli.rules import report_rule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,25 +66,15 @@ def schema(
     """Infer a table's schema and print it."""
     from gcvae import infer_schema
 
-    inferred = infer_schema(table_reader(table, encoding), _read_schema(schema_file))
+    inferred = infer_schema(table_reader(table, encoding), read_schema(schema_file))
     document = inferred.schema.to_json()
     warn(inferred.warnings)
     for found in inferred.rules:
-        _report_rule(found)
+        report_rule(found)
     if not as_json or output != STANDARD_OUTPUT:
         write_text(output, json.dumps(document, indent=2, ensure_ascii=False))
     if as_json:
         answer({"schema": document, "warnings": inferred.warnings, "rules": inferred.rules})
-
-
-def _report_rule(found: dict[str, Any]) -> None:
-    """A rule in words, how often it holds, and the first lines that break it."""
-    places = [where["line"] or where["row"] for where in found["exceptions"]]
-    lines = bool(places) and found["exceptions"][0]["line"] is not None
-    but = f"; not in {'lines' if lines else 'rows'} {', '.join(map(str, places))}" if places else ""
-    more = ", ..." if found["rows"] - found["kept"] > len(places) else ""
-    held = f"{found['kept']:,} of {found['rows']:,} rows"
-    print(f"gcvae: rule: {found['formula']} ({held}{but}{more})", file=sys.stderr)
 
 
 def train(
@@ -111,7 +101,7 @@ def train(
     settings = parse_assignments(assignments or ())
     configure(preset, settings)  # a wrong setting is refused before torch is loaded
     check_device(device)
-    known: TableSchema | dict[str, Any] | None = _read_schema(schema_file)
+    known: TableSchema | dict[str, Any] | None = read_schema(schema_file)
     # Rows that are held back have no part in the schema; private ones are of what is declared.
     is_inferred = not (settings.get("report_share") or settings.get("differential_privacy"))
     if is_inferred:
@@ -319,16 +309,6 @@ def _table_format(output: str, as_json: bool) -> str:
     """The format of the table that a command writes."""
     refuse_two_answers(output, as_json)
     return format_of(output, TABLE_FORMATS, standard_output="csv")
-
-
-def _read_schema(path: Path | None) -> dict[str, Any] | None:
-    if path is None:
-        return None
-    try:
-        document = read_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise WrongUsageError(f"{path}: no JSON ({error}); write one with `gcvae schema`") from None
-    return document  # type: ignore[no-any-return]
 
 
 def _fit(table: TableReader, title: str, **choices: Any) -> Synthesizer:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+from gcvae_cli.errors import WrongUsageError
 
 
 def read_json(text: str) -> Any:
@@ -27,3 +30,18 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if names.count(name) > 1:
             raise ValueError(f"the key {name!r} stands twice")
     return dict(pairs)
+
+
+def read_schema(path: Path | None) -> dict[str, Any] | None:
+    """The schema document in a file, where there is one.
+
+    Raises:
+        WrongUsageError: it is no JSON.
+    """
+    if path is None:
+        return None
+    try:
+        document = read_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise WrongUsageError(f"{path}: no JSON ({error}); write one with `gcvae schema`") from None
+    return document  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -116,9 +116,9 @@ def _write_map(
 ) -> None:
     if map_format == "json":
         document = dependency_map.to_json(order)
-        stream.write(json.dumps(document, indent=2, ensure_ascii=False).encode())
+        stream.write(json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
     elif map_format == "csv":
-        stream.write(_map_as_csv(dependency_map).encode())
+        stream.write(map_as_csv(dependency_map.to_json()).encode())
     else:
         with _warnings_as_lines():
             dependency_map.draw(stream, map_format, order)
@@ -132,11 +132,11 @@ def _warnings_as_lines() -> Iterator[None]:
     warn(tuple(str(warning.message) for warning in caught))
 
 
-def _map_as_csv(dependency_map: DependencyMap) -> str:
+def map_as_csv(document: dict[str, Any]) -> str:
     """The matrix tau with the column names above and beside it; what is not defined is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["", *dependency_map.columns])
-    for name, row in zip(dependency_map.columns, dependency_map.to_json()["tau"], strict=True):
+    writer.writerow(["", *document["columns"]])
+    for name, row in zip(document["columns"], document["tau"], strict=True):
         writer.writerow([name, *row])
     return text.getvalue()

@@ -1,0 +1,93 @@
+"""The service that a command asks, and the files that its answers become."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcvae_cli.client.errors import client_errors
+from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.outputs import opened_output
+from gcvae_cli.progress import Bar, training_note
+
+if TYPE_CHECKING:
+    from gcvae_client import Client
+
+LOCAL_SERVICE = "http://127.0.0.1:8000"
+
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="File with the API key, where it needs one."),
+]
+ServerUrl = Annotated[
+    str, typer.Option("--server", metavar="URL", help="Of the service; `gcvae serve`'s if none.")
+]
+
+
+@contextmanager
+def connected(server: str, key_file: Path | None) -> Iterator[Client]:
+    """A client of the service; what it refuses within the block is one line.
+
+    Raises:
+        WrongUsageError: the address is none, or the file of the key holds no line.
+    """
+    from gcvae_client import Client
+
+    if not server.startswith(("http://", "https://")):
+        raise WrongUsageError(
+            f"--server {server} is no address; one begins with http:// or https://"
+        )
+    with client_errors(), Client(server, api_key=_key_in(key_file)) as client:
+        yield client
+
+
+def _key_in(key_file: Path | None) -> str | None:
+    if key_file is None:
+        return None
+    try:
+        key = key_file.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError:
+        key = ""
+    if not key or len(key.split()) > 1:
+        raise WrongUsageError(
+            f"--key-file {key_file}: holds no API key; `gcvae keys create` makes one"
+        )
+    return key
+
+
+def write_fetched(output: str, form: str, fetch: Callable[[Path], object]) -> None:
+    """An answer as the output: whole or not at all.
+
+    A download that breaks off is gone on with by range, for which it needs a file of its own.
+
+    Args:
+        output: Where it goes; `-` is the standard output.
+        form: csv, csv.gz, ...: what it becomes there.
+        fetch: Saves the answer at a path, whose ending is the service's form.
+    """
+    with opened_output(output) as stream, tempfile.TemporaryDirectory() as folder:
+        fetched = Path(folder) / f"answer.{form.removesuffix('.gz')}"
+        fetch(fetched)
+        with fetched.open("rb") as content:
+            if not form.endswith(".gz"):
+                shutil.copyfileobj(content, stream)
+                return
+            with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
+                shutil.copyfileobj(content, packed)
+
+
+def moved_by(bar: Bar) -> Callable[[dict[str, Any]], None]:
+    """What takes a job each time that it has changed, and moves the bar to where it stands."""
+
+    def move(job: dict[str, Any]) -> None:
+        progress = job["progress"]
+        bar.move(progress["fraction"] or 0.0, training_note(progress) or str(job["status"]))
+
+    return move

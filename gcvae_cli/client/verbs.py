@@ -1,0 +1,424 @@
+"""The verbs of the commands on files, done by a service: a model and a table may be ids there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gcvae.dependence.notes import KINDS
+from gcvae.numerics.seeds import MAX_SEED, fresh_seed
+from gcvae_cli.assignments import parse_assignments
+from gcvae_cli.client.connection import KeyFile, connected, moved_by, write_fetched
+from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.files.conditions import number_of_rows, read_conditions
+from gcvae_cli.files.json_texts import read_schema
+from gcvae_cli.files.map_commands import map_as_csv
+from gcvae_cli.files.options import (
+    MANIFOLD_FORMATS,
+    MAP_FORMATS,
+    MODEL_FORMATS,
+    TABLE_FORMATS,
+    AsJson,
+    Encoding,
+    SchemaFile,
+    Seed,
+    Table,
+    TableOutput,
+    read_option,
+)
+from gcvae_cli.files.report_command import REPORT_FORMATS
+from gcvae_cli.outputs import (
+    STANDARD_OUTPUT,
+    answer,
+    format_of,
+    refuse_two_answers,
+    warn,
+    write_text,
+)
+from gcvae_cli.progress import progress_bar
+from gcvae_cli.rules import report_rule
+
+if TYPE_CHECKING:
+    from gcvae_client import Client
+
+_TEXTS = {ending: form for ending, form in TABLE_FORMATS.items() if form != "parquet"}
+"""Of scores and encodings, of which services give no Parquet."""
+
+Server = Annotated[str, typer.Option("--server", metavar="URL", help="Of the service.")]
+TextOutput = Annotated[
+    str, typer.Option("--output", "-o", help=".csv or .csv.gz; - is standard output.")
+]
+ModelId = Annotated[
+    str, typer.Argument(metavar="MODEL", help="The id of a model of the service, mdl_….")
+]
+TableOrId = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="A .csv, .csv.gz or .parquet; or a dataset's id, ds_…."),
+]
+
+
+def schema(
+    table: TableOrId,
+    server: Server,
+    key_file: KeyFile = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
+    schema_file: SchemaFile = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a table, or take one that is there, and print its schema."""
+    with connected(server, key_file) as client:
+        dataset = _dataset(client, table, schema_file, encoding)
+        rules = client.rules(dataset)
+    document = dataset["schema"]
+    warn(tuple(dataset["warnings"]))
+    for found in rules:
+        report_rule(found)
+    if not as_json or output != STANDARD_OUTPUT:
+        write_text(output, json.dumps(document, indent=2, ensure_ascii=False))
+    if as_json:
+        noted = {"warnings": dataset["warnings"], "rules": rules}
+        answer({"dataset": dataset["id"], "schema": document, **noted})
+
+
+def train(
+    table: TableOrId,
+    server: Server,
+    key_file: KeyFile = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Save the model, too: a name in .gcvae.")
+    ] = None,
+    schema_file: SchemaFile = None,
+    encoding: Encoding = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the model there; the table's if none.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="A named configuration.")] = "default",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting of the preset; repeatable."),
+    ] = None,
+    seed: Seed = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Upload a table, or take one that is there, and have a model trained on it; prints its id."""
+    if output is not None:
+        refuse_two_answers(output, as_json)
+        format_of(output, MODEL_FORMATS, standard_output="gcvae")
+    settings = parse_assignments(assignments or ())
+    with connected(server, key_file) as client:
+        dataset = _dataset(client, table, schema_file, encoding)
+        model = client.train(
+            dataset, name=name, preset=preset, seed=seed, device=device, **settings
+        )
+        _say(f"training {model['id']}; it goes on there if this command ends")
+        with progress_bar(f"training on {dataset['name']}") as bar:
+            client.wait(model, moved_by(bar))
+        model = client.model(model)
+        if output is not None:
+            write_fetched(output, "gcvae", lambda path: client.download_model(model, path))
+    if as_json:
+        answer({"model": model["id"], "dataset": dataset["id"], "training": model["record"]})
+    elif output != STANDARD_OUTPUT:
+        print(model["id"])
+
+
+def sample(
+    model: ModelId,
+    server: Server,
+    output: TableOutput,
+    key_file: KeyFile = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="How many rows to draw; as many as --given-rows has.")
+    ] = None,
+    given: Annotated[
+        str | None, typer.Option(metavar="JSON|@FILE", help='Such as {"age": {"min": 30}}.')
+    ] = None,
+    given_rows: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Known cells: a row is drawn around each."),
+    ] = None,
+    distribution: Annotated[
+        str | None,
+        typer.Option(metavar="JSON|@FILE", help='Such as {"sex": {"Female": 0.5, "Male": 0.5}}.'),
+    ] = None,
+    encoding: Encoding = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same rows; else a fresh."),
+    ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option("--escape-formulas", help="In a CSV: ' stands before texts that compute."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have synthetic rows drawn from a model."""
+    form = _table_format(output, as_json)
+    conditions = read_conditions(given, given_rows, distribution, encoding)
+    rows = number_of_rows(rows, conditions.get("given_rows"))
+    is_fresh, seed = seed is None, fresh_seed() if seed is None else seed
+    choices = {"seed": seed, "escape_formulas": escape_formulas, **conditions}
+    _write_table(server, key_file, output, form, "sample", model, rows, **choices)
+    if is_fresh:
+        _say(f"the seed is {seed}; --seed {seed} draws the same rows")
+    if as_json:
+        answer({"output": output, "rows": rows, "seed": seed})
+
+
+def score(
+    model: ModelId,
+    table: Table,
+    server: Server,
+    output: TextOutput,
+    key_file: KeyFile = None,
+    draws: Annotated[
+        int | None, typer.Option(min=1, help="Draws of z per row, in place of a tolerance.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Nats: standard error of a row's score, 0.1 by default.")
+    ] = None,
+    jitters: Annotated[
+        int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
+    ] = 0,
+    measure: Annotated[
+        str, typer.Option(help="Of continuous values: density, rounding_cell or pmf (of bins).")
+    ] = "density",
+    score_missingness: Annotated[
+        bool, typer.Option("--score-missingness", help="Blanks count; else any outcome may be.")
+    ] = False,
+    encoding: Encoding = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Have each row of a table scored: a line per row, in nats, with each column's part."""
+    form = _table_format(output, as_json, _TEXTS)
+    options = {"draws": draws, "tolerance": tolerance, "jitters": jitters, "measure": measure}
+    options |= {"score_missingness": score_missingness, "seed": seed, "encoding": encoding}
+    _write_table(server, key_file, output, form, "score", model, table, **options)
+    if as_json:
+        answer({"output": output, **options})
+
+
+def impute(
+    model: ModelId,
+    table: Table,
+    server: Server,
+    output: TableOutput,
+    key_file: KeyFile = None,
+    draws: Annotated[int, typer.Option(min=1, help="Completions of each row.")] = 1,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,…", help="Fill only these; blanks of all others stay."),
+    ] = None,
+    keep_blanks: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,…", help="Blanks of these are values: they stay, and count."),
+    ] = None,
+    encoding: Encoding = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Have a table's blanks filled from what is known; known cells stay as they are."""
+    from gcvae.sampling.filled_columns import read_names
+
+    form = _table_format(output, as_json)
+    options: dict[str, Any] = {"draws": draws, "seed": seed, "encoding": encoding}
+    options["columns"] = None if columns is None else read_names(columns, "--columns")
+    kept = None if keep_blanks is None else read_names(keep_blanks, "--keep-blanks")
+    options["keep_blanks"] = kept
+    _write_table(server, key_file, output, form, "impute", model, table, **options)
+    if as_json:
+        answer({"output": output, "draws": draws, "seed": seed})
+
+
+def encode(
+    model: ModelId,
+    table: Table,
+    server: Server,
+    output: TextOutput,
+    key_file: KeyFile = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where each row of a table lies in the latent space: posterior mean and deviation."""
+    form = _table_format(output, as_json, _TEXTS)
+    _write_table(server, key_file, output, form, "encode", model, table, encoding=encoding)
+    if as_json:
+        answer({"output": output})
+
+
+def dependencies(
+    model: ModelId,
+    server: Server,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
+    ],
+    key_file: KeyFile = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(KINDS)}. [default: expected, or local with --row or --z]"),
+    ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The row whose local map it is, cells by column."),
+    ] = None,
+    z: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="A place in the latent space instead: [0.5, -1.2]."),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(help="A kind in whose map's order the columns stand. [default: the map's]"),
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Map which columns depend on which (Kendall's tau)."""
+    form = format_of(output, MAP_FORMATS, standard_output="json")
+    place = {"row": read_option("--row", row, dict), "z": read_option("--z", z, list)}
+    is_local = place["row"] is not None or place["z"] is not None
+    if is_local and kind not in (None, "local"):
+        raise WrongUsageError(f"--kind {kind}: with --row or --z the map is the local one")
+    choices = {"seed": seed, "order": order, **place}
+    _check_model(model)
+    with connected(server, key_file) as client:
+        if form in ("png", "svg"):
+            picture = {"format": form, **choices}
+            write_fetched(
+                output,
+                form,
+                lambda to: client.dependencies(model, kind or "expected", to=to, **picture),
+            )
+        if form in ("json", "csv") or as_json:
+            document = client.dependencies(model, kind or "expected", **choices)
+            assert isinstance(document, dict)
+            _write_map(document, output, form, as_json)
+
+
+def manifold(
+    model: ModelId,
+    server: Server,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help=".png, .svg or .json; - prints JSON.")
+    ],
+    key_file: KeyFile = None,
+    steps: Annotated[int, typer.Option(min=2, max=50, help="Quantiles a dimension.")] = 15,
+    as_json: AsJson = False,
+) -> None:
+    """Draw what the decoder makes of a two-dimensional latent space (d_latent 2)."""
+    form = format_of(output, MANIFOLD_FORMATS, standard_output="json")
+    _check_model(model)
+    with connected(server, key_file) as client:
+        if not as_json or output != STANDARD_OUTPUT:
+            write_fetched(
+                output, form, lambda to: client.manifold(model, steps=steps, format=form, to=to)
+            )
+        if as_json:
+            answer({"output": output, "manifold": client.manifold(model, steps=steps)})
+
+
+def report(
+    model: ModelId,
+    server: Server,
+    output: Annotated[str, typer.Option("--output", "-o", help=".html or .json; - prints JSON.")],
+    key_file: KeyFile = None,
+    real: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Make it anew: the table of training, a file or ds_…."),
+    ] = None,
+    holdout: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="Make it anew: rows that had no part in training."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Make it anew: a column to predict; repeatable."),
+    ] = None,
+    encoding: Encoding = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MAX_SEED, help="Make it anew, with this seed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The report that a model has, or one made anew: good, useful, and safe to hand on?"""
+    refuse_two_answers(output, as_json)
+    form = format_of(output, REPORT_FORMATS, standard_output="json")
+    _check_model(model)
+    with connected(server, key_file) as client, progress_bar("reporting") as bar:
+        if any(given is not None for given in (real, holdout, target, seed)):
+            tables: dict[str, Any] = {
+                name: None if table is None else _dataset(client, table, None, encoding)
+                for name, table in (("dataset", real), ("holdout", holdout))
+            }
+            made = client.make_report(model, columns=target, seed=seed or 0, **tables)
+            client.wait(made, moved_by(bar))
+        document = client.report(model, on_progress=moved_by(bar))
+        write_fetched(output, form, lambda path: client.report(model, format=form, to=path))
+    assert isinstance(document, dict)
+    parts = {name: document[name] for name in ("fidelity", "utility", "likelihood", "privacy")}
+    if as_json:
+        verdicts = {name: part["verdict"] for name, part in parts.items()}
+        answer({"output": output, "verdicts": verdicts})
+    elif output != STANDARD_OUTPUT:
+        for name, part in parts.items():
+            print(f"{name}: {part['verdict'].replace('_', ' ')}. {part['sentence']}")
+
+
+def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str | None) -> Any:
+    """The dataset of an id, or of a file that is uploaded; with the schema that is given."""
+    given = read_schema(schema_file)
+    if table.startswith("ds_"):
+        return client.dataset(table) if given is None else client.replace_schema(table, given)
+    if not Path(table).is_file():
+        raise WrongUsageError(f"{table}: is no file, and no id of a dataset (ds_…)")
+    dataset = client.upload(table, schema=given, encoding=encoding)
+    _say(f"uploaded {table}: {dataset['id']}, {dataset['rows']:,} rows")
+    return dataset
+
+
+def _check_model(model: str) -> None:
+    if Path(model).is_file():
+        raise WrongUsageError(
+            f"{model} is a file; `gcvae import {model}` brings it into the service, and prints its "
+            "id there"
+        )
+    if not model.startswith("mdl_"):
+        raise WrongUsageError(
+            f"{model} is no id of a model (mdl_…); `gcvae list models` has the service's"
+        )
+
+
+def _table_format(output: str, as_json: bool, formats: dict[str, str] = TABLE_FORMATS) -> str:
+    refuse_two_answers(output, as_json)
+    return format_of(output, formats, standard_output="csv")
+
+
+def _write_table(
+    server: str, key_file: Path | None, output: str, form: str, verb: str, model: str, *given: Any,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Has a call of the client make a table, with a bar where it takes a job."""
+    _check_model(model)
+    with connected(server, key_file) as client, progress_bar(verb) as bar:
+        call = getattr(client, verb)
+        options |= {"format": form.removesuffix(".gz"), "on_progress": moved_by(bar)}
+        write_fetched(output, form, lambda to: call(model, *given, to=to, **options))
+
+
+def _write_map(document: dict[str, Any], output: str, form: str, as_json: bool) -> None:
+    if form == "csv":
+        write_text(output, map_as_csv(document))
+    elif form == "json" and (not as_json or output != STANDARD_OUTPUT):
+        write_text(output, json.dumps(document, indent=2, ensure_ascii=False))
+    if as_json:
+        answer({"output": output, "map": document})
+
+
+def _say(line: str) -> None:
+    print(f"gcvae: {line}", file=sys.stderr, flush=True)
