@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from gcvae.cells.values import parse_table
 from gcvae.codec.synthetic_keys import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
-from gcvae.dependence.map_kinds import DependencyMaps, check_place, map_of_data
+from gcvae.dependence.map_kinds import DependencyMaps, check_place
 from gcvae.dependence.maps import DependencyMap
 from gcvae.errors import ArtifactError, SettingError
 from gcvae.evaluation.report.documents import TableReport
@@ -44,18 +43,30 @@ from gcvae.scoring.row_scores import RowScorer
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.training.assembly import build_model, column_shapes
 from gcvae.training.checkpoints import CheckpointStore
-from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
-from gcvae.training.fit_costs import TableSize
+from gcvae.training.fit_bar import reported
 from gcvae.training.fit_progress import FitProgress
-from gcvae.training.functions import level_functions
-from gcvae.training.loop import train
-from gcvae.training.preparation import prepared_table, table_digest
-from gcvae.training.settings import SettledConfig, configure, preset_named, settle
+from gcvae.training.fitting import fit_prepared
+from gcvae.training.model_facts import facts_table, model_facts
+from gcvae.training.preparation import prepared_table
+from gcvae.training.settings import SettledConfig, configure
 from gcvae.training.training_progress import Progress
 
 
 class Synthesizer:
     """A table's model: draws rows, scores rows, maps dependencies.
+
+    >>> table = pd.DataFrame({"size": [2.5, 3.1, 2.7, 4.0] * 9, "colour": ["red", "blue"] * 18})
+    >>> model = Synthesizer.fit(table, preset="fast", settings={"max_steps": 20}, seed=1)
+    >>> model.sample(5, seed=2).columns.to_list()
+    ['size', 'colour']
+    >>> model.sample(3, seed=2, given={"colour": "red"})["colour"].to_list()
+    ['red', 'red', 'red']
+    >>> model.log_likelihood(table.head(2)).columns.to_list()[:3]
+    ['log_likelihood', 'standard_error', 'percentile']
+    >>> model.impute(pd.DataFrame({"size": [2.5], "colour": [None]}))["colour"].isna().sum()
+    np.int64(0)
+    >>> model.dependencies("total").columns
+    ('size', 'colour')
 
     Attributes:
         schema: The table's schema, completed by inference.
@@ -94,15 +105,14 @@ class Synthesizer:
 
     def __repr__(self) -> str:
         """What it is, in a line."""
-        n_modelled = sum(column.is_modelled for column in self.schema)
-        bound = self.training_record["bound_held_out"]
-        n_notes = len(self.table_notes)
-        noted = f"; notes on the table: {n_notes} (table_notes)" if n_notes else ""
-        return (
-            f"<Synthesizer: preset {self.preset}, {len(self.schema)} columns ({n_modelled}"
-            f" modelled), trained on {self.training_record['rows']:,} rows, held-out bound"
-            f" {bound:.2f} nats per row{noted}>"
-        )
+        return f"<Synthesizer: {', '.join(self._facts().values())}>"
+
+    def _repr_html_(self) -> str:
+        """What it is at a glance, for notebooks."""
+        return facts_table("Synthesizer", self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        return model_facts(self.schema, self.preset, self.training_record, self.table_notes)
 
     @classmethod
     def fit(
@@ -114,7 +124,7 @@ class Synthesizer:
         settings: Mapping[str, object] | None = None,
         seed: int = 0,
         device: str = "auto",
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[Progress], None] | bool | None = None,
         checkpoints: CheckpointStore | None = None,
     ) -> Synthesizer:
         """Trains a model on a table.
@@ -128,8 +138,9 @@ class Synthesizer:
             settings: Settings in the place of the preset's own (`TrainingConfig`).
             seed: The same seed gives the same model on the CPU.
             device: `auto` (CUDA if there is one), `cpu` or `cuda`.
-            progress: Called about twice a second, with a fraction that only grows and is 1 at the
-                end; raise CancelledError in it to stop.
+            progress: True shows a bar, False none; where not given, terminals and notebooks have
+                one. Or what is called about twice a second, with a fraction that only grows and is
+                1 at the end; raise CancelledError in it to stop.
             checkpoints: Where to keep a checkpoint, and to continue from.
 
         Raises:
@@ -143,58 +154,22 @@ class Synthesizer:
         """
         config = configure(preset, settings)
         place = device_named(device)
-        started_at = time.monotonic()
-        line = FitProgress(progress, preset, on_cpu=place.type == "cpu")
-        with prepared_table(table, schema, config, line, seed, checkpoints) as prepared:
-            codec, constraints, rows = prepared.codec, prepared.constraints, prepared.rows
-            size = TableSize(len(rows), len(codec.columns), codec.n_numbers)
-            settled = settle(config, n_rows=size.rows, n_columns=size.columns)
-            line.plan(config, size, has_constraints=len(constraints) > 0)
-            functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
-            model = build_model(settled, column_shapes(codec), seed, functions)
-            model.marginals.start_at(rows.code_counts)
-            model = model.to(place)
-            result = train(
-                model,
-                rows.to(place),
-                settled,
-                seed=seed,
-                log_scale=rows.log_units,
-                progress=line.training,
-                checkpoints=prepared.checkpoints,
-            )
-            line.trained(result)
-            model = model.cpu()
-            adjust(model, settled, rows, result, seed, line)
-            acceptance, scores = measure(model, prepared, result, seed, line)
-            with line.finishing("map"):
-                data_map = map_of_data(codec, prepared.learned, rows, seed)
-            record = result.record(settled, seed) | {
-                "held_out_scores": scores,
-                "memory_gap": memory_gap(model, rows, result, seed),
-                "preset": preset_named(preset).name,
-                "device": str(place),
-                "rows": len(rows),
-                "table_sha256": table_digest(prepared.typed),
-                "seconds": round(time.monotonic() - started_at, 3),
-                **prepared.record,
-            }
-            if len(constraints):
-                record["constraint_acceptance"] = acceptance.to_json(constraints.pointers)
-            fitted = cls(
-                prepared.schema,
-                codec,
-                model,
-                settled,
-                preset=preset_named(preset).name,
-                training_record=record,
-                data_map=data_map,
-                constraints=constraints,
-                table_notes=prepared.notes,
-            )
-            fitted.training_record["rules"] = kept_rules(fitted._constrained, seed)
+        with reported(progress) as report:
+            line = FitProgress(report, preset, on_cpu=place.type == "cpu")
+            with prepared_table(table, schema, config, line, seed, checkpoints) as prepared:
+                parts = fit_prepared(prepared, config, line, seed=seed, place=place)
             line.end()
-            return fitted
+        return cls(
+            parts.schema,
+            parts.codec,
+            parts.model,
+            parts.config,
+            preset=preset,
+            training_record=parts.training_record,
+            data_map=parts.data_map,
+            constraints=parts.constraints,
+            table_notes=parts.table_notes,
+        )
 
     def sample(
         self, rows: int | None = None, seed: int | None = None, **conditions: Any
@@ -396,7 +371,9 @@ class Synthesizer:
     def report(self, real: Rows, holdout: Rows | None = None, **options: Any) -> TableReport:
         """Whether its rows are good, useful and safe, by the table that it was trained on and by
         rows that had no part in training; `make_report` has the options."""
-        from gcvae.training.report import make_report  # SciPy's statistics take a second to load
+        from gcvae.training.reporting.model_report import (
+            make_report,  # SciPy's statistics take a second to load
+        )
 
         return make_report(self, real, holdout, **options)
 

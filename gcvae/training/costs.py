@@ -21,7 +21,7 @@ BYTES_PER_ROW = 100
 """What a column of texts that all differ takes in memory: benchmarks/results/scale-*.json."""
 _CHUNK_ROWS = 4096
 _MOST_REPORT_ROWS, _MOST_COMPARED, _MOST_ATTACKED, _REPORT_DRAWS = 20_000, 5_000, 2_500, 20
-"""How much a report looks at, as `gcvae.training.report` has it, which loads torch."""
+"""How much a report looks at, as `training.reporting.model_report` has it, which loads torch."""
 
 Features = dict[str, list[float]]
 """What seconds and memory grow with, by name, in the order of the coefficients."""

@@ -149,6 +149,11 @@ class FitProgress:
         self._emit(replace(self._last, fraction=1.0, seconds_left=0.0))
 
     @property
+    def seconds(self) -> float:
+        """Since the fit began."""
+        return clock() - self._begun_at
+
+    @property
     def _later_seconds(self) -> float:
         return self._training_seconds + sum(self._parts.values())
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from gcvae.evaluation.report.page import html_page
-from gcvae.training.report import make_report
+from gcvae.training.reporting.model_report import make_report
 from tests.browser.conftest import Watched
 from tests.running_service import Running
 

@@ -38,7 +38,7 @@ from worker.work.messages import JobOrder
 
 _LINE_BYTES = 65_536
 _LIBRARY = ("gcvae.synthesizer", "gcvae.files.table_reader", "gcvae.cells.values")
-_IMPORTED_LATE = ("torch._dynamo", "gcvae.training.report", "sklearn.ensemble")
+_IMPORTED_LATE = ("torch._dynamo", "gcvae.training.reporting.model_report", "sklearn.ensemble")
 """What the library imports in the middle of work, imported while no order waits: torch's compiler,
 which its optimisers ask for, and statistics."""
 

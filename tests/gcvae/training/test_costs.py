@@ -17,7 +17,7 @@ from gcvae.training.costs import (
     training_cost,
 )
 from gcvae.training.held_back import MOST_REPORT_ROWS
-from gcvae.training.report_scores import DRAWS
+from gcvae.training.reporting.model_scores import DRAWS
 from gcvae.training.settings import PRESETS, configure, settle
 
 _RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"

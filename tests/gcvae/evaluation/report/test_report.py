@@ -21,8 +21,8 @@ from gcvae.evaluation.report.rows import KeptRule, ReportRows
 from gcvae.evaluation.report.utility import utility_part
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind
-from gcvae.training.report import make_report
-from gcvae.training.report_rows import rows_of_report
+from gcvae.training.reporting.model_report import make_report
+from gcvae.training.reporting.report_rows import rows_of_report
 
 _N = 700
 
@@ -250,7 +250,7 @@ def test_a_file_in_pieces_has_the_report_of_its_table(fitted: Synthesizer, tmp_p
 def test_of_many_rows_some_are_taken_and_the_report_says_so(
     fitted: Synthesizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gcvae.training.report_rows.MOST_REPORT_ROWS", 50)
+    monkeypatch.setattr("gcvae.training.reporting.report_rows.MOST_REPORT_ROWS", 50)
     rows = rows_of_report(fitted, REAL, None, None, seed=3)
     assert rows.counts() == {"members": 50, "reference": 42, "unseen": 50, "drawn": 50}
     assert rows.table_rows == {"real": _N}

@@ -15,8 +15,8 @@ from gcvae.evaluation.report.utility import utility_part
 from gcvae.files.table_reader import Rows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.training.held_back import MOST_REPORT_ROWS
-from gcvae.training.report_rows import Model, rows_of_report
-from gcvae.training.report_scores import DRAWS, model_scores
+from gcvae.training.reporting.model_scores import DRAWS, model_scores
+from gcvae.training.reporting.report_rows import Model, rows_of_report
 
 NOT_COVERED = (
     "Attacks that are not in the list: none found means that none of these found anything.",

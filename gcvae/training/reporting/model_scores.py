@@ -13,7 +13,7 @@ from gcvae.evaluation.report.likelihood import RowLikelihoods
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.scoring.plain_copula import PlainCopula, PlainScores
-from gcvae.training.report_rows import Model
+from gcvae.training.reporting.report_rows import Model
 
 Numbers = npt.NDArray[np.float64]
 

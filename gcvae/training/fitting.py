@@ -1,0 +1,124 @@
+"""A fit from a table to the parts of a synthesizer."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gcvae.codec.table_codec import TableCodec
+from gcvae.constraints.constraint_set import ConstraintSet
+from gcvae.dependence.map_kinds import map_of_data
+from gcvae.dependence.maps import DependencyMap
+from gcvae.model.decoders import GenerativeModel
+from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.schema.columns import TableSchema
+from gcvae.training.assembly import build_model, column_shapes
+from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
+from gcvae.training.fit_costs import TableSize
+from gcvae.training.fit_progress import FitProgress
+from gcvae.training.functions import level_functions
+from gcvae.training.loop import train
+from gcvae.training.preparation import PreparedTable, table_digest
+from gcvae.training.settings import SettledConfig, TrainingConfig, settle
+from gcvae.training.training_progress import TrainingResult
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit leaves; the members are those of `Synthesizer`."""
+
+    schema: TableSchema
+    codec: TableCodec
+    model: GenerativeModel
+    config: SettledConfig
+    training_record: dict[str, Any]
+    data_map: DependencyMap
+    constraints: ConstraintSet
+    table_notes: tuple[str, ...]
+
+
+def fit_prepared(
+    prepared: PreparedTable,
+    config: TrainingConfig,
+    line: FitProgress,
+    *,
+    seed: int,
+    place: torch.device,
+) -> Fitted:
+    """Trains a model on a prepared table, and measures what its users will ask of it.
+
+    Raises: as `Synthesizer.fit`.
+    """
+    codec, rows = prepared.codec, prepared.rows
+    size = TableSize(len(rows), len(codec.columns), codec.n_numbers)
+    settled = settle(config, n_rows=size.rows, n_columns=size.columns)
+    line.plan(config, size, has_constraints=len(prepared.constraints) > 0)
+    _log.info("training %s on %s rows, %s columns", line.preset, size.rows, size.columns)
+    functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
+    model = build_model(settled, column_shapes(codec), seed, functions)
+    model.marginals.start_at(rows.code_counts)
+    model = model.to(place)
+    result = train(
+        model,
+        rows.to(place),
+        settled,
+        seed=seed,
+        log_scale=rows.log_units,
+        progress=line.training,
+        checkpoints=prepared.checkpoints,
+    )
+    _log_training(result)
+    line.trained(result)
+    model = model.cpu()
+    adjust(model, settled, rows, result, seed, line)
+    acceptance, scores = measure(model, prepared, result, seed, line)
+    with line.finishing("map"):
+        data_map = map_of_data(codec, prepared.learned, rows, seed)
+    record = result.record(settled, seed) | {
+        "held_out_scores": scores,
+        "memory_gap": memory_gap(model, rows, result, seed),
+        "preset": line.preset,
+        "device": str(place),
+        "rows": len(rows),
+        "table_sha256": table_digest(prepared.typed),
+        "seconds": round(line.seconds, 3),
+        **prepared.record,
+    }
+    if len(prepared.constraints):
+        record["constraint_acceptance"] = acceptance.to_json(prepared.constraints.pointers)
+    constrained = ConstrainedModel(model.eval(), codec, prepared.constraints, acceptance)
+    record["rules"] = kept_rules(constrained, seed)
+    _log.info("fitted in %.1f s", line.seconds)
+    return Fitted(
+        prepared.schema,
+        codec,
+        model,
+        settled,
+        record,
+        data_map,
+        prepared.constraints,
+        prepared.notes,
+    )
+
+
+def _log_training(result: TrainingResult) -> None:
+    for divergence in result.divergences:
+        _log.warning(
+            "the loss left the finite numbers at step %s with step size %.2g; begun anew with a "
+            "smaller one",
+            divergence.step,
+            divergence.learning_rate,
+        )
+    _log.info(
+        "trained %s steps in %s passes; the best weights are those of step %s, held-out bound "
+        "%.3f nats per row",
+        result.n_steps,
+        result.n_epochs,
+        result.best.step,
+        result.best.bound_held_out,
+    )

@@ -1,0 +1,43 @@
+"""What there is to say of a model at a glance."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gcvae.schema.columns import TableSchema
+
+
+def model_facts(
+    schema: TableSchema, preset: str, record: Mapping[str, Any], notes: Sequence[str]
+) -> dict[str, str]:
+    """The facts by name, in a few words each.
+
+    Args:
+        record: The training record.
+        notes: Of the table; they name its cells, and are only counted.
+    """
+    n_modelled = sum(column.is_modelled for column in schema)
+    bound = record["bound_held_out"]
+    facts = {
+        "preset": f"preset {preset}",
+        "columns": f"{len(schema)} columns ({n_modelled} modelled)",
+        "rows": f"trained on {record['rows']:,} rows",
+        "held-out bound": f"held-out bound {bound:.2f} nats per row",
+    }
+    if rules := record.get("rules"):
+        facts["rules"] = f"{len(rules)} rule{'s' * (len(rules) > 1)} kept"
+    if notes:
+        facts["notes"] = f"notes on the table: {len(notes)} (table_notes)"
+    return facts
+
+
+def facts_table(title: str, facts: Mapping[str, str]) -> str:
+    """Facts as an HTML table, as notebooks show it."""
+    rows = (
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td style='text-align:left'>{html.escape(fact)}</td></tr>"
+        for name, fact in facts.items()
+    )
+    return f"<table><caption>{html.escape(title)}</caption>{''.join(rows)}</table>"

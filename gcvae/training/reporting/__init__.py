@@ -1,0 +1,1 @@
+"""Reports on models: their rows and their scores, judged beside the real table."""
