@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import event
 
 from catalog.records import Scope
 from service.keyring import FRESH_SECONDS
@@ -184,7 +185,8 @@ def test_a_revoked_key_is_refused_within_the_second(guarded: Guarded) -> None:
 def test_every_kind_of_wrong_key_costs_the_same_work(
     guarded: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is held against one hash, an unknown one against nobody's."""
+    """Each is held against one hash, an unknown one against nobody's; those of the right form take
+    the same questions to the database, whatever is asked for and whether it is there."""
     from catalog.access import keys
 
     checked: list[str] = []
@@ -195,13 +197,40 @@ def test_every_kind_of_wrong_key_costs_the_same_work(
     _, expired = catalog.keys.create("brief", "", ALL, expires_at=past)
     key, revoked = catalog.keys.create("brief", "", ALL)
     catalog.keys.revoke(key.id)
+    _, living = catalog.keys.create("brief", "", ALL)
+    guarded.ours.get("/v1/jobs")  # that there are keys at all is asked once
     unknown = f"gcv_{'z' * 26}_{'s' * 43}"
-    for wrong in (expired, revoked, unknown, expired[:-1], "nonsense", f"{expired[:-1]}é"):
-        checked.clear()
-        header = {"Authorization": f"Bearer {wrong}".encode()}
-        response = guarded.service.http.get("/v1/jobs", headers=header)
-        assert_problem(response, 401, "unauthorized")
-        assert len(checked) == 1, wrong
+    other = f"{living[:-43]}{'s' * 43}"
+    foreign = f"/v1/datasets/{guarded.ids['dataset_id']}"
+    asked = {
+        (wrong, path): _questions(guarded.service, checked, wrong, path)
+        for wrong in (expired, revoked, unknown, other, living[:-1], "nonsense", f"{living[:-1]}é")
+        for path in ("/v1/jobs", foreign, "/v1/datasets/ds_none")
+    }
+    whole = [asked[name] for name in asked if keys.KEY_FORM.fullmatch(name[0])]
+    assert len(whole) == 15
+    assert len(whole[0]) == 1
+    assert all(questions == whole[0] for questions in whole)
+
+
+def _questions(service: Running, checked: list[str], key: str, path: str) -> list[str]:
+    """What a refused key makes the process ask the database; it is held against one hash."""
+    engine = service.catalog.database.engine
+    questions: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, question: str, *_rest: Any) -> None:
+        if "keys" in question:  # lines of the audit log are written behind earlier answers
+            questions.append(question)
+
+    checked.clear()
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        header = {"Authorization": f"Bearer {key}".encode()}
+        assert_problem(service.http.get(path, headers=header), 401, "unauthorized")
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+    assert len(checked) == 1, key
+    return questions
 
 
 @pytest.mark.parametrize("header", ["Basic Zm9v", "Bearer", "gcv_x", ""])
