@@ -113,9 +113,9 @@ class Grid:
         nearest: Places = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
         return nearest
 
-    def values(self, places: Places) -> npt.NDArray[Any]:
-        """The values at places, within the column's limits. Shape: (n,) -> (n,)."""
-        inside = np.clip(places, self.low, self.high)
+    def values(self, places: Places, *, limited: bool = True) -> npt.NDArray[Any]:
+        """The values at places, within the column's limits if asked. Shape: (n,) -> (n,)."""
+        inside = np.clip(places, self.low, self.high) if limited else places
         if self.step is not None:
             return (inside * self.step).astype("datetime64[ns]")
         if self.has_decimals:

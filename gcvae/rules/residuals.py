@@ -186,16 +186,27 @@ class Residual:
         return {self.column: _whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """y = g(x) + e, within the limits of y."""
+        """y = g(x) + e, within the limits of y where the rule holds there, too.
+
+        A sum that lies beyond them is drawn as it is: another would be no sum, and the row one to
+        which the model gives no mass.
+        """
         residuals = parts[self.column]
         known = residuals.notna().to_numpy()
         base, has_base = self.base(frame)
         steps = np.zeros(len(residuals), dtype=np.int64)
         steps[known] = residuals[known].to_numpy(dtype=np.int64)
         steps = np.where(has_base, steps.clip(*self.limits), steps)
-        values = self.grid.values(base + steps)
+        values = self.grid.values(self._within(base, steps, has_base), limited=False)
         places = np.where(known, np.arange(len(values)), -1)
         return placed_values(values, places, self.written.missing.allowed or self.has_missing)
+
+    def _within(self, base: Places, steps: Places, has_base: Mask) -> Places:
+        """The places of y, moved within its limits where that costs no row its rule."""
+        inside = np.clip(base + steps, self.grid.low, self.grid.high)
+        few = [first for first, last in self.usual if first == last]
+        loses_rule = has_base & np.isin(steps, few) & ~np.isin(inside - base, few)
+        return np.where(loses_rule, base + steps, inside)
 
     def can_solve(self, parent: str) -> bool:
         """Whether `solutions` finds the cells of a parent."""

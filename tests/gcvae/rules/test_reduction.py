@@ -240,3 +240,27 @@ def test_a_dropped_rule_is_not_modelled() -> None:
     schema = schema_of(frame, [RULES[0], RULES[1] | {"keep": "drop"}])
     codec = TableCodec.fit(parse_table(frame, schema), schema, with_rules=True)
     assert list(codec.reduction.rewritten) == ["всего"]
+
+
+def test_a_sum_that_lies_beyond_the_columns_limits_is_drawn_as_it_is_and_an_end_as_the_limit() -> (
+    None
+):
+    rng = np.random.default_rng(4)
+    ordered = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 400), "D")
+    net, tax = rng.integers(1, 60, 400), rng.integers(0, 20, 400)
+    table = pd.DataFrame({"net": net, "tax": tax, "gross": net + tax, "ordered": ordered})
+    table["shipped"] = ordered + pd.to_timedelta(rng.geometric(0.2, 400), "D")
+    table = table[table["gross"] <= 60].astype(str)
+    rules = [
+        {"kind": "sum", "column": "gross", "terms": {"net": 1, "tax": 1}},
+        {"kind": "order", "low": "ordered", "high": "shipped"},
+    ]
+    schema = schema_of(table, rules)
+    model = Synthesizer.fit(table, schema=schema, preset="fast", settings={"max_steps": 4}, seed=1)
+    rows = model.sample(3000, seed=2)
+    assert rows["gross"].max() > model.schema["gross"].maximum
+    assert (rows["net"] + rows["tax"] == rows["gross"]).all()
+    assert (rows["ordered"] <= rows["shipped"]).all()
+    assert rows["shipped"].max() <= pd.Timestamp(str(model.schema["shipped"].maximum))
+    scores = Synthesizer.from_bytes(model.to_bytes()).log_likelihood(rows.tail(200), draws=8)
+    assert np.isfinite(scores["log_likelihood"]).all()
