@@ -31,8 +31,17 @@ COPY gcvae_client ./gcvae_client
 RUN pip install --no-cache-dir -c constraints.txt \
     . './server[postgres,redis,traces]' ./gcvae_client
 
+FROM build AS guide
+# The documentation, by a copy of the build: what makes it is in no image.
+COPY mkdocs.yml CHANGELOG.md SECURITY.md CONTRIBUTING.md ./
+COPY docs ./docs
+COPY deploy/guide ./deploy/guide
+RUN pip install --no-cache-dir -c constraints.txt '.[docs]' \
+    && NO_MKDOCS_2_WARNING=1 mkdocs build --strict --site-dir /guide
+
 FROM base AS service
 COPY --from=build /opt/gcvae /opt/gcvae
+COPY --from=guide /guide /opt/gcvae/lib/python3.11/site-packages/service/site/guide
 USER 10001:10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \

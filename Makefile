@@ -44,13 +44,14 @@ SERVER := -e ./server
 CLIENT := -e ./gcvae_client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve secrets test test-properties test-report test-faults test-api test-fuzz lint bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs secrets test test-properties test-report test-faults test-api test-fuzz lint bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
 	@echo "make demo    the whole way on a real table, into demo-out/"
 	@echo "             (TABLE=x/file.csv: on yours, into demo-out/file/; ENCODING=cp1252)"
 	@echo "make serve   the service on $(HOST):$(PORT)"
+	@echo "make docs    the documentation as a site, into service/site/guide/: the service shows it at /guide"
 	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
 	@echo "make test    the test suite"
 	@echo "make test-properties   the laws of every table, on TIMES=80 times as many generated tables"
@@ -75,6 +76,9 @@ demo: $(VENV)/.installed
 
 serve: $(VENV)/.installed
 	$(VENV)/bin/gcvae serve --host $(HOST) --port $(PORT)
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 # The folder is closed, the files are open: each container's own user reads those it is given.
 # An API key has its own form: catalog/access/keys.py.
@@ -157,6 +161,10 @@ $(VENV)/.installed: pyproject.toml server/pyproject.toml gcvae_client/pyproject.
 	$(PIP) $(LIBRARY) $(SERVER) $(CLIENT)
 	touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) $(LIBRARY)'[docs]'
+	touch $@
+
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) $(LIBRARY)'[dev]' $(SERVER)'[postgres,redis,traces]' $(CLIENT)
+	$(PIP) $(LIBRARY)'[dev,docs]' $(SERVER)'[postgres,redis,traces]' $(CLIENT)
 	touch $@

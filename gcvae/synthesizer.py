@@ -55,25 +55,26 @@ from gcvae.training.training_progress import Progress
 class Synthesizer:
     """A table's model: draws rows, scores rows, maps dependencies.
 
-    >>> table = pd.DataFrame({"size": [2.5, 3.1, 2.7, 4.0] * 9, "colour": ["red", "blue"] * 18})
-    >>> model = Synthesizer.fit(table, preset="fast", settings={"max_steps": 20}, seed=1)
-    >>> model.sample(5, seed=2).columns.to_list()
-    ['size', 'colour']
-    >>> model.sample(3, seed=2, given={"colour": "red"})["colour"].to_list()
-    ['red', 'red', 'red']
-    >>> model.log_likelihood(table.head(2)).columns.to_list()[:3]
-    ['log_likelihood', 'standard_error', 'percentile']
-    >>> model.impute(pd.DataFrame({"size": [2.5], "colour": [None]}))["colour"].isna().sum()
-    np.int64(0)
-    >>> model.dependencies("total").columns
-    ('size', 'colour')
-
     Attributes:
         schema: The table's schema, completed by inference.
         preset: Name of the preset that was trained.
         training_record: What training saw and did: settings, history of bounds, seconds, device.
         table_notes: What a careful colleague would say of the table: the `warnings` of its
             inference (docs/tables.md). They name cells, so no file has them: none after `load`.
+
+    Examples:
+        >>> table = pd.DataFrame({"size": [2.5, 3.1, 2.7, 4.0] * 9, "colour": ["red", "blue"] * 18})
+        >>> model = Synthesizer.fit(table, preset="fast", settings={"max_steps": 20}, seed=1)
+        >>> model.sample(5, seed=2).columns.to_list()
+        ['size', 'colour']
+        >>> model.sample(3, seed=2, given={"colour": "red"})["colour"].to_list()
+        ['red', 'red', 'red']
+        >>> model.log_likelihood(table.head(2)).columns.to_list()[:3]
+        ['log_likelihood', 'standard_error', 'percentile']
+        >>> model.impute(pd.DataFrame({"size": [2.5], "colour": [None]}))["colour"].isna().sum()
+        np.int64(0)
+        >>> model.dependencies("total").columns
+        ('size', 'colour')
     """
 
     def __init__(

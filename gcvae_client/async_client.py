@@ -48,17 +48,20 @@ def _iterated(
 class AsyncClient:
     """The calls of `Client`, awaited; lists and events are read with `async for`.
 
-    async with AsyncClient("http://127.0.0.1:8000") as client:
-        model = await client.train(await client.upload("table.csv"))
-        await client.wait(model)
-        frame = await client.sample(model, 1000)
-
     Callbacks such as `on_progress` are called in a thread. A call that is cancelled is no longer
     waited for; what the service does goes on.
 
     Args:
-        base_url, api_key, timeout_seconds, retries: as of `Client`.
+        base_url: as of `Client`, and so are `api_key`, `timeout_seconds` and `retries`.
         calls: how many run at the same time; the next ones wait.
+
+    Example:
+        ```python
+        async with AsyncClient("http://127.0.0.1:8000") as client:
+            model = await client.train(await client.upload("table.csv"))
+            await client.wait(model)
+            frame = await client.sample(model, 1000)
+        ```
     """
 
     def __init__(

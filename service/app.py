@@ -44,7 +44,7 @@ from service.routes import (
     sessions,
 )
 from service.settings import ServiceSettings
-from service.site import pages
+from service.site import guide_pages, pages
 
 _PRELOAD_AFTER_SECONDS = 0.3
 
@@ -86,6 +86,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
     app.include_router(health.router)
     app.include_router(metrics.router)
     documentation.install(app)
+    guide_pages.install(app)
     pages.install(app)
     problems.install(app)
     app.add_middleware(BodyLimits, settings=settings)

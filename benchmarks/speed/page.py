@@ -10,6 +10,9 @@ from benchmarks.speed.measures import Measure
 
 _HEAD = """# Performance
 
+After this page you know what fits, samples and scores cost, beside other programs and beside what
+the machine can do.
+
     make bench-speed
 
 writes this page out of one result, `benchmarks/results/speed-*.json`; no number of it is typed.

@@ -15,6 +15,8 @@ from gcvae.training.settings import PRESETS, TrainingConfig, usual_settings
 _HEAD = """\
 # Settings
 
+After this page you can change how a model is trained, and know the default of everything.
+
 Every setting of a model and of its training: `--set key=value` on the command line, a member of
 `training` over REST, of `settings` in Python. `gcvae settings` prints this page, from
 `gcvae/training/settings.py`.

@@ -165,7 +165,7 @@ def answer_http(request: Request, error: Exception) -> Response:
     kind = Kind(status.phrase.lower().replace(" ", "-"), status, status.phrase)
     detail = error.detail if error.detail != status.phrase else status.description
     headers = dict(error.headers or {})
-    if status == HTTPStatus.NOT_FOUND:
+    if status == HTTPStatus.NOT_FOUND and error.detail == status.phrase:
         detail = f"nothing is at {request.url.path}"
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         # The framework names the methods of the first route at the path, not of all.

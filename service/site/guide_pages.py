@@ -1,0 +1,71 @@
+"""The documentation at /guide, as `make docs` built it; where it was not, an answer that says so.
+
+Its generator puts a few scripts and styles into each page. The policy lets exactly these run: it
+names each by the hash of its text, as the built files have it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+FILES = Path(__file__).parent / "guide"
+PLACE = "/guide"
+_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+_STYLE = re.compile(rb"<style>(.*?)</style>|\sstyle=\"([^\"]*)\"", re.DOTALL)
+
+
+def install(app: FastAPI) -> None:
+    """Serve the guide, built before or later."""
+    app.router.routes.append(Mount(PLACE, _Guide(directory=FILES, html=True, check_dir=False)))
+
+
+class _Guide(StaticFiles):
+    """The built files, with a policy that names what stands inside them."""
+
+    async def check_config(self) -> None:
+        """Refuses, where the site was not built. Raises: HTTPException, 404."""
+        if not (self._folder / "index.html").is_file():
+            raise HTTPException(404, "the guide was not built here; `make docs` builds it")
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A file, with the policy of the site."""
+        response = await super().get_response(path, scope)
+        response.headers["Content-Security-Policy"] = policy_of(self._folder)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+    @property
+    def _folder(self) -> Path:
+        return Path(str(self.directory))
+
+
+@cache
+def policy_of(folder: Path) -> str:
+    """The content-security policy of the built pages in a folder."""
+    scripts: set[bytes] = set()
+    styles: set[bytes] = set()
+    for page in folder.rglob("*.html"):
+        content = page.read_bytes()
+        scripts.update(_SCRIPT.findall(content))
+        styles.update(block or inline for block, inline in _STYLE.findall(content))
+    return (
+        f"default-src 'self'; script-src 'self' {_hashes(scripts)}; "
+        f"style-src 'self' 'unsafe-hashes' {_hashes(styles)}; img-src 'self' data:; "
+        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+
+def _hashes(texts: set[bytes]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(text).digest()).decode() for text in sorted(texts))
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
