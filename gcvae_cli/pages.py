@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import urllib.request
 import webbrowser
-from typing import Annotated
 
-import typer
-
-from gcvae_cli.errors import CommandError, WrongUsageError
+from gcvae_cli.client.connection import LOCAL_SERVICE, ServerUrl, check_address
+from gcvae_cli.errors import CommandError
 
 _ANSWER_SECONDS = 5.0
 
 
-def open_pages(
-    server: Annotated[
-        str, typer.Option("--server", metavar="URL", help="Of the service.")
-    ] = "http://127.0.0.1:8000",
-) -> None:
+def open_pages(server: ServerUrl = LOCAL_SERVICE) -> None:
     """Show the pages of a running service in the browser."""
-    if not server.startswith(("http://", "https://")):
-        raise WrongUsageError(
-            f"--server {server} is no address; one begins with http:// or https://"
-        )
+    check_address(server)
     url = server.rstrip("/") + "/"
     try:
         urllib.request.urlopen(f"{url}healthz", timeout=_ANSWER_SECONDS).close()

@@ -40,12 +40,17 @@ def connected(server: str, key_file: Path | None) -> Iterator[Client]:
     """
     from gcvae_client import Client
 
+    check_address(server)
+    with client_errors(), Client(server, api_key=_key_in(key_file)) as client:
+        yield client
+
+
+def check_address(server: str) -> None:
+    """Lets an address pass. Raises: WrongUsageError."""
     if not server.startswith(("http://", "https://")):
         raise WrongUsageError(
             f"--server {server} is no address; one begins with http:// or https://"
         )
-    with client_errors(), Client(server, api_key=_key_in(key_file)) as client:
-        yield client
 
 
 def _key_in(key_file: Path | None) -> str | None:

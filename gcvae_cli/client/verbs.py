@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gcvae.dependence.notes import KINDS
 from gcvae.numerics.seeds import MAX_SEED, fresh_seed
 from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.client.connection import KeyFile, connected, moved_by, write_fetched
@@ -21,16 +20,40 @@ from gcvae_cli.files.options import (
     MANIFOLD_FORMATS,
     MAP_FORMATS,
     MODEL_FORMATS,
+    REPORT_FORMATS,
     TABLE_FORMATS,
     AsJson,
+    Assignments,
+    Completions,
+    Device,
+    Distribution,
     Encoding,
+    FilledColumns,
+    Given,
+    GivenRows,
+    GridSteps,
+    Jitters,
+    KeptBlanks,
+    ManifoldOutput,
+    MapKind,
+    MapOrder,
+    MapOutput,
+    MapPlace,
+    MapRow,
+    Measure,
+    PresetName,
+    ReportOutput,
+    RowCount,
     SchemaFile,
+    SchemaOutput,
+    ScoreDraws,
+    ScoreMissingness,
     Seed,
     Table,
     TableOutput,
+    Tolerance,
     read_option,
 )
-from gcvae_cli.files.report_command import REPORT_FORMATS
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
     answer,
@@ -65,7 +88,7 @@ def schema(
     table: TableOrId,
     server: Server,
     key_file: KeyFile = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
+    output: SchemaOutput = "-",
     schema_file: SchemaFile = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -97,13 +120,10 @@ def train(
     name: Annotated[
         str | None, typer.Option(help="Of the model there; the table's if none.")
     ] = None,
-    preset: Annotated[str, typer.Option(help="A named configuration.")] = "default",
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting of the preset; repeatable."),
-    ] = None,
+    preset: PresetName = "default",
+    assignments: Assignments = None,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Upload a table, or take one that is there, and have a model trained on it; prints its id."""
@@ -133,20 +153,10 @@ def sample(
     server: Server,
     output: TableOutput,
     key_file: KeyFile = None,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="How many rows to draw; as many as --given-rows has.")
-    ] = None,
-    given: Annotated[
-        str | None, typer.Option(metavar="JSON|@FILE", help='Such as {"age": {"min": 30}}.')
-    ] = None,
-    given_rows: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Known cells: a row is drawn around each."),
-    ] = None,
-    distribution: Annotated[
-        str | None,
-        typer.Option(metavar="JSON|@FILE", help='Such as {"sex": {"Female": 0.5, "Male": 0.5}}.'),
-    ] = None,
+    rows: RowCount = None,
+    given: Given = None,
+    given_rows: GivenRows = None,
+    distribution: Distribution = None,
     encoding: Encoding = None,
     seed: Annotated[
         int | None,
@@ -177,21 +187,11 @@ def score(
     server: Server,
     output: TextOutput,
     key_file: KeyFile = None,
-    draws: Annotated[
-        int | None, typer.Option(min=1, help="Draws of z per row, in place of a tolerance.")
-    ] = None,
-    tolerance: Annotated[
-        float | None, typer.Option(help="Nats: standard error of a row's score, 0.1 by default.")
-    ] = None,
-    jitters: Annotated[
-        int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
-    ] = 0,
-    measure: Annotated[
-        str, typer.Option(help="Of continuous values: density, rounding_cell or pmf (of bins).")
-    ] = "density",
-    score_missingness: Annotated[
-        bool, typer.Option("--score-missingness", help="Blanks count; else any outcome may be.")
-    ] = False,
+    draws: ScoreDraws = None,
+    tolerance: Tolerance = None,
+    jitters: Jitters = 0,
+    measure: Measure = "density",
+    score_missingness: ScoreMissingness = False,
     encoding: Encoding = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -211,15 +211,9 @@ def impute(
     server: Server,
     output: TableOutput,
     key_file: KeyFile = None,
-    draws: Annotated[int, typer.Option(min=1, help="Completions of each row.")] = 1,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,…", help="Fill only these; blanks of all others stay."),
-    ] = None,
-    keep_blanks: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,…", help="Blanks of these are values: they stay, and count."),
-    ] = None,
+    draws: Completions = 1,
+    columns: FilledColumns = None,
+    keep_blanks: KeptBlanks = None,
     encoding: Encoding = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -256,26 +250,12 @@ def encode(
 def dependencies(
     model: ModelId,
     server: Server,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
-    ],
+    output: MapOutput,
     key_file: KeyFile = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(help=f"{', '.join(KINDS)}. [default: expected, or local with --row or --z]"),
-    ] = None,
-    row: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="The row whose local map it is, cells by column."),
-    ] = None,
-    z: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="A place in the latent space instead: [0.5, -1.2]."),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(help="A kind in whose map's order the columns stand. [default: the map's]"),
-    ] = None,
+    kind: MapKind = None,
+    row: MapRow = None,
+    z: MapPlace = None,
+    order: MapOrder = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -304,11 +284,9 @@ def dependencies(
 def manifold(
     model: ModelId,
     server: Server,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help=".png, .svg or .json; - prints JSON.")
-    ],
+    output: ManifoldOutput,
     key_file: KeyFile = None,
-    steps: Annotated[int, typer.Option(min=2, max=50, help="Quantiles a dimension.")] = 15,
+    steps: GridSteps = 15,
     as_json: AsJson = False,
 ) -> None:
     """Draw what the decoder makes of a two-dimensional latent space (d_latent 2)."""
@@ -326,7 +304,7 @@ def manifold(
 def report(
     model: ModelId,
     server: Server,
-    output: Annotated[str, typer.Option("--output", "-o", help=".html or .json; - prints JSON.")],
+    output: ReportOutput,
     key_file: KeyFile = None,
     real: Annotated[
         str | None,

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -21,13 +20,29 @@ from gcvae_cli.files.options import (
     MODEL_FORMATS,
     TABLE_FORMATS,
     AsJson,
+    Assignments,
+    Completions,
+    Device,
+    Distribution,
     Encoding,
+    FilledColumns,
+    Given,
+    GivenRows,
+    Jitters,
+    KeptBlanks,
+    Measure,
     ModelFile,
+    PresetName,
+    RowCount,
     SchemaFile,
+    SchemaOutput,
+    ScoreDraws,
+    ScoreMissingness,
     Seed,
     Table,
     TableOutput,
     Threads,
+    Tolerance,
     check_device,
     load_model,
     table_reader,
@@ -58,7 +73,7 @@ if TYPE_CHECKING:
 
 def schema(
     table: Table,
-    output: Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")] = "-",
+    output: SchemaOutput = "-",
     schema_file: SchemaFile = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
@@ -82,13 +97,10 @@ def train(
     output: Annotated[str, typer.Option("--output", "-o", help="A name that ends in .gcvae.")],
     schema_file: SchemaFile = None,
     encoding: Encoding = None,
-    preset: Annotated[str, typer.Option(help="A named configuration.")] = "default",
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting of the preset; repeatable."),
-    ] = None,
+    preset: PresetName = "default",
+    assignments: Assignments = None,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -129,20 +141,10 @@ def train(
 def sample(
     model: ModelFile,
     output: TableOutput,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="How many rows to draw; as many as --given-rows has.")
-    ] = None,
-    given: Annotated[
-        str | None, typer.Option(metavar="JSON|@FILE", help='Such as {"age": {"min": 30}}.')
-    ] = None,
-    given_rows: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Known cells: a row is drawn around each."),
-    ] = None,
-    distribution: Annotated[
-        str | None,
-        typer.Option(metavar="JSON|@FILE", help='Such as {"sex": {"Female": 0.5, "Male": 0.5}}.'),
-    ] = None,
+    rows: RowCount = None,
+    given: Given = None,
+    given_rows: GivenRows = None,
+    distribution: Distribution = None,
     encoding: Encoding = None,
     seed: Annotated[
         int | None,
@@ -195,15 +197,9 @@ def impute(
     model: ModelFile,
     table: Table,
     output: TableOutput,
-    draws: Annotated[int, typer.Option(min=1, help="Completions of each row.")] = 1,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,…", help="Fill only these; blanks of all others stay."),
-    ] = None,
-    keep_blanks: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,…", help="Blanks of these are values: they stay, and count."),
-    ] = None,
+    draws: Completions = 1,
+    columns: FilledColumns = None,
+    keep_blanks: KeptBlanks = None,
     encoding: Encoding = None,
     seed: Seed = 0,
     threads: Threads = 1,
@@ -232,21 +228,11 @@ def score(
     model: ModelFile,
     table: Table,
     output: TableOutput,
-    draws: Annotated[
-        int | None, typer.Option(min=1, help="Draws of z per row, in place of a tolerance.")
-    ] = None,
-    tolerance: Annotated[
-        float | None, typer.Option(help="Nats: standard error of a row's score, 0.1 by default.")
-    ] = None,
-    jitters: Annotated[
-        int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
-    ] = 0,
-    measure: Annotated[
-        str, typer.Option(help="Of continuous values: density, rounding_cell or pmf (of bins).")
-    ] = "density",
-    score_missingness: Annotated[
-        bool, typer.Option("--score-missingness", help="Blanks count; else any outcome may be.")
-    ] = False,
+    draws: ScoreDraws = None,
+    tolerance: Tolerance = None,
+    jitters: Jitters = 0,
+    measure: Measure = "density",
+    score_missingness: ScoreMissingness = False,
     encoding: Encoding = None,
     seed: Seed = 0,
     threads: Threads = 1,

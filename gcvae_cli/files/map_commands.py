@@ -8,16 +8,20 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import typer
-
-from gcvae.dependence.notes import KINDS
 from gcvae.figures.fonts import FontWarning
 from gcvae_cli.files.options import (
     MANIFOLD_FORMATS,
     MAP_FORMATS,
     AsJson,
+    GridSteps,
+    ManifoldOutput,
+    MapKind,
+    MapOrder,
+    MapOutput,
+    MapPlace,
+    MapRow,
     ModelFile,
     Seed,
     Threads,
@@ -38,25 +42,11 @@ if TYPE_CHECKING:
 
 def dependencies(
     model: ModelFile,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
-    ],
-    kind: Annotated[
-        str | None,
-        typer.Option(help=f"{', '.join(KINDS)}. [default: expected, or local with --row or --z]"),
-    ] = None,
-    row: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="The row whose local map it is, cells by column."),
-    ] = None,
-    z: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="A place in the latent space instead: [0.5, -1.2]."),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(help="A kind in whose map's order the columns stand. [default: the map's]"),
-    ] = None,
+    output: MapOutput,
+    kind: MapKind = None,
+    row: MapRow = None,
+    z: MapPlace = None,
+    order: MapOrder = None,
     seed: Seed = 0,
     threads: Threads = 1,
     as_json: AsJson = False,
@@ -80,10 +70,8 @@ def dependencies(
 
 def manifold(
     model: ModelFile,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help=".png, .svg or .json; - prints JSON.")
-    ],
-    steps: Annotated[int, typer.Option(min=2, max=50, help="Quantiles a dimension.")] = 15,
+    output: ManifoldOutput,
+    steps: GridSteps = 15,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:

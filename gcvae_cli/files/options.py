@@ -1,4 +1,7 @@
-"""Options and arguments that the commands on files share, and the files behind them."""
+"""Options and arguments of the commands on files, and the files behind them.
+
+The same verbs at a service take those that mean the same there.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gcvae.dependence.notes import KINDS
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.json_texts import read_json
@@ -19,6 +23,7 @@ TABLE_FORMATS = {".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
 MODEL_FORMATS = {".gcvae": "gcvae"}
 MAP_FORMATS = {".png": "png", ".svg": "svg", ".json": "json", ".csv": "csv"}
 MANIFOLD_FORMATS = {".png": "png", ".svg": "svg", ".json": "json"}
+REPORT_FORMATS = {".html": "html", ".json": "json"}
 DEVICES = ("auto", "cpu", "cuda")
 Table = Annotated[
     Path,
@@ -62,6 +67,77 @@ Seed = Annotated[
 # The networks are small: on a busy machine a second thread makes them ten times slower.
 Threads = Annotated[int, typer.Option(min=1, help="Computing threads.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")]
+
+# Of single verbs.
+SchemaOutput = Annotated[str, typer.Option("--output", "-o", help="A file; - prints.")]
+PresetName = Annotated[str, typer.Option(help="A named configuration.")]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="One setting of the preset; repeatable."),
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+RowCount = Annotated[
+    int | None, typer.Option(min=1, help="How many rows to draw; as many as --given-rows has.")
+]
+Given = Annotated[
+    str | None, typer.Option(metavar="JSON|@FILE", help='Such as {"age": {"min": 30}}.')
+]
+GivenRows = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="Known cells: a row is drawn around each."),
+]
+Distribution = Annotated[
+    str | None,
+    typer.Option(metavar="JSON|@FILE", help='Such as {"sex": {"Female": 0.5, "Male": 0.5}}.'),
+]
+Completions = Annotated[int, typer.Option(min=1, help="Completions of each row.")]
+FilledColumns = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,…", help="Fill only these; blanks of all others stay."),
+]
+KeptBlanks = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,…", help="Blanks of these are values: they stay, and count."),
+]
+ScoreDraws = Annotated[
+    int | None, typer.Option(min=1, help="Draws of z per row, in place of a tolerance.")
+]
+Tolerance = Annotated[
+    float | None, typer.Option(help="Nats: standard error of a row's score, 0.1 by default.")
+]
+Jitters = Annotated[
+    int, typer.Option(min=0, help="Of a copula's discrete cells per draw; 0 is exact.")
+]
+Measure = Annotated[
+    str, typer.Option(help="Of continuous values: density, rounding_cell or pmf (of bins).")
+]
+ScoreMissingness = Annotated[
+    bool, typer.Option("--score-missingness", help="Blanks count; else any outcome may be.")
+]
+MapOutput = Annotated[
+    str, typer.Option("--output", "-o", help=".png, .svg, .json or .csv; - prints JSON.")
+]
+MapKind = Annotated[
+    str | None,
+    typer.Option(help=f"{', '.join(KINDS)}. [default: expected, or local with --row or --z]"),
+]
+MapRow = Annotated[
+    str | None,
+    typer.Option(metavar="JSON", help="The row whose local map it is, cells by column."),
+]
+MapPlace = Annotated[
+    str | None,
+    typer.Option(metavar="JSON", help="A place in the latent space instead: [0.5, -1.2]."),
+]
+MapOrder = Annotated[
+    str | None,
+    typer.Option(help="A kind in whose map's order the columns stand. [default: the map's]"),
+]
+ManifoldOutput = Annotated[
+    str, typer.Option("--output", "-o", help=".png, .svg or .json; - prints JSON.")
+]
+GridSteps = Annotated[int, typer.Option(min=2, max=50, help="Quantiles a dimension.")]
+ReportOutput = Annotated[str, typer.Option("--output", "-o", help=".html or .json; - prints JSON.")]
 
 
 def read_option(name: str, text: str | None, form: type) -> Any:

@@ -11,9 +11,11 @@ from typing import Annotated
 import typer
 
 from gcvae_cli.files.options import (
+    REPORT_FORMATS,
     AsJson,
     Encoding,
     ModelFile,
+    ReportOutput,
     Seed,
     Threads,
     load_model,
@@ -28,15 +30,13 @@ from gcvae_cli.outputs import (
 )
 from gcvae_cli.progress import progress_bar
 
-REPORT_FORMATS = {".html": "html", ".json": "json"}
-
 
 def report(
     model: ModelFile,
     real: Annotated[
         Path, typer.Option(exists=True, dir_okay=False, help="The table it was trained on.")
     ],
-    output: Annotated[str, typer.Option("--output", "-o", help=".html or .json; - prints JSON.")],
+    output: ReportOutput,
     holdout: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="Rows that had no part in training."),
