@@ -372,9 +372,8 @@ class Synthesizer:
     def report(self, real: Rows, holdout: Rows | None = None, **options: Any) -> TableReport:
         """Whether its rows are good, useful and safe, by the table that it was trained on and by
         rows that had no part in training; `make_report` has the options."""
-        from gcvae.training.reporting.model_report import (
-            make_report,  # SciPy's statistics take a second to load
-        )
+        # SciPy's statistics take a second to load.
+        from gcvae.training.reporting.model_report import make_report
 
         return make_report(self, real, holdout, **options)
 

@@ -55,10 +55,7 @@ def fit_prepared(
     Raises: as `Synthesizer.fit`.
     """
     codec, rows = prepared.codec, prepared.rows
-    size = TableSize(len(rows), len(codec.columns), codec.n_numbers)
-    settled = settle(config, n_rows=size.rows, n_columns=size.columns)
-    line.plan(config, size, has_constraints=len(prepared.constraints) > 0)
-    _log.info("training %s on %s rows, %s columns", line.preset, size.rows, size.columns)
+    settled = _settled(prepared, config, line)
     functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
     model = build_model(settled, column_shapes(codec), seed, functions)
     model.marginals.start_at(rows.code_counts)
@@ -79,20 +76,13 @@ def fit_prepared(
     acceptance, scores = measure(model, prepared, result, seed, line)
     with line.finishing("map"):
         data_map = map_of_data(codec, prepared.learned, rows, seed)
+    constrained = ConstrainedModel(model.eval(), codec, prepared.constraints, acceptance)
     record = result.record(settled, seed) | {
         "held_out_scores": scores,
         "memory_gap": memory_gap(model, rows, result, seed),
-        "preset": line.preset,
         "device": str(place),
-        "rows": len(rows),
-        "table_sha256": table_digest(prepared.typed),
-        "seconds": round(line.seconds, 3),
-        **prepared.record,
+        **_record(prepared, constrained, line, seed),
     }
-    if len(prepared.constraints):
-        record["constraint_acceptance"] = acceptance.to_json(prepared.constraints.pointers)
-    constrained = ConstrainedModel(model.eval(), codec, prepared.constraints, acceptance)
-    record["rules"] = kept_rules(constrained, seed)
     _log.info("fitted in %.1f s", line.seconds)
     return Fitted(
         prepared.schema,
@@ -104,6 +94,32 @@ def fit_prepared(
         prepared.constraints,
         prepared.notes,
     )
+
+
+def _settled(prepared: PreparedTable, config: TrainingConfig, line: FitProgress) -> SettledConfig:
+    """The settings for a table of this size, with the time that they are likely to take."""
+    size = TableSize(len(prepared.rows), len(prepared.codec.columns), prepared.codec.n_numbers)
+    line.plan(config, size, has_constraints=len(prepared.constraints) > 0)
+    _log.info("training %s on %s rows, %s columns", line.preset, size.rows, size.columns)
+    return settle(config, n_rows=size.rows, n_columns=size.columns)
+
+
+def _record(
+    prepared: PreparedTable, constrained: ConstrainedModel, line: FitProgress, seed: int
+) -> dict[str, Any]:
+    """What the training record says of the table, and of the rows of the model."""
+    record = {
+        "preset": line.preset,
+        "rows": len(prepared.rows),
+        "table_sha256": table_digest(prepared.typed),
+        "seconds": round(line.seconds, 3),
+        **prepared.record,
+        "rules": kept_rules(constrained, seed),
+    }
+    if len(prepared.constraints):
+        pointers = prepared.constraints.pointers
+        record["constraint_acceptance"] = constrained.acceptance.to_json(pointers)
+    return record
 
 
 def _log_training(result: TrainingResult) -> None:
