@@ -6,16 +6,13 @@ mkdocs calls `on_files` and `on_page_markdown`, as mkdocs.yml says.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from references import client_page, commands_page, library_page, rest_page
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "deploy" / "guide"))
-
-from references import client_page, commands_page, library_page, rest_page  # noqa: E402
 
 _OF_THE_PROJECT = {
     "index.md": "README.md",

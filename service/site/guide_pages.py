@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -21,6 +21,8 @@ from starlette.types import Scope
 
 FILES = Path(__file__).parent / "guide"
 PLACE = "/guide"
+_LAST = "search/search_index.json"
+"""Written when all pages are: a site without it is none, or not whole yet."""
 _SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _STYLE = re.compile(rb"<style>(.*?)</style>|\sstyle=\"([^\"]*)\"", re.DOTALL)
 
@@ -35,13 +37,13 @@ class _Guide(StaticFiles):
 
     async def check_config(self) -> None:
         """Refuses, where the site was not built. Raises: HTTPException, 404."""
-        if not (self._folder / "index.html").is_file():
+        if not (self._folder / _LAST).is_file():
             raise HTTPException(404, "the guide was not built here; `make docs` builds it")
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """A file, with the policy of the site."""
         response = await super().get_response(path, scope)
-        response.headers["Content-Security-Policy"] = policy_of(self._folder)
+        response.headers["Content-Security-Policy"] = policy_of(self._folder, self._built_at)
         response.headers["Cache-Control"] = "no-cache"
         return response
 
@@ -49,10 +51,14 @@ class _Guide(StaticFiles):
     def _folder(self) -> Path:
         return Path(str(self.directory))
 
+    @property
+    def _built_at(self) -> int:
+        return (self._folder / _LAST).stat().st_mtime_ns
 
-@cache
-def policy_of(folder: Path) -> str:
-    """The content-security policy of the built pages in a folder."""
+
+@lru_cache(maxsize=1)
+def policy_of(folder: Path, built_at: int) -> str:
+    """The content-security policy of the pages in a folder; read anew once they are built anew."""
     scripts: set[bytes] = set()
     styles: set[bytes] = set()
     for page in folder.rglob("*.html"):
