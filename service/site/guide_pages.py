@@ -36,24 +36,20 @@ class _Guide(StaticFiles):
     """The built files, with a policy that names what stands inside them."""
 
     async def check_config(self) -> None:
-        """Refuses, where the site was not built. Raises: HTTPException, 404."""
-        if not (self._folder / _LAST).is_file():
-            raise HTTPException(404, "the guide was not built here; `make docs` builds it")
+        """Nothing to check before a request: a site may be built while the service runs."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """A file, with the policy of the site."""
+        """A file, with the policy of the site. Raises: HTTPException, 404 without a whole site."""
+        folder = Path(str(self.directory))
+        try:
+            built_at = (folder / _LAST).stat().st_mtime_ns
+        except FileNotFoundError:
+            told = "the guide was not built here; `make docs` builds it"
+            raise HTTPException(404, told) from None
         response = await super().get_response(path, scope)
-        response.headers["Content-Security-Policy"] = policy_of(self._folder, self._built_at)
+        response.headers["Content-Security-Policy"] = policy_of(folder, built_at)
         response.headers["Cache-Control"] = "no-cache"
         return response
-
-    @property
-    def _folder(self) -> Path:
-        return Path(str(self.directory))
-
-    @property
-    def _built_at(self) -> int:
-        return (self._folder / _LAST).stat().st_mtime_ns
 
 
 @lru_cache(maxsize=1)
