@@ -36,7 +36,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service on the older one's data folder."""
     folder = tmp_path_factory.mktemp("older")
     with tarfile.open(STORED) as archive:
-        archive.extractall(folder, filter="data")
+        # Pythons before 3.11.4 have no filter, and take none as an argument.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
     with running(settings_in(folder / "gcvae-data", max_inline_score_rows=5)) as service:
         yield service
 
