@@ -42,6 +42,8 @@ class KeyRing:
         Raises:
             UnauthorizedError: there are keys, and the request has none that is in force.
         """
+        if authorization is not None:
+            self._keyless_until = 0.0  # who sends a key knows that there are some
         if not await self.keys_exist():
             return None
         if authorization is None and session is not None:

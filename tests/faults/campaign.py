@@ -14,8 +14,9 @@ from random import Random
 from tests.faults.deployment import LEASE_SECONDS, Deployment, Servers
 from tests.faults.injections import FAULTS, NEED_A_DISK, Scene, Victims, can_mount, small_disk
 from tests.faults.observer import Hit, Observer
+from tests.faults.trespass import Trespasser
 from tests.faults.verdict import Judge, Verdict
-from tests.faults.workload import ImpatientError, Workload
+from tests.faults.workload import ImpatientError, Users
 
 _MOST_WAIT_SECONDS = 60.0
 
@@ -59,6 +60,7 @@ class Outcome:
     n_jobs_before_last_fault: int
     seconds: float
     slowest_refusal_seconds: float
+    n_trespasses: int
     troubles: list[str] = field(default_factory=list)
 
     @property
@@ -97,76 +99,79 @@ def run(
 def _disturb(
     plan: Plan, deployment: Deployment, began_at: float, inspect: Inspect | None
 ) -> Outcome:
-    workload = Workload(deployment, Random(plan.seed + 1))
-    workload.prepare()
-    references = {order: job_id for job_id, order in workload.jobs.items()}
-    judge = Judge(deployment, references)
-    troubles: list[str] = []
-    with Observer(deployment, LEASE_SECONDS) as observer:
+    users = Users(deployment, Random(plan.seed + 1))
+    users.prepare()
+    judge = Judge(deployment, users.workloads)
+    n_before, troubles = users.n_jobs(), list[str]()
+    with (
+        Observer(deployment, LEASE_SECONDS) as observer,
+        Trespasser(deployment, users.workloads, Random(plan.seed + 2)) as trespasser,
+    ):
         injected = threading.Event()
-        users = threading.Thread(
+        ordering = threading.Thread(
             target=_order,
-            args=(plan, workload, observer, injected, troubles),
+            args=(plan, users, observer, injected, troubles),
             name="users",
             daemon=True,
         )
-        users.start()
+        ordering.start()
         try:
-            _inject(plan, deployment, observer, workload)
+            _inject(plan, deployment, observer, users)
         finally:
             injected.set()
-        n_hit = len(workload.jobs) - len(references)
-        users.join()
+        n_hit = users.n_jobs() - n_before
+        ordering.join()
         time.sleep(2 * plan.grace_seconds)
-        verdict = judge.judge(workload, observer)
+        verdict = judge.judge(observer, trespasser)
         if inspect is not None:
-            inspect(deployment, lambda: judge.judge(workload, observer))
+            inspect(deployment, lambda: judge.judge(observer, trespasser))
     judge.close()
-    workload.close()
+    users.close()
     return Outcome(
         plan=plan,
         hits=observer.hits,
         verdict=verdict,
-        n_jobs=len(workload.jobs) - len(references),
+        n_jobs=users.n_jobs() - n_before,
         n_jobs_before_last_fault=n_hit,
         seconds=time.monotonic() - began_at,
-        slowest_refusal_seconds=workload.slowest_refusal_seconds,
+        slowest_refusal_seconds=users.slowest_refusal_seconds(),
+        n_trespasses=trespasser.n_calls,
         troubles=troubles,
     )
 
 
 def _order(
     plan: Plan,
-    workload: Workload,
+    users: Users,
     observer: Observer,
     injected: threading.Event,
     troubles: list[str],
 ) -> None:
     """Keep a few jobs going until the faults are over and enough were ordered."""
-    n_before = len(workload.jobs)
-    while len(workload.jobs) - n_before < plan.jobs or not injected.is_set():
-        if observer.n_active(list(workload.jobs)) < plan.n_workers - 2:
+    n_before = users.n_jobs()
+    while users.n_jobs() - n_before < plan.jobs or not injected.is_set():
+        if observer.n_active(users.job_ids()) < plan.n_workers - 2:
             try:
-                workload.order_any()
+                users.order_any()
             except ImpatientError as error:
                 troubles.append(f"users gave up: {error}")
                 print(f"{plan.name}: {troubles[-1]}", flush=True)
         time.sleep(0.3)
 
 
-def _wait_for_orders(n_jobs: int, workload: Workload) -> None:
+def _wait_for_orders(n_jobs: int, users: Users) -> None:
     """Let the users keep up: the faults are spread over all jobs, on a slow machine too."""
     deadline = time.monotonic() + _MOST_WAIT_SECONDS
-    while len(workload.jobs) < n_jobs and time.monotonic() < deadline:
+    while users.n_jobs() < n_jobs and time.monotonic() < deadline:
         time.sleep(0.1)
 
 
-def _inject(plan: Plan, deployment: Deployment, observer: Observer, workload: Workload) -> None:
-    random, n_before = Random(plan.seed), len(workload.jobs)
+def _inject(plan: Plan, deployment: Deployment, observer: Observer, users: Users) -> None:
+    random, n_before = Random(plan.seed), users.n_jobs()
     scene = Scene(deployment, random, observer.running, lambda: list(observer.jobs))
     for number, fault in enumerate(_sequence(plan, random), start=1):
         time.sleep(random.uniform(0.0, 2 * plan.pause_seconds))
-        _wait_for_orders(n_before + plan.jobs * (number - 1) // plan.faults, workload)
+        _wait_for_orders(n_before + plan.jobs * (number - 1) // plan.faults, users)
         FAULTS[fault](scene, lambda *told, n=number, f=fault: _note(observer, n, f, *told))
         observer.hits[-1].over_at = time.time()
         _say(plan, observer, number)

@@ -22,11 +22,14 @@ from typing import Self
 import httpx
 import psutil
 
+from catalog import Catalog
 from catalog.database.migrate import upgrade
+from catalog.records import Scope
 from tests.servers.servers import PostgresServer, RedisServer, S3Server, free_port, s3_environment
 from tests.servers.store_proxy import StoreProxy
 
 LEASE_SECONDS = 5.0
+WORKSPACES = ("north", "south")
 SHARD_ROWS = 4096
 
 _ROOT = Path(__file__).parents[2]
@@ -99,6 +102,9 @@ class Member:
 class Deployment:
     """An API and workers on the servers; a context that starts them and leaves no process.
 
+    Attributes:
+        keys: an API key for each of `WORKSPACES`, from the start on.
+
     Args:
         folder: of logs and of what the processes write beside the store.
         with_stand_in: whether the workers have the stand-in for the library.
@@ -121,6 +127,7 @@ class Deployment:
         self.database_url = servers.postgres.create_database(name)
         self.store_url = f"s3://bucket/{name}"
         self.url = f"http://127.0.0.1:{free_port()}"
+        self.keys: dict[str, str] = {}
         self.environment = self._environment(grace_seconds)
         library = {"PYTHONPATH": _path(with_stand_in=with_stand_in)}
         self.api = self._member("api", self._api_command(), {"PYTHONPATH": _path()})
@@ -133,6 +140,7 @@ class Deployment:
 
     def __enter__(self) -> Self:
         upgrade(self.database_url)
+        self.keys = self._make_keys()
         self._watcher.start()
         deadline = time.monotonic() + _READY_SECONDS
         while not self.is_ready():
@@ -161,6 +169,13 @@ class Deployment:
             return httpx.get(f"{self.url}/readyz", timeout=5).status_code == 200
         except httpx.HTTPError:
             return False
+
+    def _make_keys(self) -> dict[str, str]:
+        catalog = Catalog(self.database_url)
+        scopes = (Scope.READ, Scope.WRITE)
+        keys = {name: catalog.keys.create(name, "", scopes)[1] for name in WORKSPACES}
+        catalog.close()
+        return keys
 
     def _watch(self) -> None:
         # The members are started by this thread: some kernels tie a child to its parent's thread.

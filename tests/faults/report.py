@@ -51,6 +51,7 @@ def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
                 "seconds": round(outcome.seconds, 1),
                 "slowest_503_seconds": round(outcome.slowest_refusal_seconds, 2),
                 "verdict": vars(outcome.verdict),
+                "trespasses": outcome.n_trespasses,
                 "troubles": outcome.troubles,
                 "is_right": outcome.is_right,
             }
@@ -103,6 +104,7 @@ def _told(outcome: Outcome) -> Iterable[str]:
         f"{plan.name} ({library}): {len(outcome.hits)} faults, {jobs}, seed {plan.seed}, "
         f"{outcome.seconds:.0f} s, {slowest}"
     )
+    yield f"  {outcome.n_trespasses} calls of one workspace for another's records"
     for name, found in vars(outcome.verdict).items():
         yield f"  {name.replace('_', ' ')}: {len(found)}"
         yield from (f"    {item}" for item in found)

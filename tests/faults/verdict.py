@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ from models_store.errors import StoreError
 from models_store.manifests import Manifest
 from tests.faults.deployment import Deployment
 from tests.faults.observer import Observer
+from tests.faults.trespass import Trespasser
 from tests.faults.workload import Order, Workload
 
 _ALL = 10_000
@@ -29,6 +30,7 @@ class Verdict:
     stuck: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    crossed: list[str] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     left_on_disk: list[str] = field(default_factory=list)
@@ -43,31 +45,33 @@ class Judge:
     """Judges a deployment whose servers are well.
 
     Args:
-        references: a job of each order, done before any fault.
+        workloads: one for each workspace, each with one job of each order, done before any fault.
     """
 
-    def __init__(self, deployment: Deployment, references: dict[Order, str]) -> None:
+    def __init__(self, deployment: Deployment, workloads: Sequence[Workload]) -> None:
         self._deployment = deployment
+        self._workloads = workloads
         self._store: Store = store_of(deployment)
         self._catalog = Catalog(deployment.database_url)
-        self._expected = {
-            order: self._outcome(self._catalog.workspace("default").jobs.get(job_id))
-            for order, job_id in references.items()
+        self._records = {
+            workload.workspace: self._catalog.workspace(workload.workspace)
+            for workload in workloads
         }
+        self._expected = {
+            (workload.workspace, order): self._outcome(workload.workspace, job_id)
+            for workload in workloads
+            for job_id, order in workload.jobs.items()
+        }
+        assert len(set(self._expected.values())) == len(self._expected), "no two are the same"
 
-    def judge(self, workload: Workload, observer: Observer) -> Verdict:
+    def judge(self, observer: Observer, trespasser: Trespasser) -> Verdict:
         """The verdict on everything that the users ordered."""
         verdict = Verdict()
-        jobs = {
-            job.id: job for job in self._catalog.workspace("default").jobs.list(limit=_ALL).items
-        }
-        verdict.lost = [job_id for job_id in workload.jobs if job_id not in jobs]
-        verdict.doubled = [job_id for job_id in jobs if job_id not in workload.jobs]
+        for workload in self._workloads:
+            self._judge_workload(workload, verdict)
         verdict.doubled += observer.changed_after_the_end
-        for job_id, order in workload.jobs.items():
-            if job_id in jobs:
-                self._judge_job(jobs[job_id], order, verdict)
-        self._judge_store(list(jobs.values()), verdict)
+        verdict.crossed = [*trespasser.crossed, *trespasser.sweep()]
+        self._judge_store(verdict)
         scratch = self._deployment.scratch
         verdict.left_on_disk = [path.name for path in scratch.glob("gcvae-job*")]
         return verdict
@@ -76,7 +80,18 @@ class Judge:
         """Close the connections."""
         self._catalog.close()
 
-    def _judge_job(self, job: Job, order: Order, verdict: Verdict) -> None:
+    def _judge_workload(self, workload: Workload, verdict: Verdict) -> None:
+        jobs = {job.id: job for job in self._jobs(workload.workspace)}
+        verdict.lost += [job_id for job_id in workload.jobs if job_id not in jobs]
+        verdict.doubled += [job_id for job_id in jobs if job_id not in workload.jobs]
+        for job_id, order in workload.jobs.items():
+            if job_id in jobs:
+                self._judge_job(jobs[job_id], workload.workspace, order, verdict)
+
+    def _jobs(self, workspace: str) -> Sequence[Job]:
+        return self._records[workspace].jobs.list(limit=_ALL).items
+
+    def _judge_job(self, job: Job, workspace: str, order: Order, verdict: Verdict) -> None:
         told = f"{job.id} ({order.kind} {order.number}, attempt {job.attempt})"
         if not job.status.is_final:
             verdict.stuck.append(f"{told}: {job.status}, {job.error}")
@@ -84,23 +99,25 @@ class Judge:
             verdict.failed.append(f"{told}: {job.status}, {job.error}")
         else:
             try:
-                outcome = self._outcome(job)
+                outcome = self._outcome(workspace, job.id)
             except StoreError as error:
                 verdict.missing.append(f"{told}: {error}")
                 return
-            if outcome != self._expected[order]:
+            if outcome != self._expected[workspace, order]:
                 verdict.wrong.append(f"{told}: not what an undisturbed run makes")
             for shard in self._catalog.all_jobs.shards(job.id):
                 if shard.status is not JobStatus.SUCCEEDED:
                     verdict.stuck.append(f"{told}: its shard {shard.id} is {shard.status}")
 
-    def _outcome(self, job: Job) -> str:
+    def _outcome(self, workspace: str, job_id: str) -> str:
         """A checksum of what the job made: of a model its weights, of a result its bytes."""
+        records = self._records[workspace]
+        job = records.jobs.get(job_id)
         if job.kind is JobKind.TRAIN:
-            model = self._catalog.workspace("default").models.get(str(job.model_id))
+            model = records.models.get(str(job.model_id))
             data = self._store.read(str(model.artifact_key), str(model.artifact_sha256))
             return _weights_sha256(data)
-        result = self._catalog.workspace("default").results.get(str(job.result_id))
+        result = records.results.get(str(job.result_id))
         digest = hashlib.sha256()
         for block in self._blocks(result):
             digest.update(block)
@@ -114,9 +131,15 @@ class Judge:
     def _manifest(self, result: Result) -> Manifest:
         return Manifest.read(self._store, result.object_key, str(result.manifest_sha256))
 
-    def _judge_store(self, jobs: list[Job], verdict: Verdict) -> None:
-        catalog = self._catalog
-        records = catalog.workspace("default")
+    def _judge_store(self, verdict: Verdict) -> None:
+        named = set[str]().union(*map(self._named, self._records))
+        stored = {entry.key for entry in self._store.list()}
+        verdict.orphans = sorted(stored - named)
+        verdict.missing += sorted(named - stored)
+
+    def _named(self, workspace: str) -> set[str]:
+        """The keys in the store that the workspace's records name."""
+        records = self._records[workspace]
         named = {dataset.object_key for dataset in records.datasets.list(limit=_ALL).items}
         named |= {str(m.artifact_key) for m in records.models.list(limit=_ALL).items
                   if m.artifact_key is not None}  # fmt: skip
@@ -124,11 +147,8 @@ class Judge:
             named.add(result.object_key)
             if result.manifest_sha256 is not None:
                 named |= {part.key for part in self._manifest(result).shards}
-        unfinished = [job for job in jobs if job.status is not JobStatus.SUCCEEDED]
-        named |= {job.spec["table_key"] for job in unfinished if "table_key" in job.spec}
-        stored = {entry.key for entry in self._store.list()}
-        verdict.orphans = sorted(stored - named)
-        verdict.missing += sorted(named - stored)
+        unfinished = [job for job in self._jobs(workspace) if job.status is not JobStatus.SUCCEEDED]
+        return named | {job.spec["table_key"] for job in unfinished if "table_key" in job.spec}
 
 
 def store_of(deployment: Deployment) -> Store:

@@ -12,15 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.faults.deployment import SHARD_ROWS, Deployment
-
-TABLE = (
-    "height,smoker,weight\n"
-    + "\n".join(
-        f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)
-    )
-    + "\n"
-).encode()
+from tests.faults.deployment import SHARD_ROWS, WORKSPACES, Deployment
 
 _TRAININGS = [{"preset": "paper-vae", "device": "cpu", "max_steps": 300, "seed": seed}
               for seed in (0, 1)]  # fmt: skip
@@ -45,36 +37,38 @@ class Order:
 
 @dataclass
 class Workload:
-    """Orders on one deployment.
+    """The orders of one workspace of a deployment.
 
     Attributes:
+        paths: what the workspace owns: tables, models and jobs, by path.
         jobs: the accepted orders, by job id.
         slowest_refusal_seconds: the longest that a 503 took to come.
     """
 
     deployment: Deployment
+    workspace: str
     random: Random
+    paths: list[str] = field(default_factory=list)
     jobs: dict[str, Order] = field(default_factory=dict)
     slowest_refusal_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        self._http = httpx.Client(base_url=self.deployment.url, timeout=30)
+        self._http = client_of(self.deployment, self.workspace)
         self._dataset_id = ""
+        self._table = _table(self.workspace)
         self._model_id = ""
         self._numbers = count()
         self._lock = threading.Lock()
 
-    def prepare(self) -> list[Order]:
-        """Upload a table, order one of everything; returns the orders, once all are done."""
-        self._dataset_id = self.upload()
+    def prepare(self) -> None:
+        """Upload a table, order one of everything, and wait until all are done."""
+        self.upload()
         first, *trainings = [Order("train", number) for number in range(len(_TRAININGS))]
         self._model_id = self._wait_for(self.order(first))
         samples = [Order("sample", number) for number in range(len(_SAMPLES))]
         scores = [Order("score", number) for number in range(len(_SCORES))]
-        rest = [*trainings, *samples, *scores]
-        for job_id in [self.order(order) for order in rest]:
+        for job_id in [self.order(order) for order in (*trainings, *samples, *scores)]:
             self._wait_for(job_id)
-        return [first, *rest]
 
     def close(self) -> None:
         """Close the connections."""
@@ -95,13 +89,17 @@ class Workload:
         )(order.number)
         with self._lock:
             self.jobs[answer["job_id"]] = order
+        self.paths.append(f"/v1/jobs/{answer['job_id']}")
+        if order.kind == "train":
+            self.paths.append(f"/v1/models/{answer['id']}")
         return str(answer["job_id"])
 
-    def upload(self) -> str:
-        """Upload the table; returns the dataset's id."""
+    def upload(self) -> None:
+        """Upload the table."""
         headers = {"Content-Type": "text/csv"}
-        answer = self._insist("/v1/datasets?name=table", {"content": TABLE}, headers)
-        return str(answer["id"])
+        answer = self._insist("/v1/datasets?name=table", {"content": self._table}, headers)
+        self._dataset_id = self._dataset_id or str(answer["id"])
+        self.paths.append(f"/v1/datasets/{answer['id']}")
 
     def _post_training(self, number: int) -> dict[str, Any]:
         body = {"dataset_id": self._dataset_id, "training": _TRAININGS[number]}
@@ -114,7 +112,7 @@ class Workload:
     def _post_score(self, number: int) -> dict[str, Any]:
         query = "&".join(f"{name}={value}" for name, value in _SCORES[number].items())
         path = f"/v1/models/{self._model_id}/scores?{query}"
-        return self._insist(path, {"content": TABLE}, {"Content-Type": "text/csv"})
+        return self._insist(path, {"content": self._table}, {"Content-Type": "text/csv"})
 
     def _insist(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
         """Post until it is taken, under one Idempotency-Key, as a client does."""
@@ -151,3 +149,53 @@ class Workload:
             assert job["status"] in ("queued", "running"), job
             time.sleep(_AGAIN_SECONDS)
         raise ImpatientError(f"job {job_id} did not end before any fault was injected")
+
+
+class Users:
+    """The users of all workspaces: whoever comes next orders something."""
+
+    def __init__(self, deployment: Deployment, random: Random) -> None:
+        self._random = random
+        self.workloads = [Workload(deployment, name, random) for name in WORKSPACES]
+
+    def prepare(self) -> None:
+        """One of each order in each workspace, before any fault."""
+        for workload in self.workloads:
+            workload.prepare()
+
+    def order_any(self) -> None:
+        """Somebody orders something."""
+        self._random.choice(self.workloads).order_any()
+
+    def job_ids(self) -> list[str]:
+        """Every job that was ordered."""
+        return [job_id for workload in self.workloads for job_id in list(workload.jobs)]
+
+    def n_jobs(self) -> int:
+        """How many jobs were ordered."""
+        return len(self.job_ids())
+
+    def slowest_refusal_seconds(self) -> float:
+        """The longest that a 503 took to come."""
+        return max(workload.slowest_refusal_seconds for workload in self.workloads)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for workload in self.workloads:
+            workload.close()
+
+
+def client_of(deployment: Deployment, workspace: str) -> httpx.Client:
+    """A connection with the key of a workspace."""
+    headers = {"Authorization": f"Bearer {deployment.keys[workspace]}"}
+    return httpx.Client(base_url=deployment.url, headers=headers, timeout=30)
+
+
+def _table(workspace: str) -> bytes:
+    """A table of the workspace's own: what is made of another one's is told by its bytes."""
+    step = 7 + WORKSPACES.index(workspace)
+    rows = (
+        f"{i % 37 / 10:.1f},{'yes' if i * step % 11 < 4 else 'no'},{i * i % 101}"
+        for i in range(300)
+    )
+    return ("height,smoker,weight\n" + "\n".join(rows) + "\n").encode()

@@ -256,6 +256,16 @@ def test_a_key_is_told_what_is_left_and_then_to_wait(start: Callable[..., Runnin
         assert calm.get("/v1/jobs").status_code == 200
 
 
+def test_the_first_key_counts_from_its_first_call_on(start: Callable[..., Running]) -> None:
+    """What a process knows of keys is a moment old: a key that is sent makes it look again."""
+    service = start()
+    assert service.http.get("/v1/jobs").status_code == 200  # there are none, it remembers
+    with _client(service, "first", ALL) as first, _client(service, "second", ALL) as second:
+        made = first.post("/v1/datasets", content=TABLE, headers=CSV).json()
+        assert second.get(f"/v1/datasets/{made['id']}").status_code == 404
+        assert first.get(f"/v1/datasets/{made['id']}").status_code == 200
+
+
 def test_without_keys_a_key_is_not_asked_for(start: Callable[..., Running]) -> None:
     service = start()
     assert service.http.get("/v1/jobs", headers={"Authorization": "Bearer x"}).status_code == 200

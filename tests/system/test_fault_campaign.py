@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from catalog import Catalog, ModelStatus
 from tests.faults.campaign import Outcome, Plan, run
-from tests.faults.deployment import Deployment, Servers
+from tests.faults.deployment import WORKSPACES, Deployment, Servers
 from tests.faults.report import document, lines
 from tests.faults.verdict import Verdict, store_of
 from tests.servers.servers import PostgresServer, RedisServer, S3Server
@@ -36,25 +37,41 @@ def test_faults_at_random_moments_lose_nothing_and_leave_nothing(
     outcome = run(_PLAN, servers, logs=tmp_path, inspect=_spoil(verdicts))
     assert outcome.is_right, "\n".join(lines([outcome]))
     assert outcome.n_jobs >= _PLAN.jobs
+    assert outcome.n_trespasses > 50
     _assert_report(outcome)
     [spoilt] = verdicts
     assert spoilt.orphans == ["models/nobody/model.gcvae"]
     assert len(spoilt.missing) == 2  # the record without bytes, and its job's outcome
+    assert [found.partition(" of ")[2] for found in spoilt.crossed[:1]] == ["north: 200, not 404"]
     assert not spoilt.is_right
 
 
 def _spoil(verdicts: list[Verdict]) -> Callable[[Deployment, Callable[[], Verdict]], None]:
-    """Leave bytes without a record, and a record without bytes: the judge has to find both."""
+    """Leave bytes without a record, a record without bytes, and a table in the other workspace: the
+    judge has to find them."""
 
     def spoil(deployment: Deployment, judge: Callable[[], Verdict]) -> None:
         catalog, store = Catalog(deployment.database_url), store_of(deployment)
         store.publish("models/nobody/model.gcvae", b"weights")
-        [model] = catalog.workspace("default").models.list(limit=1, status=ModelStatus.READY).items
+        [model] = (
+            catalog.workspace(WORKSPACES[0]).models.list(limit=1, status=ModelStatus.READY).items
+        )
         store.delete(str(model.artifact_key))
         catalog.close()
+        _move_a_table(deployment)
         verdicts.append(judge())
 
     return spoil
+
+
+def _move_a_table(deployment: Deployment) -> None:
+    with psycopg.connect(deployment.database_url) as connection:
+        moved = connection.execute(
+            "UPDATE datasets SET workspace = %s WHERE id ="
+            " (SELECT id FROM datasets WHERE workspace = %s ORDER BY id LIMIT 1)",
+            WORKSPACES[::-1],
+        )
+    assert moved.rowcount == 1
 
 
 def _assert_report(outcome: Outcome) -> None:
