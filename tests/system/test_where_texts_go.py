@@ -8,6 +8,7 @@ that a text of this role stands there. What the page says of the whole service i
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from gcvae.cells.values import format_table
 from gcvae.dependence.notes import MAPS_OF_MODEL
 from gcvae_client import Client
 from gcvae_client.errors import InvalidError, JobFailedError
-from tests.system.planted_table import PLANTS, TIED, Plant, dropped, frame, said
+from tests.servers.trace_collector import TraceCollector
+from tests.system.planted_table import PLANTS, TIED, Plant, dropped, frame, said, token
 from tests.system.test_serve import serving
 
 PAGE = Path(__file__).parents[2] / "docs" / "privacy.md"
@@ -134,13 +136,19 @@ def _of_csv(data: Any) -> Content:
 def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Content]:
     """What stands in every place after a table was uploaded, changed, learnt and used."""
     folder = tmp_path_factory.mktemp("places")
-    with pytest.MonkeyPatch.context() as environment:
+    with ExitStack() as stack:
+        environment = stack.enter_context(pytest.MonkeyPatch.context())
         environment.setenv("GCVAE_LOG_LEVEL", "debug")
+        collector = stack.enter_context(TraceCollector())
+        environment.setenv("GCVAE_TRACES_ENDPOINT", collector.endpoint)
         with serving(folder) as (process, url), Client(url) as client:
             found = _used(client, url)
+            found["metrics"] = Content([httpx.get(f"{url}/metrics", timeout=60).text])
+            found["audit"] = _of(_every_page(f"{url}/v1/audit"))
             process.terminate()
             process.wait(60)
     found["log"] = _of_log((folder / "output.log").read_text())
+    found["traces"] = Content([str(span) for span in collector.spans])
     return found
 
 
@@ -158,6 +166,7 @@ def _used(client: Client, url: str) -> dict[str, Content]:
     artifact = httpx.get(f"{url}/v1/models/{model['id']}/artifact", timeout=60).content
     maps = [client.dependencies(model["id"], kind=kind) for kind in MAPS_OF_MODEL]
     errors += [_ask(url, model["id"], name) for name in frame().columns]
+    sent = [_send(url, model["id"], name) for name in ("scores", "imputations", "encodings")]
     others = client.upload(table, schema={"columns": said(all_dropped=True)})
     assert trained["record"]["rows_of_withheld_levels"]
     client.wait(client.make_report(model, holdout=others, columns=["units"]))
@@ -173,6 +182,7 @@ def _used(client: Client, url: str) -> dict[str, Content]:
         "samples": _of_csv(client.sample(model["id"], rows=5000, seed=1, format="csv")),
         "maps": _of(maps),
         "errors": _of(errors),
+        "errors of tables that were sent": _of(sent),
         "report": _of(client.report(model), page.decode()),
         "model's schema": _of(trained["schema"]),
     }
@@ -216,6 +226,30 @@ def _ask(url: str, model_id: str, name: str) -> Any:
     return answer.json()
 
 
+SENT = token("sent to a model")
+
+
+def _send(url: str, model_id: str, kind: str) -> Any:
+    """The error of a table to score, complete or encode, of which one cell does not fit."""
+    table = frame()
+    table.loc[5, "units"] = SENT
+    place = f"{url}/v1/models/{model_id}/{kind}"
+    csv = {"Content-Type": "text/csv"}
+    answer = httpx.post(place, content=table.to_csv(index=False), headers=csv, timeout=60)
+    assert answer.status_code == 422, answer.text
+    return answer.json()
+
+
+def _every_page(address: str) -> list[Any]:
+    pages: list[Any] = []
+    cursor: str | None = None
+    while cursor is not None or not pages:
+        given = {"limit": 200} if cursor is None else {"limit": 200, "cursor": cursor}
+        pages.append(httpx.get(address, params=given, timeout=60).json())
+        cursor = pages[-1]["next_cursor"]
+    return pages
+
+
 def test_the_page_has_a_row_for_every_plant_and_a_column_for_every_place() -> None:
     assert list(dict.fromkeys(role for role, _ in EXPECTED)) == list(PLANTS)
     assert PLACES == [
@@ -229,7 +263,8 @@ def test_every_place_was_looked_into(served: dict[str, Content]) -> None:
     for place, text in {
         "schema": "given_schema", "profile": "quantiles", "job": "satisfy all constraints",
         "training record": "bound_held_out", "model file": "gcvae-model", "samples": "client_id",
-        "maps": "units", "errors": "no such level", "log": job_id,
+        "maps": "units", "errors": "no such level", "log": job_id, "traces": job_id,
+        "metrics": "gcvae_jobs", "audit": model_id,
     }.items():  # fmt: skip
         assert served[place].holds(Plant((), (text,))), place
     assert served["log"].holds(Plant((), (f"/v1/models/{model_id}/samples",)))
@@ -240,6 +275,18 @@ def test_a_text_of_this_role_stands_in_this_place_of_the_service_as_the_page_say
     served: dict[str, Content], role: str, place: str
 ) -> None:
     assert served[place].holds(PLANTS[role]) == EXPECTED[role, place]
+
+
+OPERATORS_PLACES = ("log", "metrics", "traces", "audit")
+
+
+@pytest.mark.parametrize("place", OPERATORS_PLACES)
+def test_what_operators_read_holds_nothing_of_a_table(
+    served: dict[str, Content], place: str
+) -> None:
+    assert served["errors of tables that were sent"].holds(Plant((), (SENT,)))
+    planted = PLANTS | {"a cell of a table that was sent": Plant((), (SENT,))}
+    assert [role for role, plant in planted.items() if served[place].holds(plant)] == []
 
 
 NEVER_IN_A_REPORT = [

@@ -2,70 +2,30 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from runtime.errors import MissingExtraError
 from runtime.settings import RuntimeSettings
 from runtime.traces import NoTraces, OtlpTraces, make_traces
 from tests.running_service import Running, attempt_by_child
+from tests.servers.trace_collector import TraceCollector
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-class Collector:
-    """A collector of traces on a free port."""
-
-    def __init__(self) -> None:
-        self.spans: list[Any] = []
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                collector.take(ExportTraceServiceRequest.FromString(body))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Nothing."""
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.endpoint = f"http://127.0.0.1:{self.server.server_port}/v1/traces"
-
-    def take(self, request: ExportTraceServiceRequest) -> None:
-        for resource in request.resource_spans:
-            for scope in resource.scope_spans:
-                self.spans.extend(scope.spans)
-
-    def named(self, name: str) -> Any:
-        [span] = [span for span in self.spans if span.name == name]
-        return span
-
-
 @pytest.fixture
-def collector() -> Iterator[Collector]:
+def collector() -> Iterator[TraceCollector]:
     """A collector that listens until the test is over."""
-    collector = Collector()
-    thread = threading.Thread(target=collector.server.serve_forever)
-    thread.start()
-    yield collector
-    collector.server.shutdown()
-    thread.join()
-    collector.server.server_close()
+    with TraceCollector() as collector:
+        yield collector
 
 
 def said(span: Any) -> dict[str, Any]:
@@ -84,7 +44,7 @@ def queue_job(service: Running, table: bytes, **headers: str) -> str:
 
 
 def test_a_trace_goes_from_the_request_to_the_attempt_at_its_job(
-    start: Callable[..., Running], cars: bytes, collector: Collector
+    start: Callable[..., Running], cars: bytes, collector: TraceCollector
 ) -> None:
     service = start(traces_endpoint=collector.endpoint)
     job_id = queue_job(service, cars, traceparent=PARENT)
@@ -107,7 +67,7 @@ def test_traces_are_off_unless_they_are_asked_for(service: Running, cars: bytes)
     assert service.catalog.workspace("default").jobs.get(job_id).traceparent is None
 
 
-def test_a_share_of_none_is_traced_but_not_sent(collector: Collector) -> None:
+def test_a_share_of_none_is_traced_but_not_sent(collector: TraceCollector) -> None:
     traces = OtlpTraces(collector.endpoint, 0.0, "api")
     with traces.span("GET /") as span:
         assert str(span.traceparent).endswith("-00")
