@@ -93,7 +93,7 @@ def test_the_report_shows_what_its_page_shows(site: Running, watch: Callable[...
     assert len(shares) > 30
     page = html_page(report)
     for share in filter(None, shares):
-        assert f"{100 * share:.1f} %".replace("-", "−") in page
+        assert f"{100 * share:.1f}\u00a0%".replace("-", "−") in page  # on one line
         assert f"{100 * share:.1f} %".replace("-", "−") in said
     for attack in report["privacy"]["attacks"]:
         assert attack["label"] in said

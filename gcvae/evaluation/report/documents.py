@@ -1,150 +1,18 @@
-"""What a report says: figures, the verdict of each part in plain words, and what it leaves out.
-
-green           nothing stands against it
-amber           look at it before you hand the rows on
-red             do not hand the rows on as they are
-not_measured    nothing can be said, and the sentence has the reason
-"""
+"""A report as a document: the decisions, the four parts, and what it leaves out."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from gcvae.evaluation.report.decisions import decisions, headline
 from gcvae.evaluation.report.page import html_page
+from gcvae.evaluation.report.parts import Part
 
 VERSION = 1
 """Of the JSON document."""
-GREEN, AMBER, RED, NOT_MEASURED = "green", "amber", "red", "not_measured"
-VERDICTS = GREEN, AMBER, RED, NOT_MEASURED
-SHOWN = "shown"
-"""Of a figure that has no part in any verdict."""
 PARTS = "fidelity", "utility", "likelihood", "privacy"
-MORE_UNSEEN = (
-    "Hold more rows back (report_share), or bring rows of the same source that no training saw"
-    " (a holdout)."
-)
-"""What to do where unseen rows are too few."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number of a report.
-
-    Attributes:
-        name: Its key, in lower case.
-        label: What it is, in plain words.
-        value: None where it could not be measured.
-        floor: The same measure between two samples of real rows of the same size.
-        interval: Lower and upper end, at the level that `note` or the part's settings say.
-        amber: The value from which on, in the direction of `worse`, the verdict is amber.
-        red: The same of red.
-        worse: `higher` or `lower`.
-        note: What one should know of it, or why there is none.
-        unit: `share` (0 to 1), `nats`, or nothing.
-        judged: The verdict, where thresholds alone do not give it.
-    """
-
-    name: str
-    label: str
-    value: float | None
-    floor: float | None = None
-    interval: tuple[float, float] | None = None
-    amber: float | None = None
-    red: float | None = None
-    worse: str = "higher"
-    note: str = ""
-    unit: str = ""
-    judged: str | None = None
-
-    @property
-    def verdict(self) -> str:
-        """By the thresholds; `not_measured` where there is no value, `shown` without them."""
-        if self.judged is not None:
-            return self.judged
-        if self.value is None:
-            return NOT_MEASURED
-        if self.amber is None and self.red is None:
-            return SHOWN
-        sign = 1.0 if self.worse == "higher" else -1.0
-        for threshold, verdict in ((self.red, RED), (self.amber, AMBER)):
-            if threshold is not None and sign * self.value >= sign * threshold:
-                return verdict
-        return GREEN
-
-    def to_json(self) -> dict[str, Any]:
-        """The figure as a JSON document; what is no finite number is null."""
-        ends = None if self.interval is None else [_finite(end) for end in self.interval]
-        return {
-            "name": self.name,
-            "label": self.label,
-            "value": _finite(self.value),
-            "floor": _finite(self.floor),
-            "interval": ends,
-            "amber": _finite(self.amber),
-            "red": _finite(self.red),
-            "worse": self.worse,
-            "verdict": self.verdict,
-            "note": self.note,
-            "unit": self.unit,
-        }
-
-
-@dataclass(frozen=True)
-class Part:
-    """One of the four questions of a report.
-
-    Attributes:
-        sentence: What was found, in plain words.
-        advice: What to do about it.
-        figures: Those that are judged, and those that are only shown.
-        tables: More figures, by name: rows of JSON values.
-    """
-
-    verdict: str
-    sentence: str
-    advice: str = ""
-    figures: tuple[Figure, ...] = ()
-    tables: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The part as a JSON document."""
-        return {
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "advice": self.advice,
-            "figures": [figure.to_json() for figure in self.figures],
-        } | dict(self.tables)
-
-
-def not_measured(reason: str, advice: str = "") -> Part:
-    """A part of which nothing can be said."""
-    return Part(NOT_MEASURED, f"Not measured: {reason}.", advice)
-
-
-def percent(share: float, decimals: int = 0) -> str:
-    """A share in a sentence.
-
-    >>> percent(0.984, 1)
-    '98.4 %'
-    """
-    return f"{100 * share:.{decimals}f} %"
-
-
-_IN_SHORT = {
-    RED: "Do not hand these rows on as they are.",
-    AMBER: "Look at what is said below before you hand these rows on.",
-    GREEN: "Nothing that was looked at stands against handing these rows on.",
-    NOT_MEASURED: "Nothing could be measured.",
-}
-
-
-def worst(verdicts: Any) -> str:
-    """The worst of some verdicts, of those that were measured; `not_measured` if none was."""
-    found = set(verdicts)
-    return next((v for v in (RED, AMBER, GREEN) if v in found), NOT_MEASURED)
 
 
 @dataclass(frozen=True)
@@ -186,23 +54,8 @@ class TableReport:
 
     @property
     def headline(self) -> str:
-        """What was found, in a sentence or two."""
-        asked = [part for name, part in self.parts.items() if self._speaks_of_rows(name)]
-        verdicts = [part.verdict for part in asked]
-        said = _IN_SHORT[worst(verdicts)]
-        if self._only_the_model_leaks():
-            said = "The model and its scores tell of its rows: keep them to yourself. " + said
-        n_missing = verdicts.count(NOT_MEASURED)
-        if 0 < n_missing < len(verdicts):
-            said += f" {n_missing} of the {len(verdicts)} questions could not be answered."
-        return said
-
-    def _speaks_of_rows(self, name: str) -> bool:
-        """The model's likelihood says nothing of a table that was given."""
-        return self.are_from_model or name != "likelihood"
-
-    def _only_the_model_leaks(self) -> bool:
-        return bool(self.parts["privacy"].tables.get("only_scores_tell", False))
+        """What to do with the rows and with the model, in a line."""
+        return headline(self.parts, are_from_model=self.are_from_model)
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON document."""
@@ -210,6 +63,10 @@ class TableReport:
             "format": "gcvae-report",
             "version": VERSION,
             "headline": self.headline,
+            "decisions": [
+                found.to_json()
+                for found in decisions(self.parts, are_from_model=self.are_from_model)
+            ],
             "judged": self.judged,
             **{name: self.parts[name].to_json() for name in PARTS},
             "not_covered": list(self.not_covered),
@@ -226,7 +83,3 @@ class TableReport:
             subject: Whose report it is, for the line under its title: names of files, a date.
         """
         return html_page(self.to_json(), subject)
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)

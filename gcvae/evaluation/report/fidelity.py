@@ -21,7 +21,9 @@ from gcvae.evaluation.fidelity import (
     two_way_tv,
 )
 from gcvae.evaluation.report.coverage import coverage
-from gcvae.evaluation.report.documents import (
+from gcvae.evaluation.report.histograms import column_shares, pair_shares
+from gcvae.evaluation.report.parts import (
+    AMBER,
     GREEN,
     MORE_UNSEEN,
     RED,
@@ -31,7 +33,6 @@ from gcvae.evaluation.report.documents import (
     percent,
     worst,
 )
-from gcvae.evaluation.report.histograms import column_shares, pair_shares
 from gcvae.evaluation.report.rows import KeptRule, ReportRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
@@ -321,13 +322,13 @@ def _in_words(
     if deciding.keys() - {"rules"}:
         named = ", ".join(f"“{each['column']}”" for each in more["columns"][:_N_SHOWN])
         advice.append(f"Look at the columns that differ most: {named}.")
-    if "rules" in deciding:
+    if any(figure.name == "rules" and figure.verdict in (AMBER, RED) for figure in figures):
         rule = more["rules"][0]
         advice.append(
-            f"Look at the rule “{rule['rule']}”: {rule['broken']:,} of {rule['of']:,} drawn rows"
-            f" break it ({rule['rows']:,} are such that they could; {percent(1 - rule['floor'], 1)}"
-            " of such real rows do). Where it must always hold, say so in the schema of the table"
-            " (member rules, keep: demand), and train again."
+            f"The rule “{rule['rule']}” is broken by {rule['broken']:,} of {rule['of']:,} drawn"
+            f" rows: of those that could, {percent(1 - rule['value'], 1)}, where"
+            f" {percent(1 - rule['floor'], 1)} of such real rows do. Where it must always hold, say"
+            " so in the schema of the table (member rules, keep: demand), and train again."
         )
     if verdict == RED and deciding.keys() - {"rules"}:
         advice.append("See that the schema has the right kind for each of them.")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import kstest
 
-from gcvae.evaluation.report.documents import MORE_UNSEEN, Figure, Part, not_measured, worst
+from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, worst
 
 Numbers = npt.NDArray[np.float64]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from gcvae.evaluation.report.findings import MOST_VISIBLE
 from gcvae.evaluation.report.histograms import LEAST_SHOWN
 from gcvae.evaluation.report.pictures import bars, two_ways
 
@@ -13,13 +14,18 @@ _QUESTIONS = {
     "fidelity": ("Is it good?", "Do the drawn rows look like real ones?"),
     "utility": ("Is it useful?", "Can one learn from drawn rows what one learns from real ones?"),
     "likelihood": (
-        "Does the model know the table?",
-        "Does it describe rows that it has not seen, or has it learned its rows by heart?",
+        "Has the model learned the table, and not its rows by heart?",
+        "Does it describe rows that it has not seen as well as those that it learned from?",
     ),
     "privacy": ("Is it safe?", "Does anything tell which real rows the model learned from?"),
 }
-_CLEAN = {"privacy": "green: no leak found", "likelihood": "green: nothing found"}
-"""What green says of a question to which that is not nothing against handing rows on."""
+_OF_ONE = {
+    ("privacy", "green"): "green: no leak found",
+    ("likelihood", "green"): "green: nothing found",
+    ("likelihood", "amber"): "amber: about the model",
+    ("likelihood", "red"): "red: about the model",
+}
+"""What a colour says of a question that is not about handing rows on alone."""
 _WORDS = {
     "green": "green: nothing against it",
     "amber": "amber: look at it first",
@@ -30,6 +36,7 @@ _WORDS = {
 _OLDER = "This report is of an older version: make it again."
 _MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–", "shown": "·"}
 _MOST_LINES = 30
+_NO_BREAK = "\u00a0"
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#59636e;--paper:#fff;--line:#d5dae0;
 --card:#f6f8fa;--green:#1a7f37;--amber:#9a6700;--red:#c62828;--none:#59636e;--real:#57606a;
@@ -56,10 +63,12 @@ th,.figures td:not(:first-child){overflow-wrap:normal;white-space:nowrap}
 .figures td{font-variant-numeric:tabular-nums}details{margin:.6rem 0}
 summary{cursor:pointer;font-weight:600}.pictures{display:flex;flex-wrap:wrap;gap:1rem}
 figure{margin:0;flex:1 1 16rem;min-width:0}figcaption{font-size:.9rem}svg{width:100%;height:auto}
-svg text{fill:var(--ink);font:11px system-ui,sans-serif}svg .head{fill:var(--soft)}
+svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .few{stroke:var(--soft)}
+svg .head{fill:var(--soft)}
 .r{fill:var(--real)}.d{fill:var(--drawn)}
 .short{font-size:1.2rem;font-weight:600}.lead{padding:0}.lead li{list-style:none;
 background:var(--card);border-radius:.4rem;padding:.6rem .8rem;margin:.5rem 0}
+.printed{display:none}.short b{font-size:1.1em}
 a{color:inherit;font-weight:600}dt{font-weight:600;float:left;clear:left;margin-right:.5rem}
 dd{margin:0 0 .2rem}dl{margin:.4rem 0}.box{border-left-color:var(--line)}
 @media(max-width:40rem){thead{display:none}tr{display:block;border-bottom:1px solid var(--line);
@@ -72,10 +81,10 @@ white-space:normal}}
 :root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--card:#fff;--green:#1a7f37;--amber:#9a6700;
 --red:#c62828;--none:#59636e;--real:#57606a;--drawn:#0969da}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}summary{list-style:none}
-.unprinted{display:none}section{break-inside:auto;box-decoration-break:clone}
+.unprinted{display:none}.printed{display:block}.answer{break-inside:avoid}section{break-inside:auto;box-decoration-break:clone}
 body{max-width:none;font-size:9.5pt;padding:0}figure,tr,.lead li{break-inside:avoid}
 table{font-size:8pt}th,.figures td:not(:first-child){white-space:normal}
-.figures td:first-child{min-width:38%}td,th{overflow-wrap:normal}figure{flex:0 1 30%}
+.figures td:first-child{min-width:38%}td,th{overflow-wrap:normal}figure{flex:0 1 46%}
 h2,h3,summary,.badge,.verdict{break-after:avoid}}
 """
 
@@ -93,9 +102,10 @@ def html_page(report: Mapping[str, Any], subject: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Report on synthetic rows</title><style>{_STYLE}</style></head><body>"
         f"<h1>Report on synthetic rows</h1>{_subject(subject)}"
-        f"<p>{escape(report.get('judged', _OLDER))}</p>{_in_short(report)}{_EXPLAINED}{sections}"
+        f"{_in_short(report)}{_EXPLAINED}{sections}"
         f'<section class="box"><h2>What this report does not cover</h2><ul>{limits}</ul></section>'
-        f"{_made_with(report)}</body></html>\n"
+        f'{_made_with(report)}<p class="printed soft">More tables are in the file itself: open it'
+        " on a screen.</p></body></html>\n"
     )
 
 
@@ -104,15 +114,28 @@ def _subject(subject: str) -> str:
 
 
 def _in_short(report: Mapping[str, Any]) -> str:
-    """What was found, in one line for all, and in one for each question."""
+    """What to do with rows and model, which rows were judged, and a line for each question."""
     answers = "".join(
         f'<li class="{part["verdict"]}"><a href="#{name}">{question}</a>'
-        f" {_badge(name, part['verdict'])}<br>{escape(part['sentence'])}{_to_do(name, part)}</li>"
+        f" {_badge(name, part)}<br>{escape(part['sentence'])}{_to_do(name, part)}</li>"
         for name, (question, _) in _QUESTIONS.items()
         for part in [report[name]]
     )
     return (
-        f'<p class="short">{escape(report.get("headline", ""))}</p><ul class="lead">{answers}</ul>'
+        f"{_decisions(report)}<p>{escape(report.get('judged', _OLDER))}</p>"
+        f'<ul class="lead">{answers}</ul>'
+    )
+
+
+def _decisions(report: Mapping[str, Any]) -> str:
+    """One line each; of an older report, or where nothing was measured, its headline."""
+    found = report.get("decisions", ())
+    if all(decision["verdict"] == "not_measured" for decision in found):
+        return f'<p class="short">{escape(report.get("headline", ""))}</p>'
+    return "".join(
+        f'<p class="short {decision["verdict"]}"><b class="{decision["verdict"]}">'
+        f"{_MARKS[decision['verdict']]}</b> {escape(decision['sentence'])}</p>"
+        for decision in found
     )
 
 
@@ -131,7 +154,7 @@ _EXPLAINED = (
     "<dt>Rows of training</dt><dd>are real rows that the model learned from.</dd>"
     "<dt>Unseen rows</dt><dd>are real rows that were kept from it.</dd>"
     "<dt>The floor</dt><dd>of a figure is what other real rows would show in the place of drawn"
-    " ones. No rows can be expected to do better than real ones.</dd></dl>"
+    " ones. Better than that is chance.</dd></dl>"
 )
 
 
@@ -140,14 +163,18 @@ def _section(name: str, part: Mapping[str, Any]) -> str:
     more = _MORE.get(name, lambda _: "")(part)
     advice = f"<p><b>What to do:</b> {escape(part['advice'])}</p>" if part["advice"] else ""
     return (
-        f'<section id="{name}" class="{part["verdict"]}"><h2>{question}</h2>'
-        f'<p class="soft">{meaning} <em>({name})</em></p><p>{_badge(name, part["verdict"])}</p>'
-        f'<p class="verdict">{escape(part["sentence"])}</p>{advice}{more}</section>'
+        f'<section id="{name}" class="{part["verdict"]}"><div class="answer"><h2>{question}</h2>'
+        f'<p class="soft">{meaning} <em>({name})</em></p><p>{_badge(name, part)}</p>'
+        f'<p class="verdict">{escape(part["sentence"])}</p>{advice}</div>{more}</section>'
     )
 
 
-def _badge(name: str, verdict: str) -> str:
-    words = _CLEAN.get(name, _WORDS[verdict]) if verdict == "green" else _WORDS[verdict]
+def _badge(name: str, part: Mapping[str, Any]) -> str:
+    verdict = part["verdict"]
+    words = _OF_ONE.get((name, verdict), _WORDS[verdict])
+    leaks = part.get("leaks", {"rows": verdict})
+    if verdict in ("amber", "red") and leaks["rows"] in ("green", "not_measured"):
+        words = f"{verdict}: about the model"
     return f'<span class="badge {verdict}">{_MARKS[verdict]} {words}</span>'
 
 
@@ -174,7 +201,7 @@ def _noted(note: str) -> str:
 
 def _judged(verdict: str) -> str:
     word = "not counted" if verdict == "shown" else verdict.replace("_", " ")
-    return f'<b class="{verdict}">{_MARKS[verdict]} {word}</b>'
+    return f'<b class="{verdict}">{_MARKS[verdict]}{_NO_BREAK}{word}</b>'
 
 
 def _fidelity(part: Mapping[str, Any]) -> str:
@@ -244,23 +271,39 @@ def _privacy(part: Mapping[str, Any]) -> str:
             _chance(found["p_holm"]),
             _share(found["area_that_would_have_been_seen"]),
             f"{found['rows_of_each_class']:,}",
-            _judged(found["verdict"] if found["counts"] else "shown"),
+            _judged_attack(found),
         )
         for found in part.get("attacks", ())
     ]
     if not lines:
         return ""
-    heads = "attack", "right in", "interval", "p", "would have been seen", "rows", "verdict"
+    heads = "attack", "right in", "interval", "p", "noticed from", "rows", "verdict"
     explained = (
         '<p class="soft">Each attack is shown a row of training and an unseen row, and says which'
         " is which. Who guesses is right in 50 % of such pairs, and who knows in 100 %. Amber: it"
         " is right more often than chance would have it (p below 0.05). Red: its interval begins at"
-        " 55 % or above. Intervals and p are corrected for the number of attacks. Isolated rows are"
-        " the tenth that is least like others.</p>"
+        " 55 % or above. Intervals and p are corrected for the number of attacks. A leak below"
+        " “noticed from” would most likely have gone unnoticed: of few rows a higher share can be"
+        " chance. Isolated rows are the tenth that is least like others.</p>"
     )
-    n_found = sum(found["counts"] and found["verdict"] != "green" for found in part["attacks"])
-    title = f"Every attack: {len(lines)} were tried, {n_found or 'none'} found something"
+    counted = [found for found in part["attacks"] if found["counts"]]
+    n_found = sum(found["verdict"] != "green" for found in counted)
+    said = f"{n_found or 'none'} found something" if counted else "none counts here"
+    title = f"Every attack: {len(lines)} were tried, {said}"
     return _details(title, explained + _table(heads, lines), printed=True)
+
+
+def _judged_attack(found: Mapping[str, Any]) -> str:
+    """That nothing was found is no verdict where only a very large leak would have been noticed."""
+    if not found["counts"]:
+        return _judged("shown")
+    is_blind = (
+        found["verdict"] == "green"
+        and (found["area_that_would_have_been_seen"] or 1.0) > MOST_VISIBLE
+    )
+    if is_blind:
+        return f'<b class="not_measured">{_MARKS["not_measured"]} too few rows</b>'
+    return _judged(found["verdict"])
 
 
 _MORE = {
@@ -272,10 +315,10 @@ _MORE = {
 
 
 _SORTS = {
-    "members": "rows that the model learned from",
+    "members": "rows that the model learned from, at most 20,000 of them",
     "reference": "rows that decided when to stop",
     "unseen": "rows that the model has not seen",
-    "drawn": "rows that were judged",
+    "drawn": "rows that were judged, at most 20,000 of them",
 }
 
 
@@ -325,7 +368,7 @@ def _share(value: float | None) -> str:
     if value is None:
         return "–"
     decimals = 2 if 0 < abs(value) < 0.001 else 1
-    return f"{100 * value:.{decimals}f} %".replace("-", "−")
+    return f"{100 * value:.{decimals}f}{_NO_BREAK}%".replace("-", "−")
 
 
 def _value(value: float | None, unit: str) -> str:

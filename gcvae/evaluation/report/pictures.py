@@ -26,7 +26,7 @@ def bars(found: Mapping[str, Any]) -> str:
             f'<rect class="r" x="{_LABEL}" y="{y + 3}" width="{long:.1f}" height="9"/>'
             f'<rect class="d" x="{_LABEL}" y="{y + 12}" width="{drawn * scale:.1f}" height="9"/>'
             f'<text x="{_LABEL + max(long, drawn * scale) + 4:.1f}" y="{y + 16}">'
-            f"{'few' if real is None else _percent(real)} / {_percent(drawn)} %</text>"
+            f"{'few' if real is None else _percent(real)} → {_percent(drawn)} %</text>"
         )
     name = escape(found["column"])
     svg = _svg(_WIDTH, len(found["labels"]) * _LINE, "".join(parts), f"Shares of {name}")
@@ -46,13 +46,9 @@ def two_ways(found: Mapping[str, Any]) -> str:
     for side, left, css in (("real", _LABEL, "r"), ("drawn", _LABEL + width + 12, "d")):
         for i, row in enumerate(found[side]):
             for j, share in enumerate(row):
-                told = "few" if share is None else f"{share:.1%}"
-                parts.append(
-                    f'<rect class="{css}" x="{left + j * _CELL}" y="{_HEAD + i * _CELL}" '
-                    f'width="{_CELL - 1}" height="{_CELL - 1}" '
-                    f'fill-opacity="{0.06 + 0.94 * ((share or 0) / most) ** 0.5:.2f}">'
-                    f"<title>{escape(down[i])}, {escape(across[j])}: {told}</title></rect>"
-                )
+                place = left + j * _CELL, _HEAD + i * _CELL
+                cell = f"{escape(down[i])}, {escape(across[j])}"
+                parts.append(_square(place, css, share, most, cell))
     for i, label in enumerate(down):
         parts.append(
             f'<text x="{_LABEL - 6}" y="{_HEAD + i * _CELL + 14}" text-anchor="end">'
@@ -63,14 +59,27 @@ def two_ways(found: Mapping[str, Any]) -> str:
     svg = _svg(_LABEL + 2 * width + 12, height, "".join(parts), f"Shares of {names}")
     return (
         f"<figure><figcaption><b>{names}</b> {_LEGEND}<br>"
-        f'<span class="soft">The darker, the more rows. From top to bottom {escape(a)}, from left'
-        f" to right {escape(b)}: {escape(_listed(across))}</span>"
+        f'<span class="soft">The darker, the more rows{_CROSSED}. From top to bottom {escape(a)},'
+        f" from left to right {escape(b)}: {escape(_listed(across))}</span>"
         f"</figcaption>{svg}</figure>"
     )
 
 
+def _square(place: tuple[int, int], css: str, share: float | None, most: float, cell: str) -> str:
+    """A cell of a two-way table; one whose share is not told is crossed out, not empty."""
+    (x, y), size = place, _CELL - 1
+    told = "few" if share is None else f"{share:.1%}"
+    opacity = 0.06 + 0.94 * ((share or 0.0) / most) ** 0.5
+    cross = f'<path class="few" d="M{x} {y + size}L{x + size} {y}"/>' if share is None else ""
+    return (
+        f'<rect class="{css}" x="{x}" y="{y}" width="{size}" height="{size}"'
+        f' fill-opacity="{opacity:.2f}"><title>{cell}: {told}</title></rect>{cross}'
+    )
+
+
+_CROSSED = "; a stroke: fewer real rows than are told"
 _LEGEND = (
-    '<span class="soft"><span style="color:var(--real)">■</span> real '
+    '<span class="soft"><span style="color:var(--real)">■</span> real → '
     '<span style="color:var(--drawn)">■</span> drawn</span>'
 )
 

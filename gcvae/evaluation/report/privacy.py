@@ -1,135 +1,45 @@
-"""Privacy: attacks that tell rows of training from unseen ones, and the verdict on all of them.
-
-    leak found      Holm's corrected p-value is below 0.05, and the attack is right more often
-    material        and the lower end of the corrected interval is at 0.55 or above
-    none found      neither; the area that would have been seen stands beside it
-
-An attack with two rates r (members) and s (unseen rows) counts as the area 0.5 + (r - s) / 2.
-"""
+"""Privacy: attacks that tell rows of training from unseen ones, and the verdict on all of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gcvae.evaluation.privacy import dcr_share
 from gcvae.evaluation.report import attacks
 from gcvae.evaluation.report.copies import ExactCopies, exact_copies
-from gcvae.evaluation.report.documents import (
-    AMBER,
-    GREEN,
-    MORE_UNSEEN,
-    NOT_MEASURED,
-    RED,
-    SHOWN,
-    Figure,
-    Part,
-    not_measured,
-    percent,
-)
+from gcvae.evaluation.report.findings import LEVEL, MATERIAL, Finding, Numbers, interval_of
 from gcvae.evaluation.report.intervals import (
     area,
     area_interval,
     area_p_value,
-    difference_interval,
     difference_p_value,
     holm,
     rate_interval,
-    visible_area,
 )
+from gcvae.evaluation.report.leaks import Leaks
 from gcvae.evaluation.report.likelihood import UNLIKE
+from gcvae.evaluation.report.parts import (
+    MORE_UNSEEN,
+    NOT_MEASURED,
+    RED,
+    Figure,
+    Part,
+    not_measured,
+)
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.progress import Report, report_to_nobody
-
-Numbers = npt.NDArray[np.float64]
 
 MOST_ROWS = 2_500
 """Members, and unseen rows, that are attacked."""
 LEAST_ROWS = 30
 _LEAST_ISOLATED = 15
-_LEVEL = 0.95
-MATERIAL = 0.55
 _ROWS_FOR_RATE = 1_000
 _FALSE_SHARE = 0.01
-MOST_VISIBLE = 0.65
-"""Where only larger areas would have been seen, that nothing was found says nothing."""
-NEVER_SAFE = (
-    "None found is no proof that the rows are safe. Before you hand them on, see what this report"
-    " does not cover: above all, whether one row is one person."
-)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one attack found.
-
-    Attributes:
-        area: 0.5 is chance. Of an attack with two rates 0.5 + (r - s) / 2.
-        interval: At 95 %, uncorrected.
-        corrected: Bonferroni's, over all attacks of the report.
-        p: Uncorrected; `p_holm` is corrected.
-        n: Members, and unseen rows.
-        counts: Whether it has a part in the verdict.
-        more: Other figures of the attack.
-    """
-
-    name: str
-    label: str
-    area: float
-    interval: tuple[float, float]
-    p: float
-    n: int
-    samples: tuple[Numbers, Numbers]
-    are_scores: bool
-    counts: bool = True
-    corrected: tuple[float, float] = (math.nan, math.nan)
-    p_holm: float = math.nan
-    visible: float = math.nan
-    more: Mapping[str, Any] | None = None
-
-    @property
-    def verdict(self) -> str:
-        """By the corrected p-value and the corrected interval."""
-        if self.p_holm >= 1.0 - _LEVEL or self.area <= 0.5:
-            return GREEN
-        return RED if self.corrected[0] >= MATERIAL else AMBER
-
-    @property
-    def shown_verdict(self) -> str:
-        """The verdict, or that it has none because the finding does not count."""
-        return self.verdict if self.counts else SHOWN
-
-    def corrected_for(self, n_attacks: int, p_holm: float) -> Finding:
-        """The finding among so many."""
-        level = 1.0 - (1.0 - _LEVEL) / n_attacks
-        return replace(
-            self,
-            corrected=_interval(self.samples, self.are_scores, level),
-            p_holm=p_holm,
-            visible=visible_area(self.n, level),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The finding as a row of the report's table."""
-        return {
-            "name": self.name,
-            "label": self.label,
-            "area": self.area,
-            "interval_95": list(self.interval),
-            "interval_corrected": list(self.corrected),
-            "p": self.p,
-            "p_holm": self.p_holm,
-            "rows_of_each_class": self.n,
-            "area_that_would_have_been_seen": self.visible,
-            "counts": self.counts,
-            "verdict": self.verdict,
-            **(self.more or {}),
-        }
 
 
 def privacy_part(
@@ -241,7 +151,7 @@ def _of_scores(name: str, label: str, members: Numbers, unseen: Numbers, counts:
         name,
         label,
         area(members, unseen),
-        area_interval(members, unseen, _LEVEL),
+        area_interval(members, unseen, LEVEL),
         area_p_value(members, unseen),
         min(len(members), len(unseen)),
         (members, unseen),
@@ -256,23 +166,13 @@ def _of_rates(name: str, label: str, members: Numbers, unseen: Numbers) -> Findi
         name,
         label,
         0.5 + float(members.mean() - unseen.mean()) / 2,
-        _interval((members, unseen), False, _LEVEL),
+        interval_of((members, unseen), False, LEVEL),
         difference_p_value(members, unseen),
         min(len(members), len(unseen)),
         (members, unseen),
         are_scores=False,
         more={"rate_members": float(members.mean()), "rate_unseen": float(unseen.mean())},
     )
-
-
-def _interval(
-    samples: tuple[Numbers, Numbers], are_scores: bool, level: float
-) -> tuple[float, float]:
-    """Of the area, or of the area that stands for two rates."""
-    if are_scores:
-        return area_interval(*samples, level)
-    low, high = difference_interval(*samples, level)
-    return 0.5 + low / 2, 0.5 + high / 2
 
 
 def _corrected(findings: list[Finding]) -> list[Finding]:
@@ -297,9 +197,9 @@ def _rates_at_few_false(members: Numbers, unseen: Numbers) -> dict[str, Any]:
     threshold = np.quantile(unseen[:half], 1.0 - _FALSE_SHARE, method="higher")
     true, false = int((members > threshold).sum()), int((unseen[half:] > threshold).sum())
     n, n_false = len(members), len(unseen) - half
-    true_interval = rate_interval(true, n, _LEVEL)
-    false_interval = rate_interval(false, n_false, _LEVEL)
-    most = rate_interval(n, n, _LEVEL)[0], rate_interval(0, n_false, _LEVEL)[1]
+    true_interval = rate_interval(true, n, LEVEL)
+    false_interval = rate_interval(false, n_false, LEVEL)
+    most = rate_interval(n, n, LEVEL)[0], rate_interval(0, n_false, LEVEL)[1]
     return {
         "at_one_percent": {
             "true_positives": true / n,
@@ -320,35 +220,16 @@ def _epsilon(true: float, false: float) -> float:
 def _judged(
     findings: list[Finding], rows: ReportRows, copies: ExactCopies, mismatch: str | None, seed: int
 ) -> Part:
-    judged = [f for f in findings if f.counts]
-    verdict = next((v for v in (RED, AMBER) if any(f.verdict == v for f in judged)), GREEN)
-    seen_from = max(f.visible for f in judged if f.name in ("distance", "likelihood"))
-    found = [f for f in judged if f.verdict in (RED, AMBER)]
-    figures = tuple(
-        Figure(f.name, f.label, f.area, 0.5, f.corrected, unit="share", judged=f.shown_verdict)
-        for f in findings
-    )
-    tables = {
-        "attacks": [f.to_json() for f in findings],
-        "exact_copies": copies.to_json(),
-        "only_scores_tell": bool(found) and all(f.name.startswith("likelihood") for f in found),
-        "descriptive": _descriptive(rows, seed),
-        "settings": {
-            "level": _LEVEL,
-            "n_attacks_corrected_for": len(judged),
-            "material_from": MATERIAL,
-            "isolated_share": attacks.ISOLATED_SHARE,
-        },
-    }
+    leaks = Leaks([f for f in findings if f.counts], len(rows.members))
+    verdict, of_rows = leaks.of_model, leaks.of_rows
+    sentence, advice = leaks.in_words()
     if copies.are_real_rows:
-        verdict, sentence, advice = RED, _REAL_ROWS, _NO_REAL_ROWS
-    elif verdict == GREEN and seen_from > MOST_VISIBLE:
-        verdict, (sentence, advice) = NOT_MEASURED, _too_few(seen_from, findings[0].n)
-    else:
-        sentence, advice = _in_words(verdict, found, seen_from, len(rows.members))
+        verdict = of_rows = RED
+        sentence, advice = _REAL_ROWS, _NO_REAL_ROWS
+        findings = [replace(f, counts=False) for f in findings]
     sentence += f" {copies.sentence}"
     if mismatch is not None:
-        verdict = NOT_MEASURED
+        verdict = of_rows = NOT_MEASURED
         sentence = f"Not measured: {mismatch}. What the attacks found is no evidence."
         advice = UNLIKE
     elif not rows.is_training_table:
@@ -356,97 +237,34 @@ def _judged(
             " The real table is not, row by row, the one that a model was trained on: rows that"
             " training did not use count as members here, which hides leaks rather than shows them."
         )
+    figures = tuple(
+        Figure(f.name, f.label, f.area, 0.5, f.corrected, unit="share", judged=f.shown_verdict)
+        for f in findings
+    )
+    tables = {
+        "attacks": [f.to_json() for f in findings],
+        "exact_copies": copies.to_json(),
+        "leaks": {"rows": of_rows, "model": verdict},
+        "descriptive": _descriptive(rows, seed),
+        "settings": {
+            "level": LEVEL,
+            "n_attacks_corrected_for": len(leaks.findings),
+            "material_from": MATERIAL,
+            "isolated_share": attacks.ISOLATED_SHARE,
+        },
+    }
     return Part(verdict, sentence, advice, figures, tables)
 
 
 _REAL_ROWS = (
-    "The rows that were judged are real ones, or many of them are: word for word they are rows of"
-    " the real table, also of those that were kept for this comparison. So the attacks, which tell"
-    " the one from the other, find nothing."
+    "The rows that were judged are real ones, or many of them are: they stand word for word in the"
+    " real table, also among the rows that were kept for this comparison. Attacks that look for"
+    " rows of training say nothing then."
 )
 _NO_REAL_ROWS = (
-    "Do not hand this table on: who has it has the real rows. Judge rows that a model drew."
+    "Do not hand this table on: who has it has the real rows. See whether the wrong file was named,"
+    " and have rows judged that a model drew."
 )
-
-
-def _too_few(seen_from: float, n_rows: int) -> tuple[str, str]:
-    return (
-        f"Too few rows to say: with {n_rows} unseen rows only a very large leak would have been"
-        f" seen, one that names the right row of two in {percent(seen_from)} of all pairs"
-        " (guessing: 50 %). None was found, and that is no all-clear.",
-        MORE_UNSEEN,
-    )
-
-
-def _in_words(
-    verdict: str, found: list[Finding], seen_from: float, n_members: int
-) -> tuple[str, str]:
-    if verdict == GREEN:
-        return (
-            "None found. The attacks would have seen a leak that tells a row of training from"
-            f" another in {percent(seen_from)} of all pairs of rows, or more; guessing is right in"
-            " 50 %.",
-            NEVER_SAFE,
-        )
-    said = "; ".join(dict.fromkeys(_SAID[f.name.removesuffix("_isolated")] for f in found))
-    best = max(found, key=lambda f: f.area)
-    among = " among the rows that are least like others" if best.name.endswith("isolated") else ""
-    how_much = (
-        f" At its clearest it tells a row of training from another in {percent(best.area)} of the"
-        f" pairs{among}; guessing is right in 50 %."
-    )
-    are_scores_alone = all(f.name.startswith("likelihood") for f in found)
-    where = "In the model and its scores" if are_scores_alone else "In the drawn rows"
-    none_of_rows = " In the drawn rows alone the attacks found none." if are_scores_alone else ""
-    if verdict == RED:
-        keep = _KEEP_SCORES if are_scores_alone else "Do not hand on these rows, nor the model."
-        return (
-            f"{where} a leak that matters was found: {said}.{how_much}{none_of_rows}",
-            f"{keep} {_what_helps(n_members)} Then make the report again.",
-        )
-    keep = "Keep the model and its scores to yourself. " if are_scores_alone else ""
-    return (
-        f"{where} a small leak was found: {said}.{how_much}{none_of_rows}",
-        f"{keep}Decide with whoever answers for the data whether it is small enough."
-        f" {_what_helps(n_members)}",
-    )
-
-
-_KEEP_SCORES = (
-    "Do not hand on the model, and let no others score rows with it: its scores are what tells."
-    " What this draw of rows did not show another may: have the very table that you hand on judged"
-    " by itself (gcvae report with --synthetic), where scores have no part in the verdict."
-)
-_FEW_MEMBERS = 3_000
-"""Rows of training under which no setting that was tried made the attack by scores weaker."""
-
-
-def _what_helps(n_members: int) -> str:
-    """What makes a leak smaller, as far as it was measured."""
-    if n_members < _FEW_MEMBERS:
-        return (
-            f"A model remembers of so few rows ({n_members:,}) what sets them apart, and settings"
-            " change little of that: more rows make the leak smaller."
-        )
-    return (
-        "More rows make the leak smaller; other settings change little of it. The setting"
-        " differential_privacy limits what any attack can find; it costs likeness, least on large"
-        " tables."
-    )
-
-
-_SAID = {
-    "likelihood": "the model gives rows of training higher scores than other rows",
-    "likelihood_ratio": "the model gives rows of training higher scores than other rows",
-    "distance": "drawn rows lie nearer to rows of training than to others",
-    "distance_ratio": "drawn rows lie nearer to rows of training than to others",
-    "density_ratio": "drawn rows crowd around rows of training",
-    "copies": "some drawn rows are exact copies of rows of training",
-    "attribute_inference": "drawn rows help to guess a cell of a row of training",
-    "linkability": "drawn rows help to join two halves of a row of training",
-    "singling_out": "drawn rows describe single rows of training",
-}
-"""What a finding means, in plain words."""
 
 
 def _descriptive(rows: ReportRows, seed: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pandas as pd
 from gcvae.errors import Problem, UnknownColumnError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import fit_features
-from gcvae.evaluation.report.documents import MORE_UNSEEN, Figure, Part, not_measured, percent
+from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, percent
 from gcvae.evaluation.report.places import fit_space
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.evaluation.utility import Numbers, explained_variance, mean_area

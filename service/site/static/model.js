@@ -82,7 +82,7 @@ function line(history, member, name, css) {
   return { name, css, points: history.filter((one) => Number.isFinite(one[member])).map((one) => [one.step, one[member]]) };
 }
 
-const QUESTIONS = { fidelity: "Is it good?", utility: "Is it useful?", likelihood: "Does it know the table?", privacy: "Is it safe?" };
+const QUESTIONS = { fidelity: "Is it good?", utility: "Is it useful?", likelihood: "Has it learned the table?", privacy: "Is it safe?" };
 
 function verdictCards(model) {
   const found = model.report;

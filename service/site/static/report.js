@@ -9,11 +9,11 @@ import { count, figure, percent } from "./words.js";
 const QUESTIONS = {
   fidelity: ["Is it good?", "Do the drawn rows look like real ones?"],
   utility: ["Is it useful?", "Can one learn from drawn rows what one learns from real ones?"],
-  likelihood: ["Does the model know the table?", "Does it describe rows that it has not seen, or has it learned its rows by heart?"],
+  likelihood: ["Has the model learned the table, and not its rows by heart?", "Does it describe rows that it has not seen as well as those that it learned from?"],
   privacy: ["Is it safe?", "Does anything tell which real rows the model has learned from?"],
 };
 const FEW = "What fewer than five real rows have is not told: they have no bar, and their words are among “all others”.";
-const PAIRS = "Each attack is shown a row of training and an unseen row, and says which is which. Who guesses is right in 50 % of such pairs, and who knows in 100 %. Isolated rows are the tenth that is least like others.";
+const PAIRS = "Each attack is shown a row of training and an unseen row, and says which is which. Who guesses is right in 50 % of such pairs, and who knows in 100 %. A leak below “noticed from” would most likely have gone unnoticed. Isolated rows are the tenth that is least like others.";
 const MOST_LINES = 30;
 
 export async function show({ place, model, signal }) {
@@ -34,9 +34,15 @@ export async function show({ place, model, signal }) {
 
 /** What a report's document says, top to bottom. */
 export function sections(report) {
-  return [h("p.lead", {}, report.headline), h("p.soft", {}, report.judged),
+  return [...decisions(report), h("p.soft", {}, report.judged),
     ...Object.entries(QUESTIONS).map(([name, words]) => part(name, words, report[name])),
     h("section.card.stack", { "aria-label": "Not covered" }, h("h3", {}, "What this report does not cover"), h("ul.soft", {}, report.not_covered.map((text) => h("li", {}, text))))];
+}
+
+/** What to do with the rows, and with the model; of an older report, or where nothing was measured, a line for both. */
+function decisions({ decisions: found = [], headline }) {
+  if (found.every((one) => one.verdict === "not_measured")) return [h("p.lead", {}, headline)];
+  return found.map((one) => h("p.lead.row", {}, verdict(one.verdict), " ", one.sentence));
 }
 
 function part(name, [question, meaning], found) {
@@ -84,7 +90,7 @@ function rules(found) {
 }
 
 function attacks(found) {
-  return dataTable("Attacks", ["Attack", ["Right in", "number"], ["Interval", "number"], ["p", "number"], ["Would have been seen", "number"], ["Rows", "number"], "Verdict"], found.map((one) => [
+  return dataTable("Attacks", ["Attack", ["Right in", "number"], ["Interval", "number"], ["p", "number"], ["Noticed from", "number"], ["Rows", "number"], "Verdict"], found.map((one) => [
     one.label, percent(one.area, 1), between(one.interval_corrected, "share"), figure(one.p_holm), percent(one.area_that_would_have_been_seen, 1), count(one.rows_of_each_class), verdict(one.counts ? one.verdict : "shown")]));
 }
 

@@ -268,7 +268,7 @@ def test_a_rule_is_judged_by_the_share_of_real_rows_that_keep_it() -> None:
     broken = told(0.9)
     assert broken.verdict == "amber"
     assert "some break a rule" in broken.sentence
-    assert "“a before b”: 100 of 1,000 drawn rows break it" in broken.advice
+    assert "“a before b” is broken by 100 of 1,000 drawn rows" in broken.advice
     assert "3.0 % of such real rows do" in broken.advice
 
 
