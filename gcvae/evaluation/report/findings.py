@@ -24,8 +24,6 @@ Numbers = npt.NDArray[np.float64]
 
 LEVEL = 0.95
 MATERIAL = 0.55
-MOST_VISIBLE = 0.65
-"""Where only larger areas would have been seen, that nothing was found says nothing."""
 
 
 @dataclass(frozen=True)

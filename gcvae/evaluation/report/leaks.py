@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gcvae.evaluation.report.findings import MOST_VISIBLE, Finding
-from gcvae.evaluation.report.parts import AMBER, GREEN, MORE_UNSEEN, NOT_MEASURED, RED, percent
+from gcvae.evaluation.report.findings import Finding
+from gcvae.evaluation.report.parts import (
+    AMBER,
+    GREEN,
+    MORE_UNSEEN,
+    MOST_VISIBLE,
+    NOT_MEASURED,
+    RED,
+    percent,
+)
 
 NEVER_SAFE = (
     "None found is no proof that the rows are safe. Before you hand them on, see what this report"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from gcvae.evaluation.report.findings import MOST_VISIBLE
 from gcvae.evaluation.report.histograms import LEAST_SHOWN
+from gcvae.evaluation.report.parts import MOST_VISIBLE
 from gcvae.evaluation.report.pictures import bars, two_ways
 
 _QUESTIONS = {

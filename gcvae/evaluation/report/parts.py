@@ -17,6 +17,8 @@ GREEN, AMBER, RED, NOT_MEASURED = "green", "amber", "red", "not_measured"
 VERDICTS = GREEN, AMBER, RED, NOT_MEASURED
 SHOWN = "shown"
 """Of a figure that has no part in any verdict."""
+MOST_VISIBLE = 0.65
+"""Where only areas larger than this would have been seen, that nothing was found says nothing."""
 MORE_UNSEEN = (
     "Hold more rows back (report_share), or bring rows of the same source that no training saw"
     " (a holdout)."
