@@ -15,9 +15,11 @@ WORKDIR /var/lib/gcvae
 FROM base AS build
 ARG TORCH_INDEX=""
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt requirements.lock README.md ./
 COPY server ./server
+# Each file is held against its hash; torch alone is of the index that was chosen.
 RUN python -m venv /opt/gcvae \
+    && pip install --no-cache-dir --require-hashes -r requirements.lock \
     && grep '^torch==' constraints.txt > torch.txt \
     && pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} -r torch.txt
 COPY gcvae ./gcvae
@@ -28,7 +30,7 @@ COPY service ./service
 COPY worker ./worker
 COPY gcvae_cli ./gcvae_cli
 COPY gcvae_client ./gcvae_client
-RUN pip install --no-cache-dir -c constraints.txt \
+RUN pip install --no-cache-dir --no-deps --no-build-isolation \
     . './server[postgres,redis,traces]' ./gcvae_client
 
 FROM build AS guide

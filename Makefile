@@ -9,6 +9,7 @@
 #   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
 #   CALLS=20000            how many calls `make test-api` makes
 #   INPUTS=100000          how many hostile inputs `make test-fuzz` reads; ABUSE_ARGS="--seed 1"
+#   AUDIT_ARGS="..."       arguments of pip-audit: -s osv asks another list of vulnerabilities
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
 #   LOAD_ARGS="..."        arguments for the load: --seconds, --samplers, --note, ...
 #   EXPERIMENTS="auto"      which experiments of the paper, all if none, and --budget
@@ -32,19 +33,23 @@ FAULT_ARGS ?=
 CALLS ?= 20000
 INPUTS ?= 100000
 ABUSE_ARGS ?=
+AUDIT_ARGS ?=
 HOST ?= 127.0.0.1
 PORT ?= 8000
 SECRETS_DIR ?= secrets
 
 VENV := .venv
+IMAGE_VENV := .venv-image
+IMAGE_PIP := $(IMAGE_VENV)/bin/python -m pip install --disable-pip-version-check $(PIP_ARGS)
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 # The server needs the library of this clone, and no index has it: they are always named together.
 LIBRARY := -e .
 SERVER := -e ./server
 CLIENT := -e ./gcvae_client
+OURS := gcvae gcvae-server gcvae-client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve docs secrets test test-properties test-report test-faults test-api test-fuzz lint bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs secrets test test-properties test-report test-faults test-api test-fuzz lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -60,6 +65,8 @@ help:
 	@echo "make test-api    CALLS=20000 calls of the whole REST API, half of them not allowed"
 	@echo "make test-fuzz   INPUTS=100000 hostile files, documents, bodies and models"
 	@echo "make lint    ruff, mypy and the import contracts"
+	@echo "make lock    requirements.lock from constraints.txt: what an image holds, with hashes"
+	@echo "make audit   an image's packages beside known vulnerabilities and allowed licences; sbom.json"
 	@echo "make known-truth   scores beside true log densities, of tables from known distributions"
 	@echo "make bench   quality beside the peers, into docs/quality.md"
 	@echo "make bench-speed   time beside the machine's limits, into docs/performance.md"
@@ -118,6 +125,34 @@ lint: $(VENV)/.installed-dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# Without torch, whose build the machine decides, and without what its CUDA build alone asks for.
+# hatchling builds our packages: it is as little taken on trust as the others.
+lock: $(VENV)/.installed-supply
+	printf '%s\n' hatchling '$(LIBRARY)' '$(SERVER)[postgres,redis,traces]' '$(CLIENT)' \
+	  | $(VENV)/bin/uv pip compile - --quiet --constraint constraints.txt --universal \
+	    --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-package gcvae --no-emit-package gcvae-server --no-emit-package gcvae-client \
+	    -o requirements.lock.partial > /dev/null
+	awk '/^[[:alpha:]]/ {kept = !/^(torch|triton|nvidia-|cuda-)/} kept' requirements.lock.partial \
+	  > requirements.lock
+	rm requirements.lock.partial
+
+# The same packages in the same way as the Dockerfile.
+$(IMAGE_VENV)/.installed: requirements.lock constraints.txt Makefile
+	rm -rf $(IMAGE_VENV) && $(PYTHON) -m venv $(IMAGE_VENV)
+	$(IMAGE_PIP) --require-hashes -r requirements.lock
+	$(IMAGE_PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	$(IMAGE_PIP) --no-deps --no-build-isolation . './server[postgres,redis,traces]' ./gcvae_client
+	$(IMAGE_VENV)/bin/python -m pip check
+	touch $@
+
+audit: $(VENV)/.installed-supply $(IMAGE_VENV)/.installed
+	$(VENV)/bin/pip-licenses --python $(IMAGE_VENV)/bin/python --from mixed \
+	  --ignore-packages $(OURS) > $(IMAGE_VENV)/licences.txt
+	$(VENV)/bin/cyclonedx-py environment $(IMAGE_VENV)/bin/python --pyproject pyproject.toml \
+	  --output-reproducible -o sbom.json
+	$(VENV)/bin/pip-audit --strict --disable-pip --no-deps -r constraints.txt $(AUDIT_ARGS)
+
 # Of the peers those run that are installed (extra `bench`); the others' dated results are shown.
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks.quality --merge benchmarks/results/peers-*.json $(BENCH_ARGS)
@@ -163,6 +198,10 @@ $(VENV)/.installed: pyproject.toml server/pyproject.toml gcvae_client/pyproject.
 
 $(VENV)/.installed-docs: $(VENV)/.installed
 	$(PIP) $(LIBRARY)'[docs]'
+	touch $@
+
+$(VENV)/.installed-supply: $(VENV)/.installed
+	$(PIP) $(LIBRARY)'[dev,supply]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
