@@ -132,8 +132,8 @@ class QuotaError(LimitError):
 class TooManyRequestsError(LimitError):
     """A key has sent as many requests as it may for now."""
 
-    def __init__(self, limit: int, retry_after_seconds: int) -> None:
-        message = "this key sends too many requests a minute"
+    def __init__(self, when: str, limit: int, retry_after_seconds: int) -> None:
+        message = f"this key has sent too many requests {when}"
         super().__init__(message, limit, "max_requests_per_minute")
         self.retry_after_seconds = retry_after_seconds
 

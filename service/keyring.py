@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Generic, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
@@ -16,8 +17,11 @@ from catalog.errors import BadKeyError
 from catalog.records import Key
 from service.errors import UnauthorizedError
 
+AnswerT = TypeVar("AnswerT")
+
 FRESH_SECONDS = 0.5
-"""How long what was read of a key holds: a revoked one is refused after that at the latest."""
+"""How long what was read of a key holds: a revoked one is refused after that at the latest, and one
+that was asked for before it was made is let in."""
 _MOST_KEPT = 1024
 _NOTE_SECONDS = 60.0
 _SCHEME = "Bearer "
@@ -31,7 +35,8 @@ class KeyRing:
     def __init__(self, keys: Keys, sessions: Sessions) -> None:
         self._keys = keys
         self._sessions = sessions
-        self._admitted: OrderedDict[bytes, tuple[float, Key]] = OrderedDict()
+        self._admitted = _Remembered[Key]()
+        self._refused = _Remembered[str]()
         self._keyless_until = 0.0
         self._has_keys = False
 
@@ -56,18 +61,21 @@ class KeyRing:
 
     def forget_session(self, session: str) -> None:
         """Ask anew for this session: it has ended."""
-        self._admitted.pop(_name_of("session", session), None)
+        self._admitted.forget(_name_of("session", session))
 
     async def _remembered(self, kind: str, text: str, find: Callable[[str], Key]) -> Key:
+        """The key, or the refusal, of a moment ago: a flood of either is cheap."""
         name = _name_of(kind, text)
-        admitted = self._admitted.get(name)
-        if admitted is not None and admitted[0] > time.monotonic():
-            return admitted[1]
-        key = await run_in_threadpool(find, text)
-        self._admitted[name] = (time.monotonic() + FRESH_SECONDS, key)
-        self._admitted.move_to_end(name)
-        while len(self._admitted) > _MOST_KEPT:
-            self._admitted.popitem(last=False)
+        if (key := self._admitted.get(name)) is not None:
+            return key
+        if (why := self._refused.get(name)) is not None:
+            raise UnauthorizedError(why)
+        try:
+            key = await run_in_threadpool(find, text)
+        except UnauthorizedError as error:
+            self._refused.keep(name, str(error))
+            raise
+        self._admitted.keep(name, key)
         return key
 
     async def keys_exist(self) -> bool:
@@ -94,6 +102,26 @@ class KeyRing:
         if key.last_used_at is None or key.last_used_at < noted:
             self._keys.note_use(key.id)
         return key
+
+
+class _Remembered(Generic[AnswerT]):
+    """What was found a moment ago, of the last `_MOST_KEPT`."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, tuple[float, AnswerT]] = OrderedDict()
+
+    def get(self, name: bytes) -> AnswerT | None:
+        until, answer = self._kept.get(name, (0.0, None))
+        return answer if until > time.monotonic() else None
+
+    def keep(self, name: bytes, answer: AnswerT) -> None:
+        self._kept[name] = time.monotonic() + FRESH_SECONDS, answer
+        self._kept.move_to_end(name)
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+
+    def forget(self, name: bytes) -> None:
+        self._kept.pop(name, None)
 
 
 def _name_of(kind: str, text: str) -> bytes:

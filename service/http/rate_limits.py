@@ -1,9 +1,11 @@
-"""How many requests a key may send in a minute, and what its holder is told of that.
+"""How many requests a key may send in a minute and in a second, and what its holder is told.
 
-    RateLimit-Policy: "minute";q=6000;w=60        RateLimit: "minute";r=5999;t=41
+    RateLimit-Policy: "minute";q=6000;w=60, "second";q=100;w=1
+    RateLimit: "minute";r=5999;t=41
 
-(draft-ietf-httpapi-ratelimit-headers.) Each API process counts by itself: behind a proxy that deals
-requests out evenly, a key has that many times their number.
+(draft-ietf-httpapi-ratelimit-headers.) A second has its even part of the minute: who sends a
+minute's requests at once would have the others wait for them. Each API process counts by itself:
+behind a proxy that deals requests out evenly, a key has that many times their number.
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ import math
 import time
 from dataclasses import dataclass
 
-from limits import RateLimitItemPerMinute
+from limits import RateLimitItem, RateLimitItemPerMinute, RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
 from service.errors import TooManyRequestsError
+
+_LEAST_PER_SECOND = 20
+"""A page asks for so many things at once."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +29,27 @@ class Allowance:
     """What is left to a key: `remaining` requests, for `seconds`."""
 
     per_minute: int
+    per_second: int
     remaining: int
     seconds: int
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """For the answer."""
+        policies = b'"minute";q=%d;w=60, "second";q=%d;w=1' % (self.per_minute, self.per_second)
         return [
-            (b"ratelimit-policy", b'"minute";q=%d;w=60' % self.per_minute),
+            (b"ratelimit-policy", policies),
             (b"ratelimit", b'"minute";r=%d;t=%d' % (self.remaining, self.seconds)),
         ]
 
 
 class RateLimits:
-    """Counts the requests of each key over the last minute."""
+    """Counts the requests of each key over the last minute, and over the last second."""
 
     def __init__(self, per_minute: int) -> None:
-        self._limit = RateLimitItemPerMinute(per_minute)
-        self._window = SlidingWindowCounterRateLimiter(MemoryStorage())
+        per_second = min(per_minute, max(_LEAST_PER_SECOND, math.ceil(per_minute / 60)))
+        self._minute = RateLimitItemPerMinute(per_minute)
+        self._second = RateLimitItemPerSecond(per_second)
+        self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     def count(self, key_id: str) -> Allowance:
         """What is left after this request.
@@ -48,9 +57,14 @@ class RateLimits:
         Raises:
             TooManyRequestsError: nothing was left before it.
         """
-        passes = self._window.hit(self._limit, key_id)
-        stats = self._window.get_window_stats(self._limit, key_id)
-        seconds = max(1, math.ceil(stats.reset_time - time.time()))
+        if not self._windows.hit(self._second, key_id):
+            raise TooManyRequestsError("in this second", self._second.amount, 1)
+        passes = self._windows.hit(self._minute, key_id)
+        remaining, seconds = self._left(self._minute, key_id)
         if not passes:
-            raise TooManyRequestsError(self._limit.amount, seconds)
-        return Allowance(self._limit.amount, stats.remaining, seconds)
+            raise TooManyRequestsError("in this minute", self._minute.amount, seconds)
+        return Allowance(self._minute.amount, self._second.amount, remaining, seconds)
+
+    def _left(self, limit: RateLimitItem, key_id: str) -> tuple[int, int]:
+        stats = self._windows.get_window_stats(limit, key_id)
+        return stats.remaining, max(1, math.ceil(stats.reset_time - time.time()))

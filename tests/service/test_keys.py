@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -202,11 +203,12 @@ def test_every_kind_of_wrong_key_costs_the_same_work(
     unknown = f"gcv_{'z' * 26}_{'s' * 43}"
     other = f"{living[:-43]}{'s' * 43}"
     foreign = f"/v1/datasets/{guarded.ids['dataset_id']}"
-    asked = {
-        (wrong, path): _questions(guarded.service, checked, wrong, path)
-        for wrong in (expired, revoked, unknown, other, living[:-1], "nonsense", f"{living[:-1]}é")
-        for path in ("/v1/jobs", foreign, "/v1/datasets/ds_none")
-    }
+    wrongs = expired, revoked, unknown, other, living[:-1], "nonsense", f"{living[:-1]}é"
+    asked = {}
+    for path in ("/v1/jobs", foreign, "/v1/datasets/ds_none"):
+        for wrong in wrongs:
+            asked[wrong, path] = _questions(guarded.service, checked, wrong, path)
+        time.sleep(FRESH_SECONDS)  # a refusal is remembered so long
     whole = [asked[name] for name in asked if keys.KEY_FORM.fullmatch(name[0])]
     assert len(whole) == 15
     assert len(whole[0]) == 1
@@ -246,7 +248,7 @@ def test_a_key_is_told_what_is_left_and_then_to_wait(start: Callable[..., Runnin
         for left in range(4, -1, -1):
             answer = busy.get("/v1/jobs")
             assert answer.status_code == 200
-            assert answer.headers["RateLimit-Policy"] == '"minute";q=5;w=60'
+            assert answer.headers["RateLimit-Policy"] == '"minute";q=5;w=60, "second";q=5;w=1'
             assert answer.headers["RateLimit"].startswith(f'"minute";r={left};t=')
         refused = busy.get("/v1/jobs")
         problem = assert_problem(refused, 429, "too-many-requests")
@@ -254,6 +256,45 @@ def test_a_key_is_told_what_is_left_and_then_to_wait(start: Callable[..., Runnin
         assert problem["setting"] == "GCVAE_MAX_REQUESTS_PER_MINUTE"
         assert 1 <= int(refused.headers["Retry-After"]) <= 60
         assert calm.get("/v1/jobs").status_code == 200
+
+
+def test_a_minute_of_requests_may_not_be_sent_at_once(start: Callable[..., Running]) -> None:
+    service = start(max_requests_per_minute=1_800)
+    with _client(service, "busy", ALL) as busy, _client(service, "calm", ALL) as calm:
+        time.sleep(FRESH_SECONDS)
+        began_at = time.monotonic()
+        answers = [busy.get("/v1/jobs") for _ in range(300)]
+        seconds = time.monotonic() - began_at
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert 300 - len(refused) <= 30 * (math.ceil(seconds) + 1)
+        problem = assert_problem(refused[0], 429, "too-many-requests")
+        assert problem["limit"] == 30
+        assert "in this second" in problem["detail"]
+        assert refused[0].headers["Retry-After"] == "1"
+        assert calm.get("/v1/jobs").status_code == 200
+        time.sleep(2)
+        assert busy.get("/v1/jobs").headers["RateLimit"].startswith('"minute";r=')
+
+
+def test_a_refused_key_is_looked_up_once_a_moment_and_then_anew(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who knocks without end costs no hash each time; a key that is made meanwhile gets in."""
+    from catalog.access import keys
+
+    checked: list[str] = []
+    fits = keys._fits
+    monkeypatch.setattr(keys, "_fits", lambda *told: (checked.append(told[0]), fits(*told))[1])
+    http, catalog = guarded.service.http, guarded.service.catalog
+    text = f"gcv_{'k' * 26}_{'s' * 43}"
+    bearer = {"Authorization": f"Bearer {text}"}
+    refusals = [http.get("/v1/jobs", headers=bearer) for _ in range(5)]
+    assert len(checked) == 1
+    assert {answer.json()["detail"] for answer in refusals} == {refusals[0].json()["detail"]}
+    assert all(answer.status_code == 401 for answer in refusals)
+    catalog.keys.create("late", "", ALL, text=text)
+    time.sleep(FRESH_SECONDS)
+    assert http.get("/v1/jobs", headers=bearer).status_code == 200
 
 
 def test_the_first_key_counts_from_its_first_call_on(start: Callable[..., Running]) -> None:
