@@ -49,7 +49,7 @@ CLIENT := -e ./gcvae_client
 OURS := gcvae gcvae-server gcvae-client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve docs secrets test test-properties test-report test-faults test-api test-fuzz lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs notebooks secrets test test-properties test-report test-faults test-api test-fuzz lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -57,6 +57,7 @@ help:
 	@echo "             (TABLE=x/file.csv: on yours, into demo-out/file/; ENCODING=cp1252)"
 	@echo "make serve   the service on $(HOST):$(PORT)"
 	@echo "make docs    the documentation as a site, into service/site/guide/: the service shows it at /guide"
+	@echo "make notebooks   runs the notebooks of docs/ anew, and keeps what they print"
 	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
 	@echo "make test    the test suite"
 	@echo "make test-properties   the laws of every table, on TIMES=80 times as many generated tables"
@@ -86,6 +87,9 @@ serve: $(VENV)/.installed
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+
+notebooks: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.notebooks
 
 # The folder is closed, the files are open: each container's own user reads those it is given.
 # An API key has its own form: catalog/access/keys.py.

@@ -22,6 +22,7 @@ from gcvae.dependence.map_kinds import DependencyMaps, check_place
 from gcvae.dependence.maps import DependencyMap
 from gcvae.errors import ArtifactError, SettingError
 from gcvae.evaluation.report.documents import TableReport
+from gcvae.figures.html_tables import facts_table
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.files.row_documents import Cell, pointing_at_row, row_to_frame
 from gcvae.files.table_reader import Rows, given_frame, parsed_chunks
@@ -46,7 +47,7 @@ from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.fit_bar import reported
 from gcvae.training.fit_progress import FitProgress
 from gcvae.training.fitting import fit_prepared
-from gcvae.training.model_facts import facts_table, model_facts
+from gcvae.training.model_facts import model_facts
 from gcvae.training.preparation import prepared_table
 from gcvae.training.settings import SettledConfig, configure
 from gcvae.training.training_progress import Progress

@@ -20,6 +20,10 @@ Frame = Any
 Formats = Callable[[], Mapping[str, str]]
 """Asks how a table writes its dates, by column."""
 _TEXTS_AT_ONCE = 65_536
+_WITH_BLANKS = {"bool": "boolean"} | {
+    f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+"""By Arrow's type the dtype of pandas that has blanks; without it whole numbers come as floats."""
 
 
 def is_frame(table: object) -> bool:
@@ -146,6 +150,8 @@ def _of_columns(pandas: Any, file: Any) -> Frame:
 
 def _series(pandas: Any, column: Any) -> Any:
     """A column of Arrow as one of pandas, which can be written to."""
+    if column.null_count and (dtype := _WITH_BLANKS.get(str(column.type))):
+        return column.to_pandas(types_mapper=lambda _: pandas.api.types.pandas_dtype(dtype))
     if str(column.type) not in ("string", "large_string"):
         return column.to_pandas().copy()
     # Arrow keeps a table of the texts that it has met, larger than they are: one of few rows.
@@ -156,6 +162,10 @@ def _series(pandas: Any, column: Any) -> Any:
 
 def _of_documents(pandas: Any, rows: list[Document], formats: Formats) -> Frame:
     frame = pandas.DataFrame(rows)
+    cells = pandas.DataFrame(rows, dtype=object)
+    for name in frame.columns[frame.dtypes == "float64"]:
+        if pandas.api.types.infer_dtype(cells[name], skipna=True) == "integer":
+            frame[name] = cells[name].astype(_WITH_BLANKS["int64"])
     for name, format in formats().items():
         if name in frame:
             try:

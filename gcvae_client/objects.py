@@ -57,7 +57,7 @@ class Entity(dict[str, Any], ABC):
         facts = {"id": self.id} | self._facts()
         rows = (
             f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(fact)}</td></tr>"
+            f"<td style='text-align:left'>{html.escape(fact.removeprefix(f'{name} '))}</td></tr>"
             for name, fact in facts.items()
         )
         return f"<table><caption>{type(self).__name__}</caption>{''.join(rows)}</table>"
@@ -94,7 +94,7 @@ class Dataset(Entity):
         warnings = len(self.get("warnings", ()))
         table = f"{self['rows']:,} rows × {self['columns']} columns"
         facts = {"name": repr(self["name"]), "table": table}
-        return facts | ({"warnings": f"warnings: {warnings}"} if warnings else {})
+        return facts | ({"notes": f"warnings: {warnings}"} if warnings else {})
 
 
 class Model(Entity):

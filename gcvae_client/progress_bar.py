@@ -73,6 +73,8 @@ def _in_notebook(display: Any) -> Show:
 class _Line(str):
     """A line that a notebook shows in its own letters."""
 
+    __repr__ = str.__str__
+
     def _repr_html_(self) -> str:
         return f"<pre style='margin:0'>{html.escape(self)}</pre>"
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from catalog.records import Dataset
 from gcvae.errors import Problem, TableError
 from gcvae.files.row_documents import numbered, pointing
-from gcvae.schema.columns import InferredSchema, TableSchema
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.inferred_schema import InferredSchema
 from models_store import Store
 from service.errors import TableLimitError, TooLargeError
 from service.http.uploads import table_format

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gcvae.errors import MissingPackageError
 from gcvae.figures.figures import format_of_picture
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.cramers_v import cramers_v, group
@@ -58,6 +59,15 @@ class DependencyMap:
     def __repr__(self) -> str:
         """Its kind and how many columns it has; `to_json` says the rest."""
         return f"<DependencyMap: {self.kind}, {len(self.columns)} columns, {self.measure}>"
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
+        """The picture and what it shows, for notebooks; the line above where nothing draws it."""
+        try:
+            return self.picture(), {
+                "alt": f"Dependency map, {self.kind}, of {len(self.columns)} columns"
+            }
+        except MissingPackageError as error:
+            raise NotImplementedError from error  # by this IPython asks for another form
 
     @property
     def is_unsigned(self) -> NDArray[np.bool_]:

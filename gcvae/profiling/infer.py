@@ -34,12 +34,12 @@ from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import (
     Column,
     Draft,
-    InferredSchema,
     Missing,
     TableSchema,
     read_document,
     unknown_in_constraints,
 )
+from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rule_documents import rule_problems, unknown_in_rules
 from gcvae.schema.suggestions import unknown_names

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gcvae.schema.columns import InferredSchema, TableSchema
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.inferred_schema import InferredSchema
 
 if TYPE_CHECKING:
     from gcvae.files.table_reader import Rows

@@ -27,6 +27,7 @@ from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.number_fields import complete_numbers, read_notation, read_number_format
 from gcvae.schema.rule_documents import read_rules, rule_problems, unknown_in_rules
 from gcvae.schema.rules import Rule
+from gcvae.schema.schema_table import schema_table
 from gcvae.schema.steps import Step, read_endings, read_steps
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_name, unknown_names
 from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
@@ -191,6 +192,10 @@ class TableSchema:
         n_rules = f", {len(self.rules)} rules" if self.rules else ""
         return f"<TableSchema: {len(self)} columns ({counted}){n_constraints}{n_rules}>"
 
+    def _repr_html_(self) -> str:
+        """The columns and the rules at a glance, for notebooks."""
+        return schema_table((column.to_json() for column in self), self.rules or ())
+
     @property
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
@@ -249,20 +254,6 @@ class TableSchema:
         if misfits := rule_problems(rules or (), schema):
             raise SchemaError(*misfits)
         return schema
-
-
-@dataclass(frozen=True)
-class InferredSchema:
-    """A complete schema and what its user should look at.
-
-    Attributes:
-        rules: Of the schema, each as a document with its formula in words, the rows that it could
-            hold in, those it holds in, and the first that break it.
-    """
-
-    schema: TableSchema
-    warnings: tuple[str, ...] = ()
-    rules: tuple[dict[str, Any], ...] = ()
 
 
 Draft = dict[str, Any]

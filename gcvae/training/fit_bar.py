@@ -1,11 +1,14 @@
-"""The bar of a fit: a line in a terminal, a widget in a notebook, nothing elsewhere."""
+"""The bar of a fit: a line in a terminal, a line of its own in a notebook, nothing elsewhere."""
 
 from __future__ import annotations
 
+import html
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from io import StringIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from gcvae.training.training_progress import Progress
 
@@ -24,18 +27,46 @@ def reported(progress: Callback | bool | None) -> Iterator[Callback | None]:
         progress: A callback of one's own; True shows a bar, False none, and None one where the
             standard error is a terminal or a notebook's.
     """
+    display = _notebook_display()
     if progress is None:
-        progress = sys.stderr.isatty() or _in_notebook()
+        progress = display is not None or sys.stderr.isatty()
     if not isinstance(progress, bool):
         yield progress
     elif not progress:
         yield None
+    elif display is not None:
+        with _bar(StringIO(), ascii=False) as unseen:  # notebooks have all letters
+            yield _in_notebook(display, unseen)
     else:
-        from tqdm.auto import tqdm as bar
-
-        shown: tqdm[Any]
-        with bar(total=1.0, bar_format=_LINE) as shown:
+        with _bar(sys.stderr) as shown:
             yield lambda report: _move(shown, report)
+
+
+def _bar(target: TextIO, ascii: bool | None = None) -> tqdm[Any]:
+    # `tqdm.auto` warns in notebooks without ipywidgets, and its widgets are not saved with them.
+    from tqdm import tqdm
+
+    return tqdm(total=1.0, bar_format=_LINE, file=target, ascii=ascii)
+
+
+def _in_notebook(display: Any, bar: tqdm[Any]) -> Callback:
+    """Takes reports, and shows the bar as a line that replaces itself."""
+    handle = display(_Line(bar), display_id=True)
+
+    def show(report: Progress) -> None:
+        _move(bar, report)
+        handle.update(_Line(bar))
+
+    return show
+
+
+class _Line(str):
+    """A line that a notebook shows in letters of one width."""
+
+    __repr__ = str.__str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre style='margin:0'>{html.escape(self)}</pre>"
 
 
 def _move(bar: tqdm[Any], report: Progress) -> None:
@@ -58,7 +89,8 @@ def _note(report: Progress) -> str:
     return ", ".join(parts)
 
 
-def _in_notebook() -> bool:
+def _notebook_display() -> Any:
+    """What shows things in the notebook that this runs in; None where it runs in none."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    return hasattr(shell, "kernel")
+    return import_module("IPython.display").display if hasattr(shell, "kernel") else None

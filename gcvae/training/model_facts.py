@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from gcvae.schema.columns import TableSchema
 def model_facts(
     schema: TableSchema, preset: str, record: Mapping[str, Any], notes: Sequence[str]
 ) -> dict[str, str]:
-    """The facts by name, in a few words each.
+    """The facts by name, in a few words each that can stand without it.
 
     Args:
         record: The training record.
@@ -29,15 +28,5 @@ def model_facts(
     if rules := record.get("rules"):
         facts["rules"] = f"{len(rules)} rule{'s' * (len(rules) > 1)} kept"
     if notes:
-        facts["notes"] = f"notes on the table: {len(notes)} (table_notes)"
+        facts["table"] = f"notes on the table: {len(notes)} (table_notes)"
     return facts
-
-
-def facts_table(title: str, facts: Mapping[str, str]) -> str:
-    """Facts as an HTML table, as notebooks show it."""
-    rows = (
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(fact)}</td></tr>"
-        for name, fact in facts.items()
-    )
-    return f"<table><caption>{html.escape(title)}</caption>{''.join(rows)}</table>"

@@ -80,7 +80,7 @@ def run_demo(
     _clear(output, table)
     schema = None if table is not None else _DIABETES_SCHEMA
     source = table if table is not None else _write_diabetes(output / _DIABETES)
-    with client_errors(), _embedded_service(output / "service") as url, Client(url) as client:
+    with client_errors(), embedded_service(output / "service") as url, Client(url) as client:
         print(f"service   {url}", flush=True)
         _cancel_what_was_left(client)
         dataset = _upload(client, source, schema, encoding)
@@ -147,7 +147,7 @@ def _write_diabetes(path: Path) -> Path:
 
 
 @contextmanager
-def _embedded_service(data_dir: Path) -> Iterator[str]:
+def embedded_service(data_dir: Path) -> Iterator[str]:
     """A `gcvae serve` of our own and its URL; ended, with everything it started, afterwards."""
     data_dir.mkdir(parents=True, exist_ok=True)
     port = free_port("127.0.0.1", 0)

@@ -15,7 +15,8 @@ from catalog.errors import SchemaChangedError
 from catalog.pages import Order
 from catalog.records import Dataset, Document, ModelStatus
 from gcvae.errors import SchemaError
-from gcvae.schema.columns import InferredSchema, TableSchema
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.inferred_schema import InferredSchema
 from service.access import Workspace
 from service.bodies import (
     ChangedDatasetBody,

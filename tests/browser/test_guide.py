@@ -81,6 +81,8 @@ def test_every_public_name_is_in_the_reference(built: Path) -> None:
         ("tables.html", {"color_scheme": "dark"}),
         ("reference-library.html", {"viewport": PHONE, "color_scheme": "dark"}),
         ("reference-rest.html", {}),
+        ("notebook-library.html", {}),
+        ("notebook-service.html", {"viewport": PHONE, "color_scheme": "dark"}),
     ],
 )
 def test_the_service_shows_it_without_a_complaint_of_the_browser(

@@ -80,6 +80,8 @@ def test_a_sample_is_a_frame_of_the_tables_types(
     assert drawn.attrs["seed"] == 3
     expected = library(service, orders_model).sample(50, seed=3)
     assert drawn["ordered"].dtype.kind == "M"
+    assert drawn["quantity"].dtype == "Int16"  # and no float, though some are blank
+    assert drawn["quantity"].isna().any()
     pd.testing.assert_frame_equal(drawn, expected, check_dtype=False, check_categorical=False)
     assert isinstance(client.sample(orders_model, 5).attrs["seed"], int)
     assert isinstance(client.sample(orders_model, 5, format="jsonl"), bytes)

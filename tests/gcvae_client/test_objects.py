@@ -6,9 +6,7 @@ import asyncio
 import inspect
 import subprocess
 import sys
-import types
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,21 +83,6 @@ def test_waiting_shows_a_bar_where_it_is_asked_and_none_where_nobody_looks(
     assert capsys.readouterr().err == ""
     client.wait(model, progress=True)
     assert "100 % · succeeded" in capsys.readouterr().err
-
-
-def test_a_notebook_shows_the_bar_as_its_own(
-    client: Client, model: Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown: list[Any] = []
-    handle = types.SimpleNamespace(update=shown.append)
-    display = types.ModuleType("IPython.display")
-    display.display = lambda first, display_id: handle  # type: ignore[attr-defined]
-    ipython = types.ModuleType("IPython")
-    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=1)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    client.wait(model)
-    assert "100 %" in shown[-1]._repr_html_()
 
 
 def test_the_client_is_awaited(service: Running, table: bytes) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 from gcvae.evaluation.report.decisions import decisions, headline
 from gcvae.evaluation.report.page import html_page
 from gcvae.evaluation.report.parts import Part
+from gcvae.figures.html_tables import lines_table, paragraphs
 
 VERSION = 1
 """Of the JSON document."""
 PARTS = "fidelity", "utility", "likelihood", "privacy"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableReport:
     """Whether drawn rows are good, useful and safe.
 
@@ -35,6 +36,19 @@ class TableReport:
     seed: int
     not_covered: tuple[str, ...]
     are_from_model: bool
+
+    def __repr__(self) -> str:
+        """The verdicts in a line; `to_json` says the rest."""
+        said = (f"{name} {_words(self.parts[name])}" for name in PARTS)
+        return f"<TableReport: {', '.join(said)}>"
+
+    def _repr_html_(self) -> str:
+        """The headline, and each part in a sentence, for notebooks."""
+        parts = ((name, self.parts[name]) for name in PARTS)
+        lines = ((name, _words(part), part.sentence) for name, part in parts)
+        return paragraphs([self.headline]) + lines_table(
+            ("part", "verdict", "in a sentence"), lines
+        )
 
     @property
     def judged(self) -> str:
@@ -83,3 +97,7 @@ class TableReport:
             subject: Whose report it is, for the line under its title: names of files, a date.
         """
         return html_page(self.to_json(), subject)
+
+
+def _words(part: Part) -> str:
+    return part.verdict.replace("_", " ")

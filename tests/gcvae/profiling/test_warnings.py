@@ -15,7 +15,7 @@ from gcvae.cells.values import format_table
 from gcvae.files.table_reader import TableReader
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
-from gcvae.schema.columns import InferredSchema
+from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.synthesizer import Synthesizer
 
 FIRST = 2**63

@@ -22,7 +22,8 @@ from gcvae.files.table_reader import TableReader
 from gcvae.files.table_stream import stream_table
 from gcvae.files.tables import write_table
 from gcvae.sampling.imputation_stream import stream_completed
-from gcvae.schema.columns import Column, InferredSchema, TableSchema
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import completed_format, numerals, read_members, written_in

@@ -1,0 +1,38 @@
+"""What notebooks show of a schema: a line for each column, and the rules between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gcvae.figures.html_tables import lines_table, paragraphs
+
+_HEADER = "column", "kind", "outcomes", "blanks"
+_MOST_LEVELS = 6
+
+
+def schema_table(columns: Iterable[Mapping[str, Any]], rules: Iterable[object]) -> str:
+    """The columns, as a schema document has them, and the rules in HTML."""
+    lines = ((column["name"], *_said_of(column)) for column in columns)
+    return lines_table(_HEADER, lines) + paragraphs(f"Rule: {rule}" for rule in rules)
+
+
+def _said_of(column: Mapping[str, Any]) -> tuple[str, str, str]:
+    if column.get("drop"):
+        return "dropped", "", ""
+    blanks = "allowed" if column["missing"]["allowed"] else "none"
+    return column["kind"], _outcomes(column), blanks
+
+
+def _outcomes(column: Mapping[str, Any]) -> str:
+    """The levels, the first of many; else the range, if there is one.
+
+    >>> _outcomes({"levels": [1, 2, 3, 4, 5, 6, 7]}), _outcomes({"minimum": 0, "maximum": 9.5})
+    ('1, 2, 3, 4, 5, 6 and 1 more', '0 to 9.5')
+    """
+    if "levels" in column:
+        shown = [str(level) for level in column["levels"][:_MOST_LEVELS]]
+        n_more = len(column["levels"]) - len(shown)
+        return ", ".join(shown) + (f" and {n_more:,} more" if n_more else "")
+    ends = [str(column.get(end, "…")) for end in ("minimum", "maximum")]
+    return "" if ends == ["…", "…"] else " to ".join(ends)
