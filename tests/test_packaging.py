@@ -268,6 +268,12 @@ except MissingPackageError as error:
     assert "pip install 'gcvae[plots]'" in str(error), error
 else:
     raise AssertionError("drawn without matplotlib")
+try:
+    found._repr_png_()
+except NotImplementedError:  # by this a notebook shows it as text
+    pass
+else:
+    raise AssertionError("drawn without matplotlib")
 """
     done = run_without(not_of_the_library(), script, folder)
     assert done.returncode == 0, done.stderr

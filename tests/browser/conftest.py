@@ -71,7 +71,7 @@ class Watched:
             self.wrong.append(f"asked {url}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it lives, nothing else may run an event loop
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no chromium on this machine (apt-get install chromium)")

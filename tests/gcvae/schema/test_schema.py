@@ -481,3 +481,16 @@ def test_no_levels_are_refused_where_there_are_cells() -> None:
     given = {"columns": [{"name": "y", "levels": []}]}
     with pytest.raises(SchemaError, match="the cell is 'a', which is no listed level"):
         infer_schema(pd.DataFrame({"y": ["a", "b"]}), given)
+
+
+def test_a_notebook_shows_columns_rules_and_warnings_and_their_names_as_text() -> None:
+    lines = (f"{i},{i},{'<b>' if i % 2 else 'x'},7,note {i}" for i in range(40))
+    table = read("\n".join(["low,high,<i>,same,note", *lines]))
+    found = infer_schema(table, {"columns": [{"name": "note", "drop": True}]})
+    page = found._repr_html_()
+    for shown in ("&lt;i&gt;", "&lt;b&gt;, x", "0 to 39", "constant", "dropped"):
+        assert f">{shown}<" in page, shown
+    assert "<i>" not in page
+    assert "Rule: " in page
+    assert len(found.warnings) == page.count("Warning: ")
+    assert repr(found).endswith(f"warnings: {len(found.warnings)}>")

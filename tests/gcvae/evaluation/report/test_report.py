@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -270,6 +271,14 @@ def test_a_rule_is_judged_by_the_share_of_real_rows_that_keep_it() -> None:
     assert "some break a rule" in broken.sentence
     assert "“a before b” is broken by 100 of 1,000 drawn rows" in broken.advice
     assert "3.0 % of such real rows do" in broken.advice
+
+
+def test_a_notebook_shows_the_headline_and_each_part_in_a_sentence(of_model: TableReport) -> None:
+    page = html.unescape(of_model._repr_html_())
+    assert of_model.headline in page
+    for name, part in of_model.parts.items():
+        assert part.sentence in page
+        assert f"{name} {part.verdict}".replace("_", " ") in repr(of_model)
 
 
 def test_the_page_stands_alone_and_names_are_no_markup(of_model: TableReport) -> None:
