@@ -12,6 +12,7 @@ from catalog.jobs.leases import Leases
 from catalog.orphans import Orphans
 from catalog.retention import Retention
 from catalog.statistics import Statistics
+from catalog.workers import Workers
 from catalog.workspace import Workspace
 
 
@@ -53,6 +54,7 @@ class Catalog:
         self.orphans = Orphans(self.database)
         self.inventory = Inventory(self.database)
         self.statistics = Statistics(self.database)
+        self.workers = Workers(self.database)
         self.keys = Keys(self.database)
         self.sessions = Sessions(self.database)
         self.audit = Audit(self.database)

@@ -62,6 +62,22 @@ class Key:
 
 
 @dataclass(frozen=True)
+class Worker:
+    """A worker group, as it last gave a sign of life.
+
+    Attributes:
+        name: host and process.
+        slots: what each of them serves, and on which device: it has room for one job.
+    """
+
+    name: str
+    version: str
+    slots: list[str]
+    started_at: datetime
+    seen_at: datetime
+
+
+@dataclass(frozen=True)
 class AuditEntry:
     """A line of the audit log; `at` in UTC, ISO 8601, `digest` as `catalog.access.audit` says."""
 

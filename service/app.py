@@ -42,6 +42,7 @@ from service.routes import (
     metrics,
     presets,
     sessions,
+    work,
 )
 from service.settings import ServiceSettings
 from service.site import guide_pages, pages
@@ -81,6 +82,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
         presets,
         audit,
         sessions,
+        work,
     ):
         app.include_router(part.router, dependencies=checks)
     app.include_router(health.router)

@@ -165,6 +165,18 @@ class FairShareRow(Base):
     taken_at: Mapped[datetime]
 
 
+class WorkerRow(Base):
+    """A worker group's last sign of life."""
+
+    __tablename__ = "workers"
+
+    name: Mapped[str] = mapped_column(String(_NAME), primary_key=True)
+    version: Mapped[str] = mapped_column(String(40))
+    slots: Mapped[list[str]]
+    started_at: Mapped[datetime]
+    seen_at: Mapped[datetime]
+
+
 class ResultRow(Base):
     """The table that a sample or score job made."""
 

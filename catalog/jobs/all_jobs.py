@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import case, func, select
 
 from catalog.database.engine import Database
 from catalog.database.tables import JobRow
+from catalog.job_kinds import Queue
 from catalog.jobs.shards import shard_rows
 from catalog.pages import copy_row
-from catalog.records import Job
+from catalog.records import Job, JobStatus
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """What of a workspace waits in a queue and is done from it, by what a worker takes up: jobs,
+    and of a job in shards its shards until they are joined.
+
+    Attributes:
+        oldest_at: since when the first of those waits, None where none does.
+    """
+
+    workspace: str
+    queue: Queue
+    queued: int
+    running: int
+    oldest_at: datetime | None
 
 
 class AllJobs:
@@ -29,3 +48,35 @@ class AllJobs:
         """The shards of a job, in order."""
         with self._database.reading() as session:
             return [copy_row(Job, row) for row in shard_rows(session, job_id)]
+
+    def queues(self) -> Sequence[QueueState]:
+        """Every queue that has work, by workspace."""
+        is_queued = JobRow.status == JobStatus.QUEUED
+        query = (
+            select(
+                JobRow.workspace,
+                JobRow.queue,
+                func.count(case((is_queued, 1))),
+                func.count(case((JobRow.status == JobStatus.RUNNING, 1))),
+                func.min(case((is_queued, JobRow.queued_at))),
+            )
+            .where(JobRow.status.in_(_UNFINISHED), JobRow.open_shards == 0)
+            .group_by(JobRow.workspace, JobRow.queue)
+            .order_by(JobRow.workspace, JobRow.queue)
+        )
+        with self._database.reading() as session:
+            return [QueueState(*found) for found in session.execute(query)]
+
+    def held(self, limit: int) -> Sequence[Job]:
+        """The jobs that a worker has, or had when it was lost; those that began first."""
+        query = (
+            select(JobRow)
+            .where(JobRow.status == JobStatus.RUNNING, JobRow.lease_owner.is_not(None))
+            .order_by(JobRow.started_at, JobRow.id)
+            .limit(limit)
+        )
+        with self._database.reading() as session:
+            return [copy_row(Job, row) for row in session.scalars(query)]
+
+
+_UNFINISHED = (JobStatus.QUEUED, JobStatus.RUNNING)

@@ -18,8 +18,8 @@ from service.http.sessions import SESSION_PATH, refuse_forged, session_of
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
 
-_OF_OPERATORS = ("/metrics", "/v1/audit")
-"""They tell of every workspace."""
+_OF_OPERATORS = ("/metrics", "/v1/audit", "/v1/work")
+"""They are for who runs the service; the first and the last tell of every workspace."""
 
 
 class Gate:

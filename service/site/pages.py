@@ -26,6 +26,7 @@ PATHS = (
     "/models/{rest:path}",
     "/jobs",
     "/jobs/{rest:path}",
+    "/work",
 )
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; "

@@ -16,8 +16,10 @@ from playwright.sync_api import Page, expect
 from catalog.records import Scope
 from service.keyring import FRESH_SECONDS
 from tests.browser.conftest import PHONE, Watched
+from tests.claims import claim_job
 from tests.running_service import Running
 
+CSV = {"Content-Type": "text/csv"}
 Watch = Callable[..., Watched]
 POLLS = """performance.getEntriesByType("resource")
     .filter((entry) => entry.name.includes("/v1/jobs/")).map((entry) => entry.startTime).slice(1)"""
@@ -176,6 +178,28 @@ def test_a_phone_shows_every_list_and_the_way_in(site: Running, watch: Watch, sc
     for name in ("Datasets", "Models", "Jobs"):
         to_list(watched.page, name)
         watched.assert_well()
+    watched.assert_accessible()
+
+
+def test_an_operator_sees_queues_workers_and_leases(guarded: Running, watch: Watch) -> None:
+    watched = watch(guarded, color_scheme="dark")
+    page = watched.page
+    dataset = guarded.http.post("/v1/datasets", content=b"a\n" + b"1\n2\n" * 40, headers=CSV).json()
+    jobs = [
+        guarded.http.post("/v1/models", json={"dataset_id": dataset["id"]}).json() for _ in "ab"
+    ]
+    watched.go("/jobs")
+    page.get_by_role("link", name="Queues and workers").click()
+    expect(page.get_by_role("heading", name="No worker is there")).to_be_visible()
+    watched.assert_accessible()
+    guarded.catalog.workers.seen("host/7", "0.1.0", ["CPU: train, compute"])
+    assert claim_job(guarded.catalog, jobs[0]["job_id"], "host/9/ab", 60) is not None
+    leases = page.get_by_role("region", name="Leases", exact=True)
+    expect(leases).to_contain_text(jobs[0]["job_id"])
+    expect(leases).to_contain_text("host/9")
+    expect(page.get_by_role("region", name="Workers", exact=True)).to_contain_text("works")
+    watched.assert_well()
+    page.set_viewport_size(PHONE)
     watched.assert_accessible()
 
 

@@ -21,6 +21,7 @@ _FOR_ALL = {
     "retention",
     "sessions",
     "statistics",
+    "workers",
 }
 """Gateways to all workspaces: of workers, of operators, of who lets people in."""
 

@@ -185,3 +185,13 @@ def test_the_first_checkpoint_comes_soon(shared: Any) -> None:
     assert shared.with_checkpoint(job).progress["fraction"] < 0.5
     shared.catalog.workspace("default").jobs.request_cancel(job.id)
     shared.finished(job)
+
+
+def test_a_worker_is_known_while_it_lives_and_not_after_it_ends_in_order(system: Any) -> None:
+    worker = system.start_worker()
+    found = system.wait(lambda: system.catalog.workers.list()[1])
+    assert [one.slots for one in found] == [["CPU: train, compute"]]
+    assert found[0].name.endswith(f"/{worker.pid}")
+    worker.terminate()
+    worker.wait(60)
+    assert system.catalog.workers.list()[1] == []

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import version
 from types import FrameType
 
 import structlog
@@ -40,6 +42,7 @@ _log = structlog.get_logger(__name__)
 
 _RESTART_SECONDS = 2.0
 _FORGET_SECONDS = 3600.0
+_SEEN_SECONDS = 5.0
 
 
 def run_worker(settings: WorkerSettings) -> int:
@@ -77,11 +80,11 @@ class WorkerGroup:
         self._reconciler = Reconciler(self._catalog, dispatcher)
         self._metrics = WorkerMetrics()
         self._metrics_server = MetricsServer(settings.jobs, self._metrics)
-        self._slots = [
-            SlotProcess(slot, settings, self._metrics)
-            for slot in make_slots(settings.jobs, find_gpus())
-        ]
-        self._forget_at = 0.0
+        slots = make_slots(settings.jobs, find_gpus())
+        self._slot_names = [str(slot) for slot in slots]
+        self._slots = [SlotProcess(slot, settings, self._metrics) for slot in slots]
+        self._name = f"{socket.gethostname()}/{os.getpid()}"
+        self._forget_at = self._seen_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
         """Look after queue, store and Celery until `stop` is set."""
@@ -98,16 +101,23 @@ class WorkerGroup:
             slot.ask_to_stop()
         for slot in self._slots:
             slot.stop()
+        self._try(lambda: self._catalog.workers.gone(self._name))
         self._metrics_server.close()
         self._catalog.close()
 
     def _tick(self) -> None:
+        self._give_sign_of_life()
         self._reconciler.run_once()
         collect_garbage(self._catalog, self._store)
         if time.monotonic() >= self._forget_at:
             self._reconciler.forget_old_keys()
             self._forget_old_results()
             self._forget_at = time.monotonic() + _FORGET_SECONDS
+
+    def _give_sign_of_life(self) -> None:
+        if time.monotonic() >= self._seen_at:
+            self._catalog.workers.seen(self._name, version("gcvae"), self._slot_names)
+            self._seen_at = time.monotonic() + _SEEN_SECONDS
 
     def _forget_old_results(self) -> None:
         seconds = self._settings.jobs.keep_results_seconds

@@ -26,6 +26,11 @@ class Slot:
     queues: tuple[Queue, ...]
     gpu: str | None
 
+    def __str__(self) -> str:
+        """Device and queues."""
+        device = "CPU" if self.gpu is None else f"GPU {self.gpu}"
+        return f"{device}: {', '.join(self.queues)}"
+
     @property
     def variables(self) -> dict[str, str]:
         """What the slot's processes get beside the worker's settings."""

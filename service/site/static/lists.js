@@ -39,7 +39,7 @@ function states(words) {
   return [["", "Every status"], ...words.map((word) => [word, spoken(word)])];
 }
 
-export async function show({ place, words: [kind], signal }) {
+export async function show({ place, words: [kind], signal, session }) {
   const list = LISTS[kind];
   const asked = new URLSearchParams(location.search);
   const table = h("div.stack");
@@ -48,8 +48,13 @@ export async function show({ place, words: [kind], signal }) {
     history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
     await firstPage(list, kind, query, table, signal);
   };
-  fill(place, head({ title: list.title }), controls(list, asked, find, table), table);
+  fill(place, head({ title: list.title, actions: kind === "jobs" ? toAllWork(session) : [] }), controls(list, asked, find, table), table);
   await find();
+}
+
+/** To the queues and workers of all workspaces, for who may see them. */
+function toAllWork(session) {
+  return session.scopes.includes("admin") ? [h("a.button", { href: "/work" }, "Queues and workers")] : [];
 }
 
 function controls(list, asked, find, table) {

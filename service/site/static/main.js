@@ -10,6 +10,7 @@ const PAGES = [
   [/^\/(sign-in)$/, () => import("./home.js")],
   [/^\/(datasets|models|jobs)\/?$/, () => import("./lists.js")],
   [/^\/datasets\/([^/]+)\/?$/, () => import("./dataset.js")],
+  [/^\/work\/?$/, () => import("./work.js")],
   [/^\/jobs\/([^/]+)\/?$/, () => import("./job.js")],
   [/^\/models\/([^/]+)(?:\/([a-z]+))?\/?$/, () => import("./model.js")],
 ];
@@ -43,7 +44,7 @@ async function show(moved) {
     if (!load) throw new NoPage();
     const page = await load();
     if (signal.aborted) return;
-    await page.show({ place, words: path.match(pattern).slice(1), signal, go, reveal: () => reveal(place, moved, signal) });
+    await page.show({ place, words: path.match(pattern).slice(1), signal, go, session, reveal: () => reveal(place, moved, signal) });
     reveal(place, moved, signal);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;

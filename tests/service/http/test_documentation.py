@@ -42,6 +42,7 @@ CALLS = {
     ("POST", "/v1/jobs/{job_id}/cancel"), ("POST", "/v1/jobs/{job_id}/retry"),
     ("GET", "/v1/datasets/{dataset_id}/presets"), ("POST", "/v1/session"), ("GET", "/v1/session"),
     ("DELETE", "/v1/session"),
+    ("GET", "/v1/work"),
     ("GET", "/v1/audit"), ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/metrics"),
 }  # fmt: skip
 

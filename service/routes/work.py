@@ -1,0 +1,117 @@
+"""The work of all workspaces, for who operates the service: queues, workers and what they hold."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from catalog.job_kinds import JobKind, Queue
+from catalog.jobs.all_jobs import QueueState
+from catalog.records import Job, Worker
+from service.bodies import ProgressBody
+from service.resources import Shared
+
+router = APIRouter(prefix="/v1/work", tags=["work"])
+
+_MOST_HELD = 200
+_LOST_SECONDS = 30.0
+"""A worker gives a sign of life every five."""
+
+
+class QueueBody(BaseModel):
+    """What of a workspace waits in a queue, and what is done."""
+
+    workspace: str
+    queue: Queue
+    queued: int
+    running: int
+    oldest_queued_at: datetime | None = Field(description="null where nothing waits")
+
+
+class WorkerBody(BaseModel):
+    """A worker group."""
+
+    name: str = Field(description="host and process")
+    version: str
+    slots: list[str] = Field(description="device and queues of each; it does one job at a time")
+    started_at: datetime
+    seen_at: datetime = Field(description="its last sign of life")
+    is_lost: bool = Field(description=f"none for {_LOST_SECONDS:.0f} seconds")
+
+
+class HeldJobBody(BaseModel):
+    """A job that a worker has under a lease."""
+
+    id: str
+    workspace: str
+    kind: JobKind
+    queue: Queue
+    parent_id: str | None = Field(description="of a shard: its job")
+    worker: str | None = Field(description="host and process that own the lease")
+    attempt: int
+    started_at: datetime | None
+    lease_expires_at: datetime | None
+    is_lost: bool = Field(description="nobody prolongs the lease: the next worker takes the job")
+    progress: ProgressBody
+
+
+class WorkBody(BaseModel):
+    """What runs and what waits, in all workspaces, and who is there to do it."""
+
+    now: datetime = Field(description="by the database's clock, as all times here")
+    queues: list[QueueBody]
+    workers: list[WorkerBody]
+    jobs: list[HeldJobBody] = Field(description=f"the first {_MOST_HELD} that workers have")
+
+
+@router.get("")
+def show_work(resources: Shared) -> WorkBody:
+    """Queues by workspace, workers, and the jobs that they hold. Needs the scope `admin`."""
+    catalog = resources.catalog
+    now, workers = catalog.workers.list()
+    return WorkBody(
+        now=now,
+        queues=[_queue(state) for state in catalog.all_jobs.queues()],
+        workers=[_worker(worker, now) for worker in workers],
+        jobs=[_held(job, now) for job in catalog.all_jobs.held(_MOST_HELD)],
+    )
+
+
+def _queue(state: QueueState) -> QueueBody:
+    return QueueBody(
+        workspace=state.workspace,
+        queue=state.queue,
+        queued=state.queued,
+        running=state.running,
+        oldest_queued_at=state.oldest_at,
+    )
+
+
+def _worker(worker: Worker, now: datetime) -> WorkerBody:
+    return WorkerBody(
+        name=worker.name,
+        version=worker.version,
+        slots=worker.slots,
+        started_at=worker.started_at,
+        seen_at=worker.seen_at,
+        is_lost=(now - worker.seen_at).total_seconds() > _LOST_SECONDS,
+    )
+
+
+def _held(job: Job, now: datetime) -> HeldJobBody:
+    owner, expires_at = job.lease_owner, job.lease_expires_at
+    return HeldJobBody(
+        id=job.id,
+        workspace=job.workspace,
+        kind=job.kind,
+        queue=job.queue,
+        parent_id=job.parent_id,
+        worker=None if owner is None else owner.rpartition("/")[0],
+        attempt=job.attempt,
+        started_at=job.started_at,
+        lease_expires_at=expires_at,
+        is_lost=expires_at is not None and expires_at < now,
+        progress=ProgressBody(**job.progress),
+    )
