@@ -14,6 +14,7 @@ from torch import Tensor
 from gcvae.artifact.checks import Allocation, artifact_errors, check_record, load_weights
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
 from gcvae.artifact.versions import FORMAT, VERSION, current_manifest
+from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind
 from gcvae.cells.values import parse_table
 from gcvae.codec.synthetic_keys import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
@@ -167,23 +168,29 @@ class Synthesizer:
             parts.model,
             parts.config,
             preset=preset,
-            training_record=parts.training_record,
+            training_record=parts.training_record | {"frame": str(kind_of(table))},
             data_map=parts.data_map,
             constraints=parts.constraints,
             table_notes=parts.table_notes,
         )
 
     def sample(
-        self, rows: int | None = None, seed: int | None = None, **conditions: Any
-    ) -> pd.DataFrame:
+        self,
+        rows: int | None = None,
+        seed: int | None = None,
+        *,
+        frames: str | None = None,
+        **conditions: Any,
+    ) -> Any:
         """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
 
-        Columns have the dtypes of the data frame that the model was trained on; the library's own,
-        where it was a file or text. Without a seed they are others at each call; `attrs["seed"]` of
-        the frame gives them again. Every row satisfies the schema's constraints, and what `sampler`
-        says of `conditions`; what is known of these (`Sampler.summary`) stands in `attrs`, too.
-        `rows` may be left out where `given_rows` is their table. Warns of identifiers that get
-        wider than the table's.
+        They come as a frame of the kind that the model was trained on, or of the kind that `frames`
+        names: `pandas` (so it is of files), `polars` or `arrow`. Columns have its dtypes; the
+        library's own, where it was a file or text. Without a seed they are others at each call;
+        `attrs["seed"]` of a frame of pandas gives them again. Every row satisfies the schema's
+        constraints, and what `sampler` says of `conditions`; what is known of these
+        (`Sampler.summary`) stands in `attrs`, too. `rows` may be left out where `given_rows` is
+        their table. Warns of identifiers that get wider than the table's.
         """
         if conditions.get("given_rows") is not None:
             conditions["given_rows"] = given_frame(conditions["given_rows"])
@@ -192,11 +199,12 @@ class Synthesizer:
             raise SettingError("rows is not given; only given_rows stands in for it")
         for note in self.notes(whole_number("rows", rows, 0)):
             warnings.warn(note, WiderIdentifiersWarning, stacklevel=2)
+        kind = frame_kind(frames or self.training_record.get("frame", FrameKind.PANDAS))
         seed = fresh_seed() if seed is None else seed
         sampler = self._sampler_of(conditions, seed)
         drawn = pd.concat(self._blocks(rows, seed, sampler, None), ignore_index=True)
         drawn.attrs |= {} if sampler is None else sampler.summary(rows)
-        return drawn
+        return of_kind(drawn, kind)
 
     def notes(self, rows: int) -> list[str]:
         """What one should know of a sample of so many rows: which identifiers get wider than the
@@ -228,11 +236,11 @@ class Synthesizer:
         *,
         columns: Sequence[str] | None = None,
         keep_blanks: Sequence[str] | None = None,
-    ) -> pd.DataFrame:
+    ) -> Any:
         """The table with its blanks filled from p(missing | known); known cells stay as they are.
 
         With more than one draw each row comes so many times, numbered in a first column `draw`.
-        Columns keep the frame's own dtypes.
+        It is of the frame's kind (pandas, polars, Arrow), and columns keep their dtypes.
 
         Args:
             frame: Rows, with columns of the table; of one that they lack each cell is blank.
@@ -244,7 +252,7 @@ class Synthesizer:
                 (`missing.is_value`) and which `columns` does not name.
         """
         blocks = self.impute_blocks(frame, draws, seed, columns=columns, keep_blanks=keep_blanks)
-        return pd.concat(blocks, ignore_index=True)
+        return of_kind(pd.concat(blocks, ignore_index=True), kind_of(frame))
 
     def impute_blocks(
         self,
@@ -297,7 +305,7 @@ class Synthesizer:
 
     def log_likelihood(
         self, frame: Rows, draws: int | None = None, seed: int = 0, **options: Any
-    ) -> pd.DataFrame:
+    ) -> Any:
         """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
 
         Importance-weighted with draws of z; each discrete column counts with its probability mass,
@@ -317,14 +325,16 @@ class Synthesizer:
         Returns:
             `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among
             the held-out rows of training (with blanks: among rows of the model with the same cells
-            blanked), and `contributions.<column>`, which add up to the score; one line per row.
+            blanked), and `contributions.<column>`, which add up to the score; one line per row, in
+            a frame of the kind that the rows are in.
 
         Raises:
             TableError: if the frame has no modelled column or a cell can not be read.
             SettingError: an option is out of range.
         """
         blocks = list(self.score_blocks(frame, draws, seed, **options))
-        return pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
+        scores = pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
+        return of_kind(scores, kind_of(frame))
 
     def score_blocks(
         self, rows: Rows, draws: int | None = None, seed: int = 0, **options: Any
@@ -378,16 +388,16 @@ class Synthesizer:
 
         return make_report(self, real, holdout, **options)
 
-    def encode(self, frame: Rows) -> pd.DataFrame:
+    def encode(self, frame: Rows) -> Any:
         """The posterior q(z|x) of rows: `mean_1` .. `mean_K`, `standard_deviation_1` .. `_K`.
 
         A blank cell is one that is not known, and so are all of a column that the rows lack. One
-        line per row, in order.
+        line per row, in order, in a frame of the kind that the rows are in.
 
         Raises:
             TableError: if the frame has no modelled column or a cell can not be read.
         """
-        return pd.concat(self.encode_blocks(frame), ignore_index=True)
+        return of_kind(pd.concat(self.encode_blocks(frame), ignore_index=True), kind_of(frame))
 
     def encode_blocks(self, rows: Rows, among: range | None = None) -> Iterator[pd.DataFrame]:
         """The lines of `encode` in blocks, in order; memory does not grow with a file's rows.

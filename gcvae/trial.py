@@ -25,7 +25,7 @@ def try_out(synthesizer: Synthesizer) -> None:
         ArtifactError: Something fails, or comes out as no number.
     """
     with artifact_errors("the model in the file does not work"):
-        rows = synthesizer.sample(_TRIAL_ROWS, seed=0)
+        rows = synthesizer.sample(_TRIAL_ROWS, seed=0, frames="pandas")
         for some, is_scored in ((rows.head(_TRIAL_BLANKS), False), (rows, True)):
             scores = synthesizer.log_likelihood(
                 some, draws=_TRIAL_DRAWS, score_missingness=is_scored

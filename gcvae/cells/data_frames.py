@@ -1,21 +1,70 @@
-"""The tables in memory that users have, as pandas data frames.
+"""The tables in memory that users have, as pandas data frames, and the way back.
 
 Whatever offers Arrow's PyCapsule interface is read: tables of pyarrow, polars, DuckDB and others.
-Its columns keep their Arrow types (`pandas.ArrowDtype`).
+Its columns keep their Arrow types (`pandas.ArrowDtype`). What comes out is of the kind that went
+in.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from enum import StrEnum
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.errors import Problem, TableError
+from gcvae.errors import MissingPackageError, Problem, SettingError, TableError
 
 _EXPECTED = "a data frame (pandas, polars, Arrow), or the path of a .csv, .csv.gz or .parquet file"
 _FLAT = 'one name each: frame.columns = ["_".join(map(str, names)) for names in frame.columns]'
+
+
+class FrameKind(StrEnum):
+    """Whose a data frame is."""
+
+    PANDAS = "pandas"
+    POLARS = "polars"
+    ARROW = "arrow"
+
+
+def kind_of(table: object) -> FrameKind:
+    """Whose frame it is; of files and of what offers Arrow's interface pandas' and Arrow's."""
+    if _offers_arrow(table) and not isinstance(table, pd.DataFrame):
+        package = type(table).__module__.partition(".")[0]
+        return FrameKind.POLARS if package == "polars" else FrameKind.ARROW
+    return FrameKind.PANDAS
+
+
+def frame_kind(name: object) -> FrameKind:
+    """The kind of this name.
+
+    Raises:
+        SettingError: There is none.
+    """
+    try:
+        return FrameKind(str(name))
+    except ValueError:
+        names = ", ".join(FrameKind)
+        raise SettingError(f"frames is {name!r}; there are {names}") from None
+
+
+def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
+    """The rows as a frame of this kind. Only pandas' keeps `attrs`.
+
+    Raises:
+        MissingPackageError: Its package is not installed.
+    """
+    if kind is FrameKind.PANDAS:
+        return frame
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    if kind is FrameKind.ARROW:
+        return table
+    try:
+        import polars
+    except ImportError as error:
+        raise MissingPackageError("frames of polars", "polars", "polars") from error
+    return polars.from_arrow(table)
 
 
 def data_frame(table: object) -> pd.DataFrame:
@@ -27,13 +76,15 @@ def data_frame(table: object) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         _check_names(table)
         return table
-    if not isinstance(table, pd.Series) and any(
-        hasattr(table, f"__arrow_c_{kind}__") for kind in ("stream", "array")
-    ):
+    if not isinstance(table, pd.Series) and _offers_arrow(table):
         return _of_arrow(table)
     raise TableError(
         Problem(f"a table is expected, but this is {_shown(table)}", expected=_wanted(table))
     )
+
+
+def _offers_arrow(table: object) -> bool:
+    return any(hasattr(table, f"__arrow_c_{kind}__") for kind in ("stream", "array"))
 
 
 def refuse_empty(n_columns: int, n_rows: int) -> None:

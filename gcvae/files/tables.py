@@ -17,6 +17,7 @@ from typing import BinaryIO
 import pandas as pd
 from pyarrow import parquet
 
+from gcvae.cells.data_frames import data_frame
 from gcvae.cells.values import format_table
 from gcvae.errors import TableError
 from gcvae.files.delimited import read_delimited, write_delimited
@@ -71,11 +72,12 @@ def write_table(
     """Writes values as a file: as text spelled like the schema's table, or as Parquet.
 
     Args:
-        frame: Values, as `parse_table` gives them.
+        frame: Values, as `parse_table` gives them, of pandas, polars or Arrow.
         destination: A path or an open binary file.
         schema: Of the table.
         format: One of "csv", "csv.gz", "parquet"; found from the path's ending where not given.
     """
+    frame = data_frame(frame)
     chosen = format if format is not None else _format_of(destination)
     if chosen not in FORMATS:
         raise TableError(f"there is no table format {chosen!r}, but {', '.join(FORMATS)}")

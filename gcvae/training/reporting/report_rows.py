@@ -39,7 +39,7 @@ class Model(Protocol):
     codec: TableCodec
     training_record: dict[str, Any]
 
-    def sample(self, rows: int, seed: int) -> pd.DataFrame:
+    def sample(self, rows: int, seed: int, *, frames: str) -> pd.DataFrame:
         """Synthetic rows."""
 
     def log_likelihood(
@@ -106,7 +106,7 @@ def _drawn(model: Model | None, synthetic: Rows | None, n_seen: int, seed: int) 
     """The table to judge: rows of the model where none is given."""
     if model is None or synthetic is not None:
         return synthetic
-    return model.sample(min(n_seen, MOST_REPORT_ROWS), seed)
+    return model.sample(min(n_seen, MOST_REPORT_ROWS), seed, frames="pandas")
 
 
 @contextmanager

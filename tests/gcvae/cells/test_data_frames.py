@@ -14,8 +14,8 @@ import polars
 import pyarrow as pa
 import pytest
 
-from gcvae import Synthesizer, TableReader, infer_schema, parse_table
-from gcvae.errors import TableError
+from gcvae import Synthesizer, TableReader, infer_schema, parse_table, write_table
+from gcvae.errors import SettingError, TableError
 
 N = 120
 SETTINGS: Any = {"preset": "fast", "settings": {"max_steps": 4}}
@@ -123,17 +123,18 @@ def test_frames_of_polars_and_arrow_go_in_and_their_types_come_out(
     loaded = Synthesizer.from_bytes(Synthesizer.fit(table, **SETTINGS).to_bytes())
     wanted = every_type().with_columns(polars.col("enum").cast(polars.Categorical)).schema
     drawn, filled = loaded.sample(50, seed=1), loaded.impute(table)
+    kind = polars.DataFrame if isinstance(table, polars.DataFrame) else pa.Table
+    assert type(drawn) is type(filled) is kind
     assert polars.DataFrame(drawn).schema == wanted
-    assert polars.DataFrame(filled).schema == wanted
-    assert filled["whole"].notna().all()
-    known = every_type()["text"].to_list()
-    assert filled["text"].tolist() == known
-    enum = pa.table(drawn)["enum"].combine_chunks()
+    filled = polars.DataFrame(filled)
+    assert filled.schema == wanted
+    assert filled["whole"].null_count() == 0
+    assert filled["text"].to_list() == every_type()["text"].to_list()
+    enum = pa.table(loaded.sample(50, seed=1, frames="arrow"))["enum"].combine_chunks()
     assert enum.dictionary.to_pylist() == ["d", "c", "b", "a", "z"]
     assert enum.type.ordered
-    pd.testing.assert_frame_equal(
-        loaded.log_likelihood(table), loaded.log_likelihood(every_type().to_pandas())
-    )
+    of_pandas = loaded.log_likelihood(every_type().to_pandas())
+    assert polars.DataFrame(loaded.log_likelihood(table)).equals(polars.DataFrame(of_pandas))
     assert len(loaded.encode(table)) == len(loaded.sample(given_rows=table)) == N
 
 
@@ -143,8 +144,29 @@ def test_a_list_among_the_columns_is_named_and_can_be_dropped() -> None:
         infer_schema(table)
     given = {"columns": [{"name": "list", "drop": True}]}
     fitted = Synthesizer.fit(table, schema=given, **SETTINGS)
-    assert list(fitted.sample(3)) == ["größe", "b"]
-    assert fitted.impute(table)["list"].tolist() == [[1, 2]] * N
+    assert fitted.sample(3).column_names == ["größe", "b"]
+    assert fitted.impute(table)["list"].to_pylist() == [[1, 2]] * N
+
+
+def test_what_comes_out_is_a_frame_of_the_kind_that_went_in(tmp_path: Path) -> None:
+    """Of a sample the kind of the table that was trained on, also once saved and loaded."""
+    made = {"pandas": plain(), "polars": polars.DataFrame(plain()), "arrow": pa.table(plain())}
+    for kind, table in made.items():
+        Synthesizer.fit(table, **SETTINGS).save(tmp_path / "model.gcvae")
+        loaded = Synthesizer.load(tmp_path / "model.gcvae")
+        outs = [loaded.sample(9, seed=1), loaded.sample(given_rows=table, seed=1)]
+        assert {type(out) for out in outs} == {type(table)}
+        for other, rows in made.items():
+            found = [loaded.impute(rows), loaded.encode(rows), loaded.log_likelihood(rows)]
+            assert {type(one) for one in found} == {type(rows)}
+            drawn = loaded.sample(9, seed=1, frames=other)
+            assert type(drawn) is type(rows)
+            for place in (f"{other}.csv", f"{other}.parquet"):
+                write_table(drawn, tmp_path / place, loaded.schema)
+        for end in ("csv", "parquet"):
+            assert len({(tmp_path / f"{other}.{end}").read_bytes() for other in made}) == 1, kind
+    with pytest.raises(SettingError, match="frames is 'pandsa'; there are pandas, polars, arrow"):
+        loaded.sample(1, frames="pandsa")
 
 
 def test_rows_of_any_index_and_no_rows_are_taken(fitted: Synthesizer) -> None:
