@@ -443,7 +443,11 @@ class Synthesizer:
         Raises:
             ArtifactError: it is missing, truncated, altered or of a later version, or has misfits.
         """
-        return cls.from_bytes(read_artifact(path))
+        data = read_artifact(path)
+        try:
+            return cls.from_bytes(data)
+        except ArtifactError as error:
+            raise ArtifactError(f"{path}: {error}") from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Synthesizer:

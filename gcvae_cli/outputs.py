@@ -107,6 +107,10 @@ def _write_errors(destination: str, written: Path) -> Iterator[None]:
     except OSError as error:
         if error.filename not in (None, str(written)):
             raise
+        if isinstance(error, FileNotFoundError):
+            folder = written.parent
+            message = f"can not write {destination}: there is no folder {folder}; make it first"
+            raise OutputError(message) from error
         raise OutputError(f"can not write {destination}: {error.strerror or error}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -134,17 +135,28 @@ class Connection:
             try:
                 response = self.http.send(request, stream=True)
             except httpx.TransportError as error:
-                message = f"{self.http.base_url} does not answer: {error}"
-                raise UnreachableError(message) from error
+                raise UnreachableError(self._silence(error)) from error
         if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
             return response
         raise problem_error(response.status_code, _read_problem(response), _retry_after(response))
 
+    def _silence(self, error: httpx.TransportError) -> str:
+        address = str(self.http.base_url)
+        is_plain = "WRONG_VERSION_NUMBER" in str(error)
+        way_out = "; what is there speaks http:// and not https://" if is_plain else ""
+        return f"{address} does not answer: {error}{way_out}"
+
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, which has its name once all is written: whole, or not at all."""
+    """A file to write to, which has its name once all is written: whole, or not at all.
+
+    Raises:
+        FileNotFoundError: its folder is not there.
+    """
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         with partial.open("w+b") as file:

@@ -19,11 +19,21 @@ ClientError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 Document = dict[str, Any]
 
 _NOT_READY = "urn:gcvae:problem:model-not-ready"
+
+REMEDIES = {
+    "unauthorized": "give the key: Client(url, api_key=...)",
+    "missing-scope": "give Client(url, api_key=...) a key that has it",
+    "no-report": "client.make_report(model) makes one of a model that is ready",
+    "not-found": "client.datasets(), .models() and .jobs() list what there is",
+    "model-not-ready": "client.wait(model) returns once it is, or says why it is not",
+}
+"""What to do in Python, where the service's own advice is for callers of REST."""
 
 
 class ClientError(Exception):
@@ -31,7 +41,15 @@ class ClientError(Exception):
 
 
 class UnreachableError(ClientError):
-    """The service does not answer."""
+    """The service does not answer.
+
+    Attributes:
+        reason: Which, and how it failed.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; is it running there? `gcvae serve` starts one")
+        self.reason = reason
 
 
 class ProblemError(ClientError):
@@ -43,6 +61,7 @@ class ProblemError(ClientError):
         title: The kind of problem, for people.
         detail: What is wrong with this request.
         errors: The places and what would be right, each a document.
+        reason: Title and detail in a line. The text of the error says what to do, too.
         request_id: What the service's log names the request by.
         retry_after_seconds: When to try again, where the service says so.
     """
@@ -53,12 +72,24 @@ class ProblemError(ClientError):
         self.status = status
         self.problem = problem
         self.type = str(problem.get("type", "about:blank"))
-        self.title = str(problem.get("title", f"HTTP {status}"))
+        self.title = str(problem.get("title", f"HTTP {status}, not from a service of gcvae"))
         self.detail = str(problem.get("detail", ""))
         self.errors: list[Document] = list(problem.get("errors", []))
         self.request_id = problem.get("request_id")
         self.retry_after_seconds = retry_after_seconds
-        super().__init__(f"{self.title}: {self.detail}" if self.detail else self.title)
+        self.reason = f"{self.title}: {self.detail}" if self.detail else self.title
+        remedy = self.remedy(REMEDIES)
+        super().__init__(f"{self.reason}; {remedy}" if remedy else self.reason)
+
+    def remedy(self, remedies: Mapping[str, str]) -> str | None:
+        """What to do, by the kind of problem, at a door that has words of its own.
+
+        The service's words, where the door has none, or where the address itself led nowhere.
+        """
+        advice: str | None = self.problem.get("advice")
+        name = self.type.rpartition(":")[2]
+        leads_nowhere = name == "not-found" and "resource" not in self.problem
+        return advice if leads_nowhere else remedies.get(name, advice)
 
 
 class InvalidError(ProblemError):
@@ -75,10 +106,6 @@ class ConflictError(ProblemError):
 
 class ModelNotReadyError(ConflictError):
     """The model is in training, or its training failed."""
-
-    def __str__(self) -> str:
-        """What the service says, and what to do."""
-        return f"{super().__str__()}; client.wait(model) returns once it is, or says why it is not"
 
 
 class BusyError(ProblemError):

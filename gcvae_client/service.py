@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -44,6 +45,9 @@ class Service(ABC):
         api_key: sent as a bearer token.
         timeout_seconds: longest silence of the service before a request counts as lost.
         retries: how often a request is sent again when the service does not answer or is busy.
+
+    Raises:
+        ValueError: the address or the key can be none.
     """
 
     def __init__(
@@ -54,7 +58,9 @@ class Service(ABC):
         timeout_seconds: float = 300.0,
         retries: int = 3,
     ) -> None:
-        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError(f"{base_url} is no address; one begins with http:// or https://")
+        headers = {} if api_key is None else {"Authorization": f"Bearer {_checked(api_key)}"}
         http = httpx.Client(
             base_url=base_url,
             headers=headers,
@@ -197,6 +203,14 @@ class Service(ABC):
         """What a job made, or will make."""
         found: Document = self._json("GET", place_of(any_id_of(resource)))
         return found
+
+
+def _checked(api_key: str) -> str:
+    """The key, without the line's end of the file that it stood in. It is never in a message."""
+    key = api_key.strip()
+    if re.fullmatch(r"[\x21-\x7e]+", key) is None:
+        raise ValueError("api_key is no key: one begins with gcv_ and is a single word")
+    return key
 
 
 def document_of(response: httpx.Response) -> Document:

@@ -164,6 +164,11 @@ _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
                             "description": "the job makes the report, or what comes before it",
                         },
                         "setting": {"type": "string", "description": "what moves the limit"},
+                        "advice": {"type": "string", "description": "what to do now"},
+                        "resource": {
+                            "type": "string",
+                            "description": "of what there is none: dataset, model, job, ...",
+                        },
                         "errors": {
                             "type": "array",
                             "items": {

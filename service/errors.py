@@ -1,5 +1,7 @@
 """The errors of the service. Which HTTP answer each becomes stands in `problems.py` alone.
 
+Those of which nothing else says what to do have `advice`, for callers of REST.
+
 ServiceError
 ├── RequestError            the request can not be understood; carries `problems`
 ├── MediaTypeError          a body of a kind that this call does not read
@@ -157,12 +159,21 @@ class NoReportError(ServiceError):
     Attributes:
         job_id: of the job that makes it, or was to make it; of the training that comes before.
         is_under_way: it comes by itself.
+        advice: how one is made, where that can be.
     """
 
-    def __init__(self, why: str, job_id: str | None = None, *, is_under_way: bool = False) -> None:
+    def __init__(
+        self,
+        why: str,
+        job_id: str | None = None,
+        *,
+        is_under_way: bool = False,
+        can_be_made: bool = False,
+    ) -> None:
         super().__init__(f"there is no report: {why}")
         self.job_id = job_id
         self.is_under_way = is_under_way
+        self.advice = "POST to this address makes one" if can_be_made else None
 
 
 class ProcessDiedError(ServiceError):
@@ -203,9 +214,25 @@ class NotReadyError(ServiceError):
 class UnauthorizedError(ServiceError):
     """The service has keys, and the request has none that is in force."""
 
+    def __init__(self, why: str, *, of_session: bool = False) -> None:
+        super().__init__(why)
+        self.advice = (
+            "sign in again with a key"
+            if of_session
+            else "send one as `Authorization: Bearer gcv_…`; "
+            "`gcvae keys create --workspace NAME` makes one"
+        )
+
 
 class MissingScopeError(ServiceError):
     """The request's key does not let it do what it asks for."""
+
+    def __init__(self, scope: str, held: list[str]) -> None:
+        super().__init__(
+            f"this call needs a key with the scope {scope!r}; this one has: {', '.join(held)}"
+        )
+        wanted = ",".join(dict.fromkeys([*held, scope]))
+        self.advice = f"`gcvae keys create --workspace NAME --scopes {wanted}` makes one"
 
 
 class ForeignSiteError(ServiceError):

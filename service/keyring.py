@@ -25,8 +25,6 @@ that was asked for before it was made is let in."""
 _MOST_KEPT = 1024
 _NOTE_SECONDS = 60.0
 _SCHEME = "Bearer "
-_ADVICE = "send one as `Authorization: Bearer gcv_…`; `gcvae keys create` makes one"
-_SIGN_IN = "sign in again with a key"
 
 
 class KeyRing:
@@ -54,9 +52,9 @@ class KeyRing:
         if authorization is None and session is not None:
             return await self._remembered("session", session, self._of_session)
         if authorization is None:
-            raise UnauthorizedError(f"this service asks for a key: {_ADVICE}")
+            raise UnauthorizedError("this service asks for a key")
         if authorization[: len(_SCHEME)].lower() != _SCHEME.lower():
-            raise UnauthorizedError(f"the Authorization is no bearer token: {_ADVICE}")
+            raise UnauthorizedError("the Authorization is no bearer token")
         return await self._remembered("key", authorization[len(_SCHEME) :].strip(), self._verified)
 
     def forget_session(self, session: str) -> None:
@@ -69,7 +67,7 @@ class KeyRing:
         if (key := self._admitted.get(name)) is not None:
             return key
         if (why := self._refused.get(name)) is not None:
-            raise UnauthorizedError(why)
+            raise UnauthorizedError(why, of_session=kind == "session")
         try:
             key = await run_in_threadpool(find, text)
         except UnauthorizedError as error:
@@ -89,13 +87,13 @@ class KeyRing:
         try:
             return self._noted(self._keys.verify(text))
         except BadKeyError as error:
-            raise UnauthorizedError(f"{error}; {_ADVICE}") from None
+            raise UnauthorizedError(str(error)) from None
 
     def _of_session(self, text: str) -> Key:
         try:
             return self._noted(self._sessions.find(text)[0])
         except BadKeyError as error:
-            raise UnauthorizedError(f"{error}; {_SIGN_IN}") from None
+            raise UnauthorizedError(str(error), of_session=True) from None
 
     def _noted(self, key: Key) -> Key:
         noted = datetime.now(UTC) - timedelta(seconds=_NOTE_SECONDS)

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from gcvae.artifact.versions import NO_MODEL
 from gcvae.errors import ArtifactError
 
 _METADATA_KEY = "gcvae"
@@ -45,9 +46,12 @@ def unpack_tensors(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
         text, digest = envelope["manifest"], envelope["sha256"]
         found = _digest(tensors, text)
     except (SafetensorError, KeyError, ValueError, TypeError, RecursionError) as error:
-        raise ArtifactError("not a gcvae file, or a truncated one") from error
+        raise ArtifactError(NO_MODEL) from error
     if found != digest:
-        raise ArtifactError("the file was altered: its content does not match its checksum")
+        raise ArtifactError(
+            "the file was altered: its content does not match its checksum; copy it again from "
+            "where it was written"
+        )
     return tensors, _read_manifest(text)
 
 

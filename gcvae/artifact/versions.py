@@ -15,6 +15,10 @@ from gcvae.errors import ArtifactError
 
 FORMAT = "gcvae-model"
 VERSION = 4
+NO_MODEL = (
+    "not a gcvae file, or a truncated one; a model is what `gcvae train`, `save` or a service's "
+    "download wrote, and all of it"
+)
 Manifest = dict[str, Any]
 
 
@@ -29,9 +33,12 @@ def current_manifest(manifest: Mapping[str, Any]) -> Manifest:
     known = {(FORMAT, version) for version in (*_UPGRADES, VERSION)}
     if found not in known:
         oldest = min(_UPGRADES)
+        is_newer = isinstance(found[1], int) and found[1] > VERSION
         raise ArtifactError(
             f"the file is {found[0]} version {found[1]}; "
             f"this library reads {FORMAT} versions {oldest} to {VERSION}"
+            + "; a newer gcvae wrote it: upgrade this one"
+            * is_newer
         )
     upgraded = copy.deepcopy(dict(manifest))
     while upgraded["version"] != VERSION:

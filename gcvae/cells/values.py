@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -131,7 +132,10 @@ def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
     refuse_unknown_columns(names, schema)
     absent = [column.name for column in schema if column.is_modelled and column.name not in names]
     if absent:
-        raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
+        expected = "every column that the model learned"
+        raise TableError(
+            *(Problem("the table lacks this column", None, None, name, expected) for name in absent)
+        )
 
 
 def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
@@ -169,8 +173,9 @@ def refuse_unknown_columns(names: Sequence[Any], schema: TableSchema) -> None:
     known = set(schema.names)
     places = [(str(name), {"column": str(name)}) for name in names if name not in known]
     if places:
+        unknown = unknown_names("the schema has no such column", places, schema.names)
         raise UnknownColumnError(
-            *unknown_names("the schema has no such column", places, schema.names)
+            *(replace(one, expected=f"{one.expected}; leave others out") for one in unknown)
         )
 
 

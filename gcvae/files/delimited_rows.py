@@ -186,7 +186,8 @@ class DelimitedRows:
             message = f"{_cells(len(record))}, where the header has {_cells(width)}"
             if record and "\n" in record[-1] and end > line + 100:
                 message += f"; a quote opened there stays open to line {end}"
-            problems.append(Problem(message, line=line, expected=_cells(width)))
+            expected = f"{_cells(width)}; a {self.separator!r} within a cell needs quotes around it"
+            problems.append(Problem(message, line=line, expected=expected))
         if not problems:  # the row stands behind a cell that Python's reader does not take
             limit = csv.field_size_limit()
             message = "a row has another number of cells than the header"
@@ -262,6 +263,9 @@ def refuse_binary(data: bytes, lines: int) -> None:
         raise TableError(Problem(message, line=line, expected=CSV_EXPECTED))
 
 
+_UTF_8 = 'UTF-8, as spreadsheets save it under "CSV UTF-8"'
+
+
 def refuse_encoding(data: bytes, lines: int, offset: int) -> NoReturn:
     """Says where the text stops being UTF-8.
 
@@ -279,7 +283,7 @@ def refuse_encoding(data: bytes, lines: int, offset: int) -> NoReturn:
             Problem(
                 f"byte 0x{data[error.start]:02x} at offset {place} is not UTF-8",
                 line=line,
-                expected=f"UTF-8; {proposed_encoding(data, error.start)}",
+                expected=f"{_UTF_8}; {proposed_encoding(data, error.start)}",
             )
         ) from None
     raise AssertionError("the text is UTF-8")

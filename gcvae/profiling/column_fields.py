@@ -176,7 +176,7 @@ def _found_format(work: Completion) -> str | None:
         work.refuse_field(
             f"the kind is datetime, but no one format fits all cells, the first {_first(texts)}",
             "kind",
-            "datetime_format, as strptime has it",
+            'datetime_format, as strptime has it, such as "%d.%m.%Y"',
         )
         return None
     if other := other_order(texts, found[0]):

@@ -91,7 +91,7 @@ def complete_schema(
         problems += judged.problems
     if problems:
         raise SchemaError(*problems)
-    _check_modelled(columns, notes)
+    _check_modelled(columns, notes, len(source))
     separator = (document or {}).get("separator") or source.separator
     schema = TableSchema(tuple(columns), constraints, separator=separator, rules=given_rules)
     if misfits := rule_problems(given_rules or (), schema):
@@ -203,13 +203,14 @@ def _refuse_long_levels(cells: Cells) -> None:
         raise TableError(cells.problem(long, message, expected=expected))
 
 
-def _check_modelled(columns: list[Column], notes: TableNotes) -> None:
+def _check_modelled(columns: list[Column], notes: TableNotes, n_rows: int) -> None:
     if any(column.is_modelled for column in columns):
         return
+    expected = "more rows: the table has one" if n_rows == 1 else "at least one column that varies"
     raise TableError(
         Problem(
             "no column is left to model: every column is constant, an identifier or dropped",
-            expected=notes.hidden_separator or "at least one column whose values differ",
+            expected=notes.hidden_separator or expected,
         )
     )
 
@@ -429,7 +430,8 @@ def _numeric_kind(
 
 
 _IDENTIFIER_WARNING = (
-    "is taken as an identifier: it is not modelled, and fresh values are generated for it"
+    "is taken as an identifier: it is not modelled, and fresh values are generated for it; if it "
+    "is none, say its kind in the schema"
 )
 _PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
 

@@ -36,7 +36,7 @@ from gcvae.sampling.dependent_regions import WantedPlaces, regions_of_all
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
+from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
@@ -97,9 +97,8 @@ def read_condition(
             else:
                 _add(condition, name, document, given, codec)
         except _NotUnderstoodError as error:
-            message, expected = error.args
             place = json_pointer("given", name)
-            problems.append(Problem(message, place, column=name, expected=expected))
+            problems.append(error.problem(place, name))
     if problems:
         raise ConditionError(*problems)
     return condition
@@ -148,15 +147,20 @@ def refuse_beyond_limits(typed: pd.DataFrame, schema: TableSchema) -> None:
         try:
             _written(typed[column.name].dropna(), column)
         except _NotUnderstoodError as error:
-            message, expected = error.args
             place = json_pointer("row", column.name)
-            problems.append(Problem(message, place, column=column.name, expected=expected))
+            problems.append(error.problem(place, column.name))
     if problems:
         raise TableError(*problems)
 
 
 class _NotUnderstoodError(Exception):
-    """(what is wrong, what would be right)."""
+    """(what is wrong, what would be right, and what was probably meant where that is known)."""
+
+    def problem(self, pointer: str, column: str) -> Problem:
+        """The problem, with its place."""
+        message, expected, *meant = self.args
+        suggestion = meant[0] if meant else None
+        return Problem(message, pointer, None, column, expected, suggestion)
 
 
 def _add(
@@ -402,7 +406,7 @@ def _chosen_levels(
         missing = missing or _has_missing([None], codec)
     for level in typed[typed.notna()].tolist():
         if level not in levels:
-            raise _NotUnderstoodError(f"there is no level {_shown(level)}", _levels_of(codec))
+            raise _NotUnderstoodError(*_unknown_level(level, codec))
         chosen[levels.index(level)] = True
     return chosen, missing
 
@@ -419,7 +423,7 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
         texts = [str(level) for level in codec.levels]
         for value in wanted.values():
             if str(value) not in texts:
-                raise _NotUnderstoodError(f"there is no level {_shown(value)}", _levels_of(codec))
+                raise _NotUnderstoodError(*_unknown_level(value, codec))
         ends = {key: texts.index(str(value)) for key, value in wanted.items()}
         places = list(range(len(texts)))
     low, high = ends.get("min", -math.inf), ends.get("max", math.inf)
@@ -438,6 +442,13 @@ def _log_shares(
     if codec.has_missing:
         log_shares[0] = 0.0 if missing else -np.inf
     return log_shares
+
+
+def _unknown_level(
+    level: Any, codec: LevelCodec | GroupedLevelCodec
+) -> tuple[str, str, str | None]:
+    meant = nearest(level, map(str, codec.levels)) if isinstance(level, str) else None
+    return f"there is no level {_shown(level)}", _levels_of(codec), meant
 
 
 def _levels_of(codec: LevelCodec | GroupedLevelCodec) -> str:

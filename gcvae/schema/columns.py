@@ -23,13 +23,13 @@ from typing import Any
 
 from gcvae.errors import Problem, SchemaError, UnknownColumnError, json_pointer
 from gcvae.schema.constraints import Constraint, constraint_columns, read_constraints
-from gcvae.schema.kinds import ColumnKind, Outcomes
+from gcvae.schema.kinds import ColumnKind, Outcomes, meant_kind
 from gcvae.schema.number_fields import complete_numbers, read_notation, read_number_format
 from gcvae.schema.rule_documents import read_rules, rule_problems, unknown_in_rules
 from gcvae.schema.rules import Rule
 from gcvae.schema.schema_table import schema_table
 from gcvae.schema.steps import Step, read_endings, read_steps
-from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_name, unknown_names
+from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_name, unknown_names
 from gcvae.spelling.forms import Notation, NumberFormat, changed_fields
 
 SCHEMA_VERSION = 1
@@ -332,7 +332,7 @@ def _field_problem(
 ) -> Problem:
     name = item["name"] if isinstance(item.get("name"), str) else None
     message = f"{key} can not be {_shown(value)}"
-    meant = nearest(value, ColumnKind) if key == "kind" and isinstance(value, str) else None
+    meant = meant_kind(value) if key == "kind" and isinstance(value, str) else None
     return Problem(message, f"{pointer}/{key}", column=name, expected=expected, suggestion=meant)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Set
 from enum import Enum, StrEnum, auto
 from typing import Self
 
+from gcvae.schema.suggestions import nearest
+
 _LIMITS = {"minimum", "maximum", "steps", "endings"}
 _SPELLING = {"decimals", "padded", "notation", "number_format"}
 
@@ -104,3 +106,21 @@ class ColumnKind(StrEnum):
         if self.has_levels:
             return "levels"
         return "datetime_format" if self.is_real and "datetime_format" in self.members else None
+
+
+_FOREIGN_KINDS = {
+    **dict.fromkeys(("numeric", "numerical", "number", "float", "double", "real"), "continuous"),
+    **dict.fromkeys(("nominal", "string", "str", "object", "factor"), "categorical"),
+    **dict.fromkeys(("id", "key", "uuid"), "identifier"),
+    **{"timestamp": "datetime", "binary": "boolean", "bool": "boolean"},
+}
+"""Kinds as other tools call them."""
+
+
+def meant_kind(word: str) -> str | None:
+    """The kind that a word means: it may be misspelt, or another tool's. None if it is like none.
+
+    >>> meant_kind("numerical"), meant_kind("Categoric"), meant_kind("colour")
+    ('continuous', 'categorical', None)
+    """
+    return _FOREIGN_KINDS.get(word.strip().casefold()) or nearest(word, ColumnKind)

@@ -16,12 +16,13 @@ from gcvae_cli.assignments import parse_assignments
 from gcvae_cli.client.connection import LOCAL_SERVICE, KeyFile, ServerUrl, connected
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.options import Encoding
+from gcvae_cli.inputs import existing_file
 
 
 def import_(
     model: Annotated[
         Path,
-        typer.Argument(exists=True, dir_okay=False, help="A trained model, model.gcvae."),
+        typer.Argument(callback=existing_file, help="A trained model, model.gcvae."),
     ],
     server: ServerUrl = LOCAL_SERVICE,
     key_file: KeyFile = None,
@@ -80,7 +81,7 @@ def _told(document: dict[str, Any]) -> tuple[str, ...]:
 def demo(
     table: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Your table; the diabetes table if none."),
+        typer.Option(callback=existing_file, help="Your table; the diabetes table if none."),
     ] = None,
     output: Annotated[
         Path | None,

@@ -14,6 +14,7 @@ import typer
 
 from gcvae_cli.client.errors import client_errors
 from gcvae_cli.errors import WrongUsageError
+from gcvae_cli.inputs import existing_file
 from gcvae_cli.outputs import opened_output
 from gcvae_cli.progress import Bar, training_note
 
@@ -24,7 +25,7 @@ LOCAL_SERVICE = "http://127.0.0.1:8000"
 
 KeyFile = Annotated[
     Path | None,
-    typer.Option(exists=True, dir_okay=False, help="File with the API key, where it needs one."),
+    typer.Option(callback=existing_file, help="File with the API key, where it needs one."),
 ]
 ServerUrl = Annotated[
     str, typer.Option("--server", metavar="URL", help="Of the service; `gcvae serve`'s if none.")
@@ -62,7 +63,8 @@ def _key_in(key_file: Path | None) -> str | None:
         key = ""
     if not key or len(key.split()) > 1:
         raise WrongUsageError(
-            f"--key-file {key_file}: holds no API key; `gcvae keys create` makes one"
+            f"--key-file {key_file}: holds no API key; "
+            "`gcvae keys create --workspace NAME` makes one"
         )
     return key
 

@@ -7,15 +7,27 @@ from contextlib import contextmanager
 
 from gcvae_cli.errors import CommandError, UnfinishedJobError
 
+_REMEDIES = {
+    "unauthorized": "name the file of a key: --key-file FILE",
+    "missing-scope": "name the file of a key that has it: --key-file FILE",
+    "no-report": "--seed 0 makes one of a model that is ready; an imported one needs --real TABLE",
+    "model-not-ready": "`gcvae list jobs` shows when it is, or that it failed",
+    "not-found": "`gcvae list` datasets, models or jobs shows what there is",
+}
+"""What to do in a shell, where the client's advice is for Python."""
+
 
 @contextmanager
 def client_errors() -> Iterator[None]:
     """Turns what the client raises into one line."""
-    from gcvae_client import ClientError, JobError
+    from gcvae_client import ClientError, JobError, ProblemError
 
     try:
         yield
     except JobError as error:
         raise UnfinishedJobError(str(error)) from error
+    except ProblemError as error:
+        remedy = error.remedy(_REMEDIES)
+        raise CommandError(f"{error.reason}; {remedy}" if remedy else error.reason) from error
     except ClientError as error:
         raise CommandError(str(error)) from error

@@ -54,6 +54,7 @@ from gcvae_cli.files.options import (
     Tolerance,
     read_option,
 )
+from gcvae_cli.inputs import existing_file
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
     answer,
@@ -353,8 +354,7 @@ def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str
     given = read_schema(schema_file)
     if table.startswith("ds_"):
         return client.dataset(table) if given is None else client.replace_schema(table, given)
-    if not Path(table).is_file():
-        raise WrongUsageError(f"{table}: is no file, and no id of a dataset (ds_…)")
+    existing_file(Path(table))
     dataset = client.upload(table, schema=given, encoding=encoding)
     _say(f"uploaded {table}: {dataset['id']}, {dataset['rows']:,} rows")
     return dataset

@@ -9,6 +9,7 @@ from typing import Any
 
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.json_texts import read_json
+from gcvae_cli.inputs import existing_file
 
 
 def read_conditions(
@@ -57,16 +58,24 @@ def report_condition(summary: Mapping[str, Any]) -> None:
         print(f"gcvae: {known}", file=sys.stderr)
 
 
+_EXAMPLE = """write it as '{"age": 40}', or @FILE"""
+
+
+def _text_in(path: Path) -> str:
+    existing_file(path)
+    return path.read_text(encoding="utf-8")
+
+
 def _read_object(text: str | None, option: str) -> dict[str, Any] | None:
     """The JSON object in a text, or in the file that `@` names."""
     if text is None:
         return None
     try:
         if text.startswith("@"):
-            text = Path(text[1:]).read_text(encoding="utf-8")
+            text = _text_in(Path(text[1:]))
         document = read_json(text)
-    except (OSError, ValueError) as error:
-        raise WrongUsageError(f"{option}: no JSON ({error})") from None
+    except ValueError as error:
+        raise WrongUsageError(f"{option}: no JSON ({error}); {_EXAMPLE}") from None
     if not isinstance(document, dict):
-        raise WrongUsageError(f"{option}: {text[:40]} is no JSON object")
+        raise WrongUsageError(f"{option}: {text[:40]} is no JSON object; {_EXAMPLE}")
     return document

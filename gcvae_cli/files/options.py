@@ -14,6 +14,7 @@ from gcvae.dependence.notes import KINDS
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.json_texts import read_json
+from gcvae_cli.inputs import existing_file
 
 if TYPE_CHECKING:
     from gcvae.files.table_reader import TableReader
@@ -27,14 +28,14 @@ REPORT_FORMATS = {".html": "html", ".json": "json"}
 DEVICES = ("auto", "cpu", "cuda")
 Table = Annotated[
     Path,
-    typer.Argument(exists=True, dir_okay=False, help="A table: .csv, .csv.gz or .parquet."),
+    typer.Argument(callback=existing_file, help="A table: .csv, .csv.gz or .parquet."),
 ]
 ModelFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="A trained model, model.gcvae.")
+    Path, typer.Argument(callback=existing_file, help="A trained model, model.gcvae.")
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", exists=True, dir_okay=False, help="What is known of the columns."),
+    typer.Option("--schema", callback=existing_file, help="What is known of the columns."),
 ]
 TableOutput = Annotated[
     str, typer.Option("--output", "-o", help=".csv, .csv.gz or .parquet; - is standard output.")
@@ -84,7 +85,7 @@ Given = Annotated[
 ]
 GivenRows = Annotated[
     Path | None,
-    typer.Option(exists=True, dir_okay=False, help="Known cells: a row is drawn around each."),
+    typer.Option(callback=existing_file, help="Known cells: a row is drawn around each."),
 ]
 Distribution = Annotated[
     str | None,
@@ -144,12 +145,12 @@ def read_option(name: str, text: str | None, form: type) -> Any:
     """The JSON of an option, an object (dict) or a list."""
     if text is None:
         return None
+    wanted = """an object such as '{"age": 40}'""" if form is dict else "a list of numbers"
     try:
         found = read_json(text)
     except ValueError as error:
-        raise WrongUsageError(f"{name} is no JSON ({error})") from None
+        raise WrongUsageError(f"{name} is no JSON ({error}); write {wanted}") from None
     if not isinstance(found, form):
-        wanted = 'an object such as {"age": 40}' if form is dict else "a list of numbers"
         raise WrongUsageError(f"{name} is {text}; write {wanted}")
     return found
 

@@ -21,6 +21,7 @@ from gcvae_cli.files.options import (
     load_model,
     table_reader,
 )
+from gcvae_cli.inputs import existing_file
 from gcvae_cli.outputs import (
     STANDARD_OUTPUT,
     answer,
@@ -34,16 +35,16 @@ from gcvae_cli.progress import progress_bar
 def report(
     model: ModelFile,
     real: Annotated[
-        Path, typer.Option(exists=True, dir_okay=False, help="The table it was trained on.")
+        Path, typer.Option(callback=existing_file, help="The table it was trained on.")
     ],
     output: ReportOutput,
     holdout: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Rows that had no part in training."),
+        typer.Option(callback=existing_file, help="Rows that had no part in training."),
     ] = None,
     synthetic: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="A table to judge; else rows are drawn."),
+        typer.Option(callback=existing_file, help="A table to judge; else rows are drawn."),
     ] = None,
     target: Annotated[
         list[str] | None,

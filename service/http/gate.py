@@ -121,6 +121,4 @@ def _is_guarded(path: str) -> bool:
 
 def _require(scope: KeyScope, key: Key) -> None:
     if scope.value not in key.scopes:
-        held = ", ".join(key.scopes)
-        message = f"this call needs a key with the scope {scope.value!r}; this one has: {held}"
-        raise MissingScopeError(message)
+        raise MissingScopeError(scope.value, list(key.scopes))

@@ -29,6 +29,11 @@ from service.http.security_headers import HEADERS
 MEDIA_TYPE = "application/problem+json"
 _BUSY_SECONDS = 1
 _FULL_SECONDS = 30
+_ADDRESS = (
+    "a service's address ends after its port, as http://127.0.0.1:8000; below it calls begin with "
+    "/v1/, and GET /docs shows them"
+)
+_LISTED = ("dataset", "model", "job")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 log = logging.getLogger("service")
@@ -165,14 +170,16 @@ def answer_http(request: Request, error: Exception) -> Response:
     kind = Kind(status.phrase.lower().replace(" ", "-"), status, status.phrase)
     detail = error.detail if error.detail != status.phrase else status.description
     headers = dict(error.headers or {})
+    advice = {}
     if status == HTTPStatus.NOT_FOUND and error.detail == status.phrase:
         detail = f"nothing is at {request.url.path}"
+        advice = {"advice": _ADDRESS}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         # The framework names the methods of the first route at the path, not of all.
         allowed = ", ".join(methods_at(request.app, request.url.path)) or headers.get("Allow", "")
         headers["Allow"] = allowed
         detail = f"{request.method} is not allowed at {request.url.path}, but {allowed}"
-    return problem_response(request, kind, detail, headers=headers)
+    return problem_response(request, kind, detail, headers=headers, **advice)
 
 
 def answer_full_disk(request: Request, error: Exception) -> Response:
@@ -252,11 +259,24 @@ def _members(error: Exception) -> dict[str, Any]:
     for name in ("offered", "readable", "writable"):
         if getattr(error, name, None):
             members[name] = list(getattr(error, name))
+    if isinstance(error, records.NotFoundError):
+        members["resource"] = error.kind
+    if advice := _advice(error):
+        members["advice"] = advice
     if isinstance(error, errors.NotReadyError):
         members["checks"] = error.checks
     if isinstance(error, errors.NoReportError):
         members |= {"job_id": error.job_id, "is_under_way": error.is_under_way}
     return members
+
+
+def _advice(error: Exception) -> str | None:
+    """What a caller of REST can do now, where the error does not say what would be right."""
+    if isinstance(error, records.NotFoundError) and error.kind in _LISTED:
+        return f"GET /v1/{error.kind}s lists those that there are"
+    if isinstance(error, records.ModelNotReadyError):
+        return "the model's `job_id` names the job to wait for, or says why it failed"
+    return getattr(error, "advice", None)
 
 
 def _stated(problem: Problem) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from catalog.object_keys import model_prefix
 from catalog.records import Document, Model, Trained
+from gcvae.artifact.versions import NO_MODEL
 from gcvae.schema.columns import TableSchema
 from models_store import Published
 from service.access import Workspace
@@ -112,7 +113,7 @@ def _refuse_other_files(upload: Upload) -> None:
     upload.file.seek(0)
     length, start = int.from_bytes(upload.file.read(8), "little"), upload.file.read(1)
     if start != b"{" or length > size_bytes - 8:
-        raise InvalidModelError("not a gcvae file, or a truncated one")
+        raise InvalidModelError(NO_MODEL)
 
 
 def _examined(resources: Resources, published: Published) -> Trained:

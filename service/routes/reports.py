@@ -161,7 +161,7 @@ def no_report(workspace: Workspace, model: Model) -> NoReportError:
         return NoReportError(f"{why}; only ready models have reports", model.job_id)
     jobs = workspace.jobs.list(limit=1, model_id=model.id, kind=JobKind.REPORT).items
     if not jobs:
-        return NoReportError(f"{_why_none(model)}; POST to this address makes one")
+        return NoReportError(_why_none(model), can_be_made=True)
     return _of_job(jobs[0])
 
 
@@ -175,7 +175,7 @@ def _of_job(job: Job) -> NoReportError:
     else:
         message = "" if job.error is None else f": {job.error['message']}"
         why = f"job {job.id}, which was to make it, {_ENDED[job.status]}{message}"
-    return NoReportError(f"{why}; POST to this address makes one", job.id)
+    return NoReportError(why, job.id, can_be_made=True)
 
 
 _ENDED = {JobStatus.FAILED: "failed", JobStatus.CANCELLED: "was cancelled"}

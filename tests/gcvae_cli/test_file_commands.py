@@ -384,7 +384,7 @@ def test_a_table_is_no_model(folder: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     "arguments",
-    [["train"], ["no-such-command"], ["sample", "no-such-file", "--rows", "5", "-o", "-"]],
+    [["train"], ["no-such-command"], ["sample", "m.gcvae", "--rows", "0", "-o", "-"]],
 )
 def test_a_command_that_is_called_wrongly_points_to_its_help(
     arguments: list[str], capsys: pytest.CaptureFixture[str]

@@ -65,7 +65,9 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
     with pytest.raises(OutputError) as nowhere, opened_output(str(tmp_path / "no" / "rows.csv")):
         pass
     assert str(full.value) == f"can not write {tmp_path}/rows.csv: No space left on device"
-    assert str(nowhere.value) == f"can not write {tmp_path}/no/rows.csv: No such file or directory"
+    assert str(nowhere.value) == (
+        f"can not write {tmp_path}/no/rows.csv: there is no folder {tmp_path}/no; make it first"
+    )
 
 
 def test_an_error_of_another_file_stays_what_it_is(tmp_path: Path) -> None:

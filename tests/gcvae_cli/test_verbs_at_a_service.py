@@ -138,7 +138,7 @@ REFUSED = [
     (["score", "{model}", "{file}", "-o", "scores.parquet"], ".csv, .csv.gz"),
     (["sample", "{model}", "--rows", "2", "-o", "-", "--threads", "2"], "No such option"),
     (["sample", "{model}", "--rows", "2", "-o", "-", "--given", '{"hue": 1}'], "hue"),
-    (["train", "nowhere.csv"], "no id of a dataset"),
+    (["train", "nowhere.csv"], "nowhere.csv: there is no such file"),
     (["train", "{file}", "--set", "max_steps=none"], "max_steps"),
     (["dependencies", "{model}", "-o", "-", "--kind", "total", "--row", "{}"], "local"),
     (["list", "tables"], "datasets"),

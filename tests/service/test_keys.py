@@ -82,7 +82,7 @@ def test_the_first_key_closes_every_call_but_the_health_checks(guarded: Guarded)
     for method, path in [*_calls(guarded.service), ("GET", "/metrics"), ("GET", "/v1/nothing")]:
         response = guarded.service.http.request(method, _filled(path, guarded.ids))
         problem = assert_problem(response, 401, "unauthorized")
-        assert "gcvae keys create" in problem["detail"]
+        assert "gcvae keys create" in problem["advice"]
         assert response.headers["WWW-Authenticate"] == "Bearer"
     assert guarded.service.http.get("/healthz").status_code == 200
     assert guarded.service.http.get("/readyz").status_code == 200
@@ -238,7 +238,7 @@ def _questions(service: Running, checked: list[str], key: str, path: str) -> lis
 @pytest.mark.parametrize("header", ["Basic Zm9v", "Bearer", "gcv_x", ""])
 def test_another_kind_of_authorization_is_named(guarded: Guarded, header: str) -> None:
     response = guarded.service.http.get("/v1/jobs", headers={"Authorization": header})
-    assert "Bearer gcv_" in assert_problem(response, 401, "unauthorized")["detail"]
+    assert "Bearer gcv_" in assert_problem(response, 401, "unauthorized")["advice"]
 
 
 def test_a_key_is_told_what_is_left_and_then_to_wait(start: Callable[..., Running]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.errors import Problem, UnknownColumnError
+from gcvae.errors import UnknownColumnError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import fit_features
 from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, percent
@@ -21,6 +21,7 @@ from gcvae.evaluation.report.rows import ReportRows
 from gcvae.evaluation.utility import Numbers, explained_variance, mean_area
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.suggestions import unknown_names
 
 MOST_ROWS = 2_000
 """Rows that are learned from, and that are judged on."""
@@ -118,9 +119,8 @@ def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
     by_name = {column.name: column for column in columns}
     unknown = [name for name in named if name not in by_name]
     if unknown:
-        raise UnknownColumnError(
-            *(Problem(f"no column to predict: {name!r}", column=name) for name in unknown)
-        )
+        places = [(name, {"column": name}) for name in unknown]
+        raise UnknownColumnError(*unknown_names("no column to predict", places, [*by_name]))
     return [by_name[name] for name in dict.fromkeys(named)]
 
 

@@ -48,6 +48,7 @@ export function problemBox(error, retry) {
     told.setting ? h("p.tiny", {}, `The limit is ${told.limit}; ${told.setting} changes it.`) : null,
     told.status === 413 || told.status === 429 ? h("p", {}, "Send less, or try again later.") : null,
     told.status === 401 ? h("p", {}, h("a", { href: "/sign-in" }, "Sign in again")) : null,
+    told.type === "urn:gcvae:problem:missing-scope" ? h("p", {}, "Sign out, and in again with a key that may. ", h("code", {}, told.advice)) : null,
     told.job_id ? h("p", {}, h("a", { href: `/jobs/${told.job_id}` }, "See the job")) : null,
     h("div.row", {},
       told.request_id ? h("span.tiny.soft", {}, "Request ", h("code", {}, told.request_id)) : null,

@@ -114,7 +114,7 @@ async function none(page, error) {
   }
   const button = h("button.main", { type: "button", onclick: () => again(page, button, told, model.dataset_id ? {} : { dataset_id: real.value.trim() }) }, "Make a report");
   const real = h("input", { placeholder: "ds_…", size: 34 });
-  fill(place, empty("There is no report", `${detail.replace(/; POST.*$/, "")}. A report tells whether the rows are good, useful and safe.`,
+  fill(place, empty("There is no report", `${detail}. A report tells whether the rows are good, useful and safe.`,
     model.dataset_id ? null : h("label.field", {}, "Id of the dataset that it was trained on", real), button), told);
   return null;
 }

@@ -29,14 +29,14 @@ export function showSignIn(error, signedIn) {
       ". The key is not kept in the browser: a cookie stands for it, which ends by itself or when you sign out."));
 }
 
-/** Open a session. What is wrong with a key is told without the advice for programs. */
+/** Open a session. */
 async function open(key) {
   if (!/^[\x21-\x7e]+$/.test(key)) throw noKey("A key begins with gcv_ and has letters, digits, - and _ alone.");
   try {
     await ask("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${key}` } });
   } catch (error) {
     if (error.status !== 401) throw error;
-    throw noKey(`${error.message.split(";")[0]}.`);
+    throw noKey(`${error.message}. Paste the whole key; if it is lost, ask for a new one.`);
   }
 }
 

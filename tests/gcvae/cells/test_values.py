@@ -178,7 +178,8 @@ def test_rows_keep_their_physical_lines() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"a,b\n1,2\n3\n", "line 3: 1 cell, where the header has 2 cells (expected: 2 cells)"),
+        (b"a,b\n1,2\n3\n", "line 3: 1 cell, where the header has 2 cells (expected: 2 cells; a ','"
+         " within a cell needs quotes around it)"),
         (b'a,b\n"x\ny",2\n1,2,3\n', "line 4: 3 cells, where the header has 2 cells"),
         (b"a,b\n1\n2\n", "and 1 more"),
         (b'a,b\n1,2\n2,"x\n3,4\n', "line 3: a quote opened in this row is never closed"),
@@ -194,8 +195,9 @@ def test_rows_keep_their_physical_lines() -> None:
         (b"a,b\n1,\0\n", "line 2: the file is binary, not a CSV file"),
         (b"PK\x03\x04rest", "the file is a zip archive, not a CSV file (expected: the CSV"),
         (b"PAR1rest", "the Parquet file is damaged or truncated"),
-        (b"a,b\n1,caf\xe9\n", "line 2: byte 0xe9 at offset 9 is not UTF-8 (expected: UTF-8; or"
-         " name its encoding; with encoding cp1252 this reads 'café')"),
+        (b"a,b\n1,caf\xe9\n", "line 2: byte 0xe9 at offset 9 is not UTF-8 (expected: UTF-8,"
+         " as spreadsheets save it under \"CSV UTF-8\"; or name its encoding;"
+         " with encoding cp1252 this reads 'café')"),
         (b"caf\xe9,b\n1,2\n", "line 1: byte 0xe9"),
         ("a,b\n1,2\n".encode("utf-16"), "the file is text in UTF-16"),
         (GZIPPED[:-20], "the gzip file ends early: it is truncated"),

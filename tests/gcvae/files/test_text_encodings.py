@@ -86,8 +86,9 @@ def test_memory_does_not_grow_with_a_file_in_another_encoding() -> None:
 @pytest.mark.parametrize(
     ("data", "encoding", "expected"),
     [
-        (b"a,b\n1,caf\xe9\n", None, "line 2: byte 0xe9 at offset 9 is not UTF-8 (expected: UTF-8;"
-         " or name its encoding; with encoding cp1252 this reads 'café')"),
+        (b"a,b\n1,caf\xe9\n", None, "line 2: byte 0xe9 at offset 9 is not UTF-8 (expected: UTF-8,"
+         " as spreadsheets save it under \"CSV UTF-8\"; or name its encoding;"
+         " with encoding cp1252 this reads 'café')"),
         ("a,b\n1,x\n2,474 €\n".encode("cp1252"), None, "cp1252 this reads '€'"),
         (b"a,b\n1,M\x81ller\n", None, "or name its encoding, such as cp850, mac-roman or latin-1"),
         ("a,b\n1,北京\n2,上海\n".encode("gb18030"), None, "such as gb18030, shift_jis, euc_kr or"),

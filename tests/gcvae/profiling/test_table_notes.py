@@ -441,4 +441,4 @@ def test_an_identifier_of_phrases_says_that_what_rows_share_comes_out() -> None:
     assert of_note.endswith(
         "phrases that many rows share come out in them: drop it if it is private"
     )
-    assert of_no.endswith("fresh values are generated for it")
+    assert of_no.endswith("generated for it; if it is none, say its kind in the schema")

@@ -301,7 +301,7 @@ TEXT = 'age,sex\n39,M\n17,F\n"abc",M\n'
         (
             {"name": "sex", "kind": "datetime"},
             "/columns/0/kind, column 'sex': the kind is datetime, but no one format fits all cells,"
-            " the first 'M' (expected: datetime_format, as strptime has it)",
+            " the first 'M' (expected: datetime_format, as strptime has it, such as \"%d.%m.%Y\")",
         ),
         (
             {"name": "sex", "kind": "text"},

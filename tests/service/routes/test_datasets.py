@@ -122,7 +122,9 @@ def test_every_ragged_line_is_named(service: Running) -> None:
     content = b"a,b\n1,2\n3\n4,5\n6,7,8\n"
     problem = service.http.post("/v1/datasets", content=content, headers=CSV).json()
     assert [error["line"] for error in problem["errors"]] == [3, 5]
-    assert {error["expected"] for error in problem["errors"]} == {"2 cells"}
+    assert {error["expected"] for error in problem["errors"]} == {
+        "2 cells; a ',' within a cell needs quotes around it"
+    }
 
 
 @pytest.mark.parametrize(

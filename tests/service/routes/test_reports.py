@@ -180,7 +180,8 @@ def test_a_report_that_is_made_again_takes_the_place_of_the_first(
     assert_problem(first, 404, "not-found")
     assert service.http.delete(f"/v1/reports/{made['id']}").status_code == 204
     problem = assert_problem(service.http.get(path), 404, "no-report")
-    assert "it was deleted; POST to this address makes one" in problem["detail"]
+    assert problem["detail"].endswith("it was deleted")
+    assert problem["advice"] == "POST to this address makes one"
 
 
 @pytest.mark.parametrize(
