@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ WAIT_MILLISECONDS = 120_000  # of a busy machine
 expect.set_options(timeout=WAIT_MILLISECONDS)
 
 PHONE = {"width": 390, "height": 844}
+SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
+"""Every page that is checked for accessibility is kept here to be looked at; no part of git."""
 
 
 @dataclass
@@ -33,6 +36,8 @@ class Watched:
     expected: tuple[str, ...] = ()
     """Ends of the addresses whose refusal the page knows how to show."""
     wrong: list[str] = field(default_factory=list)
+    test: str = ""
+    kept: int = 0
 
     def __post_init__(self) -> None:
         self.page.set_default_timeout(WAIT_MILLISECONDS)
@@ -50,7 +55,8 @@ class Watched:
         assert wide <= 0, f"{self.page.url} is {wide} pixels wider than the screen"
 
     def assert_accessible(self) -> None:
-        """No finding of axe-core that it calls serious or critical."""
+        """No finding of axe-core that it calls serious or critical. The page is kept as seen."""
+        self._keep()
         found = Axe().run(self.page).response["violations"]
         serious = [
             f"{one['id']}: {node['html'][:200]}"
@@ -59,6 +65,18 @@ class Watched:
             for node in one["nodes"]
         ]
         assert not serious, f"{self.page.url}: {serious}"
+
+    def _keep(self) -> None:
+        name = (
+            re.sub(r"[a-z]+_[0-9a-z]{26}", "ID", urlsplit(self.page.url).path.strip("/")) or "home"
+        )
+        name = name.replace("/", "-")
+        is_dark = self.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+        size = self.page.viewport_size or {"width": 0}
+        look = f"{'dark' if is_dark else 'light'}-{size['width']}"
+        self.kept += 1
+        path = SCREENSHOTS / f"{self.test}-{self.kept:02d}-{name}-{look}.png"
+        self.page.screenshot(path=path, full_page=True)
 
     def _note(self, message: ConsoleMessage) -> None:
         place = message.location.get("url", "")
@@ -97,7 +115,9 @@ def guarded(tmp_path: Path) -> Iterator[Running]:
 
 
 @pytest.fixture
-def watch(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Watched]]:
+def watch(
+    browser: Browser, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Watched]]:
     """Open a page before a service; at its end nothing may have gone wrong."""
     contexts = []
     opened = []
@@ -105,7 +125,8 @@ def watch(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Watched]]:
     def open_page(service: Running, expected: tuple[str, ...] = (), **options: Any) -> Watched:
         context = browser.new_context(accept_downloads=True, reduced_motion="reduce", **options)
         contexts.append(context)
-        opened.append(Watched(context.new_page(), service.url, expected))
+        name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
+        opened.append(Watched(context.new_page(), service.url, expected, test=name))
         return opened[-1]
 
     yield open_page

@@ -54,8 +54,10 @@ def train_a_little(watched: Watched) -> None:
     page.get_by_role("link", name="Open the model").wait_for()
     polled = page.evaluate(POLLS)
     assert all(later - sooner > 900 for sooner, later in pairwise(polled)), polled
+    watched.assert_accessible()
     page.get_by_role("link", name="Open the model").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("café orders")
+    watched.assert_accessible()
 
 
 def to_list(page: Page, name: str) -> None:
@@ -116,14 +118,17 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(page.get_by_role("heading", name="90 rows filled")).to_be_visible()
     filled = page.get_by_role("region", name="The filled table").locator("tbody tr:first-child")
     expect(filled).to_contain_text(re.compile("Harbour|Station|Old town"))
+    watched.assert_accessible()
 
     section(page, "Dependencies")
     cell = page.get_by_label(re.compile(r"^quantity and total: 0\.\d+$"))
     expect(cell).to_be_visible()
     cell.hover()
     expect(page.get_by_text(re.compile(r"^quantity × total: 0\.\d"))).to_be_visible()
+    watched.assert_accessible()
     section(page, "Real and drawn")
     expect(page.get_by_role("img", name="Shares of temperature")).to_be_visible()
+    watched.assert_accessible()
 
     section(page, "Report")
     page.get_by_role("button", name="Make a report").click()
@@ -178,7 +183,7 @@ def test_a_phone_shows_every_list_and_the_way_in(site: Running, watch: Watch, sc
     for name in ("Datasets", "Models", "Jobs"):
         to_list(watched.page, name)
         watched.assert_well()
-    watched.assert_accessible()
+        watched.assert_accessible()
 
 
 def test_an_operator_sees_queues_workers_and_leases(guarded: Running, watch: Watch) -> None:
