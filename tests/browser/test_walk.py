@@ -93,6 +93,8 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     page.get_by_role("button", name="Preview").click()
     places = page.get_by_role("region", name="Drawn rows").locator("td:nth-child(2)")
     expect(places).to_have_text(["Station"] * 12)
+    prices = page.get_by_role("region", name="Drawn rows").locator("td:nth-child(5)")
+    assert len({len(price.split(".")[-1]) for price in prices.all_inner_texts()}) == 1
     watched.assert_accessible()
     page.get_by_label("Rows", exact=True).fill("90")
     with page.expect_download() as downloading:
@@ -109,6 +111,7 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     least = page.get_by_role("region", name="The least likely rows").get_by_role("row")
     expect(least).to_have_count(26)
     expect(least.nth(1)).to_contain_text("Station")
+    expect(least.nth(1).locator("td.number").first).to_have_text(re.compile(r"^−\d+\.\d\d$"))
     watched.assert_accessible()
 
     section(page, "Fill blanks")

@@ -1,19 +1,22 @@
 // Rows as a table, and tables as rows: what is looked at in the page itself.
 
 import { h } from "./elements.js";
+import { decimalsOf } from "./words.js";
 
 /** Rows of objects. A blank cell says so. */
 export function rowTable(label, rows, most = 50) {
   const names = Object.keys(rows[0] ?? {});
   const isNumber = (name) => rows.every((row) => row[name] === null || typeof row[name] === "number");
+  const decimals = Object.fromEntries(names.map((name) => [name, decimalsOf(rows.map((row) => row[name]).filter(Number.isFinite))]));
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": label },
     h("table.preview", {}, h("thead", {}, h("tr", {}, names.map((name) => h(isNumber(name) ? "th.number" : "th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.slice(0, most).map((row) => h("tr", {}, names.map((name) => cell(row[name])))))));
+      h("tbody", {}, rows.slice(0, most).map((row) => h("tr", {}, names.map((name) => cell(row[name], decimals[name])))))));
 }
 
-function cell(value) {
+function cell(value, decimals) {
   if (value === null || value === undefined || value === "") return h("td", {}, h("span.blank", {}, "blank"));
-  return h(typeof value === "number" ? "td.number" : "td", { title: String(value) }, String(value));
+  const isPlain = typeof value === "number" && !/e/.test(String(value));
+  return h(typeof value === "number" ? "td.number" : "td", { title: String(value) }, isPlain ? value.toFixed(decimals) : String(value));
 }
 
 /** The cells of a CSV text (RFC 4180; comma, semicolon or tab): [header, ...rows]. */

@@ -5,7 +5,7 @@ import { dropPlace, problemBox, segments } from "./components.js";
 import { histogram } from "./charts.js";
 import { fill, h, say } from "./elements.js";
 import { csvObjects, csvText } from "./rows.js";
-import { figure, many, percent } from "./words.js";
+import { figure, fixed, many, percent } from "./words.js";
 
 const LEAST = 25;
 
@@ -73,8 +73,8 @@ function usualCosts(scores, names) {
 }
 
 function leastLikely(scores, names, usual, hasCells) {
-  const lines = scores.map((score) => h("tr", {}, h("th.number", { scope: "row" }, score.row), h("td.number", {}, figure(score.log_likelihood, 4)),
-    h("td.number", {}, score.percentile === null ? "–" : figure(score.percentile)),
+  const lines = scores.map((score) => h("tr", {}, h("th.number", { scope: "row" }, score.row), h("td.number", {}, fixed(score.log_likelihood, 2)),
+    h("td.number", {}, fixed(score.percentile, 1)),
     names.map((name) => cell(name, score, usual.get(name)))));
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "The least likely rows" }, h("table.preview", {},
     h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),

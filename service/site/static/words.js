@@ -19,6 +19,19 @@ export function figure(value, digits = 3) {
   return text.replace("-", "−");
 }
 
+/** A number of a column: all of them with the same decimals. */
+export function fixed(value, decimals) {
+  if (value === null || value === undefined) return "–";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  return value.toFixed(decimals).replace("-", "−");
+}
+
+/** The most decimals that any of these numbers is written with. */
+export function decimalsOf(numbers) {
+  const written = numbers.map((number) => String(number).split("."));
+  return Math.max(0, ...written.map(([, decimals = ""]) => (/e/.test(decimals) ? 0 : decimals.length)));
+}
+
 export function percent(share, digits = 0) {
   return share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`.replace("-", "−");
 }
