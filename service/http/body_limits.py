@@ -59,6 +59,10 @@ def limiting_field(content_type: str) -> str:
     >>> limiting_field("application/json; charset=utf-8"), limiting_field("text/csv")
     ('max_json_bytes', 'max_upload_bytes')
     """
+    return "max_upload_bytes" if is_file(content_type) else "max_json_bytes"
+
+
+def is_file(content_type: str) -> bool:
+    """Whether a body of this kind is a table, a model, or a form with one."""
     essence = content_type.split(";")[0].strip().lower()
-    is_file = essence.startswith("multipart/") or essence in (*TABLE_TYPES, *MODEL_TYPES)
-    return "max_upload_bytes" if is_file else "max_json_bytes"
+    return essence.startswith("multipart/") or essence in (*TABLE_TYPES, *MODEL_TYPES)

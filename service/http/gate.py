@@ -12,8 +12,9 @@ from catalog.records import DEFAULT_WORKSPACE, Key
 from catalog.records import Scope as KeyScope
 from service.access import SAFE_METHODS, is_address, refuse_foreign_host, refuse_foreign_page
 from service.errors import MissingScopeError
+from service.http.body_limits import is_file
 from service.http.problems import answer_before_routes
-from service.http.rate_limits import Allowance, RateLimits
+from service.http.rate_limits import FILE_COST, Allowance, RateLimits
 from service.http.sessions import SESSION_PATH, refuse_forged, session_of
 from service.keyring import KeyRing
 from service.settings import ServiceSettings
@@ -78,7 +79,8 @@ class Gate:
             refuse_foreign_host(request, self._settings)
             refuse_foreign_page(request)
             return _Admitted()
-        allowance = self._rates.count(key.id)
+        brings_file = is_file(request.headers.get("Content-Type", ""))
+        allowance = self._rates.count(key.id, FILE_COST if brings_file else 1)
         refuse_foreign_page(request)
         if written is None:
             refuse_forged(request)

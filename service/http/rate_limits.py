@@ -4,7 +4,8 @@
     RateLimit: "minute";r=5999;t=41
 
 (draft-ietf-httpapi-ratelimit-headers.) A second has its even part of the minute: who sends a
-minute's requests at once would have the others wait for them. Each API process counts by itself:
+minute's requests at once would have the others wait for them. A table or a model that is sent
+counts as several requests: it costs as much. Each API process counts by itself:
 behind a proxy that deals requests out evenly, a key has that many times their number.
 """
 
@@ -20,6 +21,8 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 
 from service.errors import TooManyRequestsError
 
+FILE_COST = 5
+"""Requests that one counts as which brings a table or a model."""
 _LEAST_PER_SECOND = 20
 """A page asks for so many things at once."""
 
@@ -51,15 +54,15 @@ class RateLimits:
         self._second = RateLimitItemPerSecond(per_second)
         self._windows = SlidingWindowCounterRateLimiter(MemoryStorage())
 
-    def count(self, key_id: str) -> Allowance:
-        """What is left after this request.
+    def count(self, key_id: str, cost: int = 1) -> Allowance:
+        """What is left after this request, which counts as `cost`.
 
         Raises:
             TooManyRequestsError: nothing was left before it.
         """
-        if not self._windows.hit(self._second, key_id):
+        if not self._windows.hit(self._second, key_id, cost=min(cost, self._second.amount)):
             raise TooManyRequestsError("in this second", self._second.amount, 1)
-        passes = self._windows.hit(self._minute, key_id)
+        passes = self._windows.hit(self._minute, key_id, cost=min(cost, self._minute.amount))
         remaining, seconds = self._left(self._minute, key_id)
         if not passes:
             raise TooManyRequestsError("in this minute", self._minute.amount, seconds)

@@ -276,6 +276,17 @@ def test_a_minute_of_requests_may_not_be_sent_at_once(start: Callable[..., Runni
         assert busy.get("/v1/jobs").headers["RateLimit"].startswith('"minute";r=')
 
 
+def test_a_table_that_is_sent_counts_as_several_requests(start: Callable[..., Running]) -> None:
+    service = start(max_requests_per_minute=11)
+    with _client(service, "busy", ALL) as busy:
+        answers = [busy.post("/v1/datasets", content=TABLE, headers=CSV) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 429]
+    assert [answer.headers["RateLimit"][:12] for answer in answers[:2]] == [
+        '"minute";r=6',
+        '"minute";r=1',
+    ]
+
+
 def test_a_refused_key_is_looked_up_once_a_moment_and_then_anew(
     guarded: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
