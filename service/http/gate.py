@@ -79,7 +79,8 @@ class Gate:
             refuse_foreign_host(request, self._settings)
             refuse_foreign_page(request)
             return _Admitted()
-        brings_file = is_file(request.headers.get("Content-Type", ""))
+        is_read = request.method in SAFE_METHODS
+        brings_file = not is_read and is_file(request.headers.get("Content-Type", ""))
         allowance = self._rates.count(key.id, FILE_COST if brings_file else 1)
         refuse_foreign_page(request)
         if written is None:

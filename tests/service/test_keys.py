@@ -280,6 +280,7 @@ def test_a_table_that_is_sent_counts_as_several_requests(start: Callable[..., Ru
     service = start(max_requests_per_minute=11)
     with _client(service, "busy", ALL) as busy:
         answers = [busy.post("/v1/datasets", content=TABLE, headers=CSV) for _ in range(3)]
+        assert busy.get("/v1/datasets", headers=CSV).status_code == 200
     assert [answer.status_code for answer in answers] == [201, 201, 429]
     assert [answer.headers["RateLimit"][:12] for answer in answers[:2]] == [
         '"minute";r=6',
