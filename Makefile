@@ -8,6 +8,7 @@
 #   FAULTS=300 JOBS=60     how many faults `make test-faults` injects, over how many jobs at least
 #   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
 #   CALLS=20000            how many calls `make test-api` makes
+#   GUIDED=20000           how many of each kind `make test-guided` reads
 #   INPUTS=100000          how many hostile inputs `make test-fuzz` reads; ABUSE_ARGS="--seed 1"
 #   AUDIT_ARGS="..."       arguments of pip-audit: -s osv asks another list of vulnerabilities
 #   BENCH_ARGS="..."       arguments for the benchmark: --tables, --models, --seeds, ...
@@ -32,6 +33,7 @@ JOBS ?= 60
 FAULT_ARGS ?=
 CALLS ?= 20000
 INPUTS ?= 100000
+GUIDED ?= 20000
 ABUSE_ARGS ?=
 AUDIT_ARGS ?=
 HOST ?= 127.0.0.1
@@ -49,7 +51,7 @@ CLIENT := -e ./gcvae_client
 OURS := gcvae gcvae-server gcvae-client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve docs notebooks secrets test test-properties test-report test-faults test-api test-fuzz lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs notebooks secrets test test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -65,6 +67,7 @@ help:
 	@echo "make test-faults   FAULTS=300 faults over JOBS=60 jobs, on real servers: half an hour"
 	@echo "make test-api    CALLS=20000 calls of the whole REST API, half of them not allowed"
 	@echo "make test-fuzz   INPUTS=100000 hostile files, documents, bodies and models"
+	@echo "make test-guided GUIDED=20000 of each kind, changed along the code that they reach"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make lock    requirements.lock from constraints.txt: what an image holds, with hashes"
 	@echo "make audit   an image's packages beside known vulnerabilities and allowed licences; sbom.json"
@@ -122,6 +125,10 @@ test-api: $(VENV)/.installed-dev
 
 test-fuzz: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.abuse.fuzz --inputs $(INPUTS) $(ABUSE_ARGS)
+
+test-guided: $(VENV)/.installed-dev
+	for subject in csv parquet schema json manifest; do \
+	  OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.abuse.guided $$subject --inputs $(GUIDED) || exit 1; done
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

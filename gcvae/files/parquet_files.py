@@ -135,14 +135,18 @@ def opened_parquet(source: Any) -> Any:
     """The file, its columns not read yet.
 
     Raises:
-        TableError: It is no such file, or has no rows, no columns, or a name twice.
+        TableError: It is no such file, is damaged, or has no rows, no columns, or a name twice.
     """
     with _reading():
         file = parquet.ParquetFile(_by_arrow(source))
     names = file.schema_arrow.names
     if len(set(names)) < len(names):
         raise TableError("the Parquet file uses a column name twice")
-    refuse_empty(len(names), file.metadata.num_rows)
+    told = file.metadata.num_rows
+    groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+    if min([told, *(group.num_rows for group in groups)]) < 0:
+        raise TableError(_damaged("its footer says that it has fewer rows than none"))
+    refuse_empty(len(names), told)
     return file
 
 
@@ -154,8 +158,12 @@ def _check_rows(found: int, file: Any) -> None:
     """
     told = file.metadata.num_rows
     if found != told:
-        message = f"the Parquet file is damaged: its footer says {told} rows, and it has {found}"
-        raise TableError(Problem(message, expected="a file that its writer closed"))
+        raise TableError(_damaged(f"its footer says {told} rows, and it has {found}"))
+
+
+def _damaged(how: str) -> Problem:
+    message = f"the Parquet file is damaged: {how}"
+    return Problem(message, expected="a file that its writer closed")
 
 
 def _by_arrow(source: Any) -> Any:

@@ -66,7 +66,7 @@ _PLAIN = st.sampled_from(["1", "2.5", "-3", "a", "b", "", "2020-01-02", "yes"])
 _SEPARATORS = st.sampled_from([",", ";", "\t", "|", ", "])
 _ENDINGS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 
-_GOOD_CSV = "id,age,city,side,joined,score\n" + "".join(
+GOOD_CSV = "id,age,city,side,joined,score\n" + "".join(
     f"{i},{20 + i % 7},{'ABC'[i % 3]},{'lr'[i % 2]},2020-01-{1 + i % 28:02},{i / 8}\n"
     for i in range(24)
 )
@@ -119,7 +119,7 @@ def changed(base: bytes) -> st.SearchStrategy[bytes]:
 @cache
 def parquets() -> list[bytes]:
     """Parquet files of all sorts of columns; of the last no table can be made."""
-    frame = pd.read_csv(io.StringIO(_GOOD_CSV), parse_dates=["joined"])
+    frame = pd.read_csv(io.StringIO(GOOD_CSV), parse_dates=["joined"])
     typed = pa.table(
         {
             "dates": pa.array([0, 1, None] * 8, pa.date32()),
@@ -197,7 +197,7 @@ def changed_documents(draw: st.DrawFn, base: Any) -> Any:
     return document
 
 
-_SCHEMA = {
+SCHEMA = {
     "columns": [
         {"name": "id", "kind": "identifier"},
         {"name": "age", "kind": "integer", "minimum": 0, "maximum": 120},
@@ -218,7 +218,7 @@ _SCHEMA = {
     ],
     "rules": [{"kind": "order", "low": "score", "high": "age", "keep": "drop"}],
 }
-_BODIES: tuple[tuple[type[Any], Any], ...] = (
+BODIES: tuple[tuple[type[Any], Any], ...] = (
     (NewSampleBody, {"rows": 5, "seed": 1, "format": "csv", "given": {"city": ["A", "B"]}}),
     (NewSampleBody, {"given_rows": [{"age": 21, "city": None}, {"city": "A"}]}),
     (NewSampleBody, {"rows": 3, "given": {"age": {"min": 1}}, "distribution": {"city": {"A": 1}}}),
@@ -230,8 +230,8 @@ _BODIES: tuple[tuple[type[Any], Any], ...] = (
 @st.composite
 def json_bodies(draw: st.DrawFn) -> bytes:
     """A number of the kind of body, and a JSON text: changed, nested, cut, or another encoding."""
-    number = draw(st.integers(0, len(_BODIES) - 1))
-    document = draw(changed_documents(_BODIES[number][1]))
+    number = draw(st.integers(0, len(BODIES) - 1))
+    document = draw(changed_documents(BODIES[number][1]))
     text = json.dumps(document, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
     how = draw(st.sampled_from(["whole", "whole", "changed", "deep", "utf-16"]))
     if how == "changed":
@@ -247,7 +247,7 @@ def json_bodies(draw: st.DrawFn) -> bytes:
 @cache
 def model() -> bytes:
     """A small model's artifact."""
-    frame = pd.read_csv(io.StringIO(_GOOD_CSV)).drop(columns=["id"])
+    frame = pd.read_csv(io.StringIO(GOOD_CSV)).drop(columns=["id"])
     quick = {"max_steps": 4, "evaluate_every_steps": 2}
     fitted = Synthesizer.fit(frame, preset="paper-vae", seed=0, device="cpu", settings=quick)
     return fitted.to_bytes()
@@ -281,12 +281,12 @@ def read_schema(document: Any) -> None:
     """As a schema that comes with an upload, and as one from a record."""
     if not isinstance(document, dict):
         return  # the REST call takes objects alone
-    check_table(io.BytesIO(_GOOD_CSV.encode()), document, None, _SETTINGS)
+    check_table(io.BytesIO(GOOD_CSV.encode()), document, None, _SETTINGS)
 
 
 def read_body(data: bytes) -> None:
     """As the routes read bodies."""
-    kind, _ = _BODIES[data[0] % len(_BODIES)]
+    kind, _ = BODIES[(data or b"\0")[0] % len(BODIES)]
     body = kind.model_validate(read_json(data[1:]))
     columns = [
         {"name": "age", "kind": "integer", "minimum": 0, "maximum": 99},
@@ -323,7 +323,7 @@ def _any_parquet() -> st.SearchStrategy[bytes]:
 
 def _gz() -> st.SearchStrategy[bytes]:
     packed = [
-        gzip.compress(_GOOD_CSV.encode()),
+        gzip.compress(GOOD_CSV.encode()),
         gzip.compress(b"\x00" * (1 << 20)),
         gzip.compress(b""),
     ]
@@ -332,10 +332,10 @@ def _gz() -> st.SearchStrategy[bytes]:
 
 
 SUBJECTS = {
-    "csv": Subject(lambda: tables() | changed(_GOOD_CSV.encode()), read_csv, 0.25),
+    "csv": Subject(lambda: tables() | changed(GOOD_CSV.encode()), read_csv, 0.25),
     "gz": Subject(_gz, read_csv, 0.15),
     "parquet": Subject(_any_parquet, read_csv, 0.2),
-    "schema": Subject(lambda: changed_documents(_SCHEMA), read_schema, 0.1),
+    "schema": Subject(lambda: changed_documents(SCHEMA), read_schema, 0.1),
     "json": Subject(json_bodies, read_body, 0.25),
     "artifact": Subject(artifacts, read_model, 0.05),
 }

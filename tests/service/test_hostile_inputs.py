@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from tests.abuse import inputs
 from tests.abuse.batches import read_batch
 from tests.abuse.findings import Findings
 
+ROOT = Path(__file__).parents[2]
 KEPT = Path(inputs.__file__).parent / "kept"
 
 
@@ -24,19 +28,30 @@ def test_hostile_inputs_are_read_or_refused_and_leave_nothing(name: str, tmp_pat
     assert findings.n_inputs >= n_inputs / 2
 
 
+@pytest.mark.parametrize("name", ["csv", "parquet", "schema", "json", "manifest"])
+def test_inputs_that_coverage_guides_are_read_or_refused(name: str, tmp_path: Path) -> None:
+    """Of `make test-guided`; atheris ends its process, so it has one of its own."""
+    pytest.importorskip("atheris", reason="atheris has wheels for Linux alone")
+    command = [sys.executable, "-m", "tests.abuse.guided", name, "--inputs", "150"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Done 150 runs" in done.stderr
+
+
 def test_what_hostile_inputs_are_made_of_is_good() -> None:
-    inputs.read_schema(inputs._SCHEMA)
-    inputs.read_csv(inputs._GOOD_CSV.encode())
+    inputs.read_schema(inputs.SCHEMA)
+    inputs.read_csv(inputs.GOOD_CSV.encode())
     for file in inputs.parquets()[:-1]:
         inputs.read_csv(file)
-    for number, (_, document) in enumerate(inputs._BODIES):
+    for number, (_, document) in enumerate(inputs.BODIES):
         inputs.read_body(bytes([number]) + json.dumps(document).encode())
     inputs.read_model(inputs.model())
 
 
 @pytest.mark.parametrize("member", ["constraints", "rules"])
 def test_a_kind_that_is_no_word_is_refused_with_its_place(member: str) -> None:
-    document = inputs._SCHEMA | {member: [{"kind": {"a": 1}}]}
+    document = inputs.SCHEMA | {member: [{"kind": {"a": 1}}]}
     with pytest.raises(inputs.REFUSALS, match=f"/{member}/0.*unknown kind"):
         inputs.read_schema(document)
 

@@ -112,14 +112,17 @@ def test_rows_behind_a_cell_that_is_too_long_are_still_refused_in_words(tmp_path
         TableReader(path).read()
 
 
+@pytest.mark.parametrize("told", [5_064, -5_000])
 @pytest.mark.parametrize("places", [1, -1])
-def test_a_parquet_file_has_the_rows_that_its_footer_says(places: int, tmp_path: Path) -> None:
+def test_a_parquet_file_has_the_rows_that_its_footer_says(
+    places: int, told: int, tmp_path: Path
+) -> None:
     """Its count of rows is another, in the file's own line or in those of its parts too."""
     path = tmp_path / "table.parquet"
     pd.DataFrame({"a": range(5_000)}).to_parquet(path)
     data = path.read_bytes()
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    footer = data[start:].replace(varint(5_000), varint(5_064), places)
+    footer = data[start:].replace(varint(5_000), varint(told), places)
     path.write_bytes(data[:start] + footer)
     for read in (infer_schema, read_table, lambda path: chunks(path, 1_000)):
         with pytest.raises(TableError, match="damaged"):
@@ -127,8 +130,9 @@ def test_a_parquet_file_has_the_rows_that_its_footer_says(places: int, tmp_path:
 
 
 def varint(rows: int) -> bytes:
-    """A number under 8,192 as Thrift's compact protocol has it."""
-    return bytes([2 * rows & 127 | 128, 2 * rows >> 7])
+    """A number from -8,192 to 8,191 as Thrift's compact protocol has it."""
+    zigzag = 2 * rows if rows >= 0 else -2 * rows - 1
+    return bytes([zigzag & 127 | 128, zigzag >> 7])
 
 
 def test_progress_ends_at_one(tmp_path: Path) -> None:
