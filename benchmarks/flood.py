@@ -160,6 +160,13 @@ def _api(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     catalog = Catalog(database)
     keys = {n: catalog.keys.create(n, "", (Scope.READ, Scope.WRITE))[1] for n in ("calm", "loud")}
     catalog.close()
+    with running_api(folder) as (url, _):
+        yield url, keys
+
+
+@contextmanager
+def running_api(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """An API on the records of a folder, in a process of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -169,7 +176,7 @@ def _api(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     try:
         url = f"http://127.0.0.1:{port}"
         _wait_for(url, process)
-        yield url, keys
+        yield url, process
     finally:
         process.terminate()
         process.wait()
