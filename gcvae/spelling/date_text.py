@@ -7,6 +7,7 @@ a second (`%f`) are written with the column's number of decimals.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -90,6 +91,11 @@ def check_format(text: str) -> str:
         raise ValueError("a format that has a year, such as %Y-%m-%d, or is of a time, as %H:%M")
     if unknown := tokens - _KNOWN_TOKENS:
         raise ValueError(f"a format without {', '.join(sorted(unknown))}")
+    if "%" in _TOKEN.sub("", text):
+        raise ValueError("a format with a letter behind each %, and %% for a % of its own")
+    parts = Counter(token[-1] for token in _TOKEN.findall(text) if token != "%%")
+    if twice := [letter for letter, n in parts.items() if n > 1]:
+        raise ValueError(f"a format that has {', '.join(f'%{letter}' for letter in twice)} once")
     return text
 
 
