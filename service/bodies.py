@@ -202,6 +202,11 @@ class ReportSummaryBody(BaseModel):
     id: str
     job_id: str
     created_at: datetime
+    decisions: dict[str, str] = Field(
+        {},
+        description="of handing on the `rows` and the `model`: green, amber, red, or not_measured; "
+        "empty of reports of older versions",
+    )
     verdicts: dict[str, str] = Field(
         description="of fidelity, utility, likelihood and privacy: green, amber, red, or "
         "not_measured"

@@ -13,11 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+from service.site.pages import page_document
 
 FILES = Path(__file__).parent / "guide"
 PLACE = "/guide"
@@ -44,6 +47,8 @@ class _Guide(StaticFiles):
         try:
             built_at = (folder / _LAST).stat().st_mtime_ns
         except FileNotFoundError:
+            if "text/html" in Headers(scope=scope).get("Accept", ""):
+                return await page_document(scope, 404)  # which says so to people
             told = "the guide was not built here; `make docs` builds it"
             raise HTTPException(404, told) from None
         response = await super().get_response(path, scope)

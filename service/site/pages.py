@@ -45,7 +45,14 @@ def install(app: FastAPI) -> None:
 
 
 async def _page(request: Request) -> Response:
-    return await _Files(directory=FILES).get_response("page.html", request.scope)
+    return await page_document(request.scope)
+
+
+async def page_document(scope: Scope, status: int = 200) -> Response:
+    """The document of every page, which draws what stands at its path."""
+    response = await _Files(directory=FILES).get_response("page.html", scope)
+    response.status_code = status if response.status_code == 200 else response.status_code
+    return response
 
 
 class _Files(StaticFiles):

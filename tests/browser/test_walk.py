@@ -45,7 +45,7 @@ def train_a_little(watched: Watched) -> None:
     """From a dataset's page to that of a ready model."""
     page = watched.page
     page.get_by_role("radio", name=re.compile("A first look")).check()
-    page.get_by_text("More settings").click()
+    page.get_by_text("More settings", exact=True).click()
     page.get_by_label("Most steps").fill("20")
     page.get_by_label("Share of rows held back for the report").fill("0")
     page.get_by_role("button", name="Train", exact=True).click()
@@ -84,7 +84,11 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(page.get_by_text("Saved.")).to_be_visible()
     expect(page.get_by_text("total = quantity × price")).to_be_visible()
     watched.assert_accessible()
+    page.get_by_label("Kind of rating").select_option("categorical")  # and not saved
     train_a_little(watched)
+    (made,) = site.http.get("/v1/models").json()["items"]
+    kinds = {one["name"]: one.get("kind") for one in made["schema"]["columns"]}
+    assert kinds["rating"] == "categorical"
 
     section(page, "Draw rows")
     page.get_by_role("button", name="Add a condition").click()
@@ -205,7 +209,7 @@ def test_an_operator_sees_queues_workers_and_leases(guarded: Running, watch: Wat
     leases = page.get_by_role("region", name="Leases", exact=True)
     expect(leases).to_contain_text(jobs[0]["job_id"])
     expect(leases).to_contain_text("host/9")
-    expect(page.get_by_role("region", name="Workers", exact=True)).to_contain_text("works")
+    expect(page.get_by_role("region", name="Workers", exact=True)).to_contain_text("alive")
     watched.assert_well()
     page.set_viewport_size(PHONE)
     watched.assert_accessible()

@@ -83,7 +83,8 @@ def _dataset(attempt: Attempt, dataset_id: str, name: str) -> TableReader:
 
 def _summary(document: Document) -> Document:
     """What a model's record shows of its report."""
-    return {
+    decisions = {found["of"]: found["verdict"] for found in document["decisions"]}
+    return {"decisions": decisions} | {
         f"{member}s": {part: document[part][member] for part in _PARTS}
         for member in ("verdict", "sentence")
     }

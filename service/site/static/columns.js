@@ -15,9 +15,8 @@ const MEANT = {
   ordinal: "Only values that were seen come out.",
 };
 
-/** The table. `change(patch)` saves, `undo()` shows it as it was; warnings that are shown beside their column go into `shown`. */
-export function columnTable(dataset, profile, { change, undo }, shown) {
-  const patch = {};
+/** The table. `patch` takes what is changed, `change(patch)` saves it, `undo()` shows it as it was; warnings that are shown beside their column go into `shown`. */
+export function columnTable(dataset, profile, { change, undo, patch }, shown) {
   const saving = h("div.savebar", { role: "region", "aria-label": "Changes that are not saved" });
   const set = (name, member, value) => {
     patch[name] = { ...patch[name], [member]: value };

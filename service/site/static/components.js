@@ -114,11 +114,15 @@ export async function uploadInto(place, path, file, again) {
     set(fraction);
     fill(words, fraction < 1 ? `Uploading ${file.name}: ${percent(fraction)}` : `Reading ${file.name}, every row of it …`);
   };
+  const ask = (event) => event.preventDefault();
+  window.addEventListener("beforeunload", ask);  // to close the page ends the upload
   try {
     return await upload(path, file, { "Content-Type": tableType(file.name) }, onProgress);
   } catch (error) {
     fill(place, problemBox(error), again());
     return null;
+  } finally {
+    window.removeEventListener("beforeunload", ask);
   }
 }
 

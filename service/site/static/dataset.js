@@ -24,7 +24,9 @@ function draw(page) {
   const { place, dataset, profile, presets, models, go } = page;
   const change = (patch) => changeSchema(page, patch);
   const ofColumns = new Set();
-  const table = columnTable(dataset, profile, { change, undo: () => draw(page) }, ofColumns);
+  const patch = {};
+  const saveColumns = () => Object.keys(patch).length && change({ columns: patch });
+  const table = columnTable(dataset, profile, { change, undo: () => draw(page), patch }, ofColumns);
   const others = dataset.warnings.filter((warning) => !ofColumns.has(warning));
   fill(place,
     heading(dataset, go),
@@ -35,7 +37,7 @@ function draw(page) {
       table),
     ruleList(dataset, profile.rules, change),
     constraintList(dataset, change),
-    trainingForm(dataset, presets.presets, go),
+    trainingForm(dataset, presets.presets, go, saveColumns),
     models.items.length ? modelsOf(models.items) : null);
 }
 

@@ -2,7 +2,7 @@
 
 import { pause, read } from "./api.js";
 import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
-import { fill, h } from "./elements.js";
+import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
 import { count, duration, JOB_KINDS, many, percent, spoken } from "./words.js";
 
@@ -34,7 +34,8 @@ function entrance(go) {
   const take = async (file) => {
     const name = file.name.replace(/(\.(csv|tsv|txt|parquet|gz))+$/i, "").slice(0, 200) || "table";
     const dataset = await uploadInto(place, `/v1/datasets?name=${encodeURIComponent(name)}`, file, drop);
-    if (dataset) go(`/datasets/${dataset.id}`);
+    if (dataset && place.isConnected) go(`/datasets/${dataset.id}`);
+    else if (dataset) say(`${dataset.name} is uploaded.`);
   };
   const example = () => take(new File([exampleTable()], "café orders.csv"));
   const drop = () => dropPlace({
@@ -54,7 +55,8 @@ function section(title, path, lines, none) {
 }
 
 function modelLine(model) {
-  const verdicts = Object.entries(model.report?.verdicts ?? {});
+  const decided = Object.entries(model.report?.decisions ?? {});
+  const verdicts = decided.length ? decided : Object.entries(model.report?.verdicts ?? {});
   const found = verdicts.map(([name, word]) => h(`span.status.tiny.${word}`, { title: `${name}: ${spoken(word)}` }, name));
   return h("li", {}, h("div", {}, h("a", { href: `/models/${model.id}` }, model.name),
     h("div.row", {}, found.length ? found : h("span.tiny.soft", {}, "no report yet"))), h("span.tiny.soft.number", {}, when(model.created_at)));

@@ -98,6 +98,7 @@ function ending(job, model) {
       h("p", {}, "“Try again” queues it once more. If it fails the same way, change what the message names."));
   }
   if (job.status !== "succeeded") return null;
+  if (!job.model_id) return h("div.note.calm", {}, "What it made is deleted with its model.");
   if (job.kind === "train") {
     return h("div.note.calm.row.ends", {}, "The model is ready.", h("a.button.main", { href: `/models/${job.model_id}` }, "Open the model"));
   }

@@ -19,7 +19,7 @@ const LISTS = {
   },
   models: {
     title: "Models", filters: { status: states(MODEL_STATES), sort: SORTS }, hasSearch: true, more: { brief: "true" },
-    heads: ["Name", "Status", ["Held-out bound", "number"], "Report", ["Size", "number"], "Made", "Id"],
+    heads: ["Name", "Status", ["Held-out bound", "number"], "Rows", ["Size", "number"], "Made", "Id"],
     cells: (one) => [
       link(one.status === "training" ? `/jobs/${one.job_id}` : `/models/${one.id}`, one.name), status(one.status),
       figure(one.bound_held_out, 4), worst(one.report), bytes(one.artifact_bytes), when(one.created_at), code(one.id)],
@@ -108,10 +108,10 @@ function code(id) {
 
 const ORDER = ["red", "amber", "green", "not_measured"];
 
-/** The worst verdict of a report. */
+/** What the report says of handing the rows on; of an older one its worst verdict. */
 function worst(report) {
   if (!report) return h("span.soft", {}, "none");
-  return verdict(ORDER.find((word) => Object.values(report.verdicts).includes(word)));
+  return verdict(report.decisions.rows ?? ORDER.find((word) => Object.values(report.verdicts).includes(word)));
 }
 
 function progress(job) {

@@ -41,7 +41,8 @@ async function show(moved) {
     session ??= await read("/v1/session", { signal });
     showWho(session, signedOut);
     const [pattern, load] = PAGES.find(([page]) => page.test(path)) ?? [];
-    if (!load) throw new NoPage();
+    if (path.startsWith("/guide")) throw new NoPage("The guide is not built here: “make docs”, in the folder that the service runs from, builds it.");
+    if (!load) throw new NoPage(`Nothing is at ${path}.`);
     const page = await load();
     if (signal.aborted) return;
     await page.show({ place, words: path.match(pattern).slice(1), signal, go, session, reveal: () => reveal(place, moved, signal) });
@@ -57,7 +58,7 @@ class NoPage extends Error {}
 
 function refused(error) {
   if (error.status === 401) return showSignIn(error, signedIn);
-  if (error instanceof NoPage) return empty("There is no such page", `Nothing is at ${location.pathname}.`, homeLink());
+  if (error instanceof NoPage) return empty("There is no such page", error.message, homeLink());
   if (error.status === 404) return empty("It is not here", `${error.message}. It may have been deleted, or lie in another workspace.`, homeLink());
   return problemBox(error, () => show(false));
 }

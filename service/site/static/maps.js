@@ -63,7 +63,7 @@ function shown(map, model, hasFiles = true) {
   };
   const place = (format) => h("a.button.small", { href: `/v1/models/${model.id}/dependencies?kind=${map.kind}&format=${format}`, download: `${model.name}-${map.kind}.${format}` }, format.toUpperCase());
   return h("div.grid.map", {},
-    h("figure.card", {}, heatmap(names, value), h("div.row.tiny.soft", {}, legend("−1", "--minus"), legend("0", null), legend("1", "--plus"), nominal.size ? h("span", {}, "grey: strength alone, a column's levels have no order") : null)),
+    h("figure.card", {}, heatmap(names, value), h("div.row.tiny.soft", {}, legend("−1", "--cold"), legend("0", null), legend("1", "--warm"), nominal.size ? h("span", {}, "grey: strength alone, a column's levels have no order") : null)),
     h("div.stack", {}, h("h3", {}, "The strongest pairs"), strongest(names, value), nominal.size ? h("p.tiny.soft", {}, "* strength alone: the pair has no sign") : null,
       hasFiles ? h("div.row", {}, h("span.soft", {}, "Take it away:"), place("png"), place("svg"), place("csv")) : null,
       h("details", {}, h("summary", {}, "What this map is of, and what it can not show"), h("ul.tiny.soft", {}, (map.notes ?? []).map((note) => h("li", {}, note))))));
@@ -106,10 +106,10 @@ function heatmap(names, value) {
   return picture;
 }
 
-/** Blue together, red opposite, grey without a sign; the stronger the fuller. */
+/** Red together, blue opposite, as in the files to take away; grey without a sign. */
 function paint(value, hasSign) {
   if (value === null || !Number.isFinite(value)) return "var(--sunk)";
-  const name = hasSign ? (value < 0 ? "--minus" : "--plus") : "--neutral";
+  const name = hasSign ? (value < 0 ? "--cold" : "--warm") : "--neutral";
   return `rgb(var(${name}) / ${(0.05 + 0.95 * Math.min(1, Math.abs(value)) ** 0.8).toFixed(2)})`;
 }
 

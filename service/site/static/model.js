@@ -88,6 +88,7 @@ function verdictCards(model) {
   const found = model.report;
   if (!found) return h("p.note.calm", {}, "There is no report yet. ", h("a", { href: `/models/${model.id}/report` }, "See whether one is on its way, or ask for one"), ".");
   return h("section.stack", { "aria-label": "Report" }, h("div.row.ends", {}, h("h2", {}, "Report"), h("a", { href: `/models/${model.id}/report` }, "Read all of it")),
+    found.decisions.rows ? h("div.row", {}, "To hand on the rows:", verdict(found.decisions.rows), found.decisions.model ? ["the model:", verdict(found.decisions.model)] : null) : null,
     h("div.grid.four", {}, Object.entries(found.verdicts).map(([name, word]) => h("div.card.stack", {},
       h("div.row.ends", {}, h("h3", {}, QUESTIONS[name] ?? spoken(name)), verdict(word)), h("p.soft", {}, found.sentences[name])))));
 }

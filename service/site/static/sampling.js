@@ -14,7 +14,7 @@ export function show({ place, model, signal }) {
   const told = h("div");
   const preview = h("div.stack");
   const rows = h("input", { type: "number", min: 1, value: Math.min(model.record?.rows ?? 1000, 100_000), required: true });
-  const seed = h("input", { type: "number", min: 0, placeholder: "fresh each time" });
+  const seed = h("input", { type: "number", min: 0, placeholder: "fresh" });
   const format = h("select", {}, Object.entries(TYPES).map(([value, text]) => h("option", { value }, text)));
   const given = conditionForm(model.schema);
   const balance = balanceForm(model.schema);

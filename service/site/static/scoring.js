@@ -55,13 +55,21 @@ function shown(model, answer, cells) {
   return [
     h("section.card.stack", { "aria-label": "Scores" }, h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`),
       segments("What is shown", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"]], "log_likelihood", draw)), picture,
-    h("div.row.ends", {}, h("p.soft", {}, `${many(unlikely, "row")} less likely than 99 % of held-out rows of training`, impossible ? `; ${many(impossible, "row")} impossible (−∞)` : "", "."),
-      h("button.small", { type: "button", onclick: file }, "Download the scores"))),
+    h("div.row.ends", {}, h("p.soft", {}, `${many(unlikely, "row")} less likely than 99 % of held-out rows of training`, "."),
+      h("button.small", { type: "button", onclick: file }, "Download the scores")),
+    impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "is" : "are"} impossible (−∞), and not in the picture: ${neverDrawn(scores, names)}`) : null),
     h("section.stack", { "aria-label": "The least likely rows" }, h("h2", {}, "The least likely rows"),
       h("p.soft", {}, "The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows."),
       leastLikely(sorted.slice(0, LEAST), names, usualCosts(scores, names), Boolean(cells))),
     h("details", {}, h("summary", {}, "What these numbers mean"), h("ul.tiny.soft", {}, [answer.measure, ...answer.notes].map((note) => h("li", {}, note)))),
   ];
+}
+
+/** Which columns have cells that the model never draws, such as a level that training had not. */
+function neverDrawn(scores, names) {
+  const counts = names.map((name) => [name, scores.filter((score) => score.contributions[name] === -Infinity).length]).filter(([, n]) => n);
+  if (!counts.length) return "they break a constraint or a rule.";
+  return `the model never draws such a cell in ${counts.map(([name, n]) => `${name} (${many(n, "row")})`).join(", ")}.`;
 }
 
 /** By column the median of its contributions: a date with many values always costs more than a yes or no. */
@@ -86,6 +94,6 @@ function cell(name, score, usual) {
   const value = score.cells ? score.cells[name] : figure(nats);
   const element = h("td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
   const cost = Math.min(1, Math.max(0, (usual - nats - 0.5) / 6));
-  if (cost > 0) element.style.background = `rgb(var(--minus) / ${(0.08 + 0.42 * cost).toFixed(2)})`;
+  if (cost > 0) element.style.background = `rgb(var(--warm) / ${(0.08 + 0.42 * cost).toFixed(2)})`;
   return element;
 }

@@ -11,8 +11,8 @@ const PLAIN = {
   gcvae: ["One model for all", "Rows, scores and maps come from the copula model alone. For reading dependencies."],
 };
 
-/** The form, at the foot of a dataset's page. */
-export function trainingForm(dataset, presets, go) {
+/** The form, at the foot of a dataset's page. What is changed and not saved is saved first. */
+export function trainingForm(dataset, presets, go, saveColumns) {
   const told = h("div");
   const known = presets.filter((preset) => PLAIN[preset.name]).sort((a, b) => a.estimate.seconds - b.estimate.seconds);
   const others = presets.filter((preset) => !PLAIN[preset.name]);
@@ -26,8 +26,10 @@ export function trainingForm(dataset, presets, go) {
     const training = { preset: new FormData(form).get("preset"), seed: Number(seed.value) };
     if (steps.value) training.max_steps = Number(steps.value);
     if (share.value) training.report_share = Number(share.value);
+    const asked = { dataset_id: dataset.id, name: name.value, training };
     pressed(button, told, async () => {
-      const model = await read("/v1/models", { method: "POST", json: { dataset_id: dataset.id, name: name.value, training } });
+      await saveColumns();  // which draws the form anew: it has been read
+      const model = await read("/v1/models", { method: "POST", json: asked });
       go(`/jobs/${model.job_id}`);
     });
   };
@@ -39,7 +41,7 @@ export function trainingForm(dataset, presets, go) {
       h("label.field", {}, "Share of rows held back for the report", share))),
     h("div.row", {}, h("label.field", {}, "Name of the model", name), button), told,
     h("p.tiny.soft", {}, "Times are of one processor core, and the most: training stops by itself when the model no longer gets better. ",
-      dataset.rows < 1000 ? "Under 1,000 rows no report is made by itself; ask for one on the model's page." : "A tenth of the rows is held back, and a report follows by itself."));
+      dataset.rows < 1000 ? "Under 1,000 rows no report follows by itself: give a share of rows held back, under More settings, to have one that can answer." : "A tenth of the rows is held back, and a report follows by itself."));
   return h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
 }
 

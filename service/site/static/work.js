@@ -57,5 +57,5 @@ function lease(one, now) {
 }
 
 function state(isLost) {
-  return h(isLost ? "span.status.bad" : "span.status.good", {}, isLost ? "lost" : "works");
+  return h(isLost ? "span.status.bad" : "span.status.good", {}, isLost ? "lost" : "alive");
 }

@@ -84,6 +84,8 @@ def test_the_report_comes_by_itself_after_a_training_that_held_back_a_tenth(
     assert {report[part]["verdict"] for part in PARTS} <= words
     summary = reported["report"]
     assert summary["verdicts"] == {part: report[part]["verdict"] for part in PARTS}
+    assert summary["decisions"] == {one["of"]: one["verdict"] for one in report["decisions"]}
+    assert set(summary["decisions"]) == {"rows", "model"}
     assert summary["sentences"] == {part: report[part]["sentence"] for part in PARTS}
     assert (summary["id"], summary["job_id"]) == (job["result_id"], job["id"])
     listed = service.http.get(f"/v1/models?dataset_id={reported['dataset_id']}").json()["items"]
