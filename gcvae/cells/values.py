@@ -174,6 +174,9 @@ def refuse_unknown_columns(names: Sequence[Any], schema: TableSchema) -> None:
     places = [(str(name), {"column": str(name)}) for name in names if name not in known]
     if places:
         unknown = unknown_names("the schema has no such column", places, schema.names)
+        if len(places) == len(names) > 1 and all(one.suggestion is None for one in unknown):
+            message = "the table has none of the schema's columns: is it another one?"
+            raise UnknownColumnError(Problem(message, expected=listed(schema.names)))
         raise UnknownColumnError(
             *(replace(one, expected=f"{one.expected}; leave others out") for one in unknown)
         )

@@ -303,6 +303,14 @@ def test_a_column_that_the_schema_has_not_is_named() -> None:
         parse_table(read_table(b"n,s,z\n1,x,1\n"), schema)
 
 
+def test_another_table_is_told_to_be_one_in_a_line() -> None:
+    schema = schema_of("n,s\n1,x\n2,y\n")
+    with pytest.raises(UnknownColumnError, match="none of the schema's columns") as caught:
+        parse_table(read_table(b"town,street,house\nRome,Via,1\n"), schema)
+    assert str(caught.value).count("\n") == 0
+    assert "n, s" in str(caught.value)
+
+
 @pytest.mark.parametrize("format", ["csv", "csv.gz", "parquet"])
 def test_a_file_of_every_format_is_read_back(format: str, tmp_path: Path) -> None:
     frame, schema = parsed("a,b,c,d\n" + "".join(
