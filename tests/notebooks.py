@@ -33,6 +33,16 @@ _METADATA = {
 Notebook = nbformat.NotebookNode
 
 
+def prose() -> dict[str, str]:
+    """What stands between the cells of code, by the path of the notebook."""
+    return {
+        str(path.relative_to(ROOT)): "\n\n".join(
+            cell.source for cell in read(path).cells if cell.cell_type == "markdown"
+        )
+        for path in NOTEBOOKS
+    }
+
+
 def read(path: Path) -> Notebook:
     """A notebook as it is kept. Raises: nbformat.ValidationError."""
     notebook = nbformat.read(path, as_version=4)

@@ -25,20 +25,14 @@ from gcvae.rules.splits import splits_of
 from gcvae_cli.__main__ import main
 from gcvae_client import Client
 from service.settings import ServiceSettings
-from tests.notebooks import NOTEBOOKS, read
+from tests.notebooks import prose
 from worker.settings import JobSettings
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
-}
-PAGES |= {
-    str(path.relative_to(ROOT)): "\n\n".join(
-        cell.source for cell in read(path).cells if cell.cell_type == "markdown"
-    )
-    for path in NOTEBOOKS
-}
+} | prose()
 README = PAGES["README.md"]
 ROOMS = {path.parent.name for path in (ROOT / "gcvae").glob("*/__init__.py")}
 
@@ -370,8 +364,7 @@ def test_every_link_leads_somewhere(page: str) -> None:
 def test_every_page_is_reached_from_the_readme() -> None:
     reached, waiting = set(), ["README.md"]
     while waiting:
-        page = waiting.pop()
-        reached.add(page)
+        reached.add(page := waiting.pop())
         links = re.findall(r"\]\(([^)#]+\.(?:md|ipynb))", PAGES[page])
         found = {str(((ROOT / page).parent / link).resolve().relative_to(ROOT)) for link in links}
         waiting.extend(found - reached)

@@ -22,14 +22,14 @@ class QueueState:
     and of a job in shards its shards until they are joined.
 
     Attributes:
-        oldest_at: since when the first of those waits, None where none does.
+        oldest_queued_at: since when the first of those waits, None where none does.
     """
 
     workspace: str
     queue: Queue
     queued: int
     running: int
-    oldest_at: datetime | None
+    oldest_queued_at: datetime | None
 
 
 class AllJobs:

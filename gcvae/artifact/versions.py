@@ -34,11 +34,10 @@ def current_manifest(manifest: Mapping[str, Any]) -> Manifest:
     if found not in known:
         oldest = min(_UPGRADES)
         is_newer = isinstance(found[1], int) and found[1] > VERSION
+        remedy = "; a newer gcvae wrote it: upgrade this one" if is_newer else ""
         raise ArtifactError(
             f"the file is {found[0]} version {found[1]}; "
-            f"this library reads {FORMAT} versions {oldest} to {VERSION}"
-            + "; a newer gcvae wrote it: upgrade this one"
-            * is_newer
+            f"this library reads {FORMAT} versions {oldest} to {VERSION}{remedy}"
         )
     upgraded = copy.deepcopy(dict(manifest))
     while upgraded["version"] != VERSION:

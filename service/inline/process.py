@@ -179,7 +179,7 @@ def _begin(settings: ServiceSettings, scratch: Path) -> Bench:
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
     n_threads = settings.inline_torch_threads
-    return Bench(Synthesizers(store, settings.loaded_models, n_threads, tally, scratch), tally)
+    return Bench(Synthesizers(store, settings.loaded_models, n_threads, tally), tally)
 
 
 def _answer(bench: Bench, work: Work, ids: dict[str, Any]) -> Answer:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.errors import ModelNotReadyError
@@ -18,19 +16,12 @@ if TYPE_CHECKING:
 
 
 class Synthesizers:
-    """At most `limit` loaded models. In processes of inline work only: it loads torch.
+    """At most `limit` loaded models. In processes of inline work only: it loads torch."""
 
-    Args:
-        scratch: folder for artifacts on their way from the store.
-    """
-
-    def __init__(
-        self, store: Store, limit: int, torch_threads: int, tally: Tally, scratch: Path
-    ) -> None:
+    def __init__(self, store: Store, limit: int, torch_threads: int, tally: Tally) -> None:
         self._store = store
         self._tally = tally
         self._torch_threads = torch_threads
-        self._scratch = scratch
         self._loaded: SingleFlightCache[str, Synthesizer] = SingleFlightCache(limit)
 
     def get(self, model: Model) -> Synthesizer:
@@ -85,10 +76,7 @@ class Synthesizers:
     def _fetched(self, key: str, sha256: str) -> Synthesizer:
         from gcvae.synthesizer import Synthesizer  # torch takes seconds: not before it is needed
 
-        with tempfile.TemporaryDirectory(dir=self._scratch) as folder:
-            path = Path(folder) / "model.gcvae"
-            self._store.fetch(key, sha256, path)
-            return Synthesizer.from_bytes(path.read_bytes())  # an error names no file of ours
+        return Synthesizer.from_bytes(self._store.read(key, sha256))
 
 
 def require_ready(model: Model) -> None:

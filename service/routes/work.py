@@ -80,38 +80,18 @@ def show_work(resources: Shared) -> WorkBody:
 
 
 def _queue(state: QueueState) -> QueueBody:
-    return QueueBody(
-        workspace=state.workspace,
-        queue=state.queue,
-        queued=state.queued,
-        running=state.running,
-        oldest_queued_at=state.oldest_at,
-    )
+    return QueueBody.model_validate(vars(state))
 
 
 def _worker(worker: Worker, now: datetime) -> WorkerBody:
-    return WorkerBody(
-        name=worker.name,
-        version=worker.version,
-        slots=worker.slots,
-        started_at=worker.started_at,
-        seen_at=worker.seen_at,
-        is_lost=(now - worker.seen_at).total_seconds() > _LOST_SECONDS,
-    )
+    is_lost = (now - worker.seen_at).total_seconds() > _LOST_SECONDS
+    return WorkerBody.model_validate(vars(worker) | {"is_lost": is_lost})
 
 
 def _held(job: Job, now: datetime) -> HeldJobBody:
     owner, expires_at = job.lease_owner, job.lease_expires_at
-    return HeldJobBody(
-        id=job.id,
-        workspace=job.workspace,
-        kind=job.kind,
-        queue=job.queue,
-        parent_id=job.parent_id,
-        worker=None if owner is None else owner.rpartition("/")[0],
-        attempt=job.attempt,
-        started_at=job.started_at,
-        lease_expires_at=expires_at,
-        is_lost=expires_at is not None and expires_at < now,
-        progress=ProgressBody(**job.progress),
-    )
+    found = {
+        "worker": None if owner is None else owner.rpartition("/")[0],
+        "is_lost": expires_at is not None and expires_at < now,
+    }
+    return HeldJobBody.model_validate(vars(job) | found)

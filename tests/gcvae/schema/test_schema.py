@@ -340,16 +340,6 @@ TEXT = 'age,sex\n39,M\n17,F\n"abc",M\n'
             " (expected: a format that has a year, such as %Y-%m-%d, or is of a time, as"
             " %H:%M)",
         ),
-        (
-            {"name": "age", "datetime_format": "%Y-%m-%0"},
-            "/columns/0/datetime_format, column 'age': datetime_format can not be '%Y-%m-%0'"
-            " (expected: a format with a letter behind each %, and %% for a % of its own)",
-        ),
-        (
-            {"name": "age", "datetime_format": "%Y-%m-%d %-d"},
-            "/columns/0/datetime_format, column 'age': datetime_format can not be '%Y-%m-%d %-d'"
-            " (expected: a format that has %d once)",
-        ),
     ],
 )
 def test_a_contradiction_names_the_place_and_what_would_be_right(
