@@ -103,9 +103,13 @@ def test_its_search_finds(watch: Callable[..., Watched], shown: Running) -> None
 
 
 def test_a_service_without_it_says_how_it_is_built(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, watch: Callable[..., Watched]
 ) -> None:
+    """To programs, and on a page to people."""
     monkeypatch.setattr(guide_pages, "FILES", tmp_path / "none")
     with running(settings_in(tmp_path)) as service:
         problem = assert_problem(service.http.get("/guide/"), 404, "not-found")
+        visitor = watch(service, expected=("/guide/",))
+        visitor.go("/guide/")
+        expect(visitor.page.get_by_text("The guide is not built here")).to_be_visible()
     assert "make docs" in problem["detail"]
