@@ -100,7 +100,19 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     if not is_number and not pd.api.types.is_datetime64_dtype(series):
         return _of_levels(series, column, kind)
     chosen = next((write for is_one, write in _WRITERS if is_one(kind)), _of_numbers)
-    return chosen(series, kind)
+    return _with_never(chosen(series, kind), column, kind)
+
+
+def _with_never(cells: Any, column: Column, kind: Any) -> Any:
+    """The cells, of dates the blanks that mean "never" as the far date that says so."""
+    never = column.missing.markers[:1] if column.missing.is_value else ()
+    if not never or not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return cells
+    try:
+        date = pa.array(never).cast(kind)
+    except pa.ArrowInvalid:  # a word, or beyond what the type holds
+        return cells
+    return cells.fill_null(date[0])
 
 
 def level_values(column: Column, kind: Any) -> Any:

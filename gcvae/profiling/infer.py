@@ -26,10 +26,11 @@ from gcvae.files.source_columns import SourceColumns
 from gcvae.files.typed_columns import typed_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.column_notes import column_notes
+from gcvae.profiling.far_dates import dates_for_never
 from gcvae.profiling.key_columns import are_keys, are_names, are_phrases
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
-from gcvae.profiling.warnings import merged_numbers, two_readings, why_text
+from gcvae.profiling.warnings import merged_numbers, never_warning, two_readings, why_text
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import (
     Column,
@@ -141,10 +142,13 @@ def judge_column(
         draft = _with_categories(draft, plain_series(series))
     cells = cells_of(series, lines, draft.get("datetime_format"))
     warnings: list[str] = []
-    missing = _missing_cells(cells, draft)
+    never = _never(cells, draft)
+    missing = _missing_cells(cells, draft) | never
     problems = _forbidden_missing(cells, missing, draft, pointer)
     if missing.sum() > 1:
         warnings.append(_markers_warning(cells, missing))
+    if never.any():
+        warnings.append(never_warning(cells, never))
     present = cells.some(~missing)
     has_missing = bool(missing.any() or (cells.codes < 0).any())
     found = _found_format(present, draft)
@@ -162,7 +166,7 @@ def judge_column(
     base = Column(
         name=cells.name,
         kind=kind,
-        missing=_missing_of(cells, missing, has_missing, draft),
+        missing=_missing_of(cells, missing, has_missing, draft, is_value=bool(never.any())),
     )
     work = Completion(base, present, has_missing, draft, pointer, problems, warnings)
     column = complete_column(work)
@@ -257,6 +261,25 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
     return strong | weak if weak.any() and _is_strict(rest, draft) else strong
 
 
+def _never(cells: Cells, draft: Draft) -> Mask:
+    """True for each distinct text that is a date for "never", where nothing else is said.
+
+    Cells without a value, of files and frames that have them, mean another thing, and are blank
+    themselves: beside them such a date stays text.
+    """
+    never = np.zeros(len(cells.texts), dtype=bool)
+    is_said = "markers" in draft.get("missing", {}) or "levels" in draft
+    if is_said or not _may_be_dates(draft) or (cells.codes < 0).any():
+        return never
+    usual = _missing_cells(cells, draft)
+    never[~usual] = dates_for_never(cells.some(~usual))
+    return never
+
+
+def _may_be_dates(draft: Draft) -> bool:
+    return draft.get("kind") in (None, ColumnKind.DATETIME)
+
+
 def _is_strict(cells: Cells, draft: Draft) -> bool:
     """True where the cells are of a kind in which no word can stand."""
     kind = draft.get("kind")
@@ -279,13 +302,15 @@ def _markers_warning(cells: Cells, missing: Mask) -> str:
     )
 
 
-def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
+def _missing_of(
+    cells: Cells, missing: Mask, has_missing: bool, draft: Draft, *, is_value: bool
+) -> Missing:
     """The markers by falling frequency; one that was given but does not occur comes last."""
     given = draft.get("missing", {})
     order = np.argsort(-cells.counts, kind="stable")
     found = [cells.texts[int(i)].as_py() for i in order[missing[order]]]
     found += [marker for marker in given.get("markers", ()) if marker not in found]
-    is_value = given.get("is_value", False)
+    is_value = given.get("is_value", is_value)
     return Missing(given.get("allowed", has_missing), tuple(found), is_value)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -14,15 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.cells.distinct_cells import Cells, shortened
-from gcvae.spelling.date_text import (
-    FIRST_DAY,
-    LAST_DAY,
-    are_read,
-    are_written_so,
-    candidate_formats,
-    has_shape,
-    infer_format,
-)
+from gcvae.profiling.far_dates import is_date, nearest_format
+from gcvae.spelling.date_text import FIRST_DAY, LAST_DAY, infer_format
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.found_formats import NEARLY, FoundFormat
 from gcvae.spelling.number_formats import read_number
@@ -53,6 +45,23 @@ def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:
         _offsets_of_times(cells),
     )
     return (reason for reason in reasons if reason is not None)
+
+
+def never_warning(cells: Cells, never: Mask) -> str:
+    """What is made of dates such as 9999-12-31, and how to say otherwise."""
+    shown = [
+        f"{cells.texts[int(i)].as_py()!r} ({cells.counts[i]:,} cells)"
+        for i in np.flatnonzero(never)
+    ]
+    return (
+        f"has {' and '.join(shown)} among its dates: it is taken to say that there is none, and"
+        f" stays as it is written; dates are counted from {FIRST_DAY} to {LAST_DAY}"
+    )
+
+
+def _with_count(cells: Cells, i: int) -> str:
+    n = int(cells.counts[i])
+    return f"{cells.texts[i].as_py()!r} ({n:,} {'cell' if n == 1 else 'cells'})"
 
 
 def two_readings(cells: Cells, taken: NumberFormat, other: NumberFormat) -> str:
@@ -177,12 +186,12 @@ def _percent(share: float) -> str:
 
 def _no_dates_among_dates(cells: Cells) -> str | None:
     """Dates beyond what int64 counts in nanoseconds, or cells that are no dates, among dates."""
-    readable, date_format = _nearest_format(cells)
+    readable, date_format = nearest_format(cells)
     if date_format is None:
         return None
     far = ~readable
     unread = cells.texts.filter(pa.array(far)).to_pylist()
-    far[far] = [_is_date(text, date_format) for text in unread]
+    far[far] = [is_date(text, date_format) for text in unread]
     share = _share(cells, readable)
     if far.any() and _share(cells, readable | far) >= NEARLY:
         odd = f"its cells are dates of the format {date_format}, but {_first(cells, far)}"
@@ -200,7 +209,7 @@ def _mixed_dates(cells: Cells) -> str | None:
     left = np.ones(len(cells.texts), dtype=bool)
     shown: list[str] = []
     while left.any() and len(shown) < MOST_FORMATS:
-        written, date_format = _nearest_format(cells.some(left), as_written=True)
+        written, date_format = nearest_format(cells.some(left), as_written=True)
         if date_format is None or not written.any():
             break
         chosen = left.copy()
@@ -218,33 +227,6 @@ def _mixed_dates(cells: Cells) -> str | None:
         f"is taken as text: it mixes {len(shown)} formats of dates, {' and '.join(shown)}{rest};"
         " write all in one to have them modelled as times"
     )
-
-
-def _nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
-    """Which texts are dates, and of what format: the one of the most frequent cell's that reads
-    most of them; None where that cell has the shape of no date.
-
-    Args:
-        as_written: Only those count that the format writes so, leading zeros and all.
-    """
-    formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
-    if not formats:
-        return np.zeros(len(cells.texts), dtype=bool), None
-    find = are_written_so if as_written else are_read
-    read = [find(cells.texts, date_format) for date_format in formats]
-    best = int(np.argmax([mask.sum() for mask in read]))
-    return read[best], formats[best]
-
-
-def _is_date(text: str, date_format: str) -> bool:
-    """Whether a text is a date of the format, however far."""
-    if not has_shape(text, date_format):
-        return False
-    try:
-        datetime.strptime(text, date_format.replace("%-", "%"))
-    except ValueError:
-        return False
-    return True
 
 
 _OFFSET = "[+-][0-9]{2}:?[0-9]{2}$"

@@ -2,7 +2,9 @@
 
 An order is worth a rule where the gap between the two columns describes unseen rows better than the
 upper column by itself does, both given about where the lower one lies: two columns that hardly
-overlap, or that only go up and down together, have an order that says nothing.
+overlap, or that only go up and down together, have an order that says nothing. An end before its
+start is seen at a glance, so of dates an order is worth one, too, that rules out much of what the
+upper column by itself allows.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ _LEAST_NATS = 0.4
 """That a row gains. Histograms are coarser than a network: an order of less is mostly kept by
 columns that rise together, and the gap is no better to learn than the column."""
 _LEAST_SUM = 12.0  # that all gain, beside the logarithm of how many were tried
+_LEAST_DATES_SHARE = 0.995
+_LEAST_RULED_OUT = 0.004
+"""Nats that a row of dates gains by what its order rules out alone ..."""
+_MOST_LOST = 0.1  # ... and may lose by the gap, whose histograms are no worse to learn
 _SIEVE_ROWS = 400
 _N_GROUPS, _N_BINS = 8, 16
 _FREE = 0.02  # of the mass of a histogram, that lies anywhere
@@ -85,7 +91,22 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
     nats = float(gained.mean())
     error = float(gained.std()) / math.sqrt(len(gained))
     least = max(_LEAST_NATS, 3 * error, (_LEAST_SUM + math.log(n_tried)) / len(gained))
+    if nats < least and low.has_times and share >= _LEAST_DATES_SHARE and nats >= -_MOST_LOST:
+        nats = _ruled_out(*halves)
+        least = max(_LEAST_RULED_OUT, (_LEAST_SUM + math.log(n_tried)) / len(gained))
     return Candidate(rule, nats, share) if nats >= least else None
+
+
+def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:
+    """Mean -log P(no less than the other column) of seen numbers near each unseen row, in nats."""
+    rows = np.linspace(0, len(unseen[0]) - 1, min(len(unseen[0]), _SIEVE_ROWS)).astype(np.int64)
+    order = np.argsort(seen[0])
+    others, values = seen[0][order], seen[1][order]
+    reach = max(len(values) // (2 * _N_GROUPS), 1)
+    at = np.clip(np.searchsorted(others, unseen[0][rows]), reach, max(len(values) - reach, reach))
+    near = np.minimum(at[:, None] + np.arange(-reach, reach), len(values) - 1)
+    shares = (values[near] >= unseen[0][rows][:, None]).mean(axis=1)
+    return float(-np.log(np.maximum(shares, 1 / near.shape[1])).mean())
 
 
 def _log_masses(halves: Sequence[tuple[Numbers, Numbers]], step: float) -> Numbers:

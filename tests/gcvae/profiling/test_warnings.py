@@ -31,10 +31,15 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
     ("cells", "reason"),
     [
         (
-            [f"20{n:02d}-01-01" for n in range(30)] + ["9999-12-31"],
+            [f"20{n:02d}-01-01" for n in range(30)] + ["3000-01-01", "3001-01-01", "3002-01-01"],
             "is taken as text: its cells are dates of the format %Y-%m-%d, but line 32 holds"
-            " '9999-12-31', and dates are counted from 1677-09-22 to 2262-04-10; name it in"
+            " '3000-01-01', and dates are counted from 1677-09-22 to 2262-04-10; name it in"
             " missing.markers if it means that there is none",
+        ),
+        (
+            [f"20{n:02d}-01-01" for n in range(30)] + ["9999-12-31"] * 2,
+            "has '9999-12-31' (2 cells) among its dates: it is taken to say that there is none,"
+            " and stays as it is written; dates are counted from 1677-09-22 to 2262-04-10",
         ),
         (
             ["31.12.9999"] * 9 + ["01.02.2024"] * 3,

@@ -1,0 +1,68 @@
+"""Dates beyond what times are counted in, such as 9999-12-31, which stand for "never"."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gcvae.cells.distinct_cells import Cells
+from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats, has_shape
+
+MOST_NEVER = 2
+"""Different far dates of a column that stand for never: the one ahead, and the one long ago."""
+_FEWEST_DATES = 2
+_FAR_YEAR = "(0[0-9]{3}|1[0-6][0-9]{2}|2[3-9][0-9]{2}|[3-9][0-9]{3})"
+_FAR_DATE = rf"^{_FAR_YEAR}([^0-9]|[0-9]{{4}}([^0-9]|$))|[^0-9]{_FAR_YEAR}([^0-9]|$)"
+
+Mask = npt.NDArray[np.bool_]
+
+
+def dates_for_never(cells: Cells) -> Mask:
+    """True for each distinct text that is a far date where all others are dates that can be read.
+
+    Where there are more than a few such texts, these are dates of their own, and none is chosen.
+    """
+    nothing = np.zeros(len(cells.texts), dtype=bool)
+    if cells.source != "text" or len(cells.texts) < _FEWEST_DATES + 1:
+        return nothing
+    matches = pc.match_substring_regex(cells.texts, _FAR_DATE)
+    far = np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
+    if not 0 < far.sum() <= MOST_NEVER or len(far) - far.sum() < _FEWEST_DATES:
+        return nothing
+    found = cells.some(~far).date_format_found
+    if found is None:
+        return nothing
+    texts = cells.texts.filter(pa.array(far)).to_pylist()
+    return far if all(is_date(text, found[0]) for text in texts) else nothing
+
+
+def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
+    """Which texts are dates, and of what format: the one of the most frequent cell's that reads
+    most of them; None where that cell has the shape of no date.
+
+    Args:
+        cells: At least one.
+        as_written: Only those count that the format writes so, leading zeros and all.
+    """
+    formats = list(candidate_formats(cells.texts[int(cells.counts.argmax())].as_py()))
+    if not formats:
+        return np.zeros(len(cells.texts), dtype=bool), None
+    find = are_written_so if as_written else are_read
+    read = [find(cells.texts, date_format) for date_format in formats]
+    best = int(np.argmax([mask.sum() for mask in read]))
+    return read[best], formats[best]
+
+
+def is_date(text: str, date_format: str) -> bool:
+    """Whether a text is a date of the format, however far."""
+    if not has_shape(text, date_format):
+        return False
+    try:
+        datetime.strptime(text, date_format.replace("%-", "%"))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,77 @@
+"""Dates such as 9999-12-31 among others: nobody has to say what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from gcvae import Synthesizer, infer_schema
+from gcvae.cells.values import format_table, parse_table
+from gcvae.files.to_arrow import arrow_table
+
+N = 2_000
+
+
+def contracts(never: str, date_format: str) -> pd.DataFrame:
+    """Contracts of which three in ten have no end, as text."""
+    random = np.random.default_rng(0)
+    start = pd.Timestamp("2019-01-01") + pd.to_timedelta(random.integers(0, 1500, N), unit="D")
+    end = start + pd.to_timedelta(random.gamma(2, 60, N).astype(int), unit="D")
+    until = np.where(random.random(N) < 0.3, never, end.strftime(date_format))
+    return pd.DataFrame({"gültig bis": until, "gültig von": start.strftime(date_format)})
+
+
+@pytest.mark.parametrize(
+    ("never", "date_format"),
+    [
+        ("9999-12-31", "%Y-%m-%d"),
+        ("31.12.9999", "%d.%m.%Y"),
+        ("99991231", "%Y%m%d"),
+        ("0001-01-01", "%Y-%m-%d"),
+        ("9999-12-31 23:59:59", "%Y-%m-%d %H:%M:%S"),
+    ],
+)
+def test_a_far_date_among_dates_is_a_blank_that_is_a_value(never: str, date_format: str) -> None:
+    schema = infer_schema(contracts(never, date_format)).schema
+    until = schema["gültig bis"]
+    assert until.kind == "datetime"
+    assert until.missing.markers == (never,)
+    assert until.missing.is_value
+    assert schema.rules is not None
+    assert [str(rule) for rule in schema.rules if rule.kind == "order"] == [
+        "gültig von ≤ gültig bis"
+    ]
+
+
+def test_markers_that_are_said_are_all_there_are() -> None:
+    given = {"columns": [{"name": "gültig bis", "missing": {"markers": []}}]}
+    schema = infer_schema(contracts("9999-12-31", "%Y-%m-%d"), given).schema
+    assert schema["gültig bis"].kind == "categorical"
+
+
+def test_drawn_rows_end_in_time_or_never_also_of_a_saved_model(tmp_path: Path) -> None:
+    table = contracts("9999-12-31", "%Y-%m-%d")
+    Synthesizer.fit(table, seed=0, settings={"max_steps": 40}).save(tmp_path / "m.gcvae")
+    synthesizer = Synthesizer.load(tmp_path / "m.gcvae")
+    drawn = format_table(synthesizer.sample(2000, 1), synthesizer.schema)
+    has_end = drawn["gültig bis"] != "9999-12-31"
+    assert (drawn["gültig bis"][has_end] >= drawn["gültig von"][has_end]).all()
+    assert (drawn["gültig bis"][has_end] < "2030").all()
+    assert has_end.mean() == pytest.approx((table["gültig bis"] != "9999-12-31").mean(), abs=0.15)
+    assert np.isfinite(synthesizer.log_likelihood(table[:50])["log_likelihood"]).all()
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("ms", "UTC")])
+def test_a_parquet_file_has_the_far_date_again_in_its_type(kind: Any, tmp_path: Path) -> None:
+    days = pd.to_datetime(contracts("2030-01-01", "%Y-%m-%d")["gültig bis"]).to_numpy("M8[D]")
+    days[::3] = np.datetime64("9999-12-31")
+    table = pa.table({"until": pa.array(days.astype("M8[s]")).cast(kind), "n": np.arange(N) % 7})
+    schema = infer_schema(table).schema
+    assert schema["until"].kind == "datetime"
+    written = arrow_table(parse_table(table, schema), schema)
+    assert written.column("until").equals(table.column("until"))
