@@ -72,20 +72,22 @@ class QuantileCodec:
         series: pd.Series[Any],
         column: Column,
         *,
-        are_atoms: bool = False,
+        atom_rows: int | None = None,
         rare_rows: int = 1,
     ) -> Self:
         """The codec of these typed cells.
 
         Args:
             series, column: The cells.
-            are_atoms: No number is too rare to be an atom.
+            atom_rows: Numbers of so many rows are atoms, whatever they are.
             rare_rows: F tells nothing that so many rows do not share.
         """
         line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
         codes, positions = line.encode(series)
         found, counts = np.unique(positions[codes == line.n_codes - 1], return_counts=True)
-        is_atom = _are_atoms(found, counts) | are_atoms
+        is_atom = _are_atoms(found, counts)
+        if atom_rows is not None:
+            is_atom |= counts >= atom_rows
         is_rest = (codes == line.n_codes - 1) & ~np.isin(positions, found[is_atom])
         rest, rest_counts = found[~is_atom], counts[~is_atom]
         atoms = found[is_atom]

@@ -35,6 +35,7 @@ from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
+from gcvae.codec.name_numbers import LEAST_ROWS, are_names
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.synthetic_keys import IdentifierCodec
@@ -81,7 +82,8 @@ def _fit_columns(
 ) -> tuple[ColumnCodec, ...]:
     """The codecs of the modelled columns; those of functions by what these fix."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
-    others = coarse_columns(table, columns) if GroupedLevelCodec in classes else []
+    are_compared = not {GroupedLevelCodec, QuantileCodec}.isdisjoint(classes)
+    others = coarse_columns(table, columns) if are_compared else []
 
     def fitted(column: Column, found: type[ColumnCodec]) -> ColumnCodec:
         series = table[column.name]
@@ -90,8 +92,10 @@ def _fit_columns(
             stands_for = withheld.get(column.name)
             return GroupedLevelCodec.fit(series, column, others, of_functions, stands_for)
         if found is QuantileCodec:
-            are_atoms = any(column.name in rule.columns for rule in functions)
-            return QuantileCodec.fit(series, column, are_atoms=are_atoms, rare_rows=rare_rows)
+            least = 1 if any(column.name in rule.columns for rule in functions) else None
+            if least is None and are_names(series, column.name, others):
+                least = LEAST_ROWS
+            return QuantileCodec.fit(series, column, atom_rows=least, rare_rows=rare_rows)
         return found.fit(series, column)
 
     return tuple(fitted(*pair) for pair in zip(columns, classes, strict=True))

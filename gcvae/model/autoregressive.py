@@ -209,6 +209,11 @@ class AutoregressiveNetwork(nn.Module):
         """The functions between columns, each at the last of its columns in `order`."""
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
+    def add_functions(self, functions: Sequence[LevelFunction]) -> None:
+        """Keeps these functions of single parents, too, at the last of their columns."""
+        assert not any(function.follows for function in functions), "the order stays"
+        self.functions.extend(function_steps(functions, self.order, self.features.n_codes))
+
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
         """log P of the cells of the columns at which functions end, with these functions.
 

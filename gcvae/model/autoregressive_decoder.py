@@ -12,6 +12,7 @@ from torch import Tensor
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.decoders import Conditional, CopulaConditional, CopulaDecoder, Decoder
+from gcvae.model.level_functions import LevelFunction
 from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
 from gcvae.model.networks import Dropout
 from gcvae.model.row_draws import RowDraws
@@ -35,6 +36,11 @@ class AutoregressiveDecoder(Decoder):
         self.head = head
         self.refinement = refinement
         self.functions = tuple(step.function for step in refinement.function_steps)
+
+    def add_functions(self, functions: Sequence[LevelFunction]) -> None:
+        """Keeps these, too, which leave the order as it is."""
+        self.refinement.add_functions(functions)
+        self.functions += tuple(functions)
 
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]

@@ -8,6 +8,9 @@ in the proportions p(k) of the model:
 
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
+A *relation* is the same with more codes of y for each of its parent's: those that rows of the table
+have with it, so that what never comes together hardly does.
+
 Codes that the function says nothing of keep their probability: a missing cell, or a parent's code
 at which y varies freely. So masses still add up to one, the network need not learn the function,
 and the table's share of exceptions stays.
@@ -98,6 +101,28 @@ class LevelFunction:
         kept = pairs[is_own & is_said[key]]
         return cls(columns[-1], tuple(columns[:-1]), kept, exceptions, has_missing)
 
+    @classmethod
+    def of_pairs(cls, columns: tuple[int, int], rows: Codes, *, has_missing: bool = False) -> Self:
+        """The relation of two columns: which codes of y some rows have with each of the parent's.
+
+        Pairs of two rows and more go together. A row to come has another one with the probability
+        that n_1 pairs of one row and n_2 of two let expect, (n_1 + 2 n_2) / n (Good 1953). Of a
+        parent's code that has such a row more often than not nothing is said.
+
+        Args:
+            columns: Numbers of the parent and of y.
+            rows: Their codes in the rows in which both are known. Shape: (n, 2).
+            has_missing: As the attribute.
+        """
+        pairs, counts = np.unique(rows, axis=0, return_counts=True)
+        _, key = np.unique(pairs[:, 0], return_inverse=True)
+        n_rows = np.bincount(key, counts)
+        n_others = np.bincount(key, rows_of_rare_pairs(counts))
+        is_said = n_others <= _MOST_EXCEPTIONS * n_rows
+        share = (n_others[is_said].sum() + 0.5) / (n_rows[is_said].sum() + 1.0)
+        kept = pairs[(counts >= _LEAST_ROWS) & is_said[key]]
+        return cls(columns[1], columns[:1], kept, float(share), has_missing)
+
     @property
     def columns(self) -> tuple[int, ...]:
         """Numbers of the parents and of y, as `pairs` has them."""
@@ -144,6 +169,11 @@ class LevelFunction:
         if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0:
             raise ValueError(f"a function of {document['column']!r} is none")
         return cls(own[-1], tuple(own[:-1]), pairs, exceptions, bool(document["has_missing"]))
+
+
+def rows_of_rare_pairs(counts: Codes) -> Codes:
+    """What each pair adds to n_1 + 2 n_2, by how many rows have it. Shape: (m,)."""
+    return np.where(counts <= _LEAST_ROWS, counts, 0)
 
 
 class FunctionStep(nn.Module):

@@ -22,6 +22,7 @@ from gcvae.scoring.blank_references import mid_ranks
 from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
 from gcvae.training.calibration import calibrate, mixture_prior
 from gcvae.training.fit_progress import FitProgress
+from gcvae.training.known_pairs import keep_known_pairs
 from gcvae.training.preparation import PreparedTable
 from gcvae.training.settings import SettledConfig
 from gcvae.training.training_progress import TrainingResult
@@ -30,18 +31,37 @@ from gcvae.training.training_progress import TrainingResult
 def adjust(
     model: GenerativeModel,
     config: SettledConfig,
-    rows: EncodedRows,
+    prepared: PreparedTable,
     result: TrainingResult,
     seed: int,
     line: FitProgress,
-) -> None:
-    """Gives a trained model its prior and the margins of its table, in place."""
+) -> list[dict[str, Any]]:
+    """Gives a trained model its prior, the pairs of codes that its table has, and its margins.
+
+    In place.
+
+    Returns:
+        For each pair of columns that the model would draw together as no row of the table has
+        them: their names, how many pairs of codes go together, and the share of all others.
+    """
+    rows, found = prepared.rows, []
     if config.prior == "mixture":
         with line.finishing("prior") as report:
             model.prior = mixture_prior(model, rows, result.held_out, seed, report)
+    if config.rules != "none":
+        found = keep_known_pairs(model, rows, prepared.codec.columns, seed)
     if config.calibration:
         with line.finishing("calibration") as report:
             calibrate(model, rows.code_counts, seed, report)
+    names = [column.name for column in prepared.codec.columns]
+    return [
+        {
+            "columns": [names[j] for j in relation.columns],
+            "pairs": len(relation.pairs),
+            "share_of_others": round(relation.exceptions, 6),
+        }
+        for relation in found
+    ]
 
 
 GAP_ROWS, _GAP_DRAWS = 2_000, 10
