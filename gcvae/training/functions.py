@@ -1,19 +1,51 @@
-"""The functions between a table's columns of codes, counted in its encoded rows."""
+"""The functions between a table's columns of codes, and the pairs of codes that never come along.
+
+Functions are counted in the encoded rows. But an airline does not fly everywhere, and nothing is
+paid where the status is unpaid. A network leaves such pairs a little mass each, and all of them
+together enough to be seen. How much mass is due to pairs that fewer than two rows of the table
+have, the table tells by its pairs of one row and of two (Good 1953). Where the model's own rows
+have more, the pairs of two rows and more become a relation of the decoder, which gives all others
+that share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import Problem, SchemaError
-from gcvae.model.level_functions import LevelFunction
+from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
+from gcvae.model.decoders import GenerativeModel
+from gcvae.model.level_functions import LevelFunction, rows_of_rare_pairs
+from gcvae.numerics.generators import generator_for, uniform
+from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import FunctionRule, Rule
 from gcvae.training.settings import TrainingConfig
+
+DRAWN_ROWS = 8_192
+_COUNTED_ROWS = 100_000
+"""Rows of the table that pairs are looked for in, at most."""
+_MOST_COLUMNS = 60
+_MOST_NUMBERS = 32
+"""Codes of a column of numbers, or of numbers and a few atoms."""
+_MOST_RELATIONS = 6
+_MOST_PAIRS = 5_000
+_LEAST_EXCESS = 0.003
+"""Share of the model's rows with pairs that no row has, beyond what such pairs have."""
+_DEVIATIONS = 4.0
+_LEAST_TABLE_ROWS = 200
+
+Codes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def is_coded(codec: ColumnCodec) -> bool:
@@ -88,3 +120,113 @@ def _counted(
     return LevelFunction.fit(
         columns, known, has_missing=has_missing[-1], is_demanded=rule.keep == "demand"
     )
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """Two columns whose drawn codes come together as no row's do.
+
+    Attributes:
+        columns: The earlier in the model's order, then the later.
+        share: Of the drawn rows, less what the table lets expect.
+        breaking: Those rows. Shape: (DRAWN_ROWS,).
+    """
+
+    columns: tuple[int, int]
+    share: float
+    breaking: Mask
+
+
+def keep_known_pairs(
+    model: GenerativeModel, rows: EncodedRows, codecs: Sequence[ColumnCodec], seed: int
+) -> list[LevelFunction]:
+    """Adds to a trained autoregressive decoder the relations that its own rows break, in place.
+
+    Args:
+        model: With its prior.
+        rows: That it was trained on.
+        codecs: Of its columns.
+        seed: Of the model's own rows.
+
+    Returns:
+        The relations, those that are broken most first.
+    """
+    decoder = model.decoder
+    if not isinstance(decoder, AutoregressiveDecoder) or len(rows) < _LEAST_TABLE_ROWS:
+        return []
+    every = max(len(rows) // _COUNTED_ROWS, 1)
+    table = rows.codes[::every].cpu().numpy().astype(np.int64)
+    drawn = _drawn_codes(model, decoder, seed)
+    left = np.ones(len(drawn), dtype=bool)
+    linked = {frozenset(function.columns) for function in decoder.functions}
+    order = [j for j in decoder.order if _has_few_codes(codecs[j])][:_MOST_COLUMNS]
+    named = {j for j in order if codecs[j].column.kind.outcomes is Outcomes.NOMINAL_LEVELS}
+    pairs = [
+        pair
+        for pair in combinations(order, 2)
+        if named.intersection(pair) and frozenset(pair) not in linked
+    ]
+    found: list[LevelFunction] = []
+    excesses = list(_excesses(table, drawn, pairs, left))
+    while excesses and len(found) < _MOST_RELATIONS:
+        most = max(excesses, key=lambda excess: excess.share)
+        relation = _relation(rows, most.columns, codecs)
+        left &= ~most.breaking
+        others = [e.columns for e in excesses if e.columns != most.columns]
+        if relation is not None:
+            found.append(relation)
+        excesses = list(_excesses(table, drawn, others, left))
+    decoder.add_functions(found)
+    return found
+
+
+def _has_few_codes(codec: ColumnCodec) -> bool:
+    """Whether the codes are names, or numbers that are few: numbers near each other are alike."""
+    return codec.n_codes > 1 and (not codec.is_real or codec.n_codes <= _MOST_NUMBERS)
+
+
+def _drawn_codes(model: GenerativeModel, decoder: AutoregressiveDecoder, seed: int) -> Codes:
+    """Codes of rows of the model. Shape: (DRAWN_ROWS, D)."""
+    generator = generator_for(seed, "known pairs")
+    with torch.no_grad():
+        walk = decoder.ordered_walk(model.prior.sample(DRAWN_ROWS, generator))
+        codes = torch.zeros(DRAWN_ROWS, len(walk.order), dtype=torch.int64)
+        for j in walk.order:
+            noise = uniform((DRAWN_ROWS,), generator, torch.float64)
+            cells = walk.column(j).draw(noise)
+            walk.step(j, *cells)
+            codes[:, j] = cells[0]
+    return codes.numpy()
+
+
+def _excesses(
+    table: Codes, drawn: Codes, pairs: Sequence[tuple[int, int]], left: Mask
+) -> Iterator[_Excess]:
+    """The pairs of columns of which the drawn rows that are left break more than they should."""
+    n_left = max(int(left.sum()), 1)
+    for a, b in pairs:
+        width = int(max(table[:, b].max(), drawn[:, b].max())) + 1
+        known, counts = np.unique(table[:, a] * width + table[:, b], return_counts=True)
+        if len(known) > _MOST_PAIRS:
+            continue
+        usual = known[counts >= 2]
+        joint = drawn[:, a] * width + drawn[:, b]
+        at = np.minimum(np.searchsorted(usual, joint), len(usual) - 1)
+        breaking = (usual[at] != joint) if len(usual) else np.ones(len(joint), dtype=bool)
+        n_rare, n = int(rows_of_rare_pairs(counts).sum()), len(table)
+        expected = (n_rare + 0.5) / (n + 1.0)
+        share = float((breaking & left).sum() / n_left) - expected
+        error = np.sqrt(2 * n_rare + 1.0) / n + np.sqrt((expected + max(share, 0.0)) / n_left)
+        if share >= max(_LEAST_EXCESS, _DEVIATIONS * error):
+            yield _Excess((a, b), share, breaking)
+
+
+def _relation(
+    rows: EncodedRows, columns: tuple[int, int], codecs: Sequence[ColumnCodec]
+) -> LevelFunction | None:
+    """Which codes of two columns go together in the whole table; None where they say nothing."""
+    codes = rows.codes[:, list(columns)].cpu().numpy().astype(np.int64)
+    has_missing = [codecs[j].has_missing for j in columns]
+    known = codes[(codes >= has_missing).all(axis=1)]
+    relation = LevelFunction.of_pairs(columns, known, has_missing=has_missing[1])
+    return relation if len(relation.pairs) else None
