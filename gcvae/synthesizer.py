@@ -16,7 +16,7 @@ from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, wri
 from gcvae.artifact.versions import FORMAT, VERSION, current_manifest
 from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind
 from gcvae.cells.values import parse_table
-from gcvae.codec.synthetic_keys import WiderIdentifiersWarning
+from gcvae.codec.keys.identifiers import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.map_kinds import DependencyMaps, check_place

@@ -35,10 +35,10 @@ from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
+from gcvae.codec.keys.identifiers import IdentifierCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.repeated_numbers import LEAST_ROWS, are_names
-from gcvae.codec.synthetic_keys import IdentifierCodec
 from gcvae.codec.unmodelled_columns import ConstantCodec, find_copies
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.generators import uniform

@@ -193,7 +193,7 @@ def holds(table: Table, preset: str, folder: Path) -> None:
         assert not (map_.unsigned > 1.0).any()
 
 
-@pytest.mark.filterwarnings("ignore::gcvae.codec.synthetic_keys.WiderIdentifiersWarning")
+@pytest.mark.filterwarnings("ignore::gcvae.codec.keys.identifiers.WiderIdentifiersWarning")
 @pytest.mark.parametrize("preset", PRESETS)
 @tries(4)
 @given(table=tables())

@@ -16,7 +16,7 @@ import pytest
 
 from gcvae import Synthesizer, TableReader, infer_schema
 from gcvae.cells.values import parse_table
-from gcvae.codec.synthetic_keys import IdentifierCodec, WiderIdentifiersWarning
+from gcvae.codec.keys.identifiers import IdentifierCodec, WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.table_stream import stream_table
 from gcvae.files.tables import read_table, write_table

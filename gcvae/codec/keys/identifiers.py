@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
-from gcvae.codec.addresses import AddressPattern
-from gcvae.codec.key_learning import learn_patterns
-from gcvae.codec.key_patterns import KeyPattern, numbered_pattern
+from gcvae.codec.keys.addresses import AddressPattern
+from gcvae.codec.keys.learning import learn_patterns
+from gcvae.codec.keys.patterns import KeyPattern, numbered_pattern
 from gcvae.numerics.permutations import Numbers, shuffled
 from gcvae.numerics.seeds import derived_seed
 from gcvae.schema.columns import Column

@@ -19,7 +19,7 @@ from math import ceil, prod
 import numpy as np
 import numpy.typing as npt
 
-from gcvae.codec.key_forms import (
+from gcvae.codec.keys.forms import (
     LEAST_SHARED_ROWS,
     Forming,
     Forms,
@@ -34,7 +34,7 @@ from gcvae.codec.key_forms import (
     sized,
     structured,
 )
-from gcvae.codec.key_patterns import (
+from gcvae.codec.keys.patterns import (
     DIGITS,
     MOST_COUNTED,
     Characters,

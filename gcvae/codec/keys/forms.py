@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.codec.key_patterns import Characters, joined_texts
+from gcvae.codec.keys.patterns import Characters, joined_texts
 
 LEAST_SHARED_ROWS = 5
 LEAST_SHARED_SHARE = 0.01
