@@ -36,6 +36,7 @@ from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.keys.identifiers import IdentifierCodec
+from gcvae.codec.keys.parts import KeyParts
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.repeated_numbers import LEAST_ROWS, are_names
@@ -107,9 +108,21 @@ class _CellChunks:
 
     table: TypedTable
     name: str
+    parts: KeyParts | None = None
 
     def __iter__(self) -> Iterator[pd.Series[Any]]:
-        return (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
+        cells = (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
+        return cells if self.parts is None else map(self.parts.own_tokens, cells)
+
+
+def _fit_unmodelled(
+    table: TypedTable, schema: TableSchema, column: Column, with_parts: bool, rare_rows: int
+) -> Unmodelled:
+    """The codec of a column that is not modelled."""
+    if _unmodelled_codec_of(column.kind) is ConstantCodec:
+        return ConstantCodec.fit(_CellChunks(table, column.name), column)
+    parts = KeyParts.of(table, schema, column, rare_rows) if with_parts else None
+    return IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
 
 
 def _is_open(codec: ColumnCodec) -> bool:
@@ -190,7 +203,7 @@ class TableCodec:
         own = [column for column in kept if column.is_modelled and column.name not in copies]
         modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
         rest = tuple(
-            _unmodelled_codec_of(column.kind).fit(_CellChunks(reduced, column.name), column)
+            _fit_unmodelled(table, schema, column, with_rules, rare_rows)
             for column in kept
             if not column.is_modelled
         )
@@ -391,6 +404,9 @@ class TableCodec:
         written = self.reduction.restore(pd.DataFrame(columns, index=pd.RangeIndex(len(table))))
         found = {name: written[name] for name in written.columns}
         found |= {name: found[source] for name, source in self.copies.items()}
+        for codec in self._rest:
+            if isinstance(codec, IdentifierCodec) and codec.parts is not None:
+                found[codec.name] = codec.parts.joined(found[codec.name], found, self.schema)
         ordered = {name: found[name] for name in self.schema.names if name in found}
         return pd.DataFrame(ordered, index=written.index)
 
@@ -443,6 +459,9 @@ class TableCodec:
             for column in kept
             if not column.is_modelled
         )
+        for codec in rest:
+            if isinstance(codec, IdentifierCodec) and codec.parts is not None:
+                codec.parts.check(schema)
         written = document.get("hands")  # none in models of version 3
         names = [codec.name for codec in modelled]
         hands = None if written is None else DecimalHands.from_json(written, names)

@@ -20,6 +20,7 @@ from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
 from gcvae.codec.keys.addresses import AddressPattern
 from gcvae.codec.keys.learning import learn_patterns
+from gcvae.codec.keys.parts import KeyParts
 from gcvae.codec.keys.patterns import KeyPattern, numbered_pattern
 from gcvae.numerics.permutations import Numbers, shuffled
 from gcvae.numerics.seeds import derived_seed
@@ -67,22 +68,29 @@ class IdentifierCodec:
     Attributes:
         are_numbers: The keys are whole numbers.
         patterns: With the rows that each has out of CYCLE_ROWS; the rest of them is blank.
+        parts: Of keys that other columns say in part: then patterns are of the rows' own tokens.
     """
 
     column: Column
     are_numbers: bool
     patterns: tuple[tuple[Pattern, int], ...]
+    parts: KeyParts | None = None
 
     @classmethod
-    def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """The codec of a column whose cells come a chunk of rows at a time, several times over."""
+    def fit(
+        cls, chunks: Iterable[pd.Series[Any]], column: Column, parts: KeyParts | None = None
+    ) -> Self:
+        """The codec of a column whose cells come a chunk of rows at a time, several times over.
+
+        Of keys in parts the cells are the rows' own tokens.
+        """
         cells = _Cells(chunks)
         are_numbers = cells.are_numbers()
         found = _learned(cells, column, are_numbers)
         n_blank = cells.n_blank() if column.missing.allowed else 0
         shares = _of_cycle([*(rows for _, rows in found), n_blank])
         kept = zip((pattern for pattern, _ in found), shares[:-1], strict=True)
-        return cls(column, are_numbers, tuple((p, n) for p, n in kept if n))
+        return cls(column, are_numbers, tuple((p, n) for p, n in kept if n), parts)
 
     @property
     def name(self) -> str:
@@ -90,7 +98,10 @@ class IdentifierCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """The keys of rows from `first_row` on; a row's own does not depend on the others."""
+        """The keys of rows from `first_row` on; a row's own does not depend on the others.
+
+        Of keys in parts the rows' own tokens.
+        """
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         cycles, slots = np.divmod(rows, np.uint64(CYCLE_ROWS))
         which, ranks = self._cycle(seed)
@@ -145,6 +156,7 @@ class IdentifierCodec:
         kinds = {kind: name for name, kind in _KINDS.items()}
         return {
             "are_numbers": self.are_numbers,
+            "parts": None if self.parts is None else self.parts.to_json(),
             "patterns": [
                 {"kind": kinds[type(pattern)], "rows": n, **pattern.to_json()}  # type: ignore[index]
                 for pattern, n in self.patterns
@@ -157,7 +169,9 @@ class IdentifierCodec:
         patterns = tuple(
             (_KINDS[part["kind"]].from_json(part), part["rows"]) for part in document["patterns"]
         )
-        return cls(column, document["are_numbers"], patterns)
+        written = document.get("parts")  # none in models of version 5 and before
+        parts = None if written is None else KeyParts.from_json(written)
+        return cls(column, document["are_numbers"], patterns, parts)
 
 
 class _Cells:

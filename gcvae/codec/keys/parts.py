@@ -1,0 +1,290 @@
+"""Parts of an identifier that other columns say: the country and the year of FR-2021-00017.
+
+A key is a run of letters, digits and signs in turns. Where all keys have as many of these tokens,
+each is one of
+
+    the same in every key          INV
+    said by another column         what goes with its cell, or a part of its date
+    the row's own                  one token, of which the identifier's codec makes fresh ones
+
+Drawn keys are put together anew, once the other columns of their rows are drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.cells.values import format_table
+from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.schema.columns import Column, TableSchema
+
+Texts = npt.NDArray[np.object_]
+
+_TOKENS = re.compile(r"[^\W\d_]+|\d+|[\W_]+")
+_DATE_FORMATS = ("%Y", "%y", "%m", "%d", "%Y%m", "%y%m", "%Y%m%d", "%y%m%d", "%m%d")
+_LEAST_ROWS = 100
+_LEAST_SHARE = 0.98
+"""Of the rows whose token is the one that goes with the other column's cell."""
+_MOST_CELLS = 500
+"""Distinct cells of a column whose tokens are listed."""
+_JUDGED_ROWS = 5_000
+_MOST_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class SaidToken:
+    """A token that another column says.
+
+    Attributes:
+        place: Which token of the key it is.
+        column: The written column that says it.
+        tokens: By the column's cells, as written; empty for dates.
+        date_format: What it has of the column's date; None for other columns.
+        usual: The most frequent one, for a cell of which nothing is known.
+    """
+
+    place: int
+    column: str
+    tokens: Mapping[str, str]
+    date_format: str | None
+    usual: str
+
+    def of(self, cells: pd.Series[Any], texts: Sequence[str]) -> Texts:
+        """The token of each row, of the column's typed cells and of these as they are written."""
+        if self.date_format is None:
+            found = [self.tokens.get(text, self.usual) for text in texts]
+        else:
+            written = cells.dt.strftime(self.date_format)
+            found = written.where(cells.notna(), self.usual).tolist()
+        return np.array(found, dtype=object)
+
+
+@dataclass(frozen=True)
+class KeyParts:
+    """How the keys of a column are put together.
+
+    Attributes:
+        fixed: The tokens that all keys have, by place.
+        said: The tokens that other columns say.
+        own: The place of the row's own token.
+    """
+
+    fixed: Mapping[int, str]
+    said: tuple[SaidToken, ...]
+    own: int
+
+    @classmethod
+    def of(
+        cls, table: TypedTable, schema: TableSchema, column: Column, rare_rows: int
+    ) -> Self | None:
+        """The parts of a column's keys; None where no other column says one.
+
+        Args:
+            table: Typed.
+            schema: Of the table.
+            column: Its identifier.
+            rare_rows: A cell that fewer rows have is not listed.
+        """
+        names = [c.name for c in schema if _may_say(c)]
+        sample = _sample(table, [column.name, *names])
+        sample = sample[sample[column.name].notna().to_numpy()].reset_index(drop=True)
+        if len(sample) < _LEAST_ROWS:
+            return None
+        tokens = _tokens_of(sample[column.name].astype(str).tolist())
+        if tokens is None:
+            return None
+        fixed = {i: tokens[0, i] for i in range(tokens.shape[1]) if _is_one(tokens[:, i])}
+        said: dict[int, SaidToken] = {}
+        for place in range(tokens.shape[1]):
+            found = (
+                None if place in fixed else _said(sample, schema, names, place, tokens[:, place])
+            )
+            if found is not None:
+                said[place] = found
+        own = [i for i in range(tokens.shape[1]) if i not in fixed and i not in said]
+        if not said or len(own) != 1 or not _are_alike(table, column.name, tokens.shape[1]):
+            return None
+        kept = tuple(_without_rare(token, table, schema, rare_rows) for token in said.values())
+        return cls(fixed, kept, own[0])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that say a token."""
+        return tuple(dict.fromkeys(token.column for token in self.said))
+
+    def own_tokens(self, chunk: pd.Series[Any]) -> pd.Series[Any]:
+        """The rows' own tokens of keys. Shape: (n,)."""
+        return chunk.map(lambda key: _TOKENS.findall(key)[self.own], na_action="ignore")
+
+    def joined(
+        self, own: pd.Series[Any], rows: Mapping[str, pd.Series[Any]], schema: TableSchema
+    ) -> pd.Series[Any]:
+        """Whole keys of the rows' own tokens and of their other columns. Shape: (n,)."""
+        others = pd.DataFrame({name: rows[name] for name in self.columns})
+        written = format_table(others, _part_of(schema, self.columns))
+        n_tokens = len(self.fixed) + len(self.said) + 1
+        keys = np.full(len(own), "", dtype=object)
+        said = {token.place: token for token in self.said}
+        for place in range(n_tokens):
+            if place in self.fixed:
+                keys = keys + self.fixed[place]
+            elif place == self.own:
+                keys = keys + own.fillna("").to_numpy(dtype=object)
+            else:
+                name = said[place].column
+                keys = keys + said[place].of(rows[name], written[name].tolist())
+        keys[own.isna().to_numpy()] = None
+        return pd.Series(keys, index=own.index, dtype=object)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return {
+            "fixed": {str(place): text for place, text in self.fixed.items()},
+            "said": [
+                {
+                    "place": token.place,
+                    "column": token.column,
+                    "tokens": dict(token.tokens),
+                    "date_format": token.date_format,
+                    "usual": token.usual,
+                }
+                for token in self.said
+            ],
+            "own": self.own,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The parts of a document that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is no such document.
+        """
+        said = tuple(
+            SaidToken(
+                int(token["place"]),
+                str(token["column"]),
+                {str(cell): str(text) for cell, text in token["tokens"].items()},
+                token["date_format"],
+                str(token["usual"]),
+            )
+            for token in document["said"]
+        )
+        fixed = {int(place): str(text) for place, text in document["fixed"].items()}
+        places = sorted([*fixed, *(token.place for token in said), int(document["own"])])
+        if places != list(range(len(places))):
+            raise ValueError("tokens of a key are missing, or there twice")
+        return cls(fixed, said, int(document["own"]))
+
+    def check(self, schema: TableSchema) -> None:
+        """Lets parts pass that columns of the schema can say.
+
+        Raises:
+            UnknownColumnError, ValueError: They can not.
+        """
+        for token in self.said:
+            column = schema[token.column]
+            is_date = token.date_format in _DATE_FORMATS
+            if not _may_say(column) or is_date != column.has_times:
+                raise ValueError(f"column {token.column!r} does not say a token of a key")
+
+
+def _may_say(column: Column) -> bool:
+    return (
+        not column.drop and column.kind.is_modelled and (column.has_times or column.kind.has_levels)
+    )
+
+
+def _part_of(schema: TableSchema, names: Sequence[str]) -> TableSchema:
+    return TableSchema(tuple(schema[name] for name in names))
+
+
+def _sample(table: TypedTable, names: Sequence[str]) -> pd.DataFrame:
+    """Some rows, evenly from all of the table."""
+    every = max(len(table) // _JUDGED_ROWS, 1)
+    chunks = [chunk.iloc[::every] for chunk in row_chunks(table, list(names))]
+    return pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame(columns=list(names))
+
+
+def _tokens_of(keys: Sequence[str]) -> Texts | None:
+    """The tokens of keys that all have as many; None where they do not. Shape: (n, m)."""
+    found = [_TOKENS.findall(key) for key in keys]
+    n_tokens = len(found[0])
+    if not 2 <= n_tokens <= _MOST_TOKENS or any(len(tokens) != n_tokens for tokens in found):
+        return None
+    return np.array(found, dtype=object)
+
+
+def _is_one(tokens: Texts) -> bool:
+    return bool((tokens == tokens[0]).all())
+
+
+def _are_alike(table: TypedTable, name: str, n_tokens: int) -> bool:
+    """Whether all keys of the table have so many tokens."""
+    return all(
+        len(_TOKENS.findall(key)) == n_tokens
+        for chunk in row_chunks(table, [name])
+        for key in chunk[name].dropna().astype(str)
+    )
+
+
+def _said(
+    sample: pd.DataFrame, schema: TableSchema, names: Sequence[str], place: int, tokens: Texts
+) -> SaidToken | None:
+    """The column that says a token best; None where none does."""
+    values, counts = np.unique(tokens.astype(str), return_counts=True)
+    usual = str(values[counts.argmax()])
+    chance = max(float(counts.max()) / len(tokens), 1e-9)
+    best, most = None, max(_LEAST_SHARE, 1.0 - 0.5 * (1.0 - chance))
+    for name in names:
+        for found in _candidates(sample[name], schema[name], place, tokens, usual):
+            written = _written(sample[[name]], schema)
+            share = float((found.of(sample[name], written) == tokens).mean())
+            if share > most or (best is None and share >= most):
+                best, most = found, share
+    return best
+
+
+def _candidates(
+    cells: pd.Series[Any], column: Column, place: int, tokens: Texts, usual: str
+) -> Iterator[SaidToken]:
+    """How a column may say a token."""
+    if column.has_times:
+        for date_format in _DATE_FORMATS:
+            yield SaidToken(place, column.name, {}, date_format, usual)
+        return
+    written = np.array(_written(cells.to_frame(column.name), TableSchema((column,))), dtype=object)
+    half = len(written) // 2  # the other half judges what goes with a cell
+    if len(set(written)) > min(_MOST_CELLS, half // 4) or len(set(tokens)) < 2:
+        return
+    counts = pd.crosstab(written[:half], tokens[:half])
+    listed = {str(cell): str(token) for cell, token in counts.idxmax(axis=1).items()}
+    yield SaidToken(place, column.name, listed, None, usual)
+
+
+def _written(rows: pd.DataFrame, schema: TableSchema) -> list[str]:
+    """The cells of one column as they are written."""
+    [name] = rows.columns
+    texts: list[str] = format_table(rows, _part_of(schema, [name]))[name].tolist()
+    return texts
+
+
+def _without_rare(
+    token: SaidToken, table: TypedTable, schema: TableSchema, rare_rows: int
+) -> SaidToken:
+    """The token with what goes with every cell that enough rows have."""
+    if token.date_format is not None:
+        return token
+    counts: dict[str, int] = {}
+    for chunk in row_chunks(table, [token.column]):
+        for text in _written(chunk, schema):
+            counts[text] = counts.get(text, 0) + 1
+    kept = {cell: text for cell, text in token.tokens.items() if counts.get(cell, 0) >= rare_rows}
+    return SaidToken(token.place, token.column, kept, None, token.usual)
