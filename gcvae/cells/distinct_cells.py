@@ -53,7 +53,7 @@ Source = str  # "text", "integer", "float", "boolean" or "datetime": what the ce
 class TextColumn:
     """The cells of a column of text as Arrow holds them, no object for each.
 
-    Shape: texts (n,), null where there is no value.
+    Shape: texts (n,), strings or dictionaries of such, null where there is no value.
     """
 
     name: str

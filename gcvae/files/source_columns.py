@@ -92,16 +92,18 @@ class TextFileColumns:
     def of(cls, chunks: Iterator[TextCells], path: Path) -> TextFileColumns:
         """Writes chunks of rows to the path, chunk by chunk; at least one."""
         first = next(chunks)
-        lines, schema = StackedLines(), first.table.schema
+        names, lines = first.table.column_names, StackedLines()
+        schema = pa.schema([(name, _ENCODED) for name in names])
         with (
             written_to(path),
             pa.OSFile(str(path), "wb") as file,
-            pa.ipc.new_file(file, schema) as sink,
+            pa.ipc.new_stream(file, schema) as sink,
         ):
             for chunk in _with(first, chunks):
-                sink.write_table(chunk.table.combine_chunks())
+                columns = [_encoded(column) for column in chunk.table.columns]
+                sink.write_batch(pa.record_batch(columns, schema=schema))
                 lines.add(chunk.lines, chunk.table.num_rows)
-        return cls(path, first.table.column_names, lines, first.separator)
+        return cls(path, names, lines, first.separator)
 
     def line_of(self, row: int) -> int | None:
         """The line of the row of that number."""
@@ -118,9 +120,23 @@ class TextFileColumns:
     def __getitem__(self, name: str) -> TextColumn:
         """A column. Its texts are mapped from the file for as long as they are used."""
         with pa.memory_map(str(self.path)) as file:
-            reader = pa.ipc.open_file(file)  # without options: those would have it copy the batches
-            batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        return TextColumn(name, pa.chunked_array([batch.column(name) for batch in batches]))
+            # Without options: those would have it copy the batches.
+            texts = [batch.column(name) for batch in pa.ipc.open_stream(file)]
+        return TextColumn(name, pa.chunked_array(texts, _ENCODED))
+
+
+_ENCODED = pa.dictionary(pa.int32(), pa.string())
+_LOOKED_AT_ROWS = 4096
+"""Of a chunk, in which the distinct texts of a column are counted."""
+
+
+def _encoded(column: Any) -> Any:
+    """A chunk of a column with each text once; where most differ, each row with its own text."""
+    start = column.slice(0, _LOOKED_AT_ROWS)
+    if 2 * len(start.unique()) <= len(start):
+        return column.dictionary_encode().combine_chunks()
+    texts = column.combine_chunks()
+    return pa.DictionaryArray.from_arrays(np.arange(len(texts), dtype=np.int32), texts)
 
 
 @dataclass(frozen=True)
@@ -249,7 +265,7 @@ class SelectedRows:
             return cells.iloc[self.rows].reset_index(drop=True)
         is_selected = np.zeros(len(self.source), dtype=bool)
         is_selected[self.rows] = True
-        return TextColumn(name, cells.texts.filter(pa.array(is_selected)))
+        return TextColumn(name, cells.texts.filter(pa.array(is_selected)).cast(pa.string()))
 
 
 SourceColumns = FrameColumns | FileColumns | SelectedRows
