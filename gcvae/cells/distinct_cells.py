@@ -19,7 +19,16 @@ from gcvae.errors import Problem, TableError
 from gcvae.spelling.date_text import DAY_OF_TIMES, infer_format, typed_format, write_dates
 from gcvae.spelling.forms import Notation, NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
-from gcvae.spelling.number_text import Spelling, are_numbers, chunks, numbers_of, write_numbers
+from gcvae.spelling.number_text import (
+    Spelling,
+    are_numbers,
+    chunks,
+    numbers_of,
+    read_plain,
+    write_numbers,
+)
+from gcvae.spelling.plain_numbers import PlainNumbers
+from gcvae.spelling.text_bytes import are_in, have_outer_spaces
 
 # These mean "missing" in any column; words such as `unknown` are levels.
 MARKERS = frozenset(
@@ -44,6 +53,9 @@ MARKERS = frozenset(
 WEAK_MARKERS = frozenset(
     ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
 )
+
+_LOOKED_AT_TEXTS = 100
+"""Of a column, before all are."""
 
 Numbering = npt.NDArray[np.int64]
 Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
@@ -112,8 +124,15 @@ class Cells:
         return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
 
     @cached_property
+    def n_blank(self) -> int:
+        """How many rows have no value."""
+        return len(self.codes) - int(self.counts.sum())
+
+    @cached_property
     def stripped(self) -> pa.Array:
         """The texts without surrounding spaces."""
+        if not have_outer_spaces(self.texts):
+            return self.texts
         if all(pc.utf8_trim_whitespace(chunk).equals(chunk) for chunk in chunks(self.texts)):
             return self.texts
         return pc.utf8_trim_whitespace(self.texts)
@@ -126,9 +145,24 @@ class Cells:
         return numerals(self.stripped, self.number_format)
 
     @cached_property
+    def plain(self) -> PlainNumbers | None:
+        """The numbers of texts all of which are plain ones; None else."""
+        return read_plain(self.numerals)
+
+    @cached_property
     def are_numbers(self) -> npt.NDArray[np.bool_]:
         """True for each text that is a number."""
+        if self.plain is not None:
+            return np.ones(len(self.texts), dtype=bool)
         return are_numbers(self.numerals)
+
+    @cached_property
+    def all_numbers(self) -> bool:
+        """Whether every text is a number."""
+        if self.plain is not None:
+            return True
+        start = self.numerals.slice(0, _LOOKED_AT_TEXTS)
+        return bool(are_numbers(start).all() and self.are_numbers.all())
 
     @cached_property
     def as_numerals_are_written(self) -> pa.Array:
@@ -140,7 +174,9 @@ class Cells:
     @cached_property
     def numbers(self) -> npt.NDArray[Any] | None:
         """The number of each text; None where some are none."""
-        return numbers_of(self.numerals) if self.are_numbers.all() else None
+        if self.plain is not None:
+            return self.plain.values
+        return numbers_of(self.numerals) if self.all_numbers else None
 
     @cached_property
     def date_format_found(self) -> tuple[str, int] | None:
@@ -149,13 +185,11 @@ class Cells:
 
     def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
         """True for each text that is one of these, spaces around it aside."""
-        known = pa.array(sorted(markers), pa.string())
-        return np.asarray(pc.is_in(self.stripped, known).to_numpy(zero_copy_only=False), dtype=bool)
+        return are_in(self.stripped, sorted(markers))
 
     def are_listed(self, markers: tuple[str, ...]) -> npt.NDArray[np.bool_]:
         """True for each text that is exactly one of these."""
-        known = pa.array(list(markers), pa.string())
-        return np.asarray(pc.is_in(self.texts, known).to_numpy(zero_copy_only=False), dtype=bool)
+        return are_in(self.texts, list(markers))
 
     def some(self, chosen: npt.NDArray[np.bool_]) -> Cells:
         """The cells of the chosen texts only; every other cell has no value."""

@@ -128,7 +128,7 @@ def _with(held: list[Any], along: npt.NDArray[Any]) -> list[tuple[Any, npt.NDArr
 def _of_rows(codes: Codes, indices: Any) -> Codes:
     """The code of each row of a chunk, by its place in the chunk's dictionary; -1 for null."""
     if not indices.null_count and len(codes):
-        return codes[indices.to_numpy()]
+        return np.asarray(codes[indices.to_numpy()])
     is_null = indices.is_null().to_numpy(zero_copy_only=False)
     places = indices.fill_null(0).to_numpy(zero_copy_only=False)
     if not len(codes):

@@ -88,13 +88,16 @@ def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values | None,
     if not column.kind.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
         return None, nothing
     values = cells.numbers.astype(np.float64)
-    return values, (cells.counts > 1) & (np.isin(values, _MARKERS) | _lone_negative(values, cells))
+    may_be = cells.counts > 1
+    may_be[may_be] = np.isin(values[may_be], _MARKERS)
+    return values, may_be | ((cells.counts > 1) & _lone_negative(values, cells))
 
 
 def _lone_negative(values: Values, cells: Cells) -> Mask:
     """The only negative whole number among many that are none, where it is more than a tail."""
     found = np.zeros(len(values), dtype=bool)
-    negative = (values < 0) & ~np.isin(values, _MARKERS)
+    negative = values < 0
+    negative[negative] = ~np.isin(values[negative], _MARKERS)
     rest = values >= 0
     if negative.sum() == 1 and rest.sum() >= FEW_VALUES:
         place = int(np.argmax(negative))
