@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
-from gcvae.spelling.date_text import DAY_OF_TIMES, infer_format, typed_format, write_dates
+from gcvae.spelling.date_text import (
+    DAY_OF_TIMES,
+    Dates,
+    infer_format,
+    read_dates,
+    typed_format,
+    write_dates,
+)
 from gcvae.spelling.forms import Notation, NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
 from gcvae.spelling.number_text import (
@@ -182,6 +189,17 @@ class Cells:
     def date_format_found(self) -> tuple[str, int] | None:
         """The format that gives every text back, and its digits of a second; see `infer_format`."""
         return infer_format(self.texts)
+
+    def times(self, date_format: str) -> Dates:
+        """The time of each text, NaT where it is no date of the format; read once."""
+        if date_format not in self._times:
+            self._times[date_format] = read_dates(self.texts, date_format)
+        return self._times[date_format]
+
+    @cached_property
+    def _times(self) -> dict[str, Dates]:
+        """What was read, by format."""
+        return {}
 
     def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
         """True for each text that is one of these, spaces around it aside."""

@@ -264,7 +264,7 @@ def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
 
 def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
     date_format = column.datetime_format or "%Y-%m-%d"
-    times = read_dates(cells.texts, date_format)
+    times = cells.times(date_format)
     if np.isnat(times).any():
         message = f"the date format is {date_format}, but the cell is {{}}"
         expected = "a date of that format"

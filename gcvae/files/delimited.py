@@ -143,7 +143,8 @@ def delimited_cells(
             check(ReadSoFar(n_rows, len(names), offset + len(data), longest, line))
             if cells.table.num_rows:
                 yield cells
-        lines, offset, held = lines + data.count(b"\n"), offset + len(data), held[len(data) :]
+        n_ends = data.count(b"\n") if table is None else table.num_rows - (data[-1:] != b"\n")
+        lines, offset, held = lines + n_ends, offset + len(data), held[len(data) :]
         # A row that has not ended has a cell of at least its share of the bytes, in any alphabet.
         begun = len(held) // (_MOST_BYTES_OF_ONE * len(names))
         check(ReadSoFar(n_rows, len(names), offset + len(held), begun, lines + 1))

@@ -154,7 +154,7 @@ def _complete_datetime(work: Completion) -> Column:
     date_format = draft.get("datetime_format") or work.cells.date_format or _found_format(work)
     if date_format is None:
         return work.column
-    times = read_dates(texts, date_format)
+    times = work.cells.times(date_format)
     message = f"the date format is {date_format}, but the cell is {{}}"
     expected = "a date of that format, or a text named in missing.markers"
     if work.refuse(np.isnat(times), message, "datetime_format", expected):

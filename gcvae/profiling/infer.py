@@ -306,8 +306,9 @@ def _markers_warning(cells: Cells, missing: Mask) -> str:
 def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
     """The markers by falling frequency; one that was given but does not occur comes last."""
     given = draft.get("missing", {})
-    order = np.argsort(-cells.counts, kind="stable")
-    found = [cells.texts[int(i)].as_py() for i in order[missing[order]]]
+    places = np.flatnonzero(missing)
+    order = places[np.argsort(-cells.counts[places], kind="stable")]
+    found = [cells.texts[int(i)].as_py() for i in order]
     found += [marker for marker in given.get("markers", ()) if marker not in found]
     is_value = given.get("is_value", False)
     return Missing(given.get("allowed", has_missing), tuple(found), is_value)
