@@ -16,10 +16,26 @@ import pyarrow.compute as pc
 from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
-from gcvae.spelling.date_text import DAY_OF_TIMES, infer_format, typed_format, write_dates
+from gcvae.spelling.date_text import (
+    DAY_OF_TIMES,
+    Dates,
+    infer_format,
+    read_dates,
+    typed_format,
+    write_dates,
+)
 from gcvae.spelling.forms import Notation, NumberFormat
 from gcvae.spelling.number_formats import numerals, written_in
-from gcvae.spelling.number_text import Spelling, are_numbers, chunks, numbers_of, write_numbers
+from gcvae.spelling.number_text import (
+    Spelling,
+    are_numbers,
+    chunks,
+    numbers_of,
+    read_plain,
+    write_numbers,
+)
+from gcvae.spelling.plain_numbers import PlainNumbers
+from gcvae.spelling.text_bytes import are_in, have_outer_spaces
 
 # These mean "missing" in any column; words such as `unknown` are levels.
 MARKERS = frozenset(
@@ -45,6 +61,9 @@ WEAK_MARKERS = frozenset(
     ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
 )
 
+_LOOKED_AT_TEXTS = 100
+"""Of a column, before all are."""
+
 Numbering = npt.NDArray[np.int64]
 Source = str  # "text", "integer", "float", "boolean" or "datetime": what the cells were
 
@@ -53,7 +72,7 @@ Source = str  # "text", "integer", "float", "boolean" or "datetime": what the ce
 class TextColumn:
     """The cells of a column of text as Arrow holds them, no object for each.
 
-    Shape: texts (n,), null where there is no value.
+    Shape: texts (n,), strings or dictionaries of such, null where there is no value.
     """
 
     name: str
@@ -112,8 +131,15 @@ class Cells:
         return np.bincount(present, minlength=len(self.texts)).astype(np.int64)
 
     @cached_property
+    def n_blank(self) -> int:
+        """How many rows have no value."""
+        return len(self.codes) - int(self.counts.sum())
+
+    @cached_property
     def stripped(self) -> pa.Array:
         """The texts without surrounding spaces."""
+        if not have_outer_spaces(self.texts):
+            return self.texts
         if all(pc.utf8_trim_whitespace(chunk).equals(chunk) for chunk in chunks(self.texts)):
             return self.texts
         return pc.utf8_trim_whitespace(self.texts)
@@ -126,9 +152,24 @@ class Cells:
         return numerals(self.stripped, self.number_format)
 
     @cached_property
+    def plain(self) -> PlainNumbers | None:
+        """The numbers of texts all of which are plain ones; None else."""
+        return read_plain(self.numerals)
+
+    @cached_property
     def are_numbers(self) -> npt.NDArray[np.bool_]:
         """True for each text that is a number."""
+        if self.plain is not None:
+            return np.ones(len(self.texts), dtype=bool)
         return are_numbers(self.numerals)
+
+    @cached_property
+    def all_numbers(self) -> bool:
+        """Whether every text is a number."""
+        if self.plain is not None:
+            return True
+        start = self.numerals.slice(0, _LOOKED_AT_TEXTS)
+        return bool(are_numbers(start).all() and self.are_numbers.all())
 
     @cached_property
     def as_numerals_are_written(self) -> pa.Array:
@@ -140,22 +181,33 @@ class Cells:
     @cached_property
     def numbers(self) -> npt.NDArray[Any] | None:
         """The number of each text; None where some are none."""
-        return numbers_of(self.numerals) if self.are_numbers.all() else None
+        if self.plain is not None:
+            return self.plain.values
+        return numbers_of(self.numerals) if self.all_numbers else None
 
     @cached_property
     def date_format_found(self) -> tuple[str, int] | None:
         """The format that gives every text back, and its digits of a second; see `infer_format`."""
         return infer_format(self.texts)
 
+    def times(self, date_format: str) -> Dates:
+        """The time of each text, NaT where it is no date of the format; read once."""
+        if date_format not in self._times:
+            self._times[date_format] = read_dates(self.texts, date_format)
+        return self._times[date_format]
+
+    @cached_property
+    def _times(self) -> dict[str, Dates]:
+        """What was read, by format."""
+        return {}
+
     def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
         """True for each text that is one of these, spaces around it aside."""
-        known = pa.array(sorted(markers), pa.string())
-        return np.asarray(pc.is_in(self.stripped, known).to_numpy(zero_copy_only=False), dtype=bool)
+        return are_in(self.stripped, sorted(markers))
 
     def are_listed(self, markers: tuple[str, ...]) -> npt.NDArray[np.bool_]:
         """True for each text that is exactly one of these."""
-        known = pa.array(list(markers), pa.string())
-        return np.asarray(pc.is_in(self.texts, known).to_numpy(zero_copy_only=False), dtype=bool)
+        return are_in(self.texts, list(markers))
 
     def some(self, chosen: npt.NDArray[np.bool_]) -> Cells:
         """The cells of the chosen texts only; every other cell has no value."""

@@ -32,14 +32,17 @@ def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
 
     Args:
         name: Of the column.
-        texts: In chunks; null where there is none.
+        texts: In chunks, as strings or as dictionaries; null where there is none. A dictionary
+            holds each text once, in order of first appearance, or the text of each row.
 
     Raises:
         TableError: The distinct texts are too long to be held together.
     """
-    if len(texts) <= FEW_TEXTS and texts.nbytes <= FEW_BYTES:
-        return _joined_codes(texts.dictionary_encode())
-    encoded = [chunk.dictionary_encode() for chunk in texts.chunks]
+    encoded = texts.chunks
+    if not pa.types.is_dictionary(texts.type):
+        if len(texts) <= FEW_TEXTS and texts.nbytes <= FEW_BYTES:
+            return _joined_codes(texts.dictionary_encode())
+        encoded = [chunk.dictionary_encode() for chunk in encoded]
     held = [chunk.dictionary for chunk in encoded]
     if sum(map(len, held)) <= FEW_TEXTS and sum(texts.nbytes for texts in held) <= FEW_BYTES:
         return _joined_codes(pa.chunked_array(encoded).unify_dictionaries())
@@ -61,8 +64,12 @@ def _joined_codes(texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     if not texts.num_chunks:
         return np.empty(0, dtype=np.int32), pa.array([], texts.type.value_type)
     found = texts.chunk(texts.num_chunks - 1).dictionary
-    codes = np.arange(len(found), dtype=np.int32)
-    return np.concatenate([_of_rows(codes, chunk.indices) for chunk in texts.chunks]), found
+    rows = [chunk.indices.fill_null(-1).to_numpy() for chunk in texts.chunks]
+    codes = rows[0] if len(rows) == 1 else np.concatenate(rows)
+    if len(found) != len(rows[0]):
+        return codes, found
+    once = found.dictionary_encode()  # it may hold the text of each row
+    return _of_rows(once.indices.to_numpy(), pa.array(codes, mask=codes < 0)), once.dictionary
 
 
 def _hashes(held: list[Any], key: int) -> npt.NDArray[np.uint64]:
@@ -120,6 +127,8 @@ def _with(held: list[Any], along: npt.NDArray[Any]) -> list[tuple[Any, npt.NDArr
 
 def _of_rows(codes: Codes, indices: Any) -> Codes:
     """The code of each row of a chunk, by its place in the chunk's dictionary; -1 for null."""
+    if not indices.null_count and len(codes):
+        return np.asarray(codes[indices.to_numpy()])
     is_null = indices.is_null().to_numpy(zero_copy_only=False)
     places = indices.fill_null(0).to_numpy(zero_copy_only=False)
     if not len(codes):

@@ -27,9 +27,6 @@ from gcvae.schema.suggestions import listed, unknown_names
 from gcvae.spelling.date_text import read_dates, write_dates
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
 from gcvae.spelling.number_text import (
-    are_numbers,
-    are_whole,
-    numbers_of,
     spelling_of,
     write_numbers,
     write_whole,
@@ -242,16 +239,18 @@ def are_missing(cells: Cells, column: Column) -> npt.NDArray[np.bool_]:
         return np.zeros(len(cells.texts), dtype=bool)
     own = cells.are_listed(column.missing.markers)
     usual = cells.are_markers(MARKERS | WEAK_MARKERS if column.kind.is_strict else MARKERS)
-    levels = tuple(level_texts(column)) if column.levels and column.kind.has_levels else ()
-    return own | (usual & ~cells.are_listed(levels))
+    if usual.any() and column.levels and column.kind.has_levels:
+        usual &= ~cells.are_listed(tuple(level_texts(column)))
+    return own | usual
 
 
 Values: TypeAlias = npt.NDArray[Any] | list[Any] | pa.Array
 
 
 def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
-    wrong = ~are_numbers(cells.numerals)
-    values = np.zeros(len(wrong)) if wrong.any() else numbers_of(cells.numerals)
+    values = cells.numbers
+    wrong = np.zeros(len(cells.texts), dtype=bool) if values is not None else ~cells.are_numbers
+    values = np.zeros(len(wrong)) if values is None else values
     if column.kind.is_whole and not wrong.any():
         wrong = values != np.floor(values)
     if wrong.any():
@@ -265,7 +264,7 @@ def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
 
 def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
     date_format = column.datetime_format or "%Y-%m-%d"
-    times = read_dates(cells.texts, date_format)
+    times = cells.times(date_format)
     if np.isnat(times).any():
         message = f"the date format is {date_format}, but the cell is {{}}"
         expected = "a date of that format"
@@ -282,9 +281,8 @@ def _read_level_cells(cells: Cells, column: Column, problems: list[Problem]) -> 
 
 
 def _read_identifiers(cells: Cells, column: Column, problems: list[Problem]) -> Values:
-    if column.decimals == 0 and are_whole(cells.stripped).all():
-        return numbers_of(cells.stripped).astype(np.int64)
-    return cells.texts
+    numbers = cells.numbers if column.decimals == 0 else None
+    return cells.texts if numbers is None or numbers.dtype != np.int64 else numbers
 
 
 READERS: dict[ColumnKind, Callable[[Cells, Column, list[Problem]], Values]] = {

@@ -22,6 +22,7 @@ from gcvae.errors import Problem, TableError
 from gcvae.files.delimited_rows import (
     MOST_PROBLEMS,
     DelimitedRows,
+    LineNumbers,
     QuoteRuns,
     TextCells,
     end_of_records,
@@ -29,6 +30,7 @@ from gcvae.files.delimited_rows import (
     refuse_encoding,
     refuse_stray_quotes,
 )
+from gcvae.files.line_rows import line_rows
 from gcvae.files.other_files import CSV_EXPECTED, refuse_other_file
 from gcvae.files.text_encodings import DecodedFile, Readable, proposed_encoding
 from gcvae.schema.columns import SEPARATORS
@@ -121,21 +123,28 @@ def delimited_cells(
     head = window[:start]
     refuse_stray_quotes(head, separator, 0, QuoteRuns.of(head, separator))
     n_rows, is_whole, held, offset = 0, False, window[start:], start
+    are_lines = True  # every row a line, as far as it was read
     while not is_whole:
         more = _read(file, max(window_bytes, len(held)))  # an endless cell is not read too often
         is_whole = not more
         held += more.replace(b"\r", b"\n") if ends_in_cr else more
-        quotes = QuoteRuns.of(held, separator)
-        end = len(held) if is_whole else end_of_records(held, separator, quotes)
-        rows = DelimitedRows(held[:end], separator, names, lines, offset, quotes)
-        if end:
-            cells = rows.cells()
+        data = held if is_whole else held[: held.rfind(b"\n") + 1]
+        table = line_rows(data, separator, names) if data and are_lines else None
+        are_lines = are_lines and (table is not None or not data)
+        cells = None if table is None else TextCells(table, LineNumbers(lines + 1), separator)
+        if not are_lines:
+            quotes = QuoteRuns.of(held, separator)
+            data = held if is_whole else held[: end_of_records(held, separator, quotes)]
+            rows = DelimitedRows(data, separator, names, lines, offset, quotes)
+            cells = rows.cells() if data else None
+        if cells is not None:
             n_rows += cells.table.num_rows
             longest, line = cells.longest()
-            check(ReadSoFar(n_rows, len(names), offset + end, longest, line))
+            check(ReadSoFar(n_rows, len(names), offset + len(data), longest, line))
             if cells.table.num_rows:
                 yield cells
-        lines, offset, held = lines + rows.data.count(b"\n"), offset + end, held[end:]
+        n_ends = data.count(b"\n") if table is None else table.num_rows - (data[-1:] != b"\n")
+        lines, offset, held = lines + n_ends, offset + len(data), held[len(data) :]
         # A row that has not ended has a cell of at least its share of the bytes, in any alphabet.
         begun = len(held) // (_MOST_BYTES_OF_ONE * len(names))
         check(ReadSoFar(n_rows, len(names), offset + len(held), begun, lines + 1))

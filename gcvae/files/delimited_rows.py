@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from gcvae.errors import Problem, TableError
+from gcvae.files.line_rows import is_utf_8
 from gcvae.files.other_files import CSV_EXPECTED
 from gcvae.files.text_encodings import looks_like_utf_16, proposed_encoding
 
@@ -154,11 +155,7 @@ class DelimitedRows:
         return table
 
     def _check_encoding(self) -> None:
-        ends = pa.py_buffer(np.array([0, len(self.data)], dtype=np.int64))
-        whole = [None, ends, pa.py_buffer(self.data)]  # as one text, which is not copied
-        try:
-            pa.Array.from_buffers(pa.large_string(), 1, whole).validate(full=True)
-        except pa.ArrowInvalid:
+        if not is_utf_8(self.data):
             self._refuse_encoding()
 
     def _refuse_encoding(self) -> NoReturn:
@@ -169,7 +166,8 @@ class DelimitedRows:
         last = table.column(table.num_columns - 1)[table.num_rows - 1].as_py()
         if "\n" not in last or self.data.rstrip(b"\r\n").endswith(b'"'):
             return
-        for line, _, _ in self._records():
+        opened = self.lines + 1
+        for line, _, _ in self._records():  # as far as Python's reader takes them
             opened = line
         message = "a quote opened in this row is never closed"
         raise TableError(Problem(message, line=opened, expected='a closing "'))

@@ -79,12 +79,14 @@ class TextFileColumns:
     Attributes:
         path: Of that file, in batches of rows.
         names: Of the columns.
+        places: Of each chunk the bytes before each of its columns, which are streams by themselves.
         lines: Of the rows.
         separator: Between the cells.
     """
 
     path: Path
     names: list[str]
+    places: list[list[int]]
     lines: StackedLines
     separator: str
 
@@ -92,16 +94,12 @@ class TextFileColumns:
     def of(cls, chunks: Iterator[TextCells], path: Path) -> TextFileColumns:
         """Writes chunks of rows to the path, chunk by chunk; at least one."""
         first = next(chunks)
-        lines, schema = StackedLines(), first.table.schema
-        with (
-            written_to(path),
-            pa.OSFile(str(path), "wb") as file,
-            pa.ipc.new_file(file, schema) as sink,
-        ):
+        places, lines = list[list[int]](), StackedLines()
+        with written_to(path), pa.OSFile(str(path), "wb") as file:
             for chunk in _with(first, chunks):
-                sink.write_table(chunk.table.combine_chunks())
+                places.append([_written(column, file) for column in chunk.table.columns])
                 lines.add(chunk.lines, chunk.table.num_rows)
-        return cls(path, first.table.column_names, lines, first.separator)
+        return cls(path, first.table.column_names, places, lines, first.separator)
 
     def line_of(self, row: int) -> int | None:
         """The line of the row of that number."""
@@ -117,10 +115,35 @@ class TextFileColumns:
 
     def __getitem__(self, name: str) -> TextColumn:
         """A column. Its texts are mapped from the file for as long as they are used."""
+        number, texts = self.names.index(name), []
         with pa.memory_map(str(self.path)) as file:
-            reader = pa.ipc.open_file(file)  # without options: those would have it copy the batches
-            batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        return TextColumn(name, pa.chunked_array([batch.column(name) for batch in batches]))
+            for places in self.places:
+                file.seek(places[number])
+                texts.append(pa.ipc.open_stream(file).read_next_batch().column(0))
+        return TextColumn(name, pa.chunked_array(texts, _ENCODED))
+
+
+_ENCODED = pa.dictionary(pa.int32(), pa.string())
+_ONE_COLUMN = pa.schema([("texts", _ENCODED)])
+_LOOKED_AT_ROWS = 4096
+"""Of a chunk, in which the distinct texts of a column are counted."""
+
+
+def _written(column: Any, file: Any) -> int:
+    """Writes a chunk of a column to the end of a file. Returns: The bytes before it."""
+    place: int = file.tell()
+    with pa.ipc.new_stream(file, _ONE_COLUMN) as sink:
+        sink.write_batch(pa.record_batch([_encoded(column)], schema=_ONE_COLUMN))
+    return place
+
+
+def _encoded(column: Any) -> Any:
+    """A chunk of a column with each text once; where most differ, each row with its own text."""
+    start = column.slice(0, _LOOKED_AT_ROWS)
+    if 2 * len(start.unique()) <= len(start):
+        return column.dictionary_encode().combine_chunks()
+    texts = column.combine_chunks()
+    return pa.DictionaryArray.from_arrays(np.arange(len(texts), dtype=np.int32), texts)
 
 
 @dataclass(frozen=True)
@@ -249,7 +272,7 @@ class SelectedRows:
             return cells.iloc[self.rows].reset_index(drop=True)
         is_selected = np.zeros(len(self.source), dtype=bool)
         is_selected[self.rows] = True
-        return TextColumn(name, cells.texts.filter(pa.array(is_selected)))
+        return TextColumn(name, cells.texts.filter(pa.array(is_selected)).cast(pa.string()))
 
 
 SourceColumns = FrameColumns | FileColumns | SelectedRows

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from gcvae.cells.distinct_cells import TextColumn, cells_of
+from gcvae.cells.distinct_cells import Cells, TextColumn, cells_of
 from gcvae.cells.values import (
+    READERS,
     Values,
+    are_missing,
     check_finite,
     is_nullable,
     is_parsed,
@@ -100,6 +102,16 @@ class DistinctColumn:
         values = self.values if isinstance(self.values, list) else self.values.read()
         return placed_values(values, self.codes.read()[places], self.nullable)
 
+    def value_codes(self) -> npt.NDArray[np.integer[Any]]:
+        """Which value stands in each row; two texts may be one value, such as 1 and 1.0."""
+        codes = self.codes.read()
+        values = self.values if isinstance(self.values, list) else self.values.read()
+        numbers = np.arange(codes.max(initial=-1) + 1)
+        of_values = pd.factorize(placed_values(values, numbers, self.nullable))[0]
+        if len(of_values) == of_values.max(initial=-1) + 1:
+            return codes
+        return np.asarray(np.append(of_values, -1)[codes])
+
 
 @dataclass(frozen=True)
 class PlainColumn:
@@ -153,6 +165,13 @@ class TypedFiles:
             replaced[name] = DistinctColumn(distinct.tolist(), kept, old.nullable)
         return TypedFiles(replaced, self._n_rows)
 
+    def value_codes(self, name: str) -> npt.NDArray[np.integer[Any]]:
+        """As the function of that name gives them."""
+        column = self._columns[name]
+        if isinstance(column, DistinctColumn):
+            return column.value_codes()
+        return pd.factorize(column.at(slice(None)))[0]
+
     def at(self, places: Places, names: Sequence[str]) -> pd.DataFrame:
         """The named columns of some rows, in memory."""
         return pd.DataFrame({name: self._columns[name].at(places) for name in names})
@@ -179,6 +198,16 @@ def rows_at(table: TypedTable, places: Places, names: Sequence[str] | None = Non
     return table.at(places, chosen)
 
 
+def value_codes(table: TypedTable, name: str) -> npt.NDArray[np.integer[Any]]:
+    """Which distinct value of a column stands in each row, as they appear; -1 for none.
+
+    Shape: (n,).
+    """
+    if isinstance(table, TypedFiles):
+        return table.value_codes(name)
+    return pd.factorize(table[name])[0]
+
+
 def row_chunks(table: TypedTable, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
     """All rows in order, CHUNK_ROWS at a time, of all columns or of those named."""
     for first in range(0, len(table), CHUNK_ROWS):
@@ -195,34 +224,105 @@ def typed_columns(
         TableError: A cell can not be of its column's kind.
         OSError: The disk is full.
     """
-    kept = [column for column in schema if not column.drop]
-    if isinstance(source, FrameColumns):
-        yield parse_table(source.frame[list(schema.names)], schema)
-        return
-    with temporary_files() as folder:
-        columns, problems = {}, list[Problem]()
+    with growing_columns(source) as grown:
+        kept = [column for column in schema if not column.drop]
         for i, column in enumerate(kept):
             report(i / len(kept))
-            columns[column.name] = _column_in_files(source, column, folder / str(i), problems)
-        if problems:
-            raise TableError(*problems)
-        yield TypedFiles(columns, len(source))
+            grown.add(column)
+        yield grown.table(schema)
 
 
-def _column_in_files(
-    source: SourceColumns, column: Column, path: Path, problems: list[Problem]
-) -> DistinctColumn | PlainColumn:
-    """Reads a column, and keeps what came out in files that begin with the path."""
-    series = source[column.name]
-    if not isinstance(series, TextColumn) and is_parsed(series, column):
-        check_finite(series, column, problems)
-        return _plain(series, path)
-    cells = cells_of(series, source.lines, column.datetime_format, column.number_format)
-    del series
-    values, codes = read_column(cells, column, problems)
-    del cells
-    kept = ArrayFile.of(codes.astype(np.int32), path.with_name(f"{path.name}.codes.npy"))
-    return DistinctColumn(_kept(values, path), kept, is_nullable(codes, column))
+@contextmanager
+def growing_columns(source: SourceColumns) -> Iterator[GrowingColumns]:
+    """A typed table that has no column yet; its files go with the block."""
+    if isinstance(source, FrameColumns):
+        yield GrowingColumns(source, None)
+        return
+    with temporary_files() as folder:
+        yield GrowingColumns(source, folder)
+
+
+class GrowingColumns:
+    """The table of `typed_columns`, column by column."""
+
+    def __init__(self, source: SourceColumns, folder: Path | None) -> None:
+        """Of a source, in a folder; of a table in memory there is none."""
+        self._source, self._folder = source, folder
+        self._columns: dict[str, DistinctColumn | PlainColumn] = {}
+        self._problems: list[Problem] = []
+
+    def add(self, column: Column, known: KnownCells | None = None) -> None:
+        """Reads a column, and keeps what came out in files.
+
+        Args:
+            known: Its cells, where somebody has them already.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        if self._folder is None:
+            return
+        path = self._folder / str(len(self._columns))
+        if known is not None and known.are_texts:
+            read = known.read(column, self._problems)
+        else:
+            series = self._source[column.name]
+            if not isinstance(series, TextColumn) and is_parsed(series, column):
+                check_finite(series, column, self._problems)
+                self._columns[column.name] = _plain(series, path)
+                return
+            lines = self._source.lines
+            cells = cells_of(series, lines, column.datetime_format, column.number_format)
+            del series
+            read = read_column(cells, column, self._problems)
+            del cells
+        values, codes = read
+        kept = ArrayFile.of(codes.astype(np.int32), path.with_name(f"{path.name}.codes.npy"))
+        nullable = is_nullable(codes, column)
+        self._columns[column.name] = DistinctColumn(_kept(values, path), kept, nullable)
+
+    def table(self, schema: TableSchema) -> TypedTable:
+        """The table of the columns that were added: those of the schema that it does not drop.
+
+        Raises:
+            TableError: A cell can not be of its column's kind.
+        """
+        if isinstance(self._source, FrameColumns):
+            return parse_table(self._source.frame[list(schema.names)], schema)
+        if self._problems:
+            raise TableError(*self._problems)
+        return TypedFiles(self._columns, len(self._source))
+
+
+@dataclass(frozen=True)
+class KnownCells:
+    """The cells of a column whose schema was made of them.
+
+    Attributes:
+        cells: All of it.
+        missing: Which of its texts mean "missing". Shape: (U,).
+        present: The cells of the others.
+    """
+
+    cells: Cells
+    missing: npt.NDArray[np.bool_]
+    present: Cells
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether the cells are those of the file, whatever the column is."""
+        return self.cells.source == "text" and not self.cells.has_objects
+
+    def read(self, column: Column, problems: list[Problem]) -> tuple[Values, npt.NDArray[np.int64]]:
+        """What `read_column` reads, without a second look at what is known."""
+        number_format = column.number_format
+        if (are_missing(self.cells, column) != self.missing).any():
+            cells = replace(self.cells, number_format=number_format)
+            return read_column(cells, column, problems)
+        present = self.present
+        if present.number_format != number_format:
+            present = replace(present, number_format=number_format)
+        return READERS[column.kind](present, column, problems), present.codes
 
 
 def _plain(series: pd.Series[Any], path: Path) -> PlainColumn:

@@ -103,7 +103,9 @@ def _spelling_fields(work: Completion) -> dict[str, Any]:
     """Decimals, padding and notation, as given and else as the cells are spelled."""
     cells, draft = work.cells, work.draft
     is_whole = work.column.kind.is_whole
-    spelling = infer_spelling(cells.numerals, whole=is_whole) if len(cells.texts) else Spelling(0)
+    spelling = Spelling(0)
+    if len(cells.texts):
+        spelling = infer_spelling(cells.numerals, whole=is_whole, plain=cells.plain)
     come_back = cells.source != "text" or cells.as_numerals_are_written.equals(cells.texts)
     if not (spelling.exact and come_back):
         work.warnings.append(why_respelled(work.cells))
@@ -152,7 +154,7 @@ def _complete_datetime(work: Completion) -> Column:
     date_format = draft.get("datetime_format") or work.cells.date_format or _found_format(work)
     if date_format is None:
         return work.column
-    times = read_dates(texts, date_format)
+    times = work.cells.times(date_format)
     message = f"the date format is {date_format}, but the cell is {{}}"
     expected = "a date of that format, or a text named in missing.markers"
     if work.refuse(np.isnat(times), message, "datetime_format", expected):
@@ -235,7 +237,7 @@ def _complete_levels(work: Completion) -> Column:
 def _number_spelling(work: Completion) -> Spelling | None:
     """The spelling of levels that are numbers; None where they are to be kept as text."""
     cells = work.cells
-    if not len(cells.texts) or not are_numbers(cells.numerals).all():
+    if not len(cells.texts) or not cells.all_numbers:
         return None
     spelling = infer_spelling(cells.numerals, whole=bool(are_whole(cells.numerals).all()))
     if spelling.exact and cells.as_numerals_are_written.equals(cells.texts):
@@ -314,9 +316,16 @@ def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ..
 
 def _complete_identifier(work: Completion) -> Column:
     """Decimals of 0 say that the identifiers are whole numbers; without, they are text."""
-    texts = work.cells.texts
-    whole = len(texts) > 0 and are_numbers(texts).all() and numbers_of(texts).dtype == np.int64
+    cells = work.cells
+    whole = len(cells.texts) > 0 and _are_whole_numbers(cells)
     return replace(work.column, decimals=work.draft.get("decimals", 0 if whole else None))
+
+
+def _are_whole_numbers(cells: Cells) -> bool:
+    """Whether the texts as they are, spaces around them included, are whole numbers."""
+    if cells.numerals is cells.texts:
+        return cells.numbers is not None and cells.numbers.dtype == np.int64
+    return bool(are_numbers(cells.texts).all()) and numbers_of(cells.texts).dtype == np.int64
 
 
 def _complete_constant(work: Completion) -> Column:
@@ -344,9 +353,9 @@ def _complete_constant(work: Completion) -> Column:
 def _with_one_spelling(work: Completion) -> Completion:
     """The work with the most frequent spelling only, where all cells are one number: 0 and -0."""
     cells = work.cells
-    if len(cells.texts) < 2 or not are_numbers(cells.numerals).all():
+    if len(cells.texts) < 2 or cells.numbers is None:
         return work
-    if len(np.unique(numbers_of(cells.numerals))) > 1:
+    if len(np.unique(cells.numbers)) > 1:
         return work
     work.warnings.append(why_respelled(work.cells))
     most_frequent = np.arange(len(cells.texts)) == cells.counts.argmax()

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.date_text import is_time_of_day, read_dates
+from gcvae.spelling.date_text import is_time_of_day
 
 FEW_VALUES = 20  # other values, below which a lone negative number is a level like others
 FEWEST_OTHERS = 3
@@ -77,24 +77,26 @@ def _values_and_candidates(cells: Cells, column: Column) -> tuple[Values | None,
     if column.kind.is_real and column.datetime_format is not None:
         if is_time_of_day(column.datetime_format):
             return None, nothing
-        times = read_dates(cells.texts, column.datetime_format)
-        order = np.argsort(times)
+        times = cells.times(column.datetime_format)
         values = times.astype("datetime64[s]").astype(np.float64)
         candidates = nothing.copy()
-        for i in (order[0], order[-1]):
+        for i in (int(times.argmin()), int(times.argmax())):
             day = str(times[i].astype("datetime64[D]"))
             candidates[i] = bool(_ROUND_DAY.search(day)) and cells.counts[i] > 1
         return values, candidates
     if not column.kind.is_modelled or not column.kind.may_be_numbers or cells.numbers is None:
         return None, nothing
     values = cells.numbers.astype(np.float64)
-    return values, (cells.counts > 1) & (np.isin(values, _MARKERS) | _lone_negative(values, cells))
+    may_be = cells.counts > 1
+    may_be[may_be] = np.isin(values[may_be], _MARKERS)
+    return values, may_be | ((cells.counts > 1) & _lone_negative(values, cells))
 
 
 def _lone_negative(values: Values, cells: Cells) -> Mask:
     """The only negative whole number among many that are none, where it is more than a tail."""
     found = np.zeros(len(values), dtype=bool)
-    negative = (values < 0) & ~np.isin(values, _MARKERS)
+    negative = values < 0
+    negative[negative] = ~np.isin(values[negative], _MARKERS)
     rest = values >= 0
     if negative.sum() == 1 and rest.sum() >= FEW_VALUES:
         place = int(np.argmax(negative))

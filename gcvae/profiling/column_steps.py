@@ -34,7 +34,7 @@ def completed_steps(
         problems: Takes what is wrong with given ones.
     """
     if "steps" not in draft and "endings" not in draft:
-        return with_steps(pd.Series(values[codes[codes >= 0]]), column)
+        return with_steps(pd.Series(values), codes, column)
     given = replace(column, steps=draft.get("steps"), endings=draft.get("endings"))
     try:
         split = Split.of(given)

@@ -7,6 +7,7 @@ they are spelled. Where the user has said it, the cells are checked against what
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from gcvae.constraints.constraint_set import check_constraints
 from gcvae.errors import Problem, SchemaError, TableError
 from gcvae.files.delimited import is_unnamed
 from gcvae.files.source_columns import SourceColumns
-from gcvae.files.typed_columns import typed_columns
+from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.column_notes import column_notes
 from gcvae.profiling.far_dates import dates_for_never
@@ -73,8 +74,40 @@ def complete_schema(
     problems += unknown_in_constraints(constraints, source.names)
     problems += unknown_in_rules(given_rules or (), source.names)
     places = {draft["name"]: (f"/columns/{i}", draft) for i, draft in enumerate(drafts)}
-    columns, warnings = [], []
     notes = TableNotes(source)
+    with growing_columns(source) if rules else nullcontext() as typed:
+        columns, warnings, found = _judged(source, places, notes, typed, report)
+        if problems + found:
+            raise SchemaError(*problems, *found)
+        _check_modelled(columns, notes, len(source))
+        separator = (document or {}).get("separator") or source.separator
+        schema = TableSchema(tuple(columns), constraints, separator=separator, rules=given_rules)
+        if misfits := rule_problems(given_rules or (), schema):
+            raise SchemaError(*misfits)
+        check_constraints(source, schema)
+        shown: tuple[dict[str, Any], ...] = ()
+        if typed is not None:
+            schema, findings = with_rules(schema, typed.table(schema), source.line_of)
+            shown = tuple(shown_finding(finding, source.line_of) for finding in findings)
+    return InferredSchema(schema, (*notes.sentences(), *warnings), shown)
+
+
+def _judged(
+    source: SourceColumns,
+    places: Mapping[str, tuple[str, Draft]],
+    notes: TableNotes,
+    typed: GrowingColumns | None,
+    report: Report,
+) -> tuple[list[Column], list[str], list[Problem]]:
+    """The columns, what is odd about them, and where they contradict what was given.
+
+    Args:
+        places: Of drafts in their document, and the drafts, by column.
+        notes: See each column.
+        typed: Takes each column's values, if somebody wants them.
+        report: Takes the progress.
+    """
+    columns, warnings, problems = [], list[str](), list[Problem]()
     for i, name in enumerate(source.names):
         report(i / len(source.names))
         pointer, draft = places.get(name, ("", {"name": name}))
@@ -90,20 +123,9 @@ def complete_schema(
         columns.append(_with_types(judged.column, draft, source))
         warnings += [f"column {name!r}: {warning}" for warning in judged.warnings]
         problems += judged.problems
-    if problems:
-        raise SchemaError(*problems)
-    _check_modelled(columns, notes, len(source))
-    separator = (document or {}).get("separator") or source.separator
-    schema = TableSchema(tuple(columns), constraints, separator=separator, rules=given_rules)
-    if misfits := rule_problems(given_rules or (), schema):
-        raise SchemaError(*misfits)
-    check_constraints(source, schema)
-    shown: tuple[dict[str, Any], ...] = ()
-    if rules:
-        with typed_columns(source, schema) as typed:
-            schema, findings = with_rules(schema, typed, source.line_of)
-        shown = tuple(shown_finding(finding, source.line_of) for finding in findings)
-    return InferredSchema(schema, (*notes.sentences(), *warnings), shown)
+        if typed is not None and not problems:
+            typed.add(columns[-1], KnownCells(judged.cells, judged.missing, judged.present))
+    return columns, warnings, problems
 
 
 def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
@@ -122,12 +144,14 @@ class Judged:
 
     Attributes:
         cells: All of it.
+        missing: Which of its texts mean "missing". Shape: (U,).
         present: Those that are not missing.
         is_numbering: It has no name and does nothing but number the rows.
     """
 
     column: Column
     cells: Cells
+    missing: Mask
     present: Cells
     warnings: list[str]
     problems: list[Problem]
@@ -150,11 +174,11 @@ def judge_column(
     if never.any():
         warnings.append(never_warning(cells, never))
     present = cells.some(~missing)
-    has_missing = bool(missing.any() or (cells.codes < 0).any())
+    has_missing = bool(missing.any() or cells.n_blank)
     found = _found_format(present, draft)
     if unread := _unread_numbers(present, found, draft, pointer):
         column = Column(cells.name, ColumnKind.CONTINUOUS)
-        return Judged(column, cells, present, warnings, problems + unread)
+        return Judged(column, cells, missing, present, warnings, problems + unread)
     if (number_format := _number_format(found, draft)) != present.number_format:
         present = replace(present, number_format=number_format)
     kind = draft.get("kind") or _kind_of_draft(draft, present)
@@ -173,7 +197,7 @@ def judge_column(
     if not problems:
         warnings += column_notes(present, column, draft)
     is_numbering = not has_missing and set(draft) == {"name"} and _is_numbering(cells)
-    return Judged(column, cells, present, warnings, problems, is_numbering)
+    return Judged(column, cells, missing, present, warnings, problems, is_numbering)
 
 
 def _is_numbering(cells: Cells) -> bool:
@@ -287,7 +311,7 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
         return bool(kind.is_strict)
     if not len(cells.texts):
         return False
-    if cells.are_numbers.all() or boolean_pair(cells.texts) or cells.date_format_found:
+    if cells.all_numbers or boolean_pair(cells.texts) or cells.date_format_found:
         return True
     found = _found_format(cells, draft)
     return found is not None and bool(found.fits.all())
@@ -307,8 +331,9 @@ def _missing_of(
 ) -> Missing:
     """The markers by falling frequency; one that was given but does not occur comes last."""
     given = draft.get("missing", {})
-    order = np.argsort(-cells.counts, kind="stable")
-    found = [cells.texts[int(i)].as_py() for i in order[missing[order]]]
+    places = np.flatnonzero(missing)
+    order = places[np.argsort(-cells.counts[places], kind="stable")]
+    found = [cells.texts[int(i)].as_py() for i in order]
     found += [marker for marker in given.get("markers", ()) if marker not in found]
     is_value = given.get("is_value", is_value)
     return Missing(given.get("allowed", has_missing), tuple(found), is_value)
@@ -321,7 +346,7 @@ def _forbidden_missing(cells: Cells, missing: Mask, draft: Draft, pointer: str) 
     message = "missing cells are not allowed, but the cell is {}"
     if missing.any():
         return [cells.problem(missing, message, pointer=place, expected="allowed: true")]
-    if (cells.codes < 0).any():
+    if cells.n_blank:
         row = int(np.argmax(cells.codes < 0))
         return [
             cells.problem_at(row, message.format("blank"), pointer=place, expected="allowed: true")
@@ -341,7 +366,7 @@ def _found_format(cells: Cells, draft: Draft) -> FoundFormat | None:
         return None
     if cells.source != "text" or cells.has_objects or not len(cells.texts):
         return None
-    if not given and cells.are_numbers.all():
+    if not given and cells.all_numbers:
         return None
     return find_format(cells.stripped, cells.counts, given)
 
@@ -390,7 +415,7 @@ def _kind_of_draft(draft: Draft, cells: Cells) -> ColumnKind | None:
         return ColumnKind.DATETIME
     if "levels" in draft:
         return _kind_of_levels(draft["levels"])
-    if {"minimum", "maximum"} & set(draft) and len(cells.texts) and cells.are_numbers.all():
+    if {"minimum", "maximum"} & set(draft) and len(cells.texts) and cells.all_numbers:
         return ColumnKind.INTEGER if are_whole(cells.numerals).all() else ColumnKind.CONTINUOUS
     return None
 
@@ -418,7 +443,7 @@ def _infer_kind(
         return ColumnKind.BOOLEAN
     if cells.source == "datetime":
         return ColumnKind.DATETIME
-    if cells.are_numbers.all() and not _are_days(cells):
+    if cells.all_numbers and not _are_days(cells):
         return _numeric_kind(cells, has_missing, "number_format" in draft, warnings)
     return _text_kind(cells, found, warnings)
 
@@ -436,7 +461,7 @@ def _numeric_kind(
 ) -> ColumnKind:
     values = cells.numbers
     assert values is not None, "all are numbers"
-    n_distinct = len(np.unique(values))
+    n_distinct = _n_distinct(values)
     if n_distinct == 1 and merged_numbers(cells):
         warnings.append(
             "is taken as text: its numbers differ only beyond the 15 to 17 digits that a number"
@@ -452,6 +477,12 @@ def _numeric_kind(
     if n_distinct < FEW_VALUES:
         return ColumnKind.ORDINAL
     return ColumnKind.INTEGER if whole else ColumnKind.CONTINUOUS
+
+
+def _n_distinct(values: npt.NDArray[Any]) -> int:
+    """How many numbers there are, or at least FEW_VALUES of so many."""
+    start = len(np.unique(values[: 4 * FEW_VALUES]))
+    return start if start >= FEW_VALUES else len(np.unique(values))
 
 
 _IDENTIFIER_WARNING = (

@@ -79,6 +79,12 @@ class RowSample:
         return cls(schema, columns, Half(frame[:middle]), Half(frame[middle:]))
 
     @cached_property
+    def codes(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Which distinct value stands in each row of both halves, -1 for none. Shape: (n,) each."""
+        both = pd.concat([self.finding.frame, self.judging.frame])
+        return {str(name): pd.factorize(both[name])[0] for name in both}
+
+    @cached_property
     def numeric(self) -> tuple[Column, ...]:
         """The columns of numbers whose values differ."""
         return tuple(column for column in self._varied if column.has_numbers)

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
+from gcvae.files.typed_columns import TypedTable, row_chunks, value_codes
 from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.predictions import keeps
 from gcvae.rules.row_sample import Candidate, RowSample
@@ -130,14 +129,14 @@ def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> l
         n_before += len(chunk)
     for rule, count, fits in zip(rules, counts, fitting, strict=True):
         if fits and isinstance(rule, FunctionRule):
-            count.add(*_function_keeps(rule, rows_at(table, slice(None), rule.columns)), 0)
+            count.add(*_function_keeps(rule, table), 0)
     return [count.finding(rule) for rule, count in zip(rules, counts, strict=True)]
 
 
-def _function_keeps(rule: FunctionRule, frame: pd.DataFrame) -> tuple[Mask, Mask]:
+def _function_keeps(rule: FunctionRule, table: TypedTable) -> tuple[Mask, Mask]:
     """(all is known, the cell is the one that most rows with its parents' cells have)."""
-    joint = joint_codes(frame[list(rule.of)])
-    codes = joint_codes(frame[[rule.column]])
+    joint = joint_codes([value_codes(table, name) for name in rule.of])
+    codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)
     usual = most_frequent_codes(joint, codes)
     return known, known & (codes == np.append(usual, -1)[joint])

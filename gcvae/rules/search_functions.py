@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,10 @@ _SURE_SHARE = 0.99  # of unseen rows: no other columns are looked for, and such 
 _LEAST_REPEATED = 100
 """Rows of each half whose fixing cells the other half has too."""
 _MOST_SHARE_OF_VALUES = 0.3  # distinct numbers by rows, of a column of few numbers
+_COUNTED_PAIRS = 1 << 20  # of so many at most each is counted; more are sorted first
 _MOST_PAIRED = 40  # columns of which two may fix a third
 
-Codes = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
 
 
 def find_functions(sample: RowSample) -> list[Candidate]:
@@ -120,21 +122,19 @@ def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
     return np.where(blank, -1, joint)
 
 
-def _joint(sample: RowSample, names: Sequence[str]) -> Codes:
-    """Which distinct combination stands in each row of both halves, -1 where a cell is blank."""
-    halves = (sample.finding.frame, sample.judging.frame)
-    frames = pd.concat([half[list(names)] for half in halves])
-    return joint_codes(frames)
+def joint_codes(columns: Sequence[Codes]) -> Codes:
+    """Which combination of codes stands in each row, -1 where one is blank.
 
-
-def joint_codes(frame: pd.DataFrame) -> Codes:
-    """Which combination of cells stands in each row, -1 where one is blank. Shape: (n,)."""
-    joint = np.zeros(len(frame), dtype=np.int64)
-    blank = np.zeros(len(frame), dtype=bool)
-    for name in frame:
-        codes, found = pd.factorize(frame[name])
+    Combinations are numbered as they appear, with gaps for those that are blank; so are the codes.
+    Shape: (n,) each -> (n,).
+    """
+    first, *others = columns
+    if not others:
+        return first
+    joint, blank = first.astype(np.int64), first < 0
+    for codes in others:
         blank |= codes < 0
-        joint = pd.factorize(joint * (len(found) + 1) + codes)[0]
+        joint = pd.factorize(joint * (int(codes.max(initial=0)) + 2) + codes)[0]
     return np.where(blank, -1, joint)
 
 
@@ -143,19 +143,30 @@ def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
 
     Shape: (n,), (n,) of -1 and more -> (number of combinations,).
     """
+    n_codes = int(codes.max(initial=0)) + 1
     known = (joint >= 0) & (codes >= 0)
-    counts = pd.Series(1, index=pd.MultiIndex.from_arrays([joint[known], codes[known]]))
-    counted = counts.groupby(level=[0, 1]).sum().sort_values(kind="stable")
+    pairs, counts = _counted(joint[known].astype(np.int64) * n_codes + codes[known])
     found = np.full(int(joint.max(initial=-1)) + 1, -1, dtype=np.int64)
-    found[counted.index.get_level_values(0)] = counted.index.get_level_values(1)
+    pairs = pairs[np.argsort(counts, kind="stable")]  # of equal ones the last code stays
+    found[pairs // n_codes] = pairs % n_codes
     return found
+
+
+def _counted(pairs: Codes) -> tuple[Codes, Codes]:
+    """The distinct numbers, rising, and how often each stands there. Shape: (n,) -> (U,) twice."""
+    if pairs.max(initial=0) > _COUNTED_PAIRS:
+        found, counts = np.unique(pairs, return_counts=True)
+        return found, counts
+    of_all = np.bincount(pairs)
+    found = np.flatnonzero(of_all)
+    return found, of_all[found]
 
 
 def _judged(sample: RowSample, rule: FunctionRule, n_tried: int) -> Candidate | None:
     """The function that one half has, in the other."""
     n = len(sample.finding)
-    joint = _joint(sample, rule.of)
-    codes = _joint(sample, [rule.column])
+    joint = joint_codes([sample.codes[name] for name in rule.of])
+    codes = sample.codes[rule.column]
     table = most_frequent_codes(joint[:n], codes[:n])
     table = np.append(table, np.full(joint.max() + 2 - len(table), -1))
     said, values = table[joint[n:]], codes[n:]

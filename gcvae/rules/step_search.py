@@ -55,6 +55,8 @@ MOST_DECIMALS = 4
 """Of numbers that are looked at; those of more are measured, and their digits no steps ..."""
 USUAL_SHARE = 0.98
 """... so many of the cells having no more."""
+_COUNTED_WIDTH = 1 << 16
+"""Of values so near to each other each is counted; others are sorted first."""
 _ENDING_SHARE = 0.05
 """Of the cells with one remainder, from which on it is shown."""
 _STEPS_OF_TIME = tuple(
@@ -81,16 +83,24 @@ def may_have_steps(column: Column) -> bool:
     return is_open and column.is_modelled and column.kind.is_real and Grid.of(column) is not None
 
 
-def with_steps(series: pd.Series[Any], column: Column) -> Column:
-    """The column with the steps and endings that its typed cells have, if they have any."""
+def with_steps(
+    values: pd.Series[Any], codes: npt.NDArray[np.integer[Any]], column: Column
+) -> Column:
+    """The column with the steps and endings that its typed cells have, if they have any.
+
+    Args:
+        values: The distinct ones, none missing. Shape: (U,).
+        codes: Which of them each cell is, -1 for none; each is one. Shape: (n,).
+        column: Without steps.
+    """
     grid = Grid.of(column)
     if grid is None or not may_have_steps(column):
         return column
-    present = series[series.notna()]
-    places = grid.places(present)
-    if grid.step is None and not are_exact(places, present, grid):
+    places = grid.places(values)
+    if grid.step is None and not are_exact(places, values, grid):
         return column
-    steps, endings = found_steps(places, grid)
+    known = codes if codes.min(initial=0) >= 0 else codes[codes >= 0]
+    steps, endings = found_steps(places, known, grid)
     return replace(column, steps=steps or None, endings=endings or None)
 
 
@@ -101,14 +111,19 @@ def are_exact(places: Places, present: pd.Series[Any], grid: Grid) -> bool:
     return bool((np.round(places / grid.per_unit, decimals) == numbers).all())
 
 
-def found_steps(places: Places, grid: Grid) -> Found:
-    """The steps and endings of a column's cells; both empty where it has none. Shape: (n,)."""
-    if len(places) < LEAST_CELLS:
+def found_steps(places: Places, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
+    """The steps and endings of a column's cells; both empty where it has none.
+
+    Shape: (U,) distinct places, (n,).
+    """
+    n = len(codes)
+    if n < LEAST_CELLS:
         return (), ()
-    rows = places
-    if len(places) > MOST_CELLS:
-        chosen = np.random.default_rng(len(places)).choice(len(places), MOST_CELLS, replace=False)
-        rows = places[np.sort(chosen)]
+    if n > MOST_CELLS:
+        chosen = np.random.default_rng(n).choice(n, MOST_CELLS, replace=False)
+        rows = places[codes[np.sort(chosen)]]
+    else:
+        rows = places[codes]
     free = rows[_are_free(rows)]
     if len(free) < LEAST_CELLS:
         return (), ()
@@ -150,7 +165,7 @@ class Halves:
         Args:
             n_values: How many values there may be.
         """
-        found, counts = np.unique(self.finding, return_counts=True)
+        found, counts = _counted(self.finding)
         n_cells = len(self.finding)
         if 2 * n_values <= n_cells:
             is_common = np.ones(len(found), dtype=bool)
@@ -160,6 +175,8 @@ class Halves:
             shares = counts / (n_cells + 1.0)
         common, shares = found[is_common], shares[is_common]
         other = (1.0 - shares.sum()) / max(n_values - len(common), 1)
+        if not len(common):
+            return np.full(len(self.judging), np.log(other)), 0.0
         at = np.searchsorted(common, self.judging)
         is_known = np.append(common, -1)[at] == self.judging
         p = np.where(is_known, np.append(shares, other)[at], other)
@@ -173,21 +190,34 @@ class Halves:
 
 def _are_free(rows: Places) -> npt.NDArray[np.bool_]:
     """The cells whose value is no atom. Shape: (n,)."""
-    found, at, counts = np.unique(rows, return_inverse=True, return_counts=True)
+    found, counts = _counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
     if len(found) <= MOST_ATOMS and others.sum() >= LEAST_CELLS_PER_ATOM * len(others):
         return np.zeros(len(rows), dtype=bool)
-    return np.asarray(~is_heavy[at])
+    if not is_heavy.any():
+        return np.ones(len(rows), dtype=bool)
+    return np.asarray(~is_heavy[np.searchsorted(found, rows)])
 
 
 def _are_many(quotients: Places, most: float = MOST_IN_ONE) -> bool:
     """Whether no quotient has so large a share that its remainders tell the column's own shape."""
-    return bool(np.unique(quotients, return_counts=True)[1].max() <= most * len(quotients))
+    return bool(_counted(quotients)[1].max() <= most * len(quotients))
+
+
+def _counted(values: Places) -> tuple[Places, Places]:
+    """The distinct values, rising, and how often each stands there. Shape: (n,) -> (U,) twice."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if high - low > _COUNTED_WIDTH:
+        found, counts = np.unique(values, return_counts=True)
+        return found, counts
+    of_all = np.bincount(values - low)
+    places = np.flatnonzero(of_all)
+    return places + low, of_all[places]
 
 
 def _common_step(places: Places) -> int:
-    """The largest step from each cell to each other. Shape: (n,)."""
+    """The largest step from each place to each other. Shape: (U,)."""
     return int(np.gcd.reduce(places - places[0])) if len(places) else 0
 
 

@@ -40,6 +40,7 @@ from gcvae.spelling.written_numbers import (
 
 NEARLY = 0.95  # share of cells that are numbers from which on the others deserve a warning
 _MOST_SIDES = 1_000  # distinct texts beside the digits; more are no units
+_LOOKED_AT_TEXTS = 1 << 12  # at once, before all are
 _CODE_DIGITS = 6  # that groups of digits without a sign have in every cell, where they are a code
 
 
@@ -70,6 +71,8 @@ def find_format(
         counts: How often each stands in the column.
         given: Members that the format has, whatever the cells look like.
     """
+    if not given and _are_no_numbers(texts, counts):
+        return None
     split = Split.of(texts)
     members = {} if given is None else dict(given)
     is_matched = split.codes >= 0
@@ -93,6 +96,20 @@ def find_format(
     if not given and counts[looks].sum() < NEARLY * counts.sum():
         return None
     return FoundFormat(found, fits, looks, other)
+
+
+def _are_no_numbers(texts: Texts, counts: npt.NDArray[np.int64]) -> bool:
+    """Whether the first texts alone are too many without a known unit; false says nothing."""
+    may_be = counts.sum()
+    for start in range(0, max(len(texts) // 8, _LOOKED_AT_TEXTS), _LOOKED_AT_TEXTS):
+        split = Split.of(texts.slice(start, _LOOKED_AT_TEXTS))
+        sides = [side_of(*side) for side in split.sides]
+        known = [side is not None and all(map(is_known, side.unit)) for side in sides]
+        are_known = np.array([*known, False], dtype=bool)[split.codes]
+        may_be -= counts[start : start + _LOOKED_AT_TEXTS][~are_known].sum()
+        if may_be < NEARLY * counts.sum():
+            return True
+    return False
 
 
 def may_be_grouped(texts: Texts) -> bool:

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.spelling.forms import Notation
+from gcvae.spelling.plain_numbers import PlainNumbers, plain_numbers
+from gcvae.spelling.text_bytes import may_be_numbers
 
 NUMBER = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 WHOLE = r"^[+-]?(0|[1-9][0-9]{0,18})$"
 LONG_WHOLE = r"^[+-]?[0-9]{19,}$"
 LARGEST_WHOLE = float(2**63 - 1024)  # the largest float64 that an int64 holds
-_FEWEST_LONG = 16  # characters from which on a whole number may be beyond a float64
 _CHUNK_TEXTS = 1 << 17
 MOST_DECIMALS = 15  # a float64 holds no more that mean anything
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
@@ -56,6 +57,11 @@ def chunks(texts: Texts) -> Iterator[Texts]:
         yield texts.slice(first, _CHUNK_TEXTS)
 
 
+def read_plain(texts: Texts) -> PlainNumbers | None:
+    """The numbers of texts all of which are plain ones; None else."""
+    return plain_numbers(list(chunks(texts)))
+
+
 def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
     """True for each text that is a finite number without leading zeros or thousands separators.
 
@@ -68,8 +74,13 @@ def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
 
 
 def _are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
-    if _are_plain(texts, b"0123456789-.", pa.float64()):
+    if plain_numbers([texts]) is not None:
         return np.ones(len(texts), dtype=bool)
+    found = may_be_numbers(texts)
+    if not found.all():
+        if found.any():
+            found[found] = _are_numbers(texts.filter(pa.array(found)))
+        return found
     numbers = _where(_matches(texts, NUMBER), texts, np.isfinite)
     return numbers & (~_matches(texts, LONG_WHOLE) | _are_whole(texts))
 
@@ -80,38 +91,10 @@ def are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
 
 
 def _are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
-    if _are_plain(texts, b"0123456789-", pa.int64()):
+    plain = plain_numbers([texts])
+    if plain is not None and not plain.some_points:
         return np.ones(len(texts), dtype=bool)
     return _where(_matches(texts, WHOLE), texts, lambda values: np.abs(values) <= LARGEST_WHOLE)
-
-
-def _are_plain(texts: Texts, characters: bytes, kind: Any) -> bool:
-    """True where Arrow's reader and a look at bytes know that all are numbers: a pattern is slow.
-
-    False says nothing.
-    """
-    _, ends, data = texts.buffers()
-    if data is None or not len(texts) or texts.type != pa.string():
-        return False
-    ends = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    text = np.frombuffer(data, dtype=np.uint8)[: ends[-1]]
-    lengths = np.diff(ends)
-    if not lengths.min() > 0 or lengths.max() >= _FEWEST_LONG:
-        return False
-    is_known = np.zeros(256, dtype=bool)
-    is_known[list(characters)] = True
-    if not is_known[text[ends[0] :]].all():
-        return False
-    begin = ends[:-1] + (text[ends[:-1]] == ord("-"))
-    second = text.take(begin + 1, mode="clip")
-    is_padded = (text.take(begin, mode="clip") == ord("0")) & (second != ord("."))
-    if (is_padded & (begin + 1 < ends[1:])).any():
-        return False
-    try:
-        texts.cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _matches(texts: Texts, pattern: str) -> npt.NDArray[np.bool_]:
@@ -141,6 +124,9 @@ def read_whole(texts: Texts) -> npt.NDArray[np.int64]:
 
 def numbers_of(texts: Texts) -> npt.NDArray[Any]:
     """The numbers of the texts: int64 where every one is whole, else float64."""
+    plain = read_plain(texts)
+    if plain is not None:
+        return plain.values
     is_whole = all(_are_whole(chunk).all() for chunk in chunks(texts))
     return read_whole(texts) if is_whole else read_numbers(texts)
 
@@ -167,15 +153,25 @@ def write_whole(values: npt.NDArray[np.int64], spelling: Spelling) -> Texts:
     return pc.binary_join_element_wise(texts, "." + "0" * decimals, "") if decimals else texts
 
 
-def infer_spelling(texts: Texts, *, whole: bool = False) -> Spelling:
+def infer_spelling(
+    texts: Texts, *, whole: bool = False, plain: PlainNumbers | None = None
+) -> Spelling:
     """The rule by which these texts, all numbers, are written.
 
     The first rule that gives every text back is taken; where none does, one that keeps the values.
     With `whole` the rule is for integers, of which a float64 would lose the last digits.
 
+    Args:
+        texts: Each once or more.
+        whole: All are whole numbers.
+        plain: The texts' numbers, where they have been read as plain ones.
+
     >>> infer_spelling(pa.array(["1.50", "2.25"])) == Spelling(decimals=2, padded=True)
     True
     """
+    plain = read_plain(texts) if plain is None else plain
+    if plain is not None:
+        return _spelling_of_plain(plain, texts, whole=whole)
     if whole and all(_is_plain_whole(chunk) for chunk in chunks(texts)):
         return Spelling(0)
     values = read_numbers(texts)
@@ -194,6 +190,50 @@ def _is_plain_whole(texts: Texts) -> bool:
 def _is_spelled(texts: Texts, spelling: Spelling) -> bool:
     """Whether writing the numbers gives every text back."""
     return bool(write_numbers(read_numbers(texts), spelling).equals(texts))
+
+
+def _spelling_of_plain(plain: PlainNumbers, texts: Texts, *, whole: bool) -> Spelling:
+    """The rule of plain numbers, of which most rules need not be tried."""
+    if whole and not plain.some_points:
+        return Spelling(0)
+    fewest, most = plain.decimals
+    candidates = _plain_candidates(fewest, most, plain.most_digits, some_points=plain.some_points)
+    for spelling in candidates:
+        is_exact = _is_known_exact(plain, spelling)
+        if is_exact is None:
+            is_exact = all(_is_spelled(chunk, spelling) for chunk in chunks(texts))
+        if is_exact:
+            return spelling
+    return Spelling(decimals=_limited(most), exact=False)
+
+
+def _plain_candidates(
+    fewest: int, most: int, most_digits: int, *, some_points: bool
+) -> list[Spelling]:
+    """The rules of numbers without exponents, by their fewest and most decimals."""
+    limited = _limited(most)
+    found = [Spelling(most, padded=True)] if 0 < fewest == most <= 30 else []
+    found.append(Spelling(limited))
+    if some_points:
+        found.append(Spelling(limited, notation=Notation(point=True)))
+    return found + _significant(limited, most_digits)
+
+
+def _significant(decimals: int | None, most_digits: int) -> list[Spelling]:
+    """The rules of one number of significant digits."""
+    if most_digits < MOST_DECIMALS:
+        return []
+    counts = sorted({most_digits, 15, 16, 17})
+    return [Spelling(decimals, notation=Notation(significant=n)) for n in counts if n <= 30]
+
+
+def _is_known_exact(plain: PlainNumbers, spelling: Spelling) -> bool | None:
+    """Whether a rule gives every text back; None where only writing them can tell."""
+    if spelling.padded:
+        return plain.are_padded()
+    if spelling.notation is None:
+        return plain.are_shortest(with_point=False)
+    return plain.are_shortest(with_point=True) if spelling.notation.point else None
 
 
 def check_notation(notation: Notation) -> Notation:
@@ -239,8 +279,6 @@ class _Parts:
 
 
 def _parts(texts: Texts) -> _Parts:
-    if _are_plain(texts, b"0123456789-.", pa.float64()):
-        return _plain_parts(texts)
     fields = pc.extract_regex(
         texts,
         r"^[+-]?(?P<whole>[0-9]*)(?P<point>\.?)(?P<fraction>[0-9]*)(?P<exponent>(?:[eE].*)?)$",
@@ -264,23 +302,6 @@ def _parts(texts: Texts) -> _Parts:
     )
 
 
-def _plain_parts(texts: Texts) -> _Parts:
-    """The same of texts that are digits, and at most a sign and a point."""
-    lengths = _lengths(texts)
-    point = np.asarray(pc.find_substring(texts, ".").to_numpy(zero_copy_only=False), dtype=np.int64)
-    has_point = point >= 0
-    decimals = np.where(has_point, lengths - point - 1, 0)
-    is_signed = pc.starts_with(texts, "-").to_numpy(zero_copy_only=False)
-    return _Parts(
-        has_point=has_point,
-        decimals=decimals,
-        has_exponent=np.zeros(len(texts), dtype=bool),
-        exponents=[],
-        most_decimals=int(decimals.max(initial=0)),
-        most_digits=int((lengths - has_point - is_signed).max(initial=0)),
-    )
-
-
 _PART_NAMES = ("whole", "point", "fraction", "exponent")
 
 
@@ -296,10 +317,7 @@ def _candidates(parts: _Parts, values: FloatArray) -> list[Spelling]:
         found.append(Spelling(most, notation=exponents))
         if parts.has_point.any():
             found.append(Spelling(most, notation=replace(exponents or Notation(), point=True)))
-    if parts.most_digits >= MOST_DECIMALS:
-        counts = sorted({parts.most_digits, 15, 16, 17})
-        found += [Spelling(most, notation=Notation(significant=n)) for n in counts if n <= 30]
-    return found
+    return found + _significant(most, parts.most_digits)
 
 
 def _fixed(parts: _Parts, exponents: Notation | None) -> list[Spelling]:

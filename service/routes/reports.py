@@ -14,7 +14,6 @@ from pydantic import Field
 from catalog.job_kinds import JobKind, ReportSpec
 from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result
 from gcvae.errors import Problem, json_pointer
-from gcvae.evaluation.report.page import html_page
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_names
 from gcvae.training.costs import Cost, reporting_cost
@@ -135,6 +134,8 @@ def read_report(
     headers = {"Vary": "Accept"}
     if form == "html":
         made = report.created_at.date()
+        from gcvae.evaluation.report.page import html_page  # it brings pandas along
+
         content = html_page(json.loads(content), f"{model.name} ({model.id}), {made}").encode()
     return tagged(request, content, MEDIA_TYPES[form], headers)
 

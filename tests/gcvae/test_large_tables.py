@@ -18,7 +18,10 @@ from hypothesis import given
 from gcvae import Synthesizer, TableReader, infer_schema, read_table
 from gcvae.codec.rare_levels import GroupedLevelCodec
 from gcvae.errors import CancelledError, InputError
-from gcvae.files.typed_columns import rows_at
+from gcvae.files.source_columns import source_columns
+from gcvae.files.typed_columns import TypedTable, rows_at, typed_columns, value_codes
+from gcvae.profiling import infer
+from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.preparation import PreparedTable, prepared_table, table_digest
 from gcvae.training.settings import configure
@@ -178,6 +181,30 @@ def test_every_file_is_prepared_as_its_rows_are(table: Table) -> None:
         assert one[:2] == other[:2]
         if len(one) == 3:
             pd.testing.assert_frame_equal(one[2], other[2])
+
+
+@tries(20)
+@given(table=tables())
+def test_values_that_a_schema_was_made_of_are_those_that_are_read_by_it(table: Table) -> None:
+    """Cells that were judged are not read again: what is kept of them is the same."""
+    kept: list[pd.DataFrame] = []
+
+    def keep(schema: TableSchema, typed: TypedTable, line_of: object) -> tuple[TableSchema, Any]:
+        kept.append(rows_at(typed, slice(None)))
+        for name in typed.columns:
+            codes = pd.factorize(kept[0][name])[0]
+            assert value_codes(typed, name).tolist() == codes.tolist()
+        return schema, []
+
+    with tempfile.TemporaryDirectory(prefix="test-") as folder, pytest.MonkeyPatch.context() as m:
+        path = written(table.frame, Path(folder) / "table.csv")
+        m.setattr(infer, "with_rules", keep)
+        try:
+            schema = infer_schema(reader(path), table.given).schema
+        except InputError:
+            return
+        with source_columns(reader(path)) as source, typed_columns(source, schema) as typed:
+            pd.testing.assert_frame_equal(kept[0], rows_at(typed, slice(None)))
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,20 @@ SECONDS = "%Y-%m-%d %H:%M:%S"
 R = np.random.Generator
 
 
+def stepped(cells: Any, column: Column) -> Column:
+    """The column with the steps of these cells."""
+    codes, values = pd.factorize(pd.Series(cells))
+    return with_steps(pd.Series(values), codes, column)
+
+
 def number(values: npt.NDArray[Any], decimals: int | None = None) -> Column:
     kind = ColumnKind.INTEGER if decimals is None else ColumnKind.CONTINUOUS
-    return with_steps(pd.Series(values), Column("x", kind, decimals=decimals))
+    return stepped(values, Column("x", kind, decimals=decimals))
 
 
 def date(times: Any, datetime_format: str = SECONDS) -> Column:
     series = pd.Series(times).astype("datetime64[ns]").reset_index(drop=True)
-    return with_steps(series, Column("t", ColumnKind.DATETIME, datetime_format=datetime_format))
+    return stepped(series, Column("t", ColumnKind.DATETIME, datetime_format=datetime_format))
 
 
 def days(r: R, n: int = N, span: int = 7_000) -> pd.Series[Any]:
@@ -178,8 +184,8 @@ def test_flights_and_adult(data_dir: Path) -> None:
 
 def test_what_a_schema_says_is_not_looked_for() -> None:
     values = pd.Series(100 * np.random.default_rng(12).integers(0, 10_000, N))
-    assert with_steps(values, Column("x", ColumnKind.INTEGER)).steps == (100,)
-    assert with_steps(values, Column("x", ColumnKind.INTEGER, steps=())).steps == ()
+    assert stepped(values, Column("x", ColumnKind.INTEGER)).steps == (100,)
+    assert stepped(values, Column("x", ColumnKind.INTEGER, steps=())).steps == ()
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.spelling import date_text, number_text
+from gcvae.spelling.text_bytes import are_in, have_outer_spaces
 
 NUMBERS = st.lists(st.text(st.sampled_from("00123456789.-+e"), max_size=5), min_size=1, max_size=3)
+SPELLED = [
+    st.integers(-99, 99).map(str),
+    st.integers(-(10**20), 10**20).map(str),
+    st.integers(0, 4).flatmap(
+        lambda places: st.integers(-9999, 9999).map(lambda n: f"{n / 10**places:.{places}f}")
+    ),
+    st.decimals(-999, 999, places=2).map(str) | st.integers(-99, 99).map(str),
+    st.floats(-1e6, 1e6).map(repr),
+    st.integers(-99, 99).map(lambda n: f"{n}.0") | st.floats(-9, 9).map(lambda x: f"{x:.3g}"),
+    st.sampled_from(["0", "-0", "-0.0", "-0.00", ".5", "5.", "-.5", "1e5", "+1", "1.10"]),
+    st.integers(10**13, 10**17).map(lambda n: f"{str(n)[:-5]}.{str(n)[-5:]}"),
+]
 DATES = st.lists(
     st.datetimes().map(lambda time: time.strftime("%Y-%m-%d %H:%M:%S"))
     | st.text(st.sampled_from("0123-: T"), min_size=10, max_size=19)
@@ -21,23 +35,64 @@ DATES = st.lists(
 ISO = sorted(date_text._ISO_LENGTHS)
 
 
+def use_patterns(patch: pytest.MonkeyPatch) -> None:
+    """Takes every quick way away."""
+    patch.setattr(number_text, "plain_numbers", lambda chunks: None)
+    patch.setattr(number_text, "may_be_numbers", lambda texts: np.ones(len(texts), dtype=bool))
+
+
 @given(NUMBERS, st.integers(0, 1))
 def test_numbers_are_those_of_the_patterns(cells: list[str], first: int) -> None:
     texts = pa.array(["x", *cells], pa.string()).slice(first)
     found = number_text.are_numbers(texts), number_text.are_whole(texts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(number_text, "_are_plain", lambda texts, characters, kind: False)
+        use_patterns(patch)
         slow = number_text.are_numbers(texts), number_text.are_whole(texts)
     assert [mask.tolist() for mask in found] == [mask.tolist() for mask in slow]
 
 
-@given(st.lists(st.decimals(-999, 999, places=2) | st.integers(-99, 99), min_size=1, max_size=4))
-def test_a_spelling_is_that_of_the_patterns(values: list[object]) -> None:
-    texts = pa.array([str(value) for value in values], pa.string())
-    found = number_text.infer_spelling(texts)
+@given(st.sampled_from(SPELLED).flatmap(lambda cells: st.lists(cells, min_size=1, max_size=6)))
+def test_numbers_and_their_spelling_are_those_of_the_patterns(cells: list[str]) -> None:
+    texts = pa.array(["x", *cells], pa.string()).slice(1)
+    if not number_text.are_numbers(texts).all():
+        return
+    values = number_text.numbers_of(texts)
+    is_whole = bool(number_text.are_whole(texts).all())
+    found = number_text.infer_spelling(texts), number_text.infer_spelling(texts, whole=is_whole)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(number_text, "_are_plain", lambda texts, characters, kind: False)
-        assert found == number_text.infer_spelling(texts)
+        use_patterns(patch)
+        slow = number_text.numbers_of(texts)
+        assert values.dtype == slow.dtype
+        assert values.tobytes() == slow.tobytes()  # zeros have signs
+        assert found == (
+            number_text.infer_spelling(texts),
+            number_text.infer_spelling(texts, whole=is_whole),
+        )
+
+
+def test_columns_of_plain_numbers_need_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(texts: pa.Array, pattern: str) -> None:
+        raise AssertionError(f"asked for {pattern}")
+
+    monkeypatch.setattr(number_text, "_matches", refuse)
+    for cells in (["1", "-20"], ["1.5", "0.25", "3"], ["1.50", "-0.25"], ["0.1234567890123456"]):
+        texts = pa.array(cells, pa.string())
+        assert number_text.are_numbers(texts).all()
+        assert number_text.numbers_of(texts).tolist() == [float(cell) for cell in cells]
+        assert number_text.infer_spelling(texts).exact
+
+
+@given(st.lists(st.text("ab ?NA", max_size=3), max_size=9), st.sets(st.text("ab ?NA", max_size=3)))
+def test_texts_are_in_a_list_as_python_has_it(cells: list[str], known: set[str]) -> None:
+    texts = pa.array(["x", *cells], pa.string()).slice(1)
+    assert are_in(texts, sorted(known)).tolist() == [cell in known for cell in cells]
+
+
+@given(st.lists(st.text(max_size=3), max_size=5))
+def test_outer_spaces_are_not_overlooked(cells: list[str]) -> None:
+    texts = pa.array(["x", *cells], pa.string()).slice(1)
+    if not have_outer_spaces(texts):
+        assert pc.utf8_trim_whitespace(texts).equals(texts)
 
 
 @given(DATES, st.sampled_from(ISO))

@@ -282,6 +282,14 @@ def test_the_service_itself_never_loads_torch_for_it() -> None:
     assert found.stdout.strip() == b"False"
 
 
+def test_the_service_starts_without_what_reads_tables() -> None:
+    """They come with the first table, or the first page of a report."""
+    heavy = "{'torch', 'pandas', 'numpy', 'pyarrow'} & set(sys.modules)"
+    code = f"import sys, service.app; print(sorted({heavy}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert found.stdout.strip() == b"[]"
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_bare_file_of_a_command_line_is_read(service: Running) -> None:
     path = STORED / "version-3-paper-gcvae.gcvae"
