@@ -199,8 +199,11 @@ def iwae_bounds(
     *,
     n_draws: int,
     n_jitters: int = 0,
+    likelihoods: Likelihoods | None = None,
 ) -> list[BoundEstimate]:
     """`iwae_bound` of the same rows by each noise, which costs less than one after the other.
+
+    `likelihoods` are the decoder's, where they are at hand.
 
     Rows without blanks have batches of their own: an autoregressive decoder draws the others'
     blanks at each z. Under one a row's bound does not depend on the rows beside it, to the last
@@ -208,7 +211,8 @@ def iwae_bounds(
     """
     if model.is_autoregressive:
         n_jitters = 0
-    evaluate = _Evaluation(model, model.decoder.row_likelihoods(), n_draws, n_jitters)
+    likelihoods = likelihoods or model.decoder.row_likelihoods()
+    evaluate = _Evaluation(model, likelihoods, n_draws, n_jitters)
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
     parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole)]
     n_rows = max(1, model.decoder.evaluations_at_once // (n_draws * len(strands)))

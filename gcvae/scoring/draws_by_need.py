@@ -7,11 +7,13 @@ draws that choose their own lean to where they stopped. The score is the mean of
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.bounds import BoundEstimate, iwae_bound, iwae_bounds
+from gcvae.model.bounds import BoundEstimate, iwae_bounds
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS
@@ -38,10 +40,11 @@ def bound_by_need(
         tolerance: In nats.
         n_jitters: As in `iwae_bound`.
     """
-    halves = [noise.of("half"), noise.of("other half")]
-    first = BoundEstimate.joined(
-        iwae_bounds(model, rows, halves, n_draws=_OF_HALF, n_jitters=n_jitters)
+    bounds = partial(
+        iwae_bounds, model, n_jitters=n_jitters, likelihoods=model.decoder.row_likelihoods()
     )
+    halves = [noise.of("half"), noise.of("other half")]
+    first = BoundEstimate.joined(bounds(rows, halves, n_draws=_OF_HALF))
     n = len(rows)
     further = _further(first.variance, tolerance).roll(n)
     items, more = torch.arange(2 * n), RowNoise.joined(halves).of("further")
@@ -50,9 +53,7 @@ def bound_by_need(
         at = items[further == n_draws]
         if not n_draws or not len(at):
             continue
-        found = iwae_bound(
-            model, rows.take(at % n), more.take(at), n_draws=n_draws, n_jitters=n_jitters
-        )
+        [found] = bounds(rows.take(at % n), [more.take(at)], n_draws=n_draws)
         share = torch.full_like(found.bound, n_draws / (n_draws + _OF_HALF))
         whole = whole.with_rows(at, whole.take(at).mixed(found, share))
     half = torch.full_like(whole.bound[:n], 0.5)
@@ -60,7 +61,11 @@ def bound_by_need(
 
 
 def _further(variance: Tensor, tolerance: float) -> Tensor:
-    """How many more draws a half needs beside a half of this variance. Shape: (n,) -> (n,)."""
+    """How many more draws a half needs beside a half of this variance. Shape: (n,) -> (n,).
+
+    It goes without where it lacks less than half of the fewest that it could take.
+    """
     needed = _OF_HALF * variance / (2.0 * tolerance**2) - _OF_HALF
+    needed = torch.where(needed < 0.5 * _FURTHER[1], 0.0, needed)
     numbers = torch.tensor(_FURTHER)
     return numbers[torch.searchsorted(numbers.to(needed), needed).clamp(max=len(numbers) - 1)]
