@@ -31,6 +31,7 @@ from gcvae.model.level_functions import (
 from gcvae.model.marginals import MarginalOutputs, Marginals
 from gcvae.model.monotone_transforms import MonotoneTransforms
 from gcvae.model.networks import ColumnShape, Dropout
+from gcvae.numerics.affine import affine, affine_silu
 
 _D_EMBEDDING = 8
 _N_PLACES = 2
@@ -201,8 +202,11 @@ class AutoregressiveNetwork(nn.Module):
 
     def layers(self, j: int) -> ColumnLayers:
         """The layers of column j alone."""
-        parts = self.start, self.narrow, self.narrow_bias, self.inner, self.inner_bias, self.outer
-        return ColumnLayers(*(part[j] for part in parts))
+        narrow, inner, outer = (
+            part[j].T.contiguous() for part in (self.narrow, self.inner, self.outer)
+        )
+        biases = self.narrow_bias[j], self.inner_bias[j]
+        return ColumnLayers(self.start[j], narrow, biases[0], inner, biases[1], outer)
 
     @property
     def function_steps(self) -> list[FunctionStep]:
@@ -301,7 +305,10 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """One column's layers, as `AutoregressiveNetwork` has them of all, for walks."""
+    """One column's layers, as `AutoregressiveNetwork` has them of all, for walks.
+
+    Shape: of the matrices (outputs, inputs).
+    """
 
     start: Tensor
     narrow: Tensor
@@ -311,12 +318,11 @@ class ColumnLayers:
     outer: Tensor
 
     def __call__(self, total: Tensor) -> Tensor:
-        """The column's hidden vector, its steps in place. Shape: (N, d_sum) -> (N, d_column)."""
+        """The column's hidden vector. Shape: (N, d_sum) -> (N, d_column)."""
         silu = nn.functional.silu
-        started = silu(total + self.start, inplace=True)
-        h = torch.addmm(self.narrow_bias, started, self.narrow)
-        inner = torch.addmm(self.inner_bias, silu(h), self.inner)
-        return silu(h.addmm_(silu(inner, inplace=True), self.outer), inplace=True)
+        h = affine(silu(total + self.start, inplace=True), self.narrow, self.narrow_bias)
+        inner = affine_silu(silu(h), self.inner, self.inner_bias)
+        return silu(affine(inner, self.outer, None, plus=h), inplace=True)
 
 
 @dataclass(frozen=True)

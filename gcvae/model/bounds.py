@@ -88,28 +88,86 @@ def elbo(
 
 @dataclass(frozen=True)
 class BoundEstimate:
-    """A bound and the standard error of its estimate. Shape: both (n,), nats per row.
+    """A bound on log p(x) of each row, from means of weights, in nats.
+
+    Shape: log_means (n, D), variance (n,).
 
     Attributes:
-        terms: What each column adds to the bound, by the chain rule: they sum to it. (n, D).
+        log_means: L_j of the columns in the decoder's `order`; the last is the bound.
+        variance: Of the mean whose logarithm the bound is, in squares of that mean. NaN where a
+            single draw says nothing of it.
+        order: Numbers of the columns.
     """
 
-    bound: Tensor
-    standard_error: Tensor
-    terms: Tensor
+    log_means: Tensor
+    variance: Tensor
+    order: tuple[int, ...]
+
+    @property
+    def bound(self) -> Tensor:
+        """The bounds. Shape: (n,)."""
+        return self.log_means[:, -1]
+
+    @property
+    def standard_error(self) -> Tensor:
+        """How far the bounds may be from their limits, by the delta method. Shape: (n,).
+
+        A deviation s of the mean is one of its logarithm, whose bias is -s^2 / 2: the root of
+        s^2 + (s^2 / 2)^2.
+        """
+        return torch.hypot(self.variance.sqrt(), 0.5 * self.variance)
+
+    @property
+    def terms(self) -> Tensor:
+        """What each column adds to the bound, by the chain rule: they sum to it. Shape: (n, D).
+
+        L_j - L_{j-1}; 0 after an impossible cell, given which nothing has a probability.
+        """
+        before = torch.cat([torch.zeros_like(self.log_means[:, :1]), self.log_means[:, :-1]], dim=1)
+        steps = torch.where(torch.isneginf(before), 0.0, self.log_means - before)
+        return torch.zeros_like(steps).index_copy(1, torch.tensor(self.order), steps)
 
     @classmethod
     def joined(cls, parts: Sequence[BoundEstimate]) -> Self:
         """The rows of all parts."""
-        return cls(
-            torch.cat([part.bound for part in parts]),
-            torch.cat([part.standard_error for part in parts]),
-            torch.cat([part.terms for part in parts]),
+        log_means, variance = (
+            torch.cat(of_parts)
+            for of_parts in zip(*((p.log_means, p.variance) for p in parts), strict=True)
         )
+        return cls(log_means, variance, parts[0].order)
 
     def take(self, rows: Tensor) -> Self:
         """The rows of these numbers."""
-        return type(self)(self.bound[rows], self.standard_error[rows], self.terms[rows])
+        return type(self)(self.log_means[rows], self.variance[rows], self.order)
+
+    def with_rows(self, rows: Tensor, found: BoundEstimate) -> Self:
+        """The same with other estimates in the rows of these numbers."""
+        log_means = self.log_means.index_copy(0, rows, found.log_means)
+        variance = self.variance.index_copy(0, rows, found.variance)
+        return type(self)(log_means, variance, self.order)
+
+    def mixed(self, other: BoundEstimate, share: Tensor) -> Self:
+        """The means of weights of two estimates that know nothing of each other, mixed.
+
+        Args:
+            other: Of the same rows.
+            share: Of the other, from 0 to 1, which follows from neither. Shape: (n,).
+        """
+        log_own, log_other = torch.log1p(-share), share.log()
+        mixed = torch.logaddexp(
+            self.log_means + log_own[:, None], other.log_means + log_other[:, None]
+        )
+        parts = ((self, log_own), (other, log_other))
+        variance = sum(
+            torch.where(
+                log_share.isneginf() | part.bound.isneginf(),
+                0.0,
+                (2.0 * (log_share + part.bound - mixed[:, -1])).exp() * part.variance,
+            )
+            for part, log_share in parts
+        )
+        assert isinstance(variance, Tensor), "there are two parts"
+        return type(self)(mixed, variance, self.order)
 
 
 def iwae_bound(
@@ -126,45 +184,69 @@ def iwae_bound(
     evidence lower bound. `n_jitters` 0 uses the exact mixed likelihood; otherwise the jitters are
     averaged inside each z, within the logarithm. An autoregressive decoder needs none.
 
-    With L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] of the same draws, the columns in the
-    decoder's `order`, and L_0 = 0, the terms are L_j - L_{j-1}, estimates of log p(x_j|x_<j).
+    L_j = log mean_s [p(x_1 .. x_j|z_s) p(z_s) / q(z_s)] of the same draws, the columns in the
+    decoder's `order` and L_0 = 0: differences are estimates of log p(x_j|x_<j).
+
+    Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
+    """
+    return iwae_bounds(model, rows, [noise], n_draws=n_draws, n_jitters=n_jitters)[0]
+
+
+def iwae_bounds(
+    model: GenerativeModel,
+    rows: EncodedTable,
+    strands: Sequence[RowNoise],
+    *,
+    n_draws: int,
+    n_jitters: int = 0,
+    likelihoods: Likelihoods | None = None,
+) -> list[BoundEstimate]:
+    """`iwae_bound` of the same rows by each noise, which costs less than one after the other.
+
+    `likelihoods` are the decoder's, where they are at hand.
 
     Rows without blanks have batches of their own: an autoregressive decoder draws the others'
     blanks at each z. Under one a row's bound does not depend on the rows beside it, to the last
     digit where the widths of the networks are multiples of 16.
-
-    Source: importance weighting of Eq. (elbo_gcvae); Burda, Grosse & Salakhutdinov 2016.
     """
     if model.is_autoregressive:
         n_jitters = 0
-    evaluate = _Evaluation(model, model.decoder.row_likelihoods(), n_draws, n_jitters)
+    likelihoods = likelihoods or model.decoder.row_likelihoods()
+    evaluate = _Evaluation(model, likelihoods, n_draws, n_jitters)
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
     parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole)]
-    n_rows = max(1, model.decoder.evaluations_at_once // n_draws)
+    n_rows = max(1, model.decoder.evaluations_at_once // (n_draws * len(strands)))
     batches = [batch for part in parts if len(part) for batch in part.split(n_rows)]
-    found = [evaluate(rows.take(batch), noise.take(batch)) for batch in batches]
-    return BoundEstimate.joined(found).take(torch.cat(batches).argsort())
+    found = [
+        evaluate(rows.take(batch), [noise.take(batch) for noise in strands]) for batch in batches
+    ]
+    place = torch.cat(batches).argsort()
+    return [BoundEstimate.joined(of_all).take(place) for of_all in zip(*found, strict=True)]
 
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """`iwae_bound` of one batch of rows, which are all whole, or all not."""
+    """`iwae_bounds` of one batch of rows, which are all whole, or all not."""
 
     model: GenerativeModel
     likelihoods: Likelihoods
     n_draws: int
     n_jitters: int
 
-    def __call__(self, rows: EncodedTable, noise: RowNoise) -> BoundEstimate:
-        """The rows' bounds."""
-        latents = draw_latents(self.model, rows, self.n_draws, noise)
-        log_weights = self._log_prefixes(rows, latents.z, noise) + latents.log_ratio[..., None]
+    def __call__(self, rows: EncodedTable, strands: Sequence[RowNoise]) -> list[BoundEstimate]:
+        """The rows' bounds, by each noise."""
+        latents = draw_latents(self.model, rows, self.n_draws, strands)
+        log_weights = self._log_prefixes(rows, latents.z, strands[0])
+        log_weights += latents.log_ratio[..., None]
         # The draws of a row lie side by side: so are they summed in one order in any company.
-        log_weights = log_weights[: self.n_draws].permute(1, 2, 0).contiguous()
-        bounds = log_weights.logsumexp(-1) - math.log(self.n_draws)
-        order = torch.tensor(list(self.model.order or range(bounds.shape[-1])))
-        terms = torch.zeros_like(bounds).index_copy(1, order, _steps(bounds))
-        return BoundEstimate(*weights_to_bound(log_weights[:, -1].T, latents.n_prior), terms)
+        log_weights = log_weights[: self.n_draws * len(strands)].permute(1, 2, 0).contiguous()
+        order = tuple(self.model.order or range(log_weights.shape[1]))
+        found = []
+        for of_strand in log_weights.split(self.n_draws, -1):
+            log_means = of_strand.logsumexp(-1) - math.log(self.n_draws)
+            variance = variance_of_mean(of_strand[:, -1].T, log_means[:, -1], latents.n_prior)
+            found.append(BoundEstimate(log_means, variance, order))
+        return found
 
     def _log_prefixes(self, rows: EncodedTable, z: Tensor, noise: RowNoise) -> Tensor:
         """`Conditional.log_prefixes`, a part of the draws at a time. (S, n, K) -> (S, n, D)."""
@@ -188,37 +270,26 @@ class _Evaluation:
         return torch.stack(estimates).logsumexp(0) - math.log(self.n_jitters)
 
 
-def _steps(bounds: Tensor) -> Tensor:
-    """L_j - L_{j-1}; 0 after an impossible cell, given which nothing has a probability. (n, D)."""
-    before = torch.cat([torch.zeros_like(bounds[:, :1]), bounds[:, :-1]], dim=1)
-    return torch.where(torch.isneginf(before), 0.0, bounds - before)
+def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:
+    """Variance of the mean of S weights, in squares of the mean. NaN with a single draw.
 
+    Whose every weight is zero is known without error. The last `n_prior` draws are a stratum of
+    their own: how far they lie from the others is no error, for there are always so many of each. A
+    single one says nothing of its spread: its square, which is more in expectation, takes the place
+    of the variance. What is saved by draws that lie evenly is not counted.
 
-def weights_to_bound(log_weights: Tensor, n_prior: int = 0) -> tuple[Tensor, Tensor]:
-    """log of the mean importance weight, and how far it may be from its limit.
-
-    The delta method gives the deviation s = sd(w) / (mean(w) sqrt(S)) of the log of the mean, and
-    its bias -s^2 / 2; the standard error is the root of s^2 + (s^2 / 2)^2. NaN with a single draw.
-    A row whose every weight is zero has the bound -inf, known without error.
-
-    The last `n_prior` draws are a stratum of their own: how far they lie from the others is no
-    error, for there are always so many of each. A single one says nothing of its spread: its
-    square, which is more in expectation, takes the place of the variance.
-
-    Shape: (S, n) -> (n,), (n,).
+    Shape: (S, n), (n,) -> (n,).
     """
     n_draws = log_weights.shape[0]
-    bound = log_weights.logsumexp(0) - math.log(n_draws)
-    impossible = torch.isneginf(bound)
-    relative = torch.where(impossible, 1.0, (log_weights - bound).exp())
+    impossible = torch.isneginf(log_mean)
+    relative = torch.where(impossible, 1.0, (log_weights - log_mean).exp())
     if n_draws == 1:
-        return bound, torch.full_like(bound, torch.nan)
+        return torch.full_like(log_mean, torch.nan)
     variance = (n_draws - n_prior) * relative[: n_draws - n_prior].var(0)
     if n_prior:
         last = relative[n_draws - n_prior :]
         variance = variance + (n_prior * last.var(0) if n_prior > 1 else last[0].square())
-    variance = torch.where(impossible, 0.0, variance / n_draws**2)
-    return bound, torch.hypot(variance.sqrt(), 0.5 * variance)
+    return torch.where(impossible, 0.0, variance / n_draws**2)
 
 
 def locality_penalty(loadings: Tensor, p: int) -> Tensor:

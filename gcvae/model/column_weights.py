@@ -21,6 +21,7 @@ from gcvae.model.autoregressive import AutoregressiveNetwork, ColumnLayers
 from gcvae.model.level_functions import FunctionStep
 from gcvae.model.marginals import AtomDensities, Marginals
 from gcvae.model.number_marginals import Triple
+from gcvae.numerics.affine import affine
 from gcvae.numerics.batches import LANES
 
 _MOST_BITS = 100.0
@@ -35,7 +36,7 @@ _LOG2_E = 1.0 / _LN_2
 class ColumnWeights:
     """One column's weights, of the marginals and of the network together.
 
-    Shape: of_context (d_context, w), of_hidden (d_column, w), bias (w,), to the K logits in bits,
+    Shape: of_context (w, d_context), of_hidden (w, d_column), bias (w,), to the K logits in bits,
     the mixture's 3 M outputs and what fills them up to the width w; additions of
     `AutoregressiveNetwork.code_additions`.
 
@@ -73,8 +74,8 @@ class ColumnWeights:
 
         Shape: (n, d_context), (n, d_sum), (n, D_real) -> (n, w), (n, 3 M).
         """
-        outputs = torch.addmm(self.bias, context, self.of_context)
-        outputs = outputs.addmm_(self.layers(total), self.of_hidden)
+        outputs = affine(context, self.of_context, self.bias)
+        outputs = affine(self.layers(total), self.of_hidden, None, plus=outputs)
         mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
         if self.place is not None:
             means = mixture.unflatten(-1, (3, -1))[:, 1]
@@ -186,8 +187,8 @@ def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int)
         point_code=int(marginals.point_codes[j]),
         place=place,
         n_mixture=0 if place is None else 3 * marginals.n_components,
-        of_context=of_context,
-        of_hidden=of_hidden,
+        of_context=of_context.T.contiguous(),
+        of_hidden=of_hidden.T.contiguous(),
         bias=bias,
         additions=network.code_additions(j),
         densities=None if g is None else marginals.atom_shapes[g].densities(row, shape),

@@ -122,14 +122,16 @@ class GaussianMixturePrior(Prior):
 
     def log_prob(self, z: Tensor) -> Tensor:
         """log p(z). Shape: (..., K) -> (...)."""
-        centred = (z[..., None, :] - self.mean).movedim(-2, 0)
-        flat = centred.flatten(1, -2).mT
-        whitened = torch.linalg.solve_triangular(self.factor, flat, upper=False)
-        square = whitened.square().sum(1).unflatten(-1, z.shape[:-1] or (1,)).movedim(0, -1)
+        eye = torch.eye(self.d_latent, dtype=z.dtype, device=z.device)
+        inverse = torch.linalg.solve_triangular(self.factor.to(z), eye, upper=False)
+        shift = (inverse @ self.mean.to(z)[..., None])[..., 0]
+        # One product for all components: (N, K) @ (K, K C), the sums over the K outside the C.
+        whitened = (z @ inverse.permute(2, 1, 0).flatten(1)).unflatten(-1, shift.T.shape)
+        square = (whitened - shift.T).square().sum(-2)
         log_det = self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_terms = self.log_weight - log_det - self.d_latent * LOG_SQRT_2PI - 0.5 * square
         log_prob: Tensor = log_terms.logsumexp(-1)
-        return log_prob.view(z.shape[:-1])
+        return log_prob
 
     @property
     def n_uniforms(self) -> int:

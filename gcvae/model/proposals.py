@@ -9,6 +9,7 @@ p(x|z) / share, and the weights of a row without any known cell are all near one
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,22 +20,28 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.batches import draws_without_end, filled
 from gcvae.numerics.normal import log_normal_density
 from gcvae.numerics.row_noise import RowNoise
+from gcvae.numerics.sobol import sobol_points
 
 _PRIOR_SHARE = 10
 """One draw in so many is from the prior."""
-_LEAST_DRAWS = 5
-"""Under so many draws none is."""
+_LEAST_DRAWS = 10
+"""Under so many draws of a row whose cells are all known none is, ..."""
+_LEAST_DRAWS_OF_BLANKS = 5
+"""... and under so many of others; fewer than these are from the posterior as it is."""
+_WIDENED = 1.1
+"""Deviations of the draws, in the posterior's: too wide costs little, too narrow much."""
 
 
 @dataclass(frozen=True)
 class LatentDraws:
     """Draws of z for each row, and log p(z) - log q(z), the prior against the mixture.
 
-    Shape: z (S', n, K), log_ratio (S', n) in float64. The first S count; what is behind them fills
-    the batch up, so that a row's numbers are the same in any company.
+    Shape: z (S', n, K), log_ratio (S', n) in float64. The first S count, those of one strand after
+    the other; what is behind them fills the batch up, so that a row's numbers are the same in any
+    company.
 
     Attributes:
-        n_prior: How many of the draws that count, the last, are from the prior.
+        n_prior: How many of each strand's draws, the last, are from the prior.
     """
 
     z: Tensor
@@ -43,48 +50,58 @@ class LatentDraws:
 
 
 def draw_latents(
-    model: GenerativeModel, rows: EncodedTable, n_draws: int, noise: RowNoise
+    model: GenerativeModel, rows: EncodedTable, n_draws: int, strands: Sequence[RowNoise]
 ) -> LatentDraws:
-    """S draws for each row, a fixed share of them from the prior, the others from q(z|x).
+    """S draws for each row and each strand, which know nothing of each other.
 
-    q(z) = (1 - a) N(eta, tau^2) + a p(z), a the share that is drawn from the prior. The others lie
-    in strata of equal mass along the dimension that the row says most of.
+    Of a strand's draws a fixed share is from the prior, the others from the posterior's
+    N(eta, (c tau)^2), c widening it, though not beyond the prior's deviation of one, at points of
+    Sobol's sequence, shifted for each row. The best of its dimensions are those of z that the row
+    says most of.
+
+    q(z) = (1 - a) N(eta, (c tau)^2) + a p(z), a the share that is drawn from the prior.
 
     Source: Veach & Guibas 1995 (balance heuristic); Hesterberg 1995 (defensive mixture).
     """
-    eta, tau, log_tau = _posterior(model, rows)
-    d_latent = eta.shape[-1]
-    n_prior = max(1, n_draws // _PRIOR_SHARE) if n_draws >= _LEAST_DRAWS else 0
-    n_filled = draws_without_end(n_draws, len(rows))
-    eps = _in_strata(noise.of("encoder").uniform(n_draws - n_prior, d_latent), tau).to(eta)
-    of_prior = noise.of("prior")
-    u = of_prior.of("component").uniform(n_prior, model.prior.n_uniforms).to(eta)
-    drawn = of_prior.normal(n_prior, d_latent).to(eta)
-    drawn = model.prior.at_noise(u.flatten(0, 1), drawn.flatten(0, 1)).view(n_prior, *eta.shape)
-    z = torch.cat([eta + tau * eps, drawn, eta.expand(n_filled - n_draws, *eta.shape)])
+    is_whole = bool((rows.observed & ~rows.are_intervals).all())
+    least = _LEAST_DRAWS if is_whole else _LEAST_DRAWS_OF_BLANKS
+    n_prior = max(1, n_draws // _PRIOR_SHARE) if n_draws >= least else 0
+    eta, tau = _posterior(model, rows)
+    if n_draws >= _LEAST_DRAWS_OF_BLANKS:
+        tau = torch.minimum(_WIDENED * tau, tau.clamp(min=1.0))
+    parts = []
+    for noise in strands:
+        parts.append(eta + tau * _even(noise, n_draws - n_prior, tau).to(eta))
+        parts += [_of_prior(model, noise, n_prior, eta)] if n_prior else []
+    n_all = n_draws * len(strands)
+    n_filled = draws_without_end(n_all, len(rows))
+    z = torch.cat([*parts, eta.expand(n_filled - n_all, *eta.shape)])
     log_p = model.prior.log_prob(z).double()
-    log_q = (log_normal_density((z - eta) / tau) - log_tau).sum(-1).double()
+    log_q = (log_normal_density((z - eta) / tau).sum(-1) - tau.log().sum(-1)).double()
     if n_prior:
         share = n_prior / n_draws
         log_q = torch.logaddexp(log_q + math.log1p(-share), log_p + math.log(share))
     return LatentDraws(z, log_p - log_q, n_prior)
 
 
-def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor, Tensor]:
-    """eta, tau and log tau of each row. Shape: (n, K) each."""
+def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor]:
+    """eta and tau of each row. Shape: (n, K) each."""
     eta, log_tau = model.encoder(rows.take(filled(torch.arange(len(rows), device=rows.device))))
-    eta, tau, log_tau = (part[: len(rows)] for part in (eta, log_tau.exp(), log_tau))
-    return eta, tau, log_tau
+    return eta[: len(rows)], log_tau.exp()[: len(rows)]
 
 
-def _in_strata(u: Tensor, tau: Tensor) -> Tensor:
-    """Normal noise in as many strata as there are draws, along the dimension of the least tau.
+def _of_prior(model: GenerativeModel, noise: RowNoise, n_draws: int, eta: Tensor) -> Tensor:
+    """Draws of the prior, for each row of `eta`. Shape: eta (n, K) -> (S, n, K)."""
+    noise = noise.of("prior")
+    u = noise.of("component").uniform(n_draws, model.prior.n_uniforms).to(eta)
+    eps = noise.normal(n_draws, eta.shape[-1]).to(eta)
+    drawn = model.prior.at_noise(u.flatten(0, 1), eps.flatten(0, 1))
+    return drawn.view(n_draws, *eta.shape)
 
-    Shape: u (S, n, K), uniform, tau (n, K) -> (S, n, K).
-    """
-    place = tau.argmin(-1).expand(len(u), -1)[..., None]
-    stratum = torch.arange(len(u), dtype=u.dtype)[:, None, None]
-    eps: Tensor = torch.special.ndtri(
-        u.scatter(-1, place, (u.gather(-1, place) + stratum) / max(1, len(u)))
-    )
+
+def _even(noise: RowNoise, n_draws: int, tau: Tensor) -> Tensor:
+    """Normal noise at shifted points of Sobol's sequence. Shape: tau (n, K) -> (S, n, K)."""
+    place = tau.argsort(dim=-1, stable=True).argsort(dim=-1).cpu().numpy()
+    points = sobol_points(n_draws, tau.shape[-1])[:, place]
+    eps: Tensor = torch.special.ndtri(noise.of("encoder").shifted(points))
     return eps

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.column_weights import ColumnWeights, columns_in_order
 from gcvae.model.marginals import Marginals
+from gcvae.numerics.affine import through
 from gcvae.numerics.generators import uniform
 
-_ROWS_AT_ONCE = 1024
+_ROWS_AT_ONCE = 2048
 """Rows that go through the columns together: what they need stays in a core's cache."""
 
 
@@ -42,7 +43,7 @@ class RowDraws:
     @torch.no_grad()
     def __call__(self, z: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """(codes, values) of one row for each z. Shape: (n, K) -> two of (n, D)."""
-        context: Tensor = self.trunk(z)
+        context = through(self.trunk, z)
         return self.draw(context, generator)
 
     @torch.no_grad()
@@ -62,7 +63,7 @@ class RowDraws:
 
     def _draw(self, context: Tensor, noise: _Noise, codes: Tensor, values: Tensor) -> None:
         """Fills in `codes` and `values`. Shape: (n, d_context), two of (D, n)."""
-        total = self.network.read(context)
+        total = through(self.network.read, context)
         lines = total.new_zeros(len(total), len(self.network.real))
         for column in self.columns:
             j = column.number

@@ -19,6 +19,7 @@ from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.column_weights import ColumnWeights, columns_in_order
 from gcvae.model.marginals import Marginals
+from gcvae.numerics.affine import through
 from gcvae.numerics.batches import filled
 
 
@@ -60,7 +61,8 @@ class RowLikelihoods:
         Shape: rows (n, D), z (S, n, K), noise (S, n, D) -> (S, n, D), float64.
         """
         with torch.no_grad():
-            log_prob = self.through(rows, self.trunk(z), noise).log_prob
+            context = through(self.trunk, z.flatten(0, -2))
+            log_prob = self.through(rows, context.unflatten(0, z.shape[:-1]), noise).log_prob
         prefixes = log_prob[self.network.order].cumsum(0)
         by_row: Tensor = prefixes.unflatten(1, z.shape[:2]).movedim(0, -1)
         return by_row
@@ -76,7 +78,7 @@ class RowLikelihoods:
         cells = self._start(rows, noise)
         noise = noise.reshape(-1, noise.shape[-1]).double()
         context = context.flatten(0, -2)
-        total = self.network.read(context)
+        total = through(self.network.read, context)
         lines = total.new_zeros(len(total), len(self.network.real))
         for column in self.columns:
             j = column.number

@@ -21,7 +21,7 @@ from gcvae.numerics.seeds import check_seed
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_N_BITS = 52
+N_BITS = 52
 """Of a double between 0 and 1, a half-step off both ends."""
 
 Keys = npt.NDArray[np.uint64]
@@ -42,6 +42,11 @@ class RowNoise:
         stream = _number_of(f"{check_seed(seed)}\x1f{purpose}")
         return cls(_mixed(np.fromiter(numbers, dtype=np.uint64) * np.uint64(_GOLDEN) + stream))
 
+    @classmethod
+    def joined(cls, parts: Iterable[RowNoise]) -> RowNoise:
+        """Of the rows of all parts."""
+        return cls(np.concatenate([part.keys for part in parts]))
+
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.keys)
@@ -61,8 +66,17 @@ class RowNoise:
         """
         places = np.arange(first * width, (first + n_draws) * width, dtype=np.uint64) + np.uint64(1)
         steps = places.reshape(n_draws, 1, width) * np.uint64(_GOLDEN)
-        bits = _mixed(self.keys[:, None] + steps) >> np.uint64(64 - _N_BITS)
-        return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-_N_BITS)
+        bits = _mixed(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
+        return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-N_BITS)
+
+    def shifted(self, points: Keys) -> Tensor:
+        """Points of the open unit cube, all of a row's moved by one random digital shift.
+
+        Shape: numbers of N_BITS bits, (S, n, width) or (S, 1, width) -> (S, n, width), float64.
+        """
+        steps = np.arange(1, points.shape[-1] + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
+        bits = _mixed(self.keys[:, None] + steps) >> np.uint64(64 - N_BITS)
+        return torch.from_numpy(((points ^ bits).astype(np.float64) + 0.5) * 2.0**-N_BITS)
 
     def normal(self, n_draws: int, width: int) -> Tensor:
         """Standard normal numbers. Shape: (S, n, width), float64."""

@@ -31,10 +31,10 @@ MOST_BLANK_SETS = 32
 
 TOLERANCE = 0.1
 """Nats: the standard error of a row's score where nobody asks for another, or for draws."""
-PILOT_DRAWS, MOST_DRAWS = 10, 1000
-"""By tolerance a row has a pilot of so many draws of z, and at most so many for its score."""
+FIRST_DRAWS, MOST_DRAWS = 12, 1000
+"""By tolerance a row has so many draws of z at least and at most."""
 _LEAST_TOLERANCE = 0.001
-_TYPICAL_SPREAD = 0.36
+_TYPICAL_SPREAD = 0.33
 """Deviation of a typical row's weights, relative to their mean: what jobs are estimated by."""
 
 
@@ -92,12 +92,12 @@ class ScoreOptions:
 
     @property
     def typical_draws(self) -> int:
-        """How many draws of z a row is likely to take, the pilot's included."""
+        """How many draws of z a row is likely to take."""
         if self.draws is not None:
             return self.draws
         assert self.tolerance is not None, "it is one of both"
         needed = math.ceil((_TYPICAL_SPREAD / self.tolerance) ** 2)
-        return PILOT_DRAWS + min(MOST_DRAWS, needed)
+        return min(MOST_DRAWS, max(FIRST_DRAWS, needed))
 
     @property
     def most_draws(self) -> int:
@@ -145,7 +145,8 @@ class ScoreOptions:
             return f"{self.draws} draws of z"
         return (
             "as many draws of z as bring each row's standard error near the tolerance of "
-            f"{self.tolerance} nats, by a pilot of {PILOT_DRAWS} others, at most {MOST_DRAWS:,}"
+            f"{self.tolerance} nats, {FIRST_DRAWS} at least and {MOST_DRAWS:,} at most: half of "
+            "them say how many the other half takes"
         )
 
     def _notes(self, order: Sequence[str]) -> list[str]:

@@ -12,9 +12,10 @@ from gcvae.model.bounds import (
     draw_elbo,
     elbo,
     iwae_bound,
+    iwae_bounds,
     locality_penalty,
     rank_penalty,
-    weights_to_bound,
+    variance_of_mean,
 )
 from gcvae.model.copula import LowRankCopula
 from gcvae.model.priors import gaussian_kl
@@ -100,11 +101,61 @@ def test_many_jitters_agree_with_the_exact_likelihood() -> None:
     assert bool(((exact.bound - jittered.bound).abs() < 4.0 * error).all())
 
 
-def test_equal_weights_are_known_without_error_and_zero_weights_are_minus_infinity() -> None:
+def test_equal_weights_are_known_without_error_and_so_are_zero_weights() -> None:
     weights = torch.tensor([[2.0, -torch.inf], [2.0, -torch.inf]]).double()
-    bound, standard_error = weights_to_bound(weights)
-    assert bound.tolist() == [2.0, -math.inf]
-    assert standard_error.tolist() == [0.0, 0.0]
+    assert variance_of_mean(weights, weights[0]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("preset", ["paper-gcvae", "default"])
+def test_many_short_estimates_have_the_mean_of_a_long_one(preset: str) -> None:
+    """Means of weights are unbiased at any number of draws; those of the prior bound the weights of
+    an encoder that was never trained.
+    """
+    model, n = random_model(preset, COLUMNS, strength=2.0), 3000
+    blank = repeated(n)
+    blank.observed[:, 0] = False
+    for rows, numbers in ((repeated(n), (10, 24)), (blank, (5, 6, 12))):
+        two = rows.take(torch.tensor([0, 1]))
+        long = iwae_bound(model, two, noise_of(1, "long"), n_draws=40_000)
+        for n_draws in numbers:
+            short = iwae_bound(model, rows, noise_of(0, "short"), n_draws=n_draws)
+            means = short.bound.double().exp().view(n, 2)
+            error = means.std(0) / math.sqrt(n) + long.bound.exp() * long.standard_error
+            assert bool(((means.mean(0) - long.bound.exp()).abs() < 4.0 * error).all()), n_draws
+
+
+def test_strands_know_nothing_of_each_other_and_of_how_many_there_are() -> None:
+    model, rows = random_model("default", COLUMNS, strength=2.0), repeated(500)
+    one, other = noise_of(0, "one").take(torch.arange(1000)), noise_of(0, "other")
+    both = iwae_bounds(model, rows, [one, other.take(torch.arange(1000))], n_draws=6)
+    alone = iwae_bound(model, rows, one, n_draws=6)
+    torch.testing.assert_close(both[0].bound, alone.bound)
+    bounds = [found.bound.view(-1, 2) for found in both]
+    off = [each - each.mean(0) for each in bounds]
+    correlation = torch.corrcoef(torch.stack([off[0].flatten(), off[1].flatten()]))[0, 1]
+    assert abs(correlation.item()) < 4.0 / math.sqrt(1000)
+
+
+def test_draws_that_lie_evenly_err_less_than_their_errors_say() -> None:
+    model, n = random_model("paper-gcvae", COLUMNS, strength=2.0), 1500
+    found = iwae_bound(model, repeated(n), noise_of(0, "s"), n_draws=32)
+    spread = found.bound.view(n, 2).std(0)
+    assert bool((spread < found.standard_error.view(n, 2).square().mean(0).sqrt()).all())
+
+
+def test_mixed_estimates_are_the_mixture_of_their_means() -> None:
+    model = random_model("paper-gcvae", COLUMNS)
+    one, other = (iwae_bound(model, ROWS, noise_of(seed, "s"), n_draws=9) for seed in (0, 1))
+    share = torch.tensor([0.25, 0.0], dtype=torch.float64)
+    mixed = one.mixed(other, share)
+    expected = (1.0 - share) * one.bound.exp() + share * other.bound.exp()
+    torch.testing.assert_close(mixed.bound.exp(), expected)
+    weights = (1.0 - share[0]) * one.bound[0].exp(), share[0] * other.bound[0].exp()
+    parts = zip(weights, (one.variance[0], other.variance[0]), strict=True)
+    variance = sum((weight.square() * part).item() for weight, part in parts)
+    assert (mixed.variance[0] * mixed.bound[0].exp().square()).item() == pytest.approx(variance)
+    torch.testing.assert_close(mixed.variance[1], one.variance[1])
+    torch.testing.assert_close(mixed.terms.sum(1), mixed.bound)
 
 
 @pytest.mark.parametrize("exact", [False, True])

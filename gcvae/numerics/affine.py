@@ -1,0 +1,62 @@
+"""Affine maps of many rows, for draws and scores, by the faster of the matrix products at hand.
+
+oneDNN has products for each kind of processor, and adds, and applies the activation, while a part
+of the result is still in the cache. MKL, which torch's `addmm` asks, leaves half of a processor of
+AMD idle. Where gradients are wanted, on other devices and in float64 it is `addmm` all the same.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+_HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(
+    torch.ops.mkldnn, "_linear_pointwise"
+)
+_NO_SCALARS: list[float] = []
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None, *, plus: Tensor | None = None) -> Tensor:
+    """W x + b, and `plus`. Shape: (n, d_in), (d_out, d_in), (d_out,), (n, d_out) -> (n, d_out)."""
+    if not _is_plain(x, weight):
+        product = nn.functional.linear(x, weight, bias)
+        return product if plus is None else product + plus
+    found: Tensor
+    if plus is None:
+        found = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", _NO_SCALARS, None)
+    else:
+        found = torch.ops.mkldnn._linear_pointwise.binary(x, plus, weight, bias, "add")
+    return found
+
+
+def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """silu(W x + b). Shape: (n, d_in), (d_out, d_in), (d_out,) -> (n, d_out)."""
+    if not _is_plain(x, weight):
+        return nn.functional.silu(nn.functional.linear(x, weight, bias), inplace=True)
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "swish", _NO_SCALARS, None)
+    return found
+
+
+def through(network: nn.Module, x: Tensor) -> Tensor:
+    """The outputs of a network whose affine maps are those of `affine`."""
+    if isinstance(network, nn.Linear):
+        return affine(x, network.weight, network.bias)
+    if isinstance(network, nn.Sequential):
+        for layer in network:
+            x = through(layer, x)
+        return x
+    found: Tensor = network(x)
+    return found
+
+
+def _is_plain(x: Tensor, weight: Tensor) -> bool:
+    """Whether oneDNN has the product: of one row it has another, with other last digits."""
+    return (
+        _HAS_ONEDNN
+        and x.dim() == 2
+        and len(x) > 1
+        and min(weight.shape) > 0
+        and x.dtype is torch.float32
+        and x.device.type == "cpu"
+        and not torch.is_grad_enabled()
+    )
