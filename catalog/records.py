@@ -24,6 +24,19 @@ class ModelStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Scoring(StrEnum):
+    """What a model says of rows, from the loosest to the strictest."""
+
+    FULL = "full"
+    FLAG = "flag"
+    OFF = "off"
+
+    def is_looser_than(self, other: Scoring) -> bool:
+        """True where the other says less."""
+        words = list(Scoring)
+        return words.index(self) < words.index(other)
+
+
 class JobStatus(StrEnum):
     """Where a job stands: queued → running → succeeded, failed or cancelled."""
 
@@ -123,7 +136,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Model:
-    """A published synthesizer, or one in the making."""
+    """A published synthesizer, or one in the making; `scoring` is what it says of rows."""
 
     id: str
     workspace: str
@@ -137,6 +150,7 @@ class Model:
     artifact_key: str | None
     artifact_sha256: str | None
     artifact_bytes: int | None
+    scoring: Scoring
     created_at: datetime
 
 
@@ -239,7 +253,7 @@ class Trained:
     """Outcome: the artifact is published and its model is ready.
 
     `next_job` is a job on the model that is queued as it gets ready: its `kind`, its `spec` and its
-    `estimate`.
+    `estimate`. `scoring` is what the artifact lets the model say.
     """
 
     artifact_key: str
@@ -248,6 +262,7 @@ class Trained:
     schema: Document
     record: Document
     next_job: Document | None = None
+    scoring: str = Scoring.FULL.value
 
 
 @dataclass(frozen=True)

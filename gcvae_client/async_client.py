@@ -112,6 +112,7 @@ class AsyncClient:
     import_model = _awaited(Client.import_model)
     model = _awaited(Client.model)
     models = _iterated(Client.models)
+    restrict_scoring = _awaited(Client.restrict_scoring)
     download_model = _awaited(Client.download_model)
     sample = _awaited(Client.sample)
     score = _awaited(Client.score)

@@ -109,6 +109,7 @@ class Model(Entity):
     report = Own("report")
     make_report = Own("make_report")
     download = Own("download_model")
+    restrict_scoring = Own("restrict_scoring")
     job = Own("job")
     cancel = Own("cancel")
     refresh = Own("model")

@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result
+from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result, Scoring
 from gcvae.errors import Problem
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.schema.kinds import ColumnKind
@@ -196,6 +196,11 @@ class RulesBody(BaseModel):
     rules: list[RuleBody]
 
 
+SCORING = (
+    "what the model says of rows: their scores (full), whether they are rare (flag), nothing (off)"
+)
+
+
 class ReportSummaryBody(BaseModel):
     """What the report of a model found, by its parts."""
 
@@ -237,6 +242,7 @@ class ModelBody(BaseModel):
     )
     artifact_sha256: str | None
     artifact_bytes: int | None
+    scoring: Scoring = Field(description=SCORING)
 
 
 class ProgressBody(BaseModel):
@@ -339,6 +345,7 @@ class NewModelBody(RequestBody):
     name: Name | None = None
     priority: Priority = Field(0, description=PRIORITY)
     training: TrainingBody = Field(default_factory=TrainingBody)
+    scoring: Scoring = Field(Scoring.FULL, description=SCORING)
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
@@ -349,6 +356,12 @@ class NewModelBody(RequestBody):
             return problem
         message = "a training setting belongs in `training`"
         return Problem(message, expected=f'"training": {{"{setting}": …}}')
+
+
+class ChangedModelBody(RequestBody):
+    """What of a model is to change."""
+
+    scoring: Scoring = Field(description=f"{SCORING}; never more than it says now")
 
 
 Cell = str | int | float | bool | None
@@ -390,9 +403,14 @@ def dataset_body(dataset: Dataset) -> DatasetBody:
 
 def model_body(model: Model, report: Result | None = None) -> ModelBody:
     """The answer's form of a model, with what its report found where there is one."""
-    bound = (model.record or {}).get("bound_held_out")
+    record = model.record
+    bound = (record or {}).get("bound_held_out")
+    if record is not None and model.scoring != Scoring.FULL:
+        record = {name: value for name, value in record.items() if name != "held_out_scores"}
     found = None if report is None else {**vars(report), **report.summary}
-    return ModelBody.model_validate({**vars(model), "bound_held_out": bound, "report": found})
+    return ModelBody.model_validate(
+        {**vars(model), "record": record, "bound_held_out": bound, "report": found}
+    )
 
 
 def job_body(job: Job) -> JobBody:

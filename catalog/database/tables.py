@@ -22,7 +22,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from catalog.database.clock import Timestamp
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import Document, JobStatus, ModelStatus
+from catalog.records import Document, JobStatus, ModelStatus, Scoring
 
 _ID = 40
 _NAME = 300
@@ -56,6 +56,7 @@ class Base(DeclarativeBase):
         JobStatus: _word(JobStatus),
         ModelStatus: _word(ModelStatus),
         Queue: _word(Queue),
+        Scoring: _word(Scoring),
     }
 
 
@@ -101,6 +102,7 @@ class ModelRow(Base):
     artifact_key: Mapped[str | None] = mapped_column(String(_KEY))
     artifact_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     artifact_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    scoring: Mapped[Scoring]
     created_at: Mapped[datetime]
 
 

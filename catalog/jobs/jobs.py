@@ -31,6 +31,7 @@ from catalog.records import (
     JobStatus,
     Model,
     ModelStatus,
+    Scoring,
 )
 
 
@@ -54,6 +55,7 @@ class Jobs:
         training: Document,
         priority: int = 0,
         estimate: Document | None = None,
+        scoring: Scoring = Scoring.FULL,
     ) -> tuple[Model, Job]:
         """A new model in training and its queued job; the caller then dispatches the job.
 
@@ -63,7 +65,8 @@ class Jobs:
         """
         with self._database.writing() as session:
             find_dataset(session, dataset_id, self._workspace, lock=True)
-            model = new_model_row(new_id("mdl"), self._workspace, name, dataset_id, training)
+            about = name, dataset_id, training, scoring
+            model = new_model_row(new_id("mdl"), self._workspace, *about)
             spec = TrainSpec(training).to_json()
             job = self._new_row(new_id("job"), JobKind.TRAIN, spec)
             job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id

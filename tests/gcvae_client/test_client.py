@@ -25,6 +25,7 @@ from gcvae_client import (
     JobCancelledError,
     JobFailedError,
     NotFoundError,
+    ProblemError,
     UnreachableError,
     WaitTimeoutError,
 )
@@ -70,6 +71,29 @@ def test_a_model_goes_from_one_service_to_another_and_draws_the_same_rows(
     assert client.import_model(path, name="mine")["name"] == "mine"
     with pytest.raises(InvalidError, match="truncated"):
         client.import_model(path.read_bytes()[:-1])
+
+
+def test_a_model_is_taken_away_minimal_and_made_to_say_less_of_rows(
+    client: Client, service: Running, table: bytes, tmp_path: Path
+) -> None:
+    model = client.import_model(library(service, train(service, table)).to_bytes())
+    path = model.download(tmp_path / "minimal.gcvae", minimal=True, scoring="flag")
+    taken = Synthesizer.load(path)
+    assert (taken.training_record["is_minimal"], taken.scoring) == (True, "flag")
+    rows = [{"size": 1.5, "colour": "red"}]
+    assert "percentile" in client.score(model, rows, draws=3).columns
+    assert model.restrict_scoring("flag")["scoring"] == "flag"
+    assert client.score(model, rows, draws=3).columns.to_list() == ["is_rare"]
+    model.restrict_scoring("off")
+    with pytest.raises(ProblemError, match="published with scoring off") as raised:
+        client.score(model, rows)
+    assert raised.value.status == 403
+    with pytest.raises(ConflictError, match="never made looser"):
+        client.restrict_scoring(model, "full")
+    dataset = client.upload(table)
+    untrained = client.train(dataset, scoring="off", max_steps=5)
+    assert untrained["scoring"] == "off"
+    client.cancel(untrained)
 
 
 def test_a_refusal_says_what_is_wrong_and_where(client: Client) -> None:
