@@ -116,6 +116,7 @@ class Dataset:
         encoding: of a text file, Python's name of it; None for UTF-8, and for Parquet.
         schema: complete.
         given_schema: what users said; the rest of the schema is inferred.
+        privacy_cap: what its private models may spend together: `epsilon`, `delta`; None for any.
     """
 
     id: str
@@ -131,6 +132,30 @@ class Dataset:
     object_key: str
     warnings: list[str]
     encoding: str | None
+    privacy_cap: Document | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a private training spends at most: `nano_rho` of zero-concentrated differential privacy,
+    in billionths, and the `threshold_delta` of levels that it discovers."""
+
+    epsilon: float
+    delta: float
+    nano_rho: int
+    threshold_delta: float
+
+
+@dataclass(frozen=True)
+class Spending(Promise):
+    """What a training has spent of a table, or set aside for it while `begun_at` is None."""
+
+    id: str
+    sha256: str
+    model_id: str
+    job_id: str
+    begun_at: datetime | None
     created_at: datetime
 
 

@@ -9,7 +9,8 @@ GcvaeError
 │   ├── ConstraintError     constraints that too few rows of a model satisfy
 │   ├── ConditionError      a condition on sampling
 │   ├── LeftOutError        what a minimal model file does not hold
-│   └── ScoringError        scores of a model that was published without
+│   ├── ScoringError        scores of a model that was published without
+│   └── BudgetError         private models of a table that exceed its cap together
 ├── ArtifactError           a model file that can not be read
 ├── TrainingError           training can not go on
 │   └── DivergedError       the loss left the finite numbers
@@ -119,6 +120,10 @@ class LeftOutError(InputError):
 
 class ScoringError(InputError):
     """A score is asked of a model that was published without."""
+
+
+class BudgetError(InputError):
+    """The private models of a table would together exceed the cap on it."""
 
 
 class ArtifactError(GcvaeError):

@@ -104,6 +104,8 @@ class AsyncClient:
     upload = _awaited(Client.upload)
     dataset = _awaited(Client.dataset)
     datasets = _iterated(Client.datasets)
+    privacy = _awaited(Client.privacy)
+    cap_privacy = _awaited(Client.cap_privacy)
     replace_schema = _awaited(Client.replace_schema)
     patch_schema = _awaited(Client.patch_schema)
     profile = _awaited(Client.profile)

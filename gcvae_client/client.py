@@ -144,6 +144,26 @@ class Client(Reports):
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
         return list(self._json("GET", path)["rules"])
 
+    def privacy(self, dataset: Resource, *, delta: float | None = None) -> Document:
+        """What the private models of a dataset have spent together, and its cap.
+
+        `spendings` has each training, failed and deleted ones too; `epsilon` is that of all at
+        `delta` (the cap's, or the least of theirs, where none is given).
+        """
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
+        params = {} if delta is None else {"delta": delta}
+        found: Document = self._json("GET", path, params=params)
+        return found
+
+    def cap_privacy(self, dataset: Resource, cap: Mapping[str, float] | None) -> Document:
+        """Cap (`epsilon`, `delta`) what the models of a dataset may spend together; None: no cap.
+
+        Returns: The ledger, as `privacy` has it.
+        """
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
+        found: Document = self._json("PUT", path, body=lambda _: {"json": {"cap": cap}})
+        return found
+
     # Models
 
     def train(

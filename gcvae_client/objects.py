@@ -84,6 +84,8 @@ class Dataset(Entity):
     train = Own("train")
     profile = Own("profile")
     rules = Own("rules")
+    privacy = Own("privacy")
+    cap_privacy = Own("cap_privacy")
     models = Own("models")
     replace_schema = Own("replace_schema")
     patch_schema = Own("patch_schema")

@@ -78,6 +78,57 @@ class PageBody(BaseModel, Generic[ItemT]):
     next_cursor: str | None = Field(description="the next page's `cursor`; null at the end")
 
 
+class PrivacyCapBody(RequestBody):
+    """The most that the models of a table may promise together."""
+
+    epsilon: float = Field(gt=0, le=1e6)
+    delta: float = Field(gt=0, lt=1)
+
+
+class NewPrivacyCapBody(RequestBody):
+    """A cap on what the models of a dataset may spend together; null for none."""
+
+    cap: PrivacyCapBody | None
+
+
+class ToldCapBody(BaseModel):
+    """A cap that is in force."""
+
+    epsilon: float
+    delta: float
+
+
+class PrivacyBody(BaseModel):
+    """What the private models of a table have spent together."""
+
+    rho_spent: float = Field(0.0, description="of zero-concentrated differential privacy")
+    rho_set_aside: float = Field(0.0, description="by trainings that have not begun to count")
+    epsilon: float | None = Field(
+        0.0, description="of all that was spent, at `delta`; null where thresholds took all of it"
+    )
+    delta: float | None = None
+    cap: ToldCapBody | None = None
+
+
+class SpendingBody(BaseModel):
+    """What a training has spent, or set aside."""
+
+    model_id: str
+    job_id: str
+    epsilon: float
+    delta: float
+    rho: float
+    begun_at: datetime | None = Field(description="null: set aside, and nothing is counted yet")
+    created_at: datetime
+
+
+class PrivacyLedgerBody(PrivacyBody):
+    """The ledger of a table: deleted models and failed trainings stay in it."""
+
+    dataset_id: str
+    spendings: list[SpendingBody]
+
+
 class DatasetBody(BaseModel):
     """An uploaded table."""
 
@@ -95,6 +146,9 @@ class DatasetBody(BaseModel):
     encoding: str | None = Field(description="of the text file; null for UTF-8, and for Parquet")
     created_at: datetime
     warnings: list[str]
+    privacy: PrivacyBody | None = Field(
+        None, description="what its private models have spent; null where there is none and no cap"
+    )
 
 
 class ChangeBody(BaseModel):
@@ -396,9 +450,9 @@ class ReadinessBody(BaseModel):
     checks: dict[str, str] = Field(description="`ok`, by name")
 
 
-def dataset_body(dataset: Dataset) -> DatasetBody:
-    """The answer's form of a dataset."""
-    return DatasetBody.model_validate(vars(dataset))
+def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> DatasetBody:
+    """The answer's form of a dataset, with what its private models have spent."""
+    return DatasetBody.model_validate(vars(dataset) | {"privacy": privacy})
 
 
 def model_body(model: Model, report: Result | None = None) -> ModelBody:

@@ -79,6 +79,27 @@ class DatasetRow(Base):
     object_key: Mapped[str] = mapped_column(String(_KEY))
     warnings: Mapped[list[str]]
     encoding: Mapped[str | None] = mapped_column(String(40))
+    privacy_cap: Mapped[Document | None]
+    created_at: Mapped[datetime]
+
+
+class SpendingRow(Base):
+    """What a training spends of a table's privacy. It outlives model, job and dataset."""
+
+    __tablename__ = "spendings"
+    __table_args__ = (Index(None, "workspace", "sha256"),)
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    sha256: Mapped[str] = mapped_column(String(_SHA256))
+    model_id: Mapped[str] = mapped_column(String(_ID))
+    job_id: Mapped[str] = mapped_column(String(_ID), index=True)
+    epsilon: Mapped[float] = mapped_column(Double)
+    delta: Mapped[float] = mapped_column(Double)
+    nano_rho: Mapped[int] = mapped_column(BigInteger)
+    threshold_delta: Mapped[float] = mapped_column(Double)
+    caps: Mapped[list[Document]] = mapped_column(JSON)
+    begun_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
 
 

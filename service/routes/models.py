@@ -39,6 +39,7 @@ from service.quotas import require_training_time
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
+from service.routes.privacy_ledgers import privacy_request
 from service.routes.reports import newest_report, newest_reports
 
 REPORT_SHARE = 0.1
@@ -180,6 +181,7 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         QueueFullError: too many jobs wait.
         QuotaError: the workspace has taken as much storage or time of training as it may.
         NotFoundError: there is no such dataset.
+        BudgetError: the models of its table would exceed a cap on what they spend together.
     """
     training = checked_training(body.training)
     require_room(resources, workspace)
@@ -195,6 +197,7 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         priority=body.priority,
         estimate=training_estimate(training, dataset),
         scoring=body.scoring,
+        privacy=privacy_request(resources, training),
     )
     send_soon(resources.dispatcher, job)
     return model_body(replace(model, schema=_known_schema(training, dataset)))

@@ -137,7 +137,7 @@ def require_told(model: Model, result: Result) -> None:
     Raises:
         ScoringError: they hold scores, or flags, that were made when it told more.
     """
-    if result.kind != JobKind.SCORE or model.scoring == Scoring.FULL:
+    if not result.kind.spec.tells_scores or model.scoring == Scoring.FULL:
         return
     if model.scoring == Scoring.OFF or "log_likelihood" in result.summary:
         message = (

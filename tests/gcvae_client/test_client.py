@@ -96,6 +96,22 @@ def test_a_model_is_taken_away_minimal_and_made_to_say_less_of_rows(
     client.cancel(untrained)
 
 
+def test_a_dataset_has_a_ledger_and_a_cap(client: Client, table: bytes) -> None:
+    dataset = client.upload(table + b"9.5,red\n")
+    cap = {"epsilon": 2.0, "delta": 1e-6}
+    assert dataset.cap_privacy(cap)["cap"] == cap
+    assert dataset.refresh()["privacy"]["cap"] == cap
+    with pytest.raises(ProblemError, match="has no bound, and exceeds the cap of the dataset"):
+        dataset.train()
+    private = dataset.train(differential_privacy={"epsilon": 1.5, "delta": 1e-6})
+    told = client.privacy(dataset, delta=1e-5)
+    assert [spent["model_id"] for spent in told["spendings"]] == [private["id"]]
+    assert (told["delta"], told["rho_set_aside"] > 0) == (1e-5, True)
+    client.cancel(private)
+    assert client.privacy(dataset)["spendings"] == []
+    assert client.cap_privacy(dataset, None)["cap"] is None
+
+
 def test_a_refusal_says_what_is_wrong_and_where(client: Client) -> None:
     with pytest.raises(InvalidError, match="line 3") as refusal:
         client.upload(b"a,b\n1,2\n3\n")
