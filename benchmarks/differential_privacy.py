@@ -1,6 +1,7 @@
 """What a promise costs: the default model on Adult under differential privacy, beside real rows.
 
-    python -m benchmarks.differential_privacy --epsilon 1 3 10 --seeds 1
+    python -m benchmarks.differential_privacy --epsilon 1 3 10 --output RESULTS.json
+    python -m benchmarks.differential_privacy --page RESULTS.json
 
 A table that is private needs a schema that nobody read from it. Here the bounds below are chosen by
 hand (age has the table's own), and the levels, and which cells may be missing, are taken from the
@@ -22,6 +23,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.pages_of_results import replaced_part
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import BenchmarkTable, data_folder, load_table
 from gcvae import Synthesizer
@@ -30,6 +32,7 @@ from gcvae.evaluation.fidelity import classifier_two_sample_auc, shape_error, tw
 from gcvae.evaluation.utility import utility
 
 DELTA = 1e-6
+PAGE, PART = Path("docs") / "differential-privacy.md", "costs"
 # Ages in years, money in dollars.
 BOUNDS = {
     "age": (17, 90),
@@ -116,13 +119,47 @@ def _written(runs: list[Mapping[str, Any]], path: Path) -> None:
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 
+_HEADS = (
+    "ε",
+    "two-way total variation",
+    "one-way (Shape)",
+    "told from real rows (C2ST)",
+    "utility (of real rows)",
+    "no attack exceeds AUC",
+    "CPU seconds, of which the estimate",
+)
+
+
+def lines_of_page(document: Mapping[str, Any]) -> str:
+    """The table of docs/differential-privacy.md, a line for each run."""
+    lines = [list(_HEADS), ["---"] * len(_HEADS)]
+    for found in document["runs"]:
+        lines.append(
+            [
+                f"{found['epsilon']:g}",
+                f"{found['two_way_tv_percent']:.2f} %",
+                f"{found['shape_percent']:.2f} %",
+                f"{found['c2st']:.3f}",
+                f"{found['utility']:.3f} ({found['utility_of_real_rows']:.3f})",
+                f"{found['attack_ceilings']['auc']:.3f}",
+                f"{found['cpu_seconds']:.0f}, {found['cpu_seconds_until']['estimating']:.0f}",
+            ]
+        )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def main() -> None:
-    """Runs what the command line asks for."""
+    """Runs what the command line asks for, or writes the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0, 10.0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--output", type=Path, default=None)
+    parser.add_argument("--page", type=Path, help="results that docs/differential-privacy.md shows")
     arguments = parser.parse_args()
+    if arguments.page is not None:
+        document = json.loads(arguments.page.read_text())
+        PAGE.write_text(replaced_part(PAGE.read_text(), PART, lines_of_page(document)))
+        return
     table = load_table("adult", data_folder())
     runs: list[Mapping[str, Any]] = []
     for seed in range(arguments.seeds):

@@ -6,6 +6,7 @@ CatalogError
 ├── NotFoundError            no such record in this workspace
 ├── ConflictError            the record's state forbids what was asked
 │   ├── ModelNotReadyError   a job asked of a model that is not ready
+│   ├── LooserScoringError   a model is to say more of rows than it does
 │   └── SchemaChangedError   a dataset's schema was replaced by another request meanwhile
 ├── BadKeyError              a key that lets nobody in
 ├── CursorError              a page cursor that this catalog did not give out
@@ -53,6 +54,16 @@ class SchemaChangedError(ConflictError):
 
     def __init__(self, dataset_id: str) -> None:
         super().__init__(f"the schema of dataset {dataset_id} was changed meanwhile")
+
+
+class LooserScoringError(ConflictError):
+    """A model is to say more of rows than it does."""
+
+    def __init__(self, model_id: str, now: str, asked: str) -> None:
+        super().__init__(
+            f"scoring of model {model_id} is {now!r} and is never made looser, as {asked!r} is; "
+            "whoever has the dataset and a key with the scope 'write' can train another model"
+        )
 
 
 class ModelNotReadyError(ConflictError):

@@ -28,10 +28,12 @@ class JobSpec:
         is_of_model: what the job makes says something of its model and goes with it: the newest
             takes the place of the one before, age deletes none, and a model that is deleted does
             not wait for the job.
+        tells_scores: what the job makes are scores of rows, which a model may cease to give.
     """
 
     internal: ClassVar[tuple[str, ...]] = ()
     is_of_model: ClassVar[bool] = False
+    tells_scores: ClassVar[bool] = False
 
     def to_json(self) -> dict[str, Any]:
         """The job's `spec`."""
@@ -141,6 +143,8 @@ class ScoreSpec(TableSpec):
         tolerance, jitters, measure, score_missingness: as in
             `gcvae.scoring.score_options.ScoreOptions`.
     """
+
+    tells_scores = True
 
     seed: int
     format: str

@@ -8,11 +8,16 @@ from sqlalchemy.orm import Session
 from catalog.database.clock import database_clock
 from catalog.database.tables import ModelRow
 from catalog.errors import NotFoundError
-from catalog.records import Document, ModelStatus, Trained
+from catalog.records import Document, ModelStatus, Scoring, Trained
 
 
 def new_model_row(
-    model_id: str, workspace: str, name: str, dataset_id: str | None, training: Document
+    model_id: str,
+    workspace: str,
+    name: str,
+    dataset_id: str | None,
+    training: Document,
+    scoring: Scoring = Scoring.FULL,
 ) -> ModelRow:
     """A row of a model that is about to be trained."""
     return ModelRow(
@@ -22,6 +27,7 @@ def new_model_row(
         dataset_id=dataset_id,
         status=ModelStatus.TRAINING,
         training=training,
+        scoring=scoring,
         created_at=database_clock(),
     )
 
@@ -34,6 +40,8 @@ def make_ready(row: ModelRow, trained: Trained) -> None:
     row.artifact_key = trained.artifact_key
     row.artifact_sha256 = trained.artifact_sha256
     row.artifact_bytes = trained.artifact_bytes
+    if row.scoring.is_looser_than(Scoring(trained.scoring)):
+        row.scoring = Scoring(trained.scoring)
 
 
 def find_model(session: Session, model_id: str, workspace: str, *, lock: bool = False) -> ModelRow:

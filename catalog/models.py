@@ -6,6 +6,7 @@ from sqlalchemy import select
 
 from catalog.database.engine import Database
 from catalog.database.tables import ModelRow
+from catalog.errors import LooserScoringError
 from catalog.idempotency import note_made
 from catalog.ids import new_id
 from catalog.model_deletion import delete_model
@@ -13,7 +14,7 @@ from catalog.model_rows import find_model, make_ready, new_model_row
 from catalog.object_keys import model_prefix
 from catalog.orphans import drop_reservation
 from catalog.pages import Order, Page, copy_row, named_like, read_page
-from catalog.records import Document, Model, ModelStatus, Trained
+from catalog.records import Document, Model, ModelStatus, Scoring, Trained
 
 
 class Models:
@@ -79,6 +80,22 @@ class Models:
         query = named_like(query, ModelRow, search)
         with self._database.reading() as session:
             return read_page(session, query, ModelRow, Model, limit, cursor, order)
+
+    def restrict_scoring(self, model_id: str, scoring: Scoring) -> Model:
+        """Have a model say less of rows. What it says already is no error.
+
+        Raises:
+            NotFoundError: no such model in this workspace.
+            LooserScoringError: it says less already.
+        """
+        with self._database.writing() as session:
+            row = find_model(session, model_id, self._workspace, lock=True)
+            if scoring.is_looser_than(row.scoring):
+                raise LooserScoringError(model_id, row.scoring, scoring)
+            row.scoring = scoring
+            session.flush()
+            session.refresh(row)
+            return copy_row(Model, row)
 
     def delete(self, model_id: str) -> tuple[str, ...]:
         """Delete the model and its results; returns the store prefixes to collect.

@@ -24,6 +24,19 @@ class ModelStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Scoring(StrEnum):
+    """What a model says of rows, from the loosest to the strictest."""
+
+    FULL = "full"
+    FLAG = "flag"
+    OFF = "off"
+
+    def is_looser_than(self, other: Scoring) -> bool:
+        """True where the other says less."""
+        words = list(Scoring)
+        return words.index(self) < words.index(other)
+
+
 class JobStatus(StrEnum):
     """Where a job stands: queued → running → succeeded, failed or cancelled."""
 
@@ -103,6 +116,7 @@ class Dataset:
         encoding: of a text file, Python's name of it; None for UTF-8, and for Parquet.
         schema: complete.
         given_schema: what users said; the rest of the schema is inferred.
+        privacy_cap: what its private models may spend together: `epsilon`, `delta`; None for any.
     """
 
     id: str
@@ -118,12 +132,36 @@ class Dataset:
     object_key: str
     warnings: list[str]
     encoding: str | None
+    privacy_cap: Document | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a private training spends at most: `nano_rho` of zero-concentrated differential privacy,
+    in billionths, and the `threshold_delta` of levels that it discovers."""
+
+    epsilon: float
+    delta: float
+    nano_rho: int
+    threshold_delta: float
+
+
+@dataclass(frozen=True)
+class Spending(Promise):
+    """What a training has spent of a table, or set aside for it while `begun_at` is None."""
+
+    id: str
+    sha256: str
+    model_id: str
+    job_id: str
+    begun_at: datetime | None
     created_at: datetime
 
 
 @dataclass(frozen=True)
 class Model:
-    """A published synthesizer, or one in the making."""
+    """A published synthesizer, or one in the making; `scoring` is what it says of rows."""
 
     id: str
     workspace: str
@@ -137,6 +175,7 @@ class Model:
     artifact_key: str | None
     artifact_sha256: str | None
     artifact_bytes: int | None
+    scoring: Scoring
     created_at: datetime
 
 
@@ -239,7 +278,7 @@ class Trained:
     """Outcome: the artifact is published and its model is ready.
 
     `next_job` is a job on the model that is queued as it gets ready: its `kind`, its `spec` and its
-    `estimate`.
+    `estimate`. `scoring` is what the artifact lets the model say.
     """
 
     artifact_key: str
@@ -248,6 +287,7 @@ class Trained:
     schema: Document
     record: Document
     next_job: Document | None = None
+    scoring: str = Scoring.FULL.value
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from catalog.database.engine import Database
 from catalog.datasets import Datasets
 from catalog.idempotency import Idempotency
 from catalog.jobs.jobs import Jobs
+from catalog.jobs.privacy_ledger import PrivacyLedgers
 from catalog.models import Models
 from catalog.results import Results
 from catalog.usage import Usage
@@ -31,3 +32,4 @@ class Workspace:
         self.idempotency = Idempotency(database, name)
         self.audit = WorkspaceAudit(database, name)
         self.usage = Usage(database, name)
+        self.privacy = PrivacyLedgers(database, name)

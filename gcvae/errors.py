@@ -7,7 +7,10 @@ GcvaeError
 │   ├── UnknownColumnError  a column that the schema or the table does not have
 │   ├── SettingError        a training setting
 │   ├── ConstraintError     constraints that too few rows of a model satisfy
-│   └── ConditionError      a condition on sampling
+│   ├── ConditionError      a condition on sampling
+│   ├── LeftOutError        what a minimal model file does not hold
+│   ├── ScoringError        scores of a model that was published without
+│   └── BudgetError         private models of a table that exceed its cap together
 ├── ArtifactError           a model file that can not be read
 ├── TrainingError           training can not go on
 │   └── DivergedError       the loss left the finite numbers
@@ -109,6 +112,18 @@ class ConstraintError(InputError):
 
 class ConditionError(InputError):
     """A condition on sampling is malformed or impossible."""
+
+
+class LeftOutError(InputError):
+    """What is asked was left out of the model's file, which is minimal."""
+
+
+class ScoringError(InputError):
+    """A score is asked of a model that was published without."""
+
+
+class BudgetError(InputError):
+    """The private models of a table would together exceed the cap on it."""
 
 
 class ArtifactError(GcvaeError):

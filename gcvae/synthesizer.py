@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from torch import Tensor
 
-from gcvae.artifact.checks import Allocation, artifact_errors, check_record, load_weights
-from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, write_artifact
-from gcvae.artifact.versions import FORMAT, VERSION, current_manifest
+from gcvae.artifact.checks import artifact_errors
+from gcvae.artifact.file import read_artifact, unpack_tensors, write_artifact
+from gcvae.artifact.versions import current_manifest
 from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind
 from gcvae.cells.values import parse_table
 from gcvae.codec.keys.identifiers import WiderIdentifiersWarning
@@ -30,8 +29,6 @@ from gcvae.files.table_reader import Rows, given_frame, parsed_chunks
 from gcvae.latent.encodings import encoding_block
 from gcvae.latent.manifold import Manifold, manifold_of
 from gcvae.model.decoders import GenerativeModel
-from gcvae.model.level_functions import LevelFunction
-from gcvae.model.priors import GaussianMixturePrior
 from gcvae.numerics.devices import device_named
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
@@ -43,13 +40,14 @@ from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankReferences
 from gcvae.scoring.row_scores import RowScorer
 from gcvae.scoring.score_options import ScoreOptions
-from gcvae.training.assembly import build_model, column_shapes
+from gcvae.scoring.served_scores import FULL, require_scores, stricter
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.fit_bar import reported
 from gcvae.training.fit_progress import FitProgress
 from gcvae.training.fitting import fit_prepared
 from gcvae.training.model_facts import model_facts
 from gcvae.training.preparation import prepared_table
+from gcvae.training.publishing.model_file import ModelFile
 from gcvae.training.settings import SettledConfig, configure
 from gcvae.training.training_progress import Progress
 
@@ -61,6 +59,8 @@ class Synthesizer:
         schema: The table's schema, completed by inference.
         preset: Name of the preset that was trained.
         training_record: What training saw and did: settings, history of bounds, seconds, device.
+            Of a minimal file (`is_minimal`) hardly anything.
+        scoring: What it says of rows: `full`, `flag` or `off` (`to_bytes`, `restrict_scoring`).
         table_notes: What a careful colleague would say of the table: the `warnings` of its
             inference (docs/tables.md). They name cells, so no file has them: none after `load`.
 
@@ -88,8 +88,9 @@ class Synthesizer:
         *,
         preset: str,
         training_record: Mapping[str, Any],
-        data_map: DependencyMap,
+        data_map: DependencyMap | None,
         constraints: ConstraintSet,
+        scoring: str = FULL,
         table_notes: tuple[str, ...] = (),
     ) -> None:
         """Joins the parts; `fit` and `load` are the ways to get one."""
@@ -99,6 +100,7 @@ class Synthesizer:
         self.config = config
         self.preset = preset
         self.training_record = dict(training_record)
+        self.scoring = scoring
         self.table_notes = table_notes
         self._constrained = ConstrainedModel(
             self.model, codec, constraints, Acceptance.of_record(self.training_record)
@@ -226,7 +228,9 @@ class Synthesizer:
         """
         if conditions.get("given_rows") is not None:
             conditions["given_rows"] = given_frame(conditions["given_rows"])
-        return make_sampler(self._constrained, fresh_seed() if seed is None else seed, **conditions)
+        seed = fresh_seed() if seed is None else seed
+        # The probability of a condition that names a whole row is its score.
+        return make_sampler(self._constrained, seed, is_told=self.scoring == FULL, **conditions)
 
     def impute(
         self,
@@ -326,11 +330,12 @@ class Synthesizer:
             `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among
             the held-out rows of training (with blanks: among rows of the model with the same cells
             blanked), and `contributions.<column>`, which add up to the score; one line per row, in
-            a frame of the kind that the rows are in.
+            a frame of the kind that the rows are in. With `scoring` flag: `is_rare` alone.
 
         Raises:
             TableError: if the frame has no modelled column or a cell can not be read.
-            SettingError: an option is out of range.
+            SettingError: an option is out of range, or none that a flag has.
+            ScoringError: `scoring` is off.
         """
         blocks = list(self.score_blocks(frame, draws, seed, **options))
         scores = pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
@@ -344,9 +349,10 @@ class Synthesizer:
 
     @property
     def scorer(self) -> RowScorer:
-        """What scores rows."""
-        known = self.training_record["held_out_scores"], self._of_blanks
-        return RowScorer(self.schema, self._constrained, *known)
+        """What scores rows. Raises: ScoringError if scoring is off."""
+        require_scores(self.scoring)
+        known = self.training_record.get("held_out_scores"), self._of_blanks
+        return RowScorer(self.schema, self._constrained, *known, self.scoring)
 
     def dependencies(
         self,
@@ -371,6 +377,7 @@ class Synthesizer:
             UnknownColumnError, TableError: the row can not be read, or the model never draws it.
             InputError: z has another number of dimensions than the latent space.
             ConstraintError: too few of the model's rows satisfy the constraints.
+            LeftOutError: `data` or `difference` of a model whose file was minimal.
         """
         check_place(kind, row is not None, z is not None)
         if row is not None:
@@ -415,26 +422,43 @@ class Synthesizer:
         """
         return manifold_of(self.model, self.codec, n_steps)
 
-    def save(self, path: str | Path) -> None:
-        """Writes the model file, whole or not at all."""
-        write_artifact(path, self.to_bytes())
+    def save(self, path: str | Path, **options: Any) -> None:
+        """Writes the model file, whole or not at all; `to_bytes` has the options."""
+        write_artifact(path, self.to_bytes(**options))
 
-    def to_bytes(self) -> bytes:
-        """The model file's content. Equal synthesizers have equal bytes."""
-        names = [column.name for column in self.codec.columns]
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "schema": self.schema.to_json(),
-            "codec": self.codec.to_json(),
-            "config": dataclasses.asdict(self.config),
-            "preset": self.preset,
-            "training_record": self.training_record,
-            "data_map": self._maps.data.to_json(),
-            "constraints": self._constrained.constraints.to_json(),
-            "functions": [function.to_json(names) for function in self.model.decoder.functions],
-        }
-        return pack_tensors(self.model.state_dict(), manifest)
+    def to_bytes(self, *, minimal: bool = False, scoring: str | None = None) -> bytes:
+        """The model file's content. Equal synthesizers have equal bytes.
+
+        Args:
+            minimal: Leaves out what drawing, completing and the model's own maps do not need: the
+                training record, scores of held-out rows, the table's map and checksum, counts. The
+                loaded model says so where it is asked for them.
+            scoring: What the file's model says of rows, where it is stricter than what this one
+                does: their scores (`full`), whether they are rare (`flag`), or nothing (`off`).
+
+        Raises:
+            SettingError: There is no such scoring.
+        """
+        parts = self._parts().with_scoring(scoring)
+        return (parts.minimal() if minimal else parts).to_bytes()
+
+    def _parts(self) -> ModelFile:
+        return ModelFile(
+            self.schema,
+            self.codec,
+            self.model,
+            self.config,
+            self.preset,
+            self.training_record,
+            self._maps.data,
+            self._constrained.constraints,
+            self.scoring,
+        )
+
+    def restrict_scoring(self, scoring: str) -> None:
+        """From now on this model says of rows what `scoring` lets it, or what it did if that is
+        stricter: there is no way back. Raises: SettingError if there is no such scoring."""
+        self.scoring = stricter(scoring, self.scoring)
 
     @classmethod
     def load(cls, path: str | Path) -> Synthesizer:
@@ -454,36 +478,5 @@ class Synthesizer:
         """The synthesizer of a model file's content. Raises as `load`."""
         tensors, manifest = unpack_tensors(data)
         with artifact_errors("the file's manifest is none that this library writes"):
-            return cls._of_parts(tensors, current_manifest(manifest))
-
-    @classmethod
-    def _of_parts(cls, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> Synthesizer:
-        """The synthesizer of a manifest of this version, and of its weights."""
-        schema = TableSchema.from_json(manifest["schema"])
-        codec = TableCodec.from_json(manifest["codec"])
-        if codec.schema != schema:
-            raise ArtifactError("the file's codec is of another schema than the file's")
-        configure("default", manifest["config"])
-        config = SettledConfig(**manifest["config"])
-        data_map = DependencyMap.from_json(manifest["data_map"])
-        if data_map.columns != tuple(column.name for column in codec.modelled):
-            raise ArtifactError("the file's map is of other columns than its codec")
-        check_record(manifest["training_record"])
-        shapes = column_shapes(codec)
-        functions = [LevelFunction.from_json(found, shapes) for found in manifest["functions"]]
-        with Allocation(tensors):
-            model = build_model(config, shapes, 0, functions)
-            if config.prior == "mixture":
-                n_components = len(tensors["prior.log_weight"])
-                model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)
-        load_weights(model, tensors)
-        return cls(
-            schema,
-            codec,
-            model,
-            config,
-            preset=manifest["preset"],
-            training_record=manifest["training_record"],
-            data_map=data_map,
-            constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
-        )
+            parts = ModelFile.of_parts(tensors, current_manifest(manifest))
+            return cls(**{part.name: getattr(parts, part.name) for part in fields(parts)})

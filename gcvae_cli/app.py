@@ -36,11 +36,13 @@ for _verb in (
     file_commands.encode,
     map_commands.manifold,
     report_command.report,
+    file_commands.export,
 ):
     add_verb(app, _FILES, _verb, getattr(client_verbs, _verb.__name__), ClientCommand)
 app.command(rich_help_panel=_FILES)(file_commands.settings)
 app.command("list", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.list_)
 app.command("import", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.import_)
+app.command(cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.restrict)
 app.command("open", rich_help_panel=_SERVICE)(open_pages)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.serve)
 app.command(cls=ServerCommand, rich_help_panel=_SERVERS)(server_commands.api)

@@ -144,6 +144,26 @@ class Client(Reports):
         path = f"/v1/datasets/{dataset_id_of(dataset)}/rules"
         return list(self._json("GET", path)["rules"])
 
+    def privacy(self, dataset: Resource, *, delta: float | None = None) -> Document:
+        """What the private models of a dataset have spent together, and its cap.
+
+        `spendings` has each training, failed and deleted ones too; `epsilon` is that of all at
+        `delta` (the cap's, or the least of theirs, where none is given).
+        """
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
+        params = {} if delta is None else {"delta": delta}
+        found: Document = self._json("GET", path, params=params)
+        return found
+
+    def cap_privacy(self, dataset: Resource, cap: Mapping[str, float] | None) -> Document:
+        """Cap (`epsilon`, `delta`) what the models of a dataset may spend together; None: no cap.
+
+        Returns: The ledger, as `privacy` has it.
+        """
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
+        found: Document = self._json("PUT", path, body=lambda _: {"json": {"cap": cap}})
+        return found
+
     # Models
 
     def train(
@@ -155,11 +175,14 @@ class Client(Reports):
         preset: str = "default",
         seed: int = 0,
         device: str = "auto",
+        scoring: str = "full",
         **settings: Any,
     ) -> Model:
         """Have a model trained; the model, whose job `wait` waits for.
 
         Args:
+            scoring: what it says of rows: their scores (`full`), whether they are rare (`flag`),
+                or nothing (`off`).
             settings: Settings in the place of the preset's own, such as `max_steps`.
 
         Raises:
@@ -167,6 +190,7 @@ class Client(Reports):
         """
         training = {"preset": preset, "seed": seed, "device": device, **settings}
         document = {"dataset_id": dataset_id_of(dataset), "training": training}
+        document |= {} if scoring == "full" else {"scoring": scoring}
         if name is not None:
             document["name"] = name
         found: Model = self._json(
@@ -200,9 +224,30 @@ class Client(Reports):
         found: Model = self._json("GET", f"/v1/models/{model_id_of(model)}")
         return found
 
-    def download_model(self, model: Resource, path: Place) -> Path:
-        """Save a trained model as a file, which `gcvae.Synthesizer.load` reads."""
-        return self._download(Call("GET", f"/v1/models/{model_id_of(model)}/artifact"), path)
+    def restrict_scoring(self, model: Resource, scoring: str) -> Model:
+        """Have a model say less of rows: whether they are rare (`flag`), or nothing (`off`).
+
+        Raises:
+            ConflictError: it says less already, and is never made looser.
+        """
+        path = f"/v1/models/{model_id_of(model)}"
+        found: Model = self._json("PATCH", path, body=lambda _: {"json": {"scoring": scoring}})
+        return found
+
+    def download_model(
+        self, model: Resource, path: Place, *, minimal: bool = False, scoring: str | None = None
+    ) -> Path:
+        """Save a trained model as a file, which `gcvae.Synthesizer.load` reads.
+
+        Args:
+            minimal: without what drawing, completing and the model's own maps do not need: the
+                training record, scores of held-out rows, the table's map and checksum, counts.
+            scoring: `flag` or `off`: the file's model says less of rows than the service's.
+        """
+        params: dict[str, Any] = {"minimal": "true"} if minimal else {}
+        params |= {} if scoring is None else {"scoring": scoring}
+        path_of_file = f"/v1/models/{model_id_of(model)}/artifact"
+        return self._download(Call("GET", path_of_file, params=params), path)
 
         # What models do
 

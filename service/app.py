@@ -41,6 +41,7 @@ from service.routes import (
     latent_space,
     metrics,
     presets,
+    privacy_ledgers,
     sessions,
     work,
 )
@@ -80,6 +81,7 @@ def create_app(settings: ServiceSettings, resources: Resources | None = None) ->
         latent_space,
         jobs,
         presets,
+        privacy_ledgers,
         audit,
         sessions,
         work,

@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result
+from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result, Scoring
 from gcvae.errors import Problem
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.schema.kinds import ColumnKind
@@ -78,6 +78,57 @@ class PageBody(BaseModel, Generic[ItemT]):
     next_cursor: str | None = Field(description="the next page's `cursor`; null at the end")
 
 
+class PrivacyCapBody(RequestBody):
+    """The most that the models of a table may promise together."""
+
+    epsilon: float = Field(gt=0, le=1e6)
+    delta: float = Field(gt=0, lt=1)
+
+
+class NewPrivacyCapBody(RequestBody):
+    """A cap on what the models of a dataset may spend together; null for none."""
+
+    cap: PrivacyCapBody | None
+
+
+class ToldCapBody(BaseModel):
+    """A cap that is in force."""
+
+    epsilon: float
+    delta: float
+
+
+class PrivacyBody(BaseModel):
+    """What the private models of a table have spent together."""
+
+    rho_spent: float = Field(0.0, description="of zero-concentrated differential privacy")
+    rho_set_aside: float = Field(0.0, description="by trainings that have not begun to count")
+    epsilon: float | None = Field(
+        0.0, description="of all that was spent, at `delta`; null where thresholds took all of it"
+    )
+    delta: float | None = None
+    cap: ToldCapBody | None = None
+
+
+class SpendingBody(BaseModel):
+    """What a training has spent, or set aside."""
+
+    model_id: str
+    job_id: str
+    epsilon: float
+    delta: float
+    rho: float
+    begun_at: datetime | None = Field(description="null: set aside, and nothing is counted yet")
+    created_at: datetime
+
+
+class PrivacyLedgerBody(PrivacyBody):
+    """The ledger of a table: deleted models and failed trainings stay in it."""
+
+    dataset_id: str
+    spendings: list[SpendingBody]
+
+
 class DatasetBody(BaseModel):
     """An uploaded table."""
 
@@ -95,6 +146,9 @@ class DatasetBody(BaseModel):
     encoding: str | None = Field(description="of the text file; null for UTF-8, and for Parquet")
     created_at: datetime
     warnings: list[str]
+    privacy: PrivacyBody | None = Field(
+        None, description="what its private models have spent; null where there is none and no cap"
+    )
 
 
 class ChangeBody(BaseModel):
@@ -196,6 +250,11 @@ class RulesBody(BaseModel):
     rules: list[RuleBody]
 
 
+SCORING = (
+    "what the model says of rows: their scores (full), whether they are rare (flag), nothing (off)"
+)
+
+
 class ReportSummaryBody(BaseModel):
     """What the report of a model found, by its parts."""
 
@@ -237,6 +296,7 @@ class ModelBody(BaseModel):
     )
     artifact_sha256: str | None
     artifact_bytes: int | None
+    scoring: Scoring = Field(description=SCORING)
 
 
 class ProgressBody(BaseModel):
@@ -339,6 +399,7 @@ class NewModelBody(RequestBody):
     name: Name | None = None
     priority: Priority = Field(0, description=PRIORITY)
     training: TrainingBody = Field(default_factory=TrainingBody)
+    scoring: Scoring = Field(Scoring.FULL, description=SCORING)
 
     @classmethod
     def unknown_member(cls, name: str) -> Problem:
@@ -349,6 +410,12 @@ class NewModelBody(RequestBody):
             return problem
         message = "a training setting belongs in `training`"
         return Problem(message, expected=f'"training": {{"{setting}": …}}')
+
+
+class ChangedModelBody(RequestBody):
+    """What of a model is to change."""
+
+    scoring: Scoring = Field(description=f"{SCORING}; never more than it says now")
 
 
 Cell = str | int | float | bool | None
@@ -383,16 +450,21 @@ class ReadinessBody(BaseModel):
     checks: dict[str, str] = Field(description="`ok`, by name")
 
 
-def dataset_body(dataset: Dataset) -> DatasetBody:
-    """The answer's form of a dataset."""
-    return DatasetBody.model_validate(vars(dataset))
+def dataset_body(dataset: Dataset, privacy: PrivacyBody | None = None) -> DatasetBody:
+    """The answer's form of a dataset, with what its private models have spent."""
+    return DatasetBody.model_validate(vars(dataset) | {"privacy": privacy})
 
 
 def model_body(model: Model, report: Result | None = None) -> ModelBody:
     """The answer's form of a model, with what its report found where there is one."""
-    bound = (model.record or {}).get("bound_held_out")
+    record = model.record
+    bound = (record or {}).get("bound_held_out")
+    if record is not None and model.scoring != Scoring.FULL:
+        record = {name: value for name, value in record.items() if name != "held_out_scores"}
     found = None if report is None else {**vars(report), **report.summary}
-    return ModelBody.model_validate({**vars(model), "bound_held_out": bound, "report": found})
+    return ModelBody.model_validate(
+        {**vars(model), "record": record, "bound_held_out": bound, "report": found}
+    )
 
 
 def job_body(job: Job) -> JobBody:

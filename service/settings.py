@@ -93,6 +93,15 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     max_training_seconds: float | None = Field(
         default=None, gt=0, description="of each workspace in 30 days; None: as long as it takes"
     )
+    max_privacy_epsilon: float | None = Field(
+        default=None,
+        gt=0,
+        description="of all models of a table together, which then all need differential privacy; "
+        "None: no cap but that of the dataset",
+    )
+    max_privacy_delta: float = Field(
+        default=1e-6, gt=0, lt=1, description="at which that epsilon is meant"
+    )
 
     table_workers: int = Field(default=2, gt=0, description="uploads that are parsed at once")
     table_waiting: int = Field(default=16, ge=0, description="uploads that may wait for that")

@@ -22,7 +22,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from catalog.database.clock import Timestamp
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import Document, JobStatus, ModelStatus
+from catalog.records import Document, JobStatus, ModelStatus, Scoring
 
 _ID = 40
 _NAME = 300
@@ -56,6 +56,7 @@ class Base(DeclarativeBase):
         JobStatus: _word(JobStatus),
         ModelStatus: _word(ModelStatus),
         Queue: _word(Queue),
+        Scoring: _word(Scoring),
     }
 
 
@@ -78,6 +79,27 @@ class DatasetRow(Base):
     object_key: Mapped[str] = mapped_column(String(_KEY))
     warnings: Mapped[list[str]]
     encoding: Mapped[str | None] = mapped_column(String(40))
+    privacy_cap: Mapped[Document | None]
+    created_at: Mapped[datetime]
+
+
+class SpendingRow(Base):
+    """What a training spends of a table's privacy. It outlives model, job and dataset."""
+
+    __tablename__ = "spendings"
+    __table_args__ = (Index(None, "workspace", "sha256"),)
+
+    id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    sha256: Mapped[str] = mapped_column(String(_SHA256))
+    model_id: Mapped[str] = mapped_column(String(_ID))
+    job_id: Mapped[str] = mapped_column(String(_ID), index=True)
+    epsilon: Mapped[float] = mapped_column(Double)
+    delta: Mapped[float] = mapped_column(Double)
+    nano_rho: Mapped[int] = mapped_column(BigInteger)
+    threshold_delta: Mapped[float] = mapped_column(Double)
+    caps: Mapped[list[Document]] = mapped_column(JSON)
+    begun_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
 
 
@@ -101,6 +123,7 @@ class ModelRow(Base):
     artifact_key: Mapped[str | None] = mapped_column(String(_KEY))
     artifact_sha256: Mapped[str | None] = mapped_column(String(_SHA256))
     artifact_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    scoring: Mapped[Scoring]
     created_at: Mapped[datetime]
 
 

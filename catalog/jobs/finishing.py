@@ -10,6 +10,7 @@ from catalog.database.counts import Counted, count, observe
 from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.ids import new_id
 from catalog.job_kinds import JobKind
+from catalog.jobs.privacy_ledger import release
 from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.shards import count_shard, let_join, shard_prefixes
 from catalog.model_rows import make_ready
@@ -52,6 +53,7 @@ def close_job(session: Session, row: JobRow, outcome: Outcome) -> None:
         _close_shard(session, row, outcome)
         return
     if row.kind == JobKind.TRAIN:
+        release(session, row.id)
         _close_model(session, row, outcome)
     elif isinstance(outcome, Produced):
         if row.kind.spec.is_of_model:

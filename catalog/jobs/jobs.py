@@ -17,6 +17,7 @@ from catalog.idempotency import note_made
 from catalog.ids import new_id
 from catalog.job_kinds import JobKind, TrainSpec
 from catalog.jobs.finishing import close_job, close_where_shards_are
+from catalog.jobs.privacy_ledger import PrivacyRequest, reserve
 from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.request_context import request_context
 from catalog.jobs.shards import add_shards, reset_shards, stop_shards
@@ -31,6 +32,7 @@ from catalog.records import (
     JobStatus,
     Model,
     ModelStatus,
+    Scoring,
 )
 
 
@@ -54,20 +56,26 @@ class Jobs:
         training: Document,
         priority: int = 0,
         estimate: Document | None = None,
+        scoring: Scoring = Scoring.FULL,
+        privacy: PrivacyRequest | None = None,
     ) -> tuple[Model, Job]:
         """A new model in training and its queued job; the caller then dispatches the job.
 
         Raises:
             NotFoundError: no such dataset in this workspace.
+            BudgetError: the models of the table would exceed a cap on it.
             IdempotencyBusyError: the request's key is another's by now.
         """
         with self._database.writing() as session:
-            find_dataset(session, dataset_id, self._workspace, lock=True)
-            model = new_model_row(new_id("mdl"), self._workspace, name, dataset_id, training)
+            find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
+            about = name, dataset_id, training, scoring
+            model = new_model_row(new_id("mdl"), self._workspace, *about)
             spec = TrainSpec(training).to_json()
             job = self._new_row(new_id("job"), JobKind.TRAIN, spec)
             job.model_id, job.dataset_id, model.job_id = model.id, dataset_id, job.id
             job.priority, job.estimate = priority, estimate
+            if privacy is not None:  # this locks the dataset, with others of the same table
+                reserve(session, dataset_id, job, privacy)
             session.add(model)
             session.flush()
             count(session, Counted.CREATED, kind=job.kind)
@@ -187,10 +195,13 @@ class Jobs:
                     close_where_shards_are(session, row)
             return _refreshed(session, row, Job)
 
-    def retry(self, job_id: str) -> Job:
+    def retry(self, job_id: str, privacy: PrivacyRequest | None = None) -> Job:
         """Queue a failed or cancelled job again; the caller then dispatches it.
 
+        A private training counts anew, and needs as much of the table's budget again.
+
         Raises:
+            BudgetError: the models of the table would exceed a cap on it.
             NotFoundError: no such job in this workspace.
             ConflictError: it is neither failed nor cancelled, or what it needs is deleted.
         """
@@ -198,7 +209,10 @@ class Jobs:
             row = self._find_seen(session, job_id)
             _refuse_retry(row)
             if row.kind == JobKind.TRAIN:
-                find_dataset(session, str(row.dataset_id), self._workspace, lock=True)
+                dataset_id = str(row.dataset_id)
+                find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
+                if privacy is not None:
+                    reserve(session, dataset_id, row, privacy)
                 model = find_model(session, str(row.model_id), self._workspace, lock=True)
                 model.status = ModelStatus.TRAINING
             self._queue_again(row)

@@ -23,10 +23,11 @@ from catalog.errors import LeaseLostError
 from catalog.job_kinds import Queue
 from catalog.jobs.fair_share import next_job, note_claim, serialize_claims
 from catalog.jobs.finishing import close_job
+from catalog.jobs.privacy_ledger import Admits, begin_spending
 from catalog.jobs.shards import begin, lock_parent, redraw_shards, report_progress
 from catalog.orphans import add_orphans
 from catalog.pages import copy_row
-from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome
+from catalog.records import Cancelled, Claim, Document, Failed, Job, JobStatus, Outcome, Promise
 
 _PATIENCE = 10
 
@@ -151,6 +152,16 @@ class Leases:
                 add_orphans(session, [row.checkpoint_key])
             row.checkpoint_key, row.checkpoint_sha256 = key, sha256
             row.attempts_since_checkpoint = 0
+
+    def begin_counting(self, claim: Claim, promise: Promise, admits: Admits) -> None:
+        """Write down that a private training is about to ask its table, and what that costs.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; it must not count.
+            BudgetError: it has counted before, and once more would exceed a cap on the table.
+        """
+        with self._database.writing() as session:
+            begin_spending(session, _find_owned(session, claim), promise, admits)
 
     def finish(self, claim: Claim, outcome: Outcome, progress: Document | None = None) -> None:
         """Write the outcome of the job, and of its model, in one transaction.

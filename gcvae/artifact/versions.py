@@ -89,7 +89,7 @@ def _from_version_3(manifest: Manifest) -> Manifest:
     manifest["config"].pop("head_weight", None)
     manifest["config"]["rules"] = "none"
     manifest["codec"]["rules"] = []
-    return manifest | {"version": 4, "functions": []}
+    return manifest | {"version": 4, "functions": [], "scoring": "full"}
 
 
 def _keys_from(start: int, prefix: str | None) -> Manifest:

@@ -17,7 +17,7 @@ cell is integrated out like a blank, and its mass counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -54,8 +54,9 @@ class GroupedLevelCodec:
 
     Attributes:
         codes: Of each of the schema's levels, the missing level not counted. Shape: (K,).
-        counts: Rows of each of the schema's levels, with those that it stands for. Shape: (K,).
-        withheld: Rows of the withheld levels that each stands for. Shape: (K,).
+        counts: Rows of each of the schema's levels, with those that it stands for, or their shares
+            (`without_counts`). Shape: (K,).
+        withheld: Rows of the withheld levels that each stands for, or their shares. Shape: (K,).
     """
 
     column: Column
@@ -209,6 +210,18 @@ class GroupedLevelCodec:
         code = codes - self.has_missing
         inside = np.clip(values, 1e-12, 1.0 - 1e-12)
         return np.where(code >= 0, np.searchsorted(self._ends, code + inside, side="right"), -1)
+
+    def without_counts(self) -> Self:
+        """The codec with the levels' shares of the column in the place of rows, to three digits.
+
+        Shares are all that drawing and scoring take. No number of rows can be read off them.
+        """
+        n_rows = max(float(self.counts.sum()), 1.0)
+        counts, withheld = (
+            np.array([float(f"{share:.3g}") for share in rows / n_rows])
+            for rows in (self.counts, self.withheld)
+        )
+        return replace(self, counts=counts, withheld=withheld)
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""

@@ -421,6 +421,15 @@ class TableCodec:
         codecs = [codec for codec in self._rest if isinstance(codec, IdentifierCodec)]
         return [note for codec in codecs if (note := codec.note(rows)) is not None]
 
+    def without_counts(self) -> TableCodec:
+        """The codec without how many rows have each level; see `GroupedLevelCodec`."""
+        columns = tuple(
+            codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
+            for codec in self.columns
+        )
+        parts = self._rest, self.copies, self.reduction, self.hands
+        return TableCodec(self.schema, columns, *parts)
+
     def to_json(self) -> dict[str, Any]:
         """The codec as a document of JSON types: exact, and without any row of the table."""
         return {

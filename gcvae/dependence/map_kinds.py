@@ -20,7 +20,7 @@ from gcvae.dependence.latent_groups import draw_groups, grouped
 from gcvae.dependence.maps import DependencyMap, difference_of, map_of_copula, map_of_rows
 from gcvae.dependence.notes import KIND_NOTES, KINDS
 from gcvae.dependence.ranks import ranks
-from gcvae.errors import InputError, Problem, SettingError
+from gcvae.errors import InputError, LeftOutError, Problem, SettingError
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.model.posterior import posterior_draws
 from gcvae.numerics.generators import generator_for
@@ -88,12 +88,12 @@ class DependencyMaps:
 
     Attributes:
         model: With the constraints that its rows satisfy.
-        data: The training table's map, kept at training time.
+        data: The training table's map, kept at training time; None where it was left out.
         sample: Rows of the model, by their number and a seed.
     """
 
     model: ConstrainedModel
-    data: DependencyMap
+    data: DependencyMap | None
     sample: Callable[[int, int], pd.DataFrame]
 
     def of_kind(self, kind: str, seed: int) -> DependencyMap:
@@ -101,9 +101,10 @@ class DependencyMaps:
 
         Raises:
             ConstraintError: Too few of the model's rows satisfy the constraints.
+            LeftOutError: The file has no map of the training table.
         """
         if kind == "data":
-            return self.data
+            return self._of_data()
         return replace(self._of_kind(kind, seed), nominal=nominal_columns(self.model.codec))
 
     def _of_kind(self, kind: str, seed: int) -> DependencyMap:
@@ -111,9 +112,17 @@ class DependencyMaps:
             return self._expected(seed)
         if kind in ("within", "between"):
             return self._part(kind, seed)
+        data = None if kind == "total" else self._of_data()
         total = self._total(seed)
         notes = (*KIND_NOTES["difference"], *codec_notes(self.model.codec), *total.notes[-1:])
-        return total if kind == "total" else difference_of(total, self.data, notes)
+        return total if data is None else difference_of(total, data, notes)
+
+    def _of_data(self) -> DependencyMap:
+        if self.data is None:
+            message = "the model's file is minimal and has no map of the training table"
+            expected = "expected, within, between, total or local; or the whole model"
+            raise LeftOutError(Problem(message, "/kind", expected=expected))
+        return self.data
 
     def at_row(self, row: EncodedTable, seed: int) -> DependencyMap:
         """The local map, averaged over the posterior of one row.

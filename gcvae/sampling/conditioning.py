@@ -96,8 +96,16 @@ class ConditionedModel:
     effective_share: float
 
     @classmethod
-    def fit(cls, model: GenerativeModel, regions: Regions, seed: int) -> ConditionedModel:
+    def fit(
+        cls, model: GenerativeModel, regions: Regions, seed: int, *, is_told: bool = True
+    ) -> ConditionedModel:
         """Runs the pilot.
+
+        Args:
+            model: Trained.
+            regions: Of the condition.
+            seed: Of the pilot.
+            is_told: Whether a refusal names the probability.
 
         Raises:
             ConditionError: The model gives the condition too small a probability.
@@ -116,7 +124,7 @@ class ConditionedModel:
                 fitted = _fitted_to(model, regions, particles, generator, seed)
                 proposal = replace(proposal, fitted=fitted)
         best = max(rounds, key=lambda one: one.effective_share)
-        best._refuse_the_impossible()
+        best._refuse_the_impossible(is_told)
         return best
 
     @property
@@ -145,20 +153,21 @@ class ConditionedModel:
             chosen = systematic(particles.log_weight[None], rows, generator)[0]
             return complete(self.model, self.regions, particles.take(chosen), generator)
 
-    def _refuse_the_impossible(self) -> None:
+    def _refuse_the_impossible(self, is_told: bool) -> None:
         n_columns = sum(region is not None for region in self.regions)
         least = n_columns * math.log(LEAST_PROBABILITY)
-        probability = math.exp(self.log_probability)
+        probability = f"{math.exp(self.log_probability):.3g}"
         if not self.has_density and self.log_probability < least:
             raise ConditionError(
-                f"the model gives the condition a probability of {probability:.3g}, under the "
-                f"least of {math.exp(least):.0e} (a millionth for each column that it names)"
+                f"the model gives the condition a probability {f'of {probability}, ' * is_told}"
+                f"under the least of {math.exp(least):.0e} (a millionth for each column that it "
+                "names)"
             )
         if self.effective_share < LEAST_EFFECTIVE_SHARE:
+            estimated = f", whose probability the model estimates as {probability}" * is_told
             raise ConditionError(
                 f"the rows would all be alike: of {PILOT_PARTICLES} particles "
-                f"{self.effective_share * PILOT_PARTICLES:.1f} count under the condition, whose "
-                f"probability the model estimates as {probability:.3g}"
+                f"{self.effective_share * PILOT_PARTICLES:.1f} count under the condition{estimated}"
             )
 
 

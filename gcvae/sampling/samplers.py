@@ -89,8 +89,12 @@ def make_sampler(
     given: Mapping[str, Any] | None = None,
     given_rows: pd.DataFrame | None = None,
     distribution: Mapping[str, Any] | None = None,
+    is_told: bool = True,
 ) -> Sampler:
     """The sampler of what is asked: given, given and distribution, or given_rows alone.
+
+    Without `is_told` neither its summary nor a refusal has the condition's probability: that of a
+    condition which names a whole row is the row's score.
 
     Raises:
         ConditionError: Something is malformed, unknown, or too improbable under the model.
@@ -102,8 +106,8 @@ def make_sampler(
             raise ConditionError(Problem(message, "/given_rows", expected="one of them"))
         return RowsSampler(KnownRows.read(given_rows, constrained), seed)
     if distribution is not None:
-        return SharesSampler.fit(constrained, seed, dict(given or {}), distribution)
-    return ConditionSampler.fit(constrained, seed, given or {})
+        return SharesSampler.fit(constrained, seed, dict(given or {}), distribution, is_told)
+    return ConditionSampler.fit(constrained, seed, given or {}, is_told)
 
 
 @dataclass(frozen=True)
@@ -114,23 +118,23 @@ class ConditionSampler:
     seed: int
     condition: Condition
     conditioned: ConditionedModel
+    is_told: bool
 
     @classmethod
     def fit(
-        cls, constrained: ConstrainedModel, seed: int, given: Mapping[str, Any]
+        cls, constrained: ConstrainedModel, seed: int, given: Mapping[str, Any], is_told: bool
     ) -> ConditionSampler:
         """Reads the condition and runs the pilot. Raises: ConditionError."""
         condition = read_condition(given, constrained.codec, constrained.model.order)
-        conditioned = ConditionedModel.fit(constrained.model, condition.regions, seed)
-        return cls(constrained, seed, condition, conditioned)
+        model, regions = constrained.model, condition.regions
+        conditioned = ConditionedModel.fit(model, regions, seed, is_told=is_told)
+        return cls(constrained, seed, condition, conditioned, is_told)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Probability and effective sample size."""
+        """Probability, where it may be told, and effective sample size."""
         name = "density" if self.conditioned.has_density else "probability"
-        return {
-            name: math.exp(self.conditioned.log_probability),
-            "effective_sample_size": round(self._effective_rows(rows), 1),
-        }
+        told = {name: math.exp(self.conditioned.log_probability)} if self.is_told else {}
+        return told | {"effective_sample_size": round(self._effective_rows(rows), 1)}
 
     def _effective_rows(self, rows: int) -> float:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
@@ -170,6 +174,7 @@ class SharesSampler:
         seed: int,
         given: dict[str, Any],
         distribution: Mapping[str, Any],
+        is_told: bool,
     ) -> SharesSampler:
         """One sampler for each level. Raises: ConditionError."""
         name, wanted = _read_distribution(distribution, given)
@@ -178,7 +183,8 @@ class SharesSampler:
         samplers = []
         for level in levels:
             try:
-                samplers.append(ConditionSampler.fit(constrained, seed, given | {name: level}))
+                each = given | {name: level}
+                samplers.append(ConditionSampler.fit(constrained, seed, each, is_told))
             except ConditionError as error:
                 problems += [_moved(problem, name, level) for problem in error.problems]
         if problems:
@@ -189,15 +195,13 @@ class SharesSampler:
     def summary(self, rows: int) -> dict[str, Any]:
         """Probability that a row has one of the levels, and the effective sample size."""
         parts = [sampler.summary(rows) for sampler in self.samplers]
-        name = next(iter(parts[0]))
+        told = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(
             share * part["effective_sample_size"]
             for share, part in zip(self.shares, parts, strict=True)
         )
-        return {
-            name: sum(part[name] for part in parts),
-            "effective_sample_size": round(float(effective), 1),
-        }
+        totals = {name: sum(part[name] for part in parts) for name in told}
+        return totals | {"effective_sample_size": round(float(effective), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
         """Rows in blocks; which row has which level follows from its number alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from gcvae.scoring.draws_by_need import bound_by_need
 from gcvae.scoring.score_measures import measured
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
+from gcvae.scoring.served_scores import FLAG, FULL, IS_RARE, RARE_PERCENTILE, require_plain
 
 SCORE_BLOCK_ROWS = 64
 """Lines come in blocks of this many."""
@@ -48,14 +50,17 @@ class RowScorer:
     """Scores rows of a table under a trained model.
 
     Attributes:
-        reference: Sorted scores of held-out rows of training, by `reference_key`.
+        reference: Sorted scores of held-out rows of training, by `reference_key`; None where they
+            were left out of the model's file.
         of_blanks: Scores of the model's own rows with cells blanked.
+        scoring: `full`, or `flag`: of each row only whether it is rare.
     """
 
     schema: TableSchema
     constrained: ConstrainedModel
-    reference: Mapping[str, list[float]]
+    reference: Mapping[str, list[float]] | None
     of_blanks: BlankReferences
+    scoring: str = FULL
 
     @property
     def codec(self) -> TableCodec:
@@ -88,8 +93,10 @@ class RowScorer:
 
         Raises:
             TableError: the table has no modelled column, or a cell can not be read.
-            SettingError: the model has no bins, and their mass is asked.
+            SettingError: the model has no bins, and their mass is asked; or an option is none that
+                a flag has.
         """
+        require_plain(self.scoring, options)
         first_row = 0 if among is None else among.start
         assert first_row % SCORE_BLOCK_ROWS == 0, "a run of rows begins with a block"
         ranks, at_once = BlankRanks(self.of_blanks), _rows_at_once(self.constrained.model, options)
@@ -103,8 +110,11 @@ class RowScorer:
                 estimate = score(self.constrained.model, part.take(at), options, noise)
                 ruled_out = {name: found[at.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, part.take(at), ruled_out)
-                percentiles = self._percentiles(lines, part.take(at), options, ranks, run.start)
-                lines["percentile"] = percentiles
+                if self.scoring == FLAG:
+                    lines = self._flags(lines, part.take(at), ranks, run.start)
+                else:
+                    percentiles = self._percentiles(lines, part.take(at), options, ranks, run.start)
+                    lines["percentile"] = percentiles
                 for first in range(0, len(lines), SCORE_BLOCK_ROWS):
                     yield lines[first : first + SCORE_BLOCK_ROWS]
             first_row += len(typed)
@@ -120,8 +130,16 @@ class RowScorer:
         loose = regions_of_rows(self.codec, typed, order, blanks_missing=True, are_scored=per_unit)
         return replace(part, dependent=loose)
 
+    def heading(self, options: ScoreOptions) -> dict[str, Any]:
+        """What stands before the lines: what they mean under this model."""
+        return options.heading(
+            self.order(), has_reference=self.reference is not None, scoring=self.scoring
+        )
+
     def empty(self) -> pd.DataFrame:
         """The lines of no rows."""
+        if self.scoring == FLAG:
+            return pd.DataFrame({IS_RARE: pd.array([], dtype="boolean")})
         names = [CONTRIBUTION + name for name in self.names()]
         columns = ["log_likelihood", "standard_error", "percentile", *names]
         return pd.DataFrame(columns=columns, dtype="float64")
@@ -179,10 +197,31 @@ class RowScorer:
         bound = lines["log_likelihood"].to_numpy()
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
-        reference = np.asarray(self.reference[reference_key(options)])
-        are_blank = ~(rows.observed | self.codec.hidden_cells(rows)).numpy()
+        are_blank = self._are_blank(rows)
         of_blanks = ranks.percentiles(bound, are_blank, first_row)
+        if self.reference is None:  # whole rows have none
+            return of_blanks
+        reference = np.asarray(self.reference[reference_key(options)])
         return np.where(are_blank.any(axis=1), of_blanks, mid_ranks(reference, bound))
+
+    def _flags(
+        self, lines: pd.DataFrame, rows: EncodedTable, ranks: BlankRanks, first_row: int
+    ) -> pd.DataFrame:
+        """Which rows are rare among the model's own with the same blanks; those of training have no
+        part in it. Nobody can say of rows with too many sets of blanks."""
+        bound, are_blank = lines["log_likelihood"].to_numpy(), self._are_blank(rows)
+        percentiles = ranks.percentiles(bound, are_blank, first_row)
+        is_whole = ~are_blank.any(axis=1)
+        if is_whole.any():
+            whole = self.of_blanks.scores(np.zeros(are_blank.shape[1], dtype=bool))
+            percentiles[is_whole] = mid_ranks(whole, bound[is_whole])
+        is_rare = pd.array(percentiles < RARE_PERCENTILE, dtype="boolean")
+        is_rare[np.isnan(percentiles)] = pd.NA
+        return pd.DataFrame({IS_RARE: is_rare})
+
+    def _are_blank(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
+        """Which cells are not known. Shape: (n, D)."""
+        return np.asarray(~(rows.observed | self.codec.hidden_cells(rows)).numpy())
 
 
 def score(

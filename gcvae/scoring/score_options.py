@@ -13,6 +13,7 @@ from typing import Any
 from gcvae.errors import Problem, SettingError
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.schema.suggestions import unknown_name
+from gcvae.scoring.served_scores import FLAG, FULL, RARE_NOTE
 
 MEASURES = {
     "density": "density per original unit of continuous ones (per day for dates)",
@@ -114,16 +115,23 @@ class ScoreOptions:
         without = "tolerance" if self.draws is not None else "draws"
         return {name: value for name, value in asdict(self).items() if name != without}
 
-    def heading(self, order: Sequence[str]) -> dict[str, Any]:
+    def heading(
+        self, order: Sequence[str], *, has_reference: bool = True, scoring: str = FULL
+    ) -> dict[str, Any]:
         """What stands before the scores: the options, and what the numbers mean.
 
-        `order` names the modelled columns in the model's order.
+        Args:
+            order: The modelled columns in the model's order.
+            has_reference: Whether the model's file has the scores of held-out rows.
+            scoring: `full`, or `flag` where the model gives no scores.
         """
         options = self.to_json()
+        if scoring == FLAG:
+            return options | {"options": options, "notes": [RARE_NOTE]}
         return options | {
             "measure": self._meaning(),
             "options": options,
-            "notes": self._notes(order),
+            "notes": self._notes(order, has_reference),
         }
 
     def _meaning(self) -> str:
@@ -149,7 +157,7 @@ class ScoreOptions:
             "them say how many the other half takes"
         )
 
-    def _notes(self, order: Sequence[str]) -> list[str]:
+    def _notes(self, order: Sequence[str], has_reference: bool) -> list[str]:
         """How the numbers were got."""
         return [
             f"importance-weighted with {self._draws_in_words()}, about a tenth of them from "
@@ -160,10 +168,23 @@ class ScoreOptions:
             else "given z, masses of discrete cells are exact, without jitter",
             "contributions are chain-rule terms, log p(column | columns before), in the model's "
             f"order: {', '.join(order)}; they add up to log_likelihood, and a blank adds 0",
-            "percentile, 0 to 100, is the row's among held-out rows of training, and that of a row "
-            f"with blanks among {BLANK_REFERENCE_ROWS:,} rows of the model with the same cells "
+            self._percentile_in_words(has_reference),
+        ]
+
+    def _percentile_in_words(self, has_reference: bool) -> str:
+        if not self.has_percentiles:
+            return "no percentile: held-out rows were scored by density, without jitter"
+        of_blanks = (
+            f"among {BLANK_REFERENCE_ROWS:,} rows of the model with the same cells "
             f"blanked (in every {SHARD_UNIT_ROWS:,} rows for the first {MOST_BLANK_SETS} sets of "
             "blank columns, for others there is none); of equal scores half count as below"
-            if self.has_percentiles
-            else "no percentile: held-out rows were scored by density, without jitter",
-        ]
+        )
+        if not has_reference:
+            return (
+                "no percentile of a whole row: the model's file is minimal and has no scores of "
+                f"held-out rows; that of a row with blanks is {of_blanks}"
+            )
+        return (
+            "percentile, 0 to 100, is the row's among held-out rows of training, and that of a row "
+            f"with blanks {of_blanks}"
+        )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from gcvae.errors import SettingError
 from gcvae.files.shards import WHOLE, FileShard
 from gcvae.numerics.exact_sum import ExactSum
+from gcvae.scoring.served_scores import FLAG, IS_RARE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,11 +83,58 @@ class ScoreTotals:
         return totals
 
 
+class RareTotals:
+    """How many rows there are, how many of them are rare, and of how many nobody can say."""
+
+    def __init__(self, rows: int = 0, n_rare: int = 0, n_unknown: int = 0) -> None:
+        """Nothing is counted yet, or so many are."""
+        self.rows, self.n_rare, self.n_unknown = rows, n_rare, n_unknown
+
+    def add(self, block: pd.DataFrame) -> None:
+        """Counts the rows of a block."""
+        self.rows += len(block)
+        self.n_rare += int(block[IS_RARE].sum())
+        self.n_unknown += int(block[IS_RARE].isna().sum())
+
+    def add_all(self, totals: RareTotals) -> None:
+        """Counts the rows of other blocks."""
+        self.rows += totals.rows
+        self.n_rare += totals.n_rare
+        self.n_unknown += totals.n_unknown
+
+    def to_json(self) -> dict[str, Any]:
+        """The totals."""
+        return {"rows": self.rows, "n_rare": self.n_rare, "n_unknown": self.n_unknown}
+
+    state = to_json
+
+
+Totals = ScoreTotals | RareTotals
+
+
+def new_totals(scoring: str) -> Totals:
+    """Totals of what a model says of rows, before any is counted."""
+    return RareTotals() if scoring == FLAG else ScoreTotals()
+
+
+def joined_totals(states: Sequence[Mapping[str, Any]]) -> Totals:
+    """The totals of all shards, at least one, by what each one's `state` describes."""
+    if "n_rare" in states[0]:
+        flags = RareTotals()
+        for state in states:
+            flags.add_all(RareTotals(**state))
+        return flags
+    totals = ScoreTotals()
+    for state in states:
+        totals.add_all(ScoreTotals.of_state(state))
+    return totals
+
+
 def stream_scores(
     blocks: Iterable[pd.DataFrame],
     format: str,
     heading: Mapping[str, Any],
-    totals: ScoreTotals,
+    totals: Totals,
     shard: FileShard = WHOLE,
 ) -> Iterator[bytes]:
     """The bytes of one file, block by block.
@@ -107,23 +155,23 @@ def stream_scores(
     return _csv(passing, shard) if format == "csv" else _json(passing, heading, totals, shard)
 
 
-def scores_end(format: str, totals: ScoreTotals) -> bytes:
+def scores_end(format: str, totals: Totals) -> bytes:
     """What stands behind the last score."""
     if format == "csv":
         return b""
     return f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()
 
 
-def counted(blocks: Iterable[pd.DataFrame], totals: ScoreTotals) -> Iterator[pd.DataFrame]:
+def counted(blocks: Iterable[pd.DataFrame], totals: Totals) -> Iterator[pd.DataFrame]:
     """The blocks, each added to the totals as it passes."""
     for block in blocks:
         totals.add(block)
         yield block
 
 
-def json_number(value: float) -> float | int | str | None:
+def json_number(value: float | None) -> float | int | str | None:
     """A number that JSON has; an infinite one as text that every language reads back."""
-    if isinstance(value, int) or math.isfinite(value):
+    if value is None or isinstance(value, int) or math.isfinite(value):
         return value
     if math.isnan(value):
         return None
@@ -145,7 +193,7 @@ def _csv(blocks: Iterable[pd.DataFrame], shard: FileShard) -> Iterator[bytes]:
 def _json(
     blocks: Iterable[pd.DataFrame],
     heading: Mapping[str, Any],
-    totals: ScoreTotals,
+    totals: Totals,
     shard: FileShard,
 ) -> Iterator[bytes]:
     head = json.dumps({**heading, "scores": []}, allow_nan=False)
@@ -153,6 +201,8 @@ def _json(
         yield head[:-2].encode()
     comma = "" if shard.is_first else ","
     for block in blocks:
+        if IS_RARE in block:  # of what nobody can say JSON has null
+            block = block.astype(object).replace({float("nan"): None})
         for row in block.to_dict(orient="records"):
             line = _nested({str(name): json_number(value) for name, value in row.items()})
             yield f"{comma}\n{json.dumps(line, allow_nan=False)}".encode()

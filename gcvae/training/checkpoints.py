@@ -11,6 +11,10 @@ class CheckpointStore(Protocol):
 
     interval_seconds: float
 
+    def counting(self) -> None:
+        """Hears that a private run is about to ask its table, before anything is counted. What it
+        raises ends the run. One that goes on with the private rows that it had does not ask."""
+
     def load(self) -> bytes | None:
         """The last checkpoint saved, None when there is none."""
 

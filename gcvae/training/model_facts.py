@@ -18,13 +18,15 @@ def model_facts(
         notes: Of the table; they name its cells, and are only counted.
     """
     n_modelled = sum(column.is_modelled for column in schema)
-    bound = record["bound_held_out"]
     facts = {
         "preset": f"preset {preset}",
         "columns": f"{len(schema)} columns ({n_modelled} modelled)",
-        "rows": f"trained on {record['rows']:,} rows",
-        "held-out bound": f"held-out bound {bound:.2f} nats per row",
     }
+    if record.get("is_minimal"):
+        facts["training"] = "minimal: what is known of the training was left out"
+    else:
+        facts["rows"] = f"trained on {record['rows']:,} rows"
+        facts["held-out bound"] = f"held-out bound {record['bound_held_out']:.2f} nats per row"
     if rules := record.get("rules"):
         facts["rules"] = f"{len(rules)} rule{'s' * (len(rules) > 1)} kept"
     if notes:

@@ -72,7 +72,8 @@ def _kept_rows(
     key = hashlib.sha256(json.dumps(run, sort_keys=True, default=str).encode()).hexdigest()
     store = PrivateCheckpoints(checkpoints, key)
     if store.rows is None:
-        store.keep(private_table(table, schema, budget, seed, report))
+        begins = checkpoints.counting
+        store.keep(private_table(table, schema, budget, seed, report, begins))
     assert store.rows is not None
     return store.rows, store
 
@@ -119,6 +120,10 @@ class PrivateCheckpoints:
         }
         self._head = json.dumps(document).encode()
         self.save(b"")
+
+    def counting(self) -> None:
+        """Hands on that the table is about to be asked."""
+        self._store.counting()
 
     def load(self) -> bytes | None:
         """Training's own checkpoint."""

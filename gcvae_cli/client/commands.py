@@ -37,6 +37,29 @@ def import_(
     print(json.dumps(brought, ensure_ascii=False) if as_json else brought["id"])
 
 
+class Restriction(StrEnum):
+    """What a model may be held to say of rows."""
+
+    FLAG = "flag"
+    OFF = "off"
+
+
+def restrict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The id of a model, mdl_….")],
+    scoring: Annotated[
+        Restriction,
+        typer.Option(help="flag: of each row only whether it is rare; off: no scores at all."),
+    ],
+    server: ServerUrl = LOCAL_SERVICE,
+    key_file: KeyFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for scripts.")] = False,
+) -> None:
+    """Have a service's model give fewer scores, or none. There is no way back."""
+    with connected(server, key_file) as client:
+        changed = client.restrict_scoring(model, scoring.value)
+    print(json.dumps(changed, ensure_ascii=False) if as_json else changed["scoring"])
+
+
 class Listed(StrEnum):
     """What a service has lists of."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +42,8 @@ from gcvae_cli.files.options import (
     MapPlace,
     MapRow,
     Measure,
+    Minimal,
+    ModelOutput,
     PresetName,
     ReportOutput,
     RowCount,
@@ -48,6 +51,7 @@ from gcvae_cli.files.options import (
     SchemaOutput,
     ScoreDraws,
     ScoreMissingness,
+    Scoring,
     Seed,
     Table,
     TableOutput,
@@ -131,7 +135,7 @@ def train(
     if output is not None:
         refuse_two_answers(output, as_json)
         format_of(output, MODEL_FORMATS, standard_output="gcvae")
-    settings = parse_assignments(assignments or ())
+    settings: dict[str, Any] = parse_assignments(assignments or ())
     with connected(server, key_file) as client:
         dataset = _dataset(client, table, schema_file, encoding)
         model = client.train(
@@ -347,6 +351,26 @@ def report(
     elif output != STANDARD_OUTPUT:
         for name, part in parts.items():
             print(f"{name}: {part['verdict'].replace('_', ' ')}. {part['sentence']}")
+
+
+def export(
+    model: ModelId,
+    server: Server,
+    output: ModelOutput,
+    key_file: KeyFile = None,
+    minimal: Minimal = False,
+    scoring: Scoring = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save a model of the service as a file to hand on; whole, unless --minimal is given."""
+    refuse_two_answers(output, as_json)
+    format_of(output, MODEL_FORMATS, standard_output="gcvae")
+    _check_model(model)
+    with connected(server, key_file) as client:
+        save = partial(client.download_model, model, minimal=minimal, scoring=scoring)
+        write_fetched(output, "gcvae", save)
+    if as_json:
+        answer({"output": output, "minimal": minimal, "scoring": scoring})
 
 
 def _dataset(client: Client, table: str, schema_file: Path | None, encoding: str | None) -> Any:

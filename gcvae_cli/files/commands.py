@@ -31,13 +31,16 @@ from gcvae_cli.files.options import (
     Jitters,
     KeptBlanks,
     Measure,
+    Minimal,
     ModelFile,
+    ModelOutput,
     PresetName,
     RowCount,
     SchemaFile,
     SchemaOutput,
     ScoreDraws,
     ScoreMissingness,
+    Scoring,
     Seed,
     Table,
     TableOutput,
@@ -241,12 +244,12 @@ def score(
     """Say how likely each row of a table is: one line per row, in nats, with each column's part."""
     from gcvae.files.parquet_files import write_parquet
     from gcvae.scoring.score_options import ScoreOptions
-    from gcvae.scoring.score_stream import ScoreTotals, counted, stream_scores
+    from gcvae.scoring.score_stream import counted, new_totals, stream_scores
 
     table_format = _table_format(output, as_json)
     options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
-    totals = ScoreTotals()
     scorer, reader = load_model(model, threads).scorer, table_reader(table, encoding)
+    totals = new_totals(scorer.scoring)
     with progress_bar(f"scoring {table.name}") as bar, opened_output(output) as stream:
         blocks = _watched_reader(scorer.blocks(reader, options), reader, bar.move)
         if table_format == "parquet":
@@ -254,7 +257,7 @@ def score(
         else:
             _write(partial(stream_scores, blocks, heading={}, totals=totals), stream, table_format)
     if as_json:
-        heading = options.heading(scorer.order())
+        heading = scorer.heading(options)
         answer({"output": output, **heading, "totals": totals.to_json()})
 
 
@@ -280,6 +283,25 @@ def encode(
             _write(partial(stream_encodings, blocks, heading={}), stream, table_format)
     if as_json:
         answer({"output": output, "rows": reader.rows})
+
+
+def export(
+    model: ModelFile,
+    output: ModelOutput,
+    minimal: Minimal = False,
+    scoring: Scoring = None,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as a file to hand on: a minimal one, or one that gives no scores."""
+    refuse_two_answers(output, as_json)
+    format_of(output, MODEL_FORMATS, standard_output="gcvae")
+    synthesizer = load_model(model, threads)
+    content = synthesizer.to_bytes(minimal=minimal, scoring=scoring)
+    with opened_output(output) as stream:
+        stream.write(content)
+    if as_json:
+        answer({"output": output, "minimal": minimal, "bytes": len(content)})
 
 
 def settings(

@@ -12,6 +12,7 @@ import typer
 
 from gcvae.dependence.notes import KINDS
 from gcvae.numerics.seeds import MAX_SEED
+from gcvae.scoring.served_scores import SCORINGS
 from gcvae_cli.errors import WrongUsageError
 from gcvae_cli.files.json_texts import read_json
 from gcvae_cli.inputs import existing_file
@@ -32,6 +33,34 @@ Table = Annotated[
 ]
 ModelFile = Annotated[
     Path, typer.Argument(callback=existing_file, help="A trained model, model.gcvae.")
+]
+ModelOutput = Annotated[
+    str, typer.Option("--output", "-o", help="A name that ends in .gcvae; - is standard output.")
+]
+Minimal = Annotated[
+    bool,
+    typer.Option(
+        "--minimal",
+        help="Leave out what drawing and completing do not need: the training record, scores, the "
+        "map and the checksum of the table, counts.",
+    ),
+]
+
+
+def _check_scoring(scoring: str | None) -> str | None:
+    if scoring is not None and scoring not in SCORINGS:
+        raise WrongUsageError(f"--scoring {scoring}: it is one of {', '.join(SCORINGS)}")
+    return scoring
+
+
+Scoring = Annotated[
+    str | None,
+    typer.Option(
+        callback=_check_scoring,
+        metavar="WORD",
+        help="What the file's model says of rows: their scores (full), whether they are rare "
+        "(flag), nothing (off); never more than the model itself does.",
+    ),
 ]
 SchemaFile = Annotated[
     Path | None,

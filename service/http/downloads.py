@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from models_store import Store
 from models_store.manifests import Manifest
 from service.http.etags import matches
 
+_CHUNK_BYTES = 1 << 20
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class Content(Protocol):
-    """Stored bytes that can be read whole or in part."""
+    """Bytes that can be read whole or in part."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -79,6 +81,32 @@ class StoredShards:
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
         """Some of the bytes."""
         return self.manifest.stream_range(self.store, start, end)
+
+
+@dataclass(frozen=True)
+class MadeFile:
+    """Bytes that were made for this answer."""
+
+    content: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Their number."""
+        return len(self.content)
+
+    @property
+    def sha256(self) -> str:
+        """Their checksum."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def stream(self) -> Iterator[bytes]:
+        """All bytes."""
+        return self.stream_range(0, len(self.content))
+
+    def stream_range(self, start: int, end: int) -> Iterator[bytes]:
+        """Some of the bytes."""
+        for first in range(start, end, _CHUNK_BYTES):
+            yield self.content[first : min(end, first + _CHUNK_BYTES)]
 
 
 def stored_table(store: Store, result: Result) -> Content:

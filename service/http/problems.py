@@ -84,6 +84,11 @@ KINDS: dict[type[Exception], Kind] = {
         "constraints-rarely-met", 422, "Too few rows satisfy the constraints"
     ),
     library.ConditionError: Kind("invalid-condition", 422, "The condition can not be met"),
+    library.LeftOutError: Kind("left-out", 422, "The model's file was made without that"),
+    library.ScoringError: Kind("scoring-off", 403, "The model gives no scores"),
+    library.BudgetError: Kind(
+        "privacy-budget-spent", 403, "The table's models would promise too little together"
+    ),
     library.InputError: Kind("invalid-input", 422, "The input can not be used"),
     library.ArtifactError: Kind("artifact-damaged", 500, "The model's artifact can not be read"),
     records.NotFoundError: Kind("not-found", 404, "There is no such resource"),

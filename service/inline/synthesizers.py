@@ -40,6 +40,7 @@ class Synthesizers:
             return self._load(model)
 
         synthesizer = self._loaded.get(model.id, load)
+        synthesizer.restrict_scoring(model.scoring)
         self._tally.looked_up(was_loaded=was_loaded)
         limit_torch_threads(self._torch_threads)
         return synthesizer
@@ -62,6 +63,7 @@ class Synthesizers:
             artifact_bytes=size_bytes,
             schema=synthesizer.schema.to_json(),
             record=synthesizer.training_record,
+            scoring=synthesizer.scoring,
         )
 
     def forget(self, model_id: str) -> None:

@@ -19,7 +19,7 @@ from gcvae.files.row_documents import numbered, pointing
 from gcvae.latent.encoding_stream import stream_encodings
 from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.scoring.score_options import ScoreOptions
-from gcvae.scoring.score_stream import ScoreTotals, stream_scores
+from gcvae.scoring.score_stream import new_totals, stream_scores
 from service.bodies import NewMapBody
 from service.errors import InvalidModelError, RequestError
 from service.inline.process import Bench, Streamed
@@ -70,8 +70,8 @@ def score_rows(
     """The scores of a pickled frame as JSON or CSV: the API passes rows on, and reads none."""
     scorer = bench.synthesizers.get(model).scorer
     blocks = bench.tally.counted(JobKind.SCORE, scorer.blocks(pickle.loads(frame), options))
-    heading = {"model_id": model.id} | options.heading(scorer.order())
-    return Streamed(stream_scores(blocks, form, heading, ScoreTotals()))
+    heading = {"model_id": model.id} | scorer.heading(options)
+    return Streamed(stream_scores(blocks, form, heading, new_totals(scorer.scoring)))
 
 
 def complete_rows(
@@ -89,6 +89,15 @@ def encode_rows(bench: Bench, model: Model, frame: bytes, form: str) -> Streamed
     encoded = bench.synthesizers.get(model).encode_blocks(pickle.loads(frame))
     blocks = bench.tally.counted(JobKind.ENCODE, encoded)
     return Streamed(stream_encodings(blocks, form, {"model_id": model.id}))
+
+
+def export_model(bench: Bench, model: Model, minimal: bool, scoring: str | None) -> bytes:
+    """The file of a model as it is handed on: minimal, or one that says less of rows.
+
+    Raises:
+        SettingError: there is no such scoring.
+    """
+    return bench.synthesizers.get(model).to_bytes(minimal=minimal, scoring=scoring)
 
 
 def examine_model(bench: Bench, key: str, sha256: str, size_bytes: int) -> Trained:

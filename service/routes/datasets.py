@@ -37,6 +37,7 @@ from service.ingestion import check_table, complete_schema_of, profile_of, store
 from service.quotas import require_storage
 from service.reservations import collect_garbage, reserved
 from service.resources import Resources, Shared
+from service.routes.privacy_ledgers import privacy_bodies, told_dataset
 from service.schema_changes import changes, patched, pointed_at_patch, what_is_said
 from service.table_process import read_apart
 
@@ -119,7 +120,7 @@ async def upload(
         request_sha256 = fingerprint(request, *asked)
 
         def answer(dataset: Dataset) -> Answer:
-            return created(201, dataset_body(dataset), f"/v1/datasets/{dataset.id}")
+            return created(201, told_dataset(workspace, dataset), f"/v1/datasets/{dataset.id}")
 
         async def make() -> Answer:
             keep = partial(add_dataset, resources, workspace, table, sha256)
@@ -141,14 +142,15 @@ def list_datasets(
 ) -> PageBody[DatasetBody]:
     """List the datasets, newest first."""
     page = workspace.datasets.list(limit=limit, cursor=cursor, search=search, order=sort)
-    return page_body(page, dataset_body)
+    spent = privacy_bodies(workspace, page.items)
+    return page_body(page, lambda dataset: dataset_body(dataset, spent.get(dataset.id)))
 
 
 @router.get("/{dataset_id}", response_model=DatasetBody)
 def read_dataset(dataset_id: str, request: Request, workspace: Workspace) -> Response:
     """Read a dataset's record."""
     dataset = workspace.datasets.get(dataset_id)
-    return tagged_json(request, dataset_body(dataset))
+    return tagged_json(request, told_dataset(workspace, dataset))
 
 
 @router.put("/{dataset_id}/schema")
@@ -276,7 +278,7 @@ class _Change:
 
 async def _changed(resources: Resources, response: Response, asked: _Change) -> ChangedDatasetBody:
     before, after = await resources.tables.run(partial(_change_schema, resources, asked))
-    body = dataset_body(after)
+    body = await run_in_threadpool(told_dataset, asked.workspace, after)
     response.headers["ETag"] = tag_of(body)
     different = changes(before.schema, after.schema)
     return ChangedDatasetBody(**body.model_dump(by_alias=True), changes=different)
@@ -289,7 +291,7 @@ def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Datas
     datasets = asked.workspace.datasets
     while True:
         before = datasets.get(asked.dataset_id)
-        if not is_still(asked.if_match, tag_of(dataset_body(before))):
+        if not is_still(asked.if_match, tag_of(told_dataset(asked.workspace, before))):
             message = f"dataset {before.id} is not the one of If-Match; read it again"
             raise PreconditionError(message)
         _refuse_while_training(asked.workspace, before.id)

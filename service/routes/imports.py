@@ -132,5 +132,6 @@ def _examined(resources: Resources, published: Published) -> Trained:
 
 def _training_of(record: Document) -> Document:
     """How the model was trained, as a request to train says it."""
-    trained = {name: record[name] for name in ("preset", "seed", "device")}
-    return {**trained, **record["settings"]}
+    known = ("preset", "seed", "device")  # of which a minimal file has the preset alone
+    trained = {name: record[name] for name in known if name in record}
+    return {**trained, **record.get("settings", {})}

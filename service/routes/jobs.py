@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Response
 from fastapi.responses import StreamingResponse
 
 from catalog.dispatch.port import send_soon
-from catalog.job_kinds import JobKind
+from catalog.job_kinds import JobKind, TrainSpec
 from catalog.records import Job, JobStatus
 from service.access import Workspace
 from service.bodies import JobBody, PageBody, job_body
@@ -17,6 +17,7 @@ from service.http.events import follow, seen_version
 from service.http.pages import Cursor, Limit, page_body
 from service.quotas import require_storage, require_training_time
 from service.resources import Resources, Shared
+from service.routes.privacy_ledgers import privacy_request
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -67,9 +68,11 @@ def cancel_job(job_id: str, workspace: Workspace) -> JobBody:
 def retry_job(job_id: str, response: Response, resources: Shared, workspace: Workspace) -> JobBody:
     """Queue a failed or cancelled job again."""
     require_room(resources, workspace)
-    if workspace.jobs.get(job_id).kind is JobKind.TRAIN:
+    job, privacy = workspace.jobs.get(job_id), None
+    if job.kind is JobKind.TRAIN:
         require_training_time(resources, workspace)
-    job = workspace.jobs.retry(job_id)
+        privacy = privacy_request(resources, TrainSpec.from_json(job.spec).training)
+    job = workspace.jobs.retry(job_id, privacy)
     send_soon(resources.dispatcher, job)
     response.headers["Location"] = job_path(job)
     return job_body(job)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
+from anyio import from_thread
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
@@ -13,23 +14,32 @@ from catalog.dispatch.port import send_soon
 from catalog.errors import NotFoundError
 from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
-from catalog.records import Dataset, Document, Model, ModelStatus
+from catalog.records import Dataset, Document, Model, ModelStatus, Scoring
 from gcvae.errors import Problem, SettingError
 from gcvae.training.costs import training_cost
 from gcvae.training.settings import configure, settle
 from service.access import Workspace
-from service.bodies import ModelBody, NewModelBody, PageBody, TrainingBody, model_body
+from service.bodies import (
+    ChangedModelBody,
+    ModelBody,
+    NewModelBody,
+    PageBody,
+    TrainingBody,
+    model_body,
+)
 from service.http.body_limits import ARTIFACT_TYPE
-from service.http.downloads import StoredFile, download
+from service.http.downloads import Content, MadeFile, StoredFile, download
 from service.http.etags import tagged_json
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.inline.synthesizers import require_ready
+from service.inline.work import export_model
 from service.quotas import require_training_time
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
+from service.routes.privacy_ledgers import privacy_request
 from service.routes.reports import newest_report, newest_reports
 
 REPORT_SHARE = 0.1
@@ -102,22 +112,57 @@ def read_model(model_id: str, request: Request, workspace: Workspace) -> Respons
     },
 )
 def download_artifact(
-    model_id: str, request: Request, resources: Shared, workspace: Workspace
+    model_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    minimal: Annotated[
+        bool,
+        Query(
+            description="without what drawing and completing do not need: the training record, "
+            "scores of held-out rows, the table's map and checksum, counts"
+        ),
+    ] = False,
+    scoring: Annotated[
+        Scoring | None, Query(description="what the file's model says of rows; never more than now")
+    ] = None,
 ) -> Response:
     """Download the trained model as one file that the library and the command line read."""
     model = workspace.models.get(model_id)
     require_ready(model)
-    assert model.artifact_key is not None
-    assert model.artifact_sha256 is not None
-    assert model.artifact_bytes is not None
     return download(
         request,
-        StoredFile(
-            resources.store, model.artifact_key, model.artifact_bytes, model.artifact_sha256
-        ),
+        _artifact(resources, model, minimal, scoring),
         media_type=ARTIFACT_TYPE,
         filename=f"{model.id}.gcvae",
     )
+
+
+def _artifact(
+    resources: Resources, model: Model, minimal: bool, scoring: Scoring | None
+) -> Content:
+    """The stored file, where it is what is asked for, or one that is made of it.
+
+    Raises:
+        PoolFullError: too much inline work waits.
+    """
+    if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
+        work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
+        return MadeFile(from_thread.run(resources.inline.run, work))
+    assert model.artifact_key is not None
+    assert model.artifact_sha256 is not None
+    assert model.artifact_bytes is not None
+    stored = model.artifact_key, model.artifact_bytes, model.artifact_sha256
+    return StoredFile(resources.store, *stored)
+
+
+@router.patch("/{model_id}", response_model=ModelBody)
+def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) -> ModelBody:
+    """Have the model say less of rows: whether they are rare (`flag`), or nothing (`off`). What was
+    made of it before says no more than that from now on, and there is no way back.
+    """
+    model = workspace.models.restrict_scoring(model_id, body.scoring)
+    return model_body(with_schema(workspace, model), newest_report(workspace, model))
 
 
 @router.delete("/{model_id}", status_code=204)
@@ -136,6 +181,7 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         QueueFullError: too many jobs wait.
         QuotaError: the workspace has taken as much storage or time of training as it may.
         NotFoundError: there is no such dataset.
+        BudgetError: the models of its table would exceed a cap on what they spend together.
     """
     training = checked_training(body.training)
     require_room(resources, workspace)
@@ -150,6 +196,8 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         training=training,
         priority=body.priority,
         estimate=training_estimate(training, dataset),
+        scoring=body.scoring,
+        privacy=privacy_request(resources, training),
     )
     send_soon(resources.dispatcher, job)
     return model_body(replace(model, schema=_known_schema(training, dataset)))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 
 from catalog.dispatch.port import send_soon
 from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, JobSpec
-from catalog.records import Document, Job, JobStatus, Model, Result
+from catalog.records import Document, Job, JobStatus, Model, Result, Scoring
+from gcvae.errors import Problem, ScoringError
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
 from service.errors import StateError
@@ -75,6 +77,9 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         """Read what became of the job: the table's size and checksum, once it is there."""
         job, result = find_result(workspace, kind, result_id)
         headers = {} if job.status.is_final else {"Retry-After": str(POLL_SECONDS)}
+        if result is not None:
+            told = told_summary(workspace.models.get(result.model_id), result.summary)
+            result = replace(result, summary=told)
         return tagged_json(request, result_body(job, result, content_path(job)), headers)
 
     @router.get(
@@ -93,6 +98,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         job, result = find_result(workspace, kind, result_id)
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; what it makes comes when it succeeded")
+        require_told(workspace.models.get(result.model_id), result)
         return download(
             request,
             stored_table(resources.store, result),
@@ -107,6 +113,38 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; it has made nothing to be deleted")
         collect_garbage(resources, workspace.results.delete(result_id))
+
+
+LIKELIHOODS = ("log_likelihood", "mean_log_likelihood", "standard_error", "probability", "density")
+"""Of a result's summary: totals of scores, and probabilities of conditions, which are scores."""
+
+
+def told_summary(model: Model, summary: Document) -> Document:
+    """What of a result's summary the model may tell now, whatever it did when the result was made.
+
+    >>> from types import SimpleNamespace
+    >>> told_summary(SimpleNamespace(scoring="off"), {"rows": 3, "probability": 0.25})
+    {'rows': 3}
+    """
+    if model.scoring == Scoring.FULL:
+        return summary
+    return {name: value for name, value in summary.items() if name not in LIKELIHOODS}
+
+
+def require_told(model: Model, result: Result) -> None:
+    """Let results pass that hold no more than the model may tell now.
+
+    Raises:
+        ScoringError: they hold scores, or flags, that were made when it told more.
+    """
+    if not result.kind.spec.tells_scores or model.scoring == Scoring.FULL:
+        return
+    if model.scoring == Scoring.OFF or "log_likelihood" in result.summary:
+        message = (
+            f"these scores were made before the model's scoring became {model.scoring.value!r}"
+        )
+        expected = "what the model says now; whoever made them may delete them here"
+        raise ScoringError(Problem(message, expected=expected))
 
 
 def find_result(workspace: Workspace, kind: JobKind, result_id: str) -> tuple[Job, Result | None]:

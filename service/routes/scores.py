@@ -14,6 +14,7 @@ from gcvae.errors import Problem, SettingError
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import MEDIA_TYPES
+from gcvae.scoring.served_scores import require_plain, require_scores
 from gcvae.training.costs import scoring_cost
 from service.bodies import ResultBody, RowsBody, Seed, Whole
 from service.errors import RequestError, TableLimitError
@@ -90,7 +91,8 @@ async def score_rows(
     error, its percentile among held-out training rows (with blanks: among rows of the model with
     the same blanks), and the columns' contributions, which add up. The JSON says in `measure` and
     `notes` what the numbers mean. A blank cell is integrated out; an unseen level scores -Infinity.
-    Above the inline limit the answer is 202 and a job.
+    Of a model whose `scoring` is `flag` each row has `is_rare` alone; where it is `off` the answer
+    is 403. Above the inline limit the answer is 202 and a job.
     """
     query = given(
         draws=draws,
@@ -102,7 +104,8 @@ async def score_rows(
     )
     settings = call.resources.settings
     async with received_rows(call, NewScoresBody, format, MEDIA_TYPES) as rows:
-        options = _options(rows.said | query)
+        require_scores(rows.model.scoring)
+        options = _options(rows.said | query, rows.model.scoring)
         _check_draws(options, query, settings)
         found = await rows.checked()
         if found.frame is not None:
@@ -123,10 +126,13 @@ async def score_rows(
 result_routes(router, JobKind.SCORE)
 
 
-def _options(said: Mapping[str, Any]) -> ScoreOptions:
-    """The options of a request. Raises: RequestError for those that do not go together."""
+def _options(said: Mapping[str, Any], scoring: str) -> ScoreOptions:
+    """The options of a request. Raises: RequestError for those that do not go together, or that a
+    model without scores has not."""
     try:
-        return ScoreOptions(**said)
+        options = ScoreOptions(**said)
+        require_plain(scoring, options)
+        return options
     except SettingError as error:
         raise RequestError(*error.problems) from error
 

@@ -145,11 +145,26 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(rules).to_contain_text("total = quantity × price")
     watched.assert_accessible()
 
+    for scoring, told in (("flag", "of 90 rows rare"), ("off", "This model gives no scores")):
+        site.http.patch(f"/v1/models/{made['id']}", json={"scoring": scoring})
+        watched.go(f"/models/{made['id']}/score")
+        if scoring == "flag":
+            table = {"name": "drawn.csv", "mimeType": "text/csv", "buffer": drawn.encode()}
+            page.get_by_label("Drop rows to be scored").set_input_files(table)
+        expect(page.get_by_role("heading", name=told)).to_be_visible()
+        watched.assert_accessible()
+
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete the model").click()
     expect(page.get_by_role("heading", name="No model yet")).to_be_visible()
     to_list(page, "Datasets")
+    [dataset] = site.http.get("/v1/datasets").json()["items"]
+    cap = {"cap": {"epsilon": 3, "delta": 1e-6}}
+    site.http.put(f"/v1/datasets/{dataset['id']}/privacy", json=cap)
     page.get_by_role("link", name="café orders").click()
+    spent = page.get_by_role("region", name="Differential privacy")
+    expect(spent).to_contain_text("epsilon 3 at delta 1.0e−6")
+    watched.assert_accessible()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Delete the dataset").click()
     expect(page.get_by_role("heading", name="No dataset yet")).to_be_visible()

@@ -192,3 +192,33 @@ def test_a_verb_of_a_service_has_help_of_its_own(capsys: pytest.CaptureFixture[s
     assert "gcvae sample --server URL --help" in here
     assert main(["--help"]) == 0
     assert "--server" not in capsys.readouterr().out.replace("with --server of a service", "")
+
+
+def test_a_minimal_file_of_a_service_is_the_one_that_is_written_here(
+    served: Served, tmp_path: Path
+) -> None:
+    there, here = tmp_path / "there.gcvae", tmp_path / "here.gcvae"
+    how = ["--minimal", "--scoring", "flag"]
+    assert main(["export", served.model, *served.at, *how, "-o", str(there)]) == 0
+    assert main(["export", str(served.file), *how, "-o", str(here)]) == 0
+    assert there.read_bytes() == here.read_bytes()
+    assert there.stat().st_size < served.file.stat().st_size
+
+
+def test_a_models_scores_are_restricted_once_and_for_all(
+    served: Served, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(served.file), *served.at]) == 0
+    model, table, scores = capsys.readouterr().out.strip(), folder / "table.csv", tmp_path / "s.csv"
+    asked = ["score", model, str(table), *served.at, "-o", str(scores), "--draws", "3"]
+    assert main(["restrict", model, "--scoring", "flag", *served.at]) == 0
+    assert capsys.readouterr().out == "flag\n"
+    assert main(asked) == 0
+    assert scores.read_text().splitlines()[0] == "is_rare"
+    assert len(scores.read_text().splitlines()) == N_ROWS + 1
+    assert main(["restrict", model, "--scoring", "off", *served.at]) == 0
+    capsys.readouterr()
+    assert main(asked) == 1
+    assert "published with scoring off" in capsys.readouterr().err
+    assert main(["restrict", model, "--scoring", "flag", *served.at]) == 1
+    assert "never made looser" in capsys.readouterr().err

@@ -25,6 +25,7 @@ from gcvae_client import (
     JobCancelledError,
     JobFailedError,
     NotFoundError,
+    ProblemError,
     UnreachableError,
     WaitTimeoutError,
 )
@@ -70,6 +71,45 @@ def test_a_model_goes_from_one_service_to_another_and_draws_the_same_rows(
     assert client.import_model(path, name="mine")["name"] == "mine"
     with pytest.raises(InvalidError, match="truncated"):
         client.import_model(path.read_bytes()[:-1])
+
+
+def test_a_model_is_taken_away_minimal_and_made_to_say_less_of_rows(
+    client: Client, service: Running, table: bytes, tmp_path: Path
+) -> None:
+    model = client.import_model(library(service, train(service, table)).to_bytes())
+    path = model.download(tmp_path / "minimal.gcvae", minimal=True, scoring="flag")
+    taken = Synthesizer.load(path)
+    assert (taken.training_record["is_minimal"], taken.scoring) == (True, "flag")
+    rows = [{"size": 1.5, "colour": "red"}]
+    assert "percentile" in client.score(model, rows, draws=3).columns
+    assert model.restrict_scoring("flag")["scoring"] == "flag"
+    assert client.score(model, rows, draws=3).columns.to_list() == ["is_rare"]
+    model.restrict_scoring("off")
+    with pytest.raises(ProblemError, match="published with scoring off") as raised:
+        client.score(model, rows)
+    assert raised.value.status == 403
+    with pytest.raises(ConflictError, match="never made looser"):
+        client.restrict_scoring(model, "full")
+    dataset = client.upload(table)
+    untrained = client.train(dataset, scoring="off", max_steps=5)
+    assert untrained["scoring"] == "off"
+    client.cancel(untrained)
+
+
+def test_a_dataset_has_a_ledger_and_a_cap(client: Client, table: bytes) -> None:
+    dataset = client.upload(table + b"9.5,red\n")
+    cap = {"epsilon": 2.0, "delta": 1e-6}
+    assert dataset.cap_privacy(cap)["cap"] == cap
+    assert dataset.refresh()["privacy"]["cap"] == cap
+    with pytest.raises(ProblemError, match="has no bound, and exceeds the cap of the dataset"):
+        dataset.train()
+    private = dataset.train(differential_privacy={"epsilon": 1.5, "delta": 1e-6})
+    told = client.privacy(dataset, delta=1e-5)
+    assert [spent["model_id"] for spent in told["spendings"]] == [private["id"]]
+    assert (told["delta"], told["rho_set_aside"] > 0) == (1e-5, True)
+    client.cancel(private)
+    assert client.privacy(dataset)["spendings"] == []
+    assert client.cap_privacy(dataset, None)["cap"] is None
 
 
 def test_a_refusal_says_what_is_wrong_and_where(client: Client) -> None:

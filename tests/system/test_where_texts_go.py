@@ -8,6 +8,7 @@ that a text of this role stands there. What the page says of the whole service i
 from __future__ import annotations
 
 import json
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,9 @@ SETTINGS = {"max_steps": 20, "evaluate_every_steps": 10, "d_hidden": 16, "d_sum"
 
 def _read_page() -> dict[tuple[str, str], bool]:
     """(role, place): whether a text of the role stands in the place."""
-    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    lines = [
+        line for line in PAGE.read_text().split("\n## ")[0].splitlines() if line.startswith("|")
+    ]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     places = rows[0][1:]
     for row in rows[2:]:
@@ -349,14 +352,47 @@ def test_a_text_of_this_role_stands_in_this_place_of_the_library_as_the_page_say
     assert fitted[place].holds(PLANTS[role]) == EXPECTED[role, place]
 
 
-def test_the_page_names_every_member_of_a_model_file() -> None:
-    """Whoever adds a member to the manifest has to say what it holds."""
+@pytest.fixture(scope="module")
+def forms() -> dict[str, dict[str, Any]]:
+    """The manifest of a model file in both forms."""
     given = {"columns": said(all_dropped=True)}
     model = Synthesizer.fit(frame(), schema=given, settings=SETTINGS, seed=1)
-    _, manifest = unpack_tensors(model.to_bytes())
-    page = PAGE.read_text().split("## What a model file holds")[1].split("\n## ")[0]
+    files = {"whole": model.to_bytes(), "minimal": model.to_bytes(minimal=True)}
+    return {form: unpack_tensors(content)[1] for form, content in files.items()}
+
+
+def _what_a_model_file_holds() -> str:
+    return PAGE.read_text().split("## What a model file holds")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("form", ["whole", "minimal"])
+def test_the_page_names_every_member_of_a_model_file(
+    forms: dict[str, dict[str, Any]], form: str
+) -> None:
+    """Whoever adds a member to the manifest has to say what it holds."""
+    manifest, page = forms[form], _what_a_model_file_holds()
     columns = manifest["codec"]["columns"].values()
     members = {*manifest, *manifest["codec"], *manifest["constraints"]}
     members |= {member for column in columns for member in column}
+    members |= {*manifest["training_record"]} if form == "minimal" else set()
     assert len(members) > 25
     assert [member for member in sorted(members) if f"`{member}`" not in page] == []
+
+
+def test_a_minimal_file_lacks_what_the_page_says_that_it_does(
+    forms: dict[str, dict[str, Any]],
+) -> None:
+    lines = [line for line in _what_a_model_file_holds().splitlines() if "**(whole)**" in line]
+    of_file, of_record = lines[1:]  # the first one says what the mark means
+    record = forms["whole"]["training_record"]
+    gone = set(re.findall("`([a-z0-9_]+)`", of_record)) - {"training_record"}
+    assert {"rows", "table_sha256", "held_out_scores", "memory_gap", "bound_train"} <= gone
+    assert len(gone & set(record)) > 10
+    assert not gone & set(forms["minimal"]["training_record"])
+    assert "`data_map`" in of_file
+    assert forms["whole"]["data_map"] is not None
+    assert forms["minimal"]["data_map"] is None
+    assert record["table_sha256"] not in json.dumps(forms["minimal"])
+    counts = [c["counts"] for c in forms["minimal"]["codec"]["columns"].values() if "counts" in c]
+    assert counts
+    assert max(share for shares in counts for share in shares) <= 1.0

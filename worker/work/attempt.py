@@ -104,4 +104,7 @@ class Attempt:
         model = self.workspace.models.get(str(self.job.model_id))
         assert model.artifact_key is not None, "jobs are taken on ready models only"
         assert model.artifact_sha256 is not None
-        return Synthesizer.from_bytes(self.store.read(model.artifact_key, model.artifact_sha256))
+        artifact = self.store.read(model.artifact_key, model.artifact_sha256)
+        synthesizer = Synthesizer.from_bytes(artifact)
+        synthesizer.restrict_scoring(model.scoring)
+        return synthesizer

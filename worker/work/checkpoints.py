@@ -7,7 +7,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from catalog import Catalog, Claim
 from catalog.errors import LeaseLostError
+from catalog.job_kinds import TrainSpec
 from catalog.object_keys import checkpoint_prefix
+from catalog.records import Promise
+from gcvae.training.differential_privacy.composition import promised, require_within
 from models_store import Store
 from models_store.errors import CorruptedError, MissingObjectError, UnavailableError
 from worker.settings import JobSettings
@@ -31,6 +34,18 @@ class JobCheckpoints:
         self._later_seconds = settings.checkpoint_seconds
         self.interval_seconds = min(settings.first_checkpoint_seconds, self._later_seconds)
         self._saved = 0
+
+    def counting(self) -> None:
+        """Write down that the table is about to be asked, and what that costs its ledger.
+
+        Raises:
+            LeaseLostError: the attempt no longer owns the job; nothing may be counted.
+            BudgetError: it has counted before, and once more would exceed a cap on the table.
+        """
+        setting = TrainSpec.from_json(self._claim.job.spec).training["differential_privacy"]
+        promise = promised(setting)
+        assert promise is not None, "only private runs count"
+        self._catalog.leases.begin_counting(self._claim, Promise(**promise), require_within)
 
     def load(self) -> bytes | None:
         """The newest checkpoint of all attempts, or None where training begins anew."""

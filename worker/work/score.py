@@ -24,7 +24,7 @@ def score(attempt: Attempt) -> Produced:
         LeaseLostError: the attempt no longer owns the job.
     """
     from gcvae.scoring.score_options import ScoreOptions
-    from gcvae.scoring.score_stream import MEDIA_TYPES, ScoreTotals, stream_scores
+    from gcvae.scoring.score_stream import MEDIA_TYPES, new_totals, stream_scores
 
     shard = Shard.of(attempt, ScoreSpec)
     spec, among = shard.spec, shard.rows
@@ -40,8 +40,8 @@ def score(attempt: Attempt) -> Produced:
     )
     scorer = synthesizer.scorer
     blocks = scorer.blocks(table, options, among)
-    heading = {"model_id": attempt.job.model_id} | options.heading(scorer.order())
-    totals = ScoreTotals()
+    heading = {"model_id": attempt.job.model_id} | scorer.heading(options)
+    totals = new_totals(scorer.scoring)
     # The end holds the totals of all: where there are shards it is written when they are joined.
     of_file = WHOLE if among is None else replace(shard.of_file, is_last=False)
     file = attempt.folder / "scores"
@@ -66,9 +66,7 @@ def join(attempt: Attempt) -> Produced:
 
 
 def _totals(attempt: Attempt, shards: Sequence[Produced]) -> Summary:
-    from gcvae.scoring.score_stream import ScoreTotals, scores_end
+    from gcvae.scoring.score_stream import joined_totals, scores_end
 
-    totals = ScoreTotals()
-    for shard in shards:
-        totals.add_all(ScoreTotals.of_state(shard.summary))
+    totals = joined_totals([shard.summary for shard in shards])
     return totals.to_json(), scores_end(attempt.job.spec["format"], totals)

@@ -128,7 +128,8 @@ def _calibration(percentiles: Numbers) -> Figure:
     """The largest gap between the percentiles of unseen rows and an even spread."""
     found = percentiles[np.isfinite(percentiles)] / 100
     if len(found) < LEAST_ROWS:
-        return Figure("percentiles", "Percentiles of scores are off by", None, note="too few rows")
+        note = "too few rows" if len(found) else "the model gives none: its file is minimal"
+        return Figure("percentiles", "Percentiles of scores are off by", None, note=note)
     return Figure(
         "percentiles",
         "Percentiles of scores are off by, at most",

@@ -24,6 +24,7 @@ from gcvae.evaluation.report.intervals import (
 from gcvae.evaluation.report.leaks import Leaks
 from gcvae.evaluation.report.likelihood import UNLIKE
 from gcvae.evaluation.report.parts import (
+    GREEN,
     MORE_UNSEEN,
     NOT_MEASURED,
     RED,
@@ -221,22 +222,22 @@ def _judged(
     findings: list[Finding], rows: ReportRows, copies: ExactCopies, mismatch: str | None, seed: int
 ) -> Part:
     leaks = Leaks([f for f in findings if f.counts], len(rows.members))
-    verdict, of_rows = leaks.of_model, leaks.of_rows
+    verdict, of_model, of_rows = leaks.of_model, leaks.of_model, leaks.of_rows
     sentence, advice = leaks.in_words()
+    if rows.are_from_model and not any(f.is_of_model for f in findings):
+        of_model = NOT_MEASURED if of_model == GREEN else of_model
+        sentence += _NO_SCORES
     if copies.are_real_rows:
-        verdict = of_rows = RED
+        verdict = of_rows = of_model = RED
         sentence, advice = _REAL_ROWS, _NO_REAL_ROWS
         findings = [replace(f, counts=False) for f in findings]
     sentence += f" {copies.sentence}"
     if mismatch is not None:
-        verdict = of_rows = NOT_MEASURED
+        verdict = of_rows = of_model = NOT_MEASURED
         sentence = f"Not measured: {mismatch}. What the attacks found is no evidence."
         advice = UNLIKE
     elif not rows.is_training_table:
-        sentence += (
-            " The real table is not, row by row, the one that a model was trained on: rows that"
-            " training did not use count as members here, which hides leaks rather than shows them."
-        )
+        sentence += f" {rows.why_unknown}: {_ALL_ARE_MEMBERS}"
     figures = tuple(
         Figure(f.name, f.label, f.area, 0.5, f.corrected, unit="share", judged=f.shown_verdict)
         for f in findings
@@ -244,7 +245,7 @@ def _judged(
     tables = {
         "attacks": [f.to_json() for f in findings],
         "exact_copies": copies.to_json(),
-        "leaks": {"rows": of_rows, "model": verdict},
+        "leaks": {"rows": of_rows, "model": of_model},
         "descriptive": _descriptive(rows, seed),
         "settings": {
             "level": LEVEL,
@@ -256,6 +257,13 @@ def _judged(
     return Part(verdict, sentence, advice, figures, tables)
 
 
+_NO_SCORES = (
+    " The model's own scores were not attacked, for it gives none: of handing on the model's file,"
+    " whose weights other code can score with, nothing can be said."
+)
+_ALL_ARE_MEMBERS = (
+    "rows that training did not use count as members here, which hides leaks, and shows none."
+)
 _REAL_ROWS = (
     "The rows that were judged are real ones, or many of them are: they stand word for word in the"
     " real table, also among the rows that were kept for this comparison. Attacks that look for"

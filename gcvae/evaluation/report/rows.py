@@ -50,6 +50,7 @@ class ReportRows:
         are_from_model: Whether the drawn rows are the model's, and not those of a table.
         rules_kept: Of each rule of the model that speaks of drawn rows.
         table_rows: How many rows the tables have of which these were taken.
+        is_minimal: Whether the model's file was minimal: nothing in it tells its training table.
     """
 
     schema: TableSchema
@@ -61,6 +62,17 @@ class ReportRows:
     are_from_model: bool
     rules_kept: tuple[KeptRule, ...] = ()
     table_rows: Mapping[str, int] = field(default_factory=dict)
+    is_minimal: bool = False
+
+    @property
+    def why_unknown(self) -> str:
+        """Why members are not known, where the real table is not the one of the training."""
+        if self.is_minimal:
+            return (
+                "Whether the real table is the one that the model was trained on can not be told,"
+                " for the model's file is minimal"
+            )
+        return "The real table is not, row by row, the one that a model was trained on"
 
     def counts(self) -> dict[str, int]:
         """How many rows there are of each sort."""

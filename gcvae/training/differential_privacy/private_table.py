@@ -75,6 +75,7 @@ def private_table(
     budget: Budget,
     seed: int,
     report: PhaseReport = lambda phase, share: None,
+    begins: Callable[[], None] = lambda: None,
 ) -> PrivateTable:
     """The private rows of a real table.
 
@@ -84,6 +85,7 @@ def private_table(
         budget: To be spent whole.
         seed: Of what follows on the noisy counts. The noise has none.
         report: Takes what is done, by noisy counts only.
+        begins: Is called when the declaration is whole, before anything is counted.
 
     Raises:
         SchemaError: Something is not declared; the problems have the lines to add.
@@ -97,6 +99,7 @@ def private_table(
     report("counting", 0.0)
     with source_columns(table) as source:
         declared = declared_table([str(name) for name in source.names], schema, budget)
+        begins()
         if declared.discovered:
             open_columns = [c for c in declared.columns if c.name in declared.discovered]
             rho = ledger.rho * _LEVELS_SHARE

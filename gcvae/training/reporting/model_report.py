@@ -14,6 +14,7 @@ from gcvae.evaluation.report.rows import ReportRows
 from gcvae.evaluation.report.utility import utility_part
 from gcvae.files.table_reader import Rows
 from gcvae.progress import Report, report_to_nobody
+from gcvae.scoring.served_scores import FULL
 from gcvae.training.held_back import MOST_REPORT_ROWS
 from gcvae.training.reporting.model_scores import DRAWS, model_scores
 from gcvae.training.reporting.report_rows import Model, rows_of_report
@@ -60,7 +61,7 @@ def make_report(
     useful = utility_part(rows, targets, seed, _share_of(report, 0.35, 0.6))
     n_rows = _rows_attacked(rows)
     scores = None
-    if model is not None and n_rows >= LEAST_ROWS:
+    if model is not None and model.scoring == FULL and n_rows >= LEAST_ROWS:
         scores = model_scores(model, rows, n_rows, seed, _share_of(report, 0.6, 0.8))
     likely = likelihood_part(
         None if scores is None else scores.likelihoods, _why_no_likelihood(model, n_rows), mismatch
@@ -110,6 +111,8 @@ def _rows_attacked(rows: ReportRows) -> int:
 def _why_no_likelihood(model: Model | None, n_rows: int) -> str:
     if model is None:
         return "there is no model, only a table"
+    if model.scoring != FULL:
+        return f"the model gives no scores of rows (scoring: {model.scoring})"
     return f"{n_rows} unseen rows are too few; {LEAST_ROWS} are needed"
 
 

@@ -38,6 +38,7 @@ class Model(Protocol):
     schema: TableSchema
     codec: TableCodec
     training_record: dict[str, Any]
+    scoring: str
 
     def sample(self, rows: int, seed: int, *, frames: str) -> pd.DataFrame:
         """Synthetic rows."""
@@ -94,7 +95,8 @@ def rows_of_report(
         drawn = _taken(typed, np.arange(len(typed)), seed)
         kept = _rules_kept(record, schema, typed)
     tables = members, reference, unseen, drawn
-    return ReportRows(schema, *tables, sorts.is_training_table, synthetic is None, kept, sizes)
+    of_model = sorts.is_training_table, synthetic is None, kept
+    return ReportRows(schema, *tables, *of_model, sizes, bool(record.get("is_minimal")))
 
 
 def _inferred(real: Rows) -> TableSchema:

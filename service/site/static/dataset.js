@@ -6,7 +6,7 @@ import { confirmed, head, pressed, problemBox, status, when } from "./components
 import { fill, h, say } from "./elements.js";
 import { constraintList, ruleList } from "./rules.js";
 import { trainingForm } from "./training.js";
-import { bytes, many } from "./words.js";
+import { bytes, figure, many } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const dataset = await read(`/v1/datasets/${id}`, { signal });
@@ -37,6 +37,7 @@ function draw(page) {
       table),
     ruleList(dataset, profile.rules, change),
     constraintList(dataset, change),
+    dataset.privacy ? privacySpent(dataset.privacy) : null,
     trainingForm(dataset, presets.presets, go, saveColumns),
     models.items.length ? modelsOf(models.items) : null);
 }
@@ -59,6 +60,20 @@ function heading(dataset, go) {
     facts: [many(dataset.rows, "row"), many(dataset.columns, "column"), bytes(dataset.size_bytes), when(dataset.created_at), h("code", {}, dataset.id)],
     actions: [h("button.main", { type: "button", onclick: toTraining }, "Train a model"), button],
   }), told);
+}
+
+/** What the private models of the table have spent together: deleted ones and failed trainings count. */
+function privacySpent(privacy) {
+  const { epsilon, delta, cap } = privacy;
+  const facts = [
+    ["Epsilon of all models", epsilon === null ? "no promise" : figure(epsilon, 3)], ["at delta", figure(delta, 2)],
+    ["Rho spent", figure(privacy.rho_spent, 3)], ["set aside by trainings that wait", figure(privacy.rho_set_aside, 3)],
+    ["Cap", cap ? `epsilon ${figure(cap.epsilon, 3)} at delta ${figure(cap.delta, 2)}` : "none"],
+  ];
+  return h("section.stack", { "aria-label": "Differential privacy" }, h("h2", {}, "Differential privacy spent"),
+    h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    h("p.soft", {}, "What all private models of this table promise together. It never gets less, whatever is deleted.",
+      cap ? " A training that would exceed the cap is refused, and so is one that promises nothing." : ""));
 }
 
 function toTraining() {

@@ -42,11 +42,13 @@ function heading(model, go) {
   };
   const button = h("button.danger", { type: "button", onclick: remove }, "Delete");
   const download = h("a.button", { href: `/v1/models/${model.id}/artifact`, download: "" }, `Take it away, ${bytes(model.artifact_bytes)}`);
+  const minimal = h("a.button", { href: `/v1/models/${model.id}/artifact?minimal=true`, download: "",
+    title: "Without what is known of the training table beside the model: to hand on" }, "Minimal file");
   const crumbs = [["Models", "/models"]];
   if (model.dataset_id) crumbs.push(["its dataset", `/datasets/${model.dataset_id}`]);
   return h("div.stack", {}, head({ crumbs, title: model.name,
     facts: [status(model.status), when(model.created_at), h("code", {}, model.id)],
-    actions: [model.status === "ready" ? download : null, button] }), told);
+    actions: [...(model.status === "ready" ? [download, minimal] : []), button] }), told);
 }
 
 function tabs(model, word) {
@@ -60,6 +62,8 @@ function notReady(model) {
   return empty(`Its training has ${model.status === "failed" ? "failed" : "been cancelled"}`, "The job says why, and can be tried again.", job);
 }
 
+const SAYS = { full: "their scores", flag: "whether they are rare", off: "nothing" };
+
 /** The first section: how good it is, how it came to be, what it knows. */
 function summary({ place, model }) {
   const record = model.record ?? {};
@@ -67,6 +71,7 @@ function summary({ place, model }) {
     ["Rows learned from", count(record.rows)], ["Columns", count(model.schema?.columns.length)],
     ["Held-out bound", `${figure(model.bound_held_out, 4)} nats`], ["Preset", record.preset ?? "–"],
     ["Steps", count(record.steps)], ["Training took", duration(record.seconds)],
+    ["Says of rows", SAYS[model.scoring]],
   ];
   fill(place,
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),

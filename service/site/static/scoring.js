@@ -1,7 +1,7 @@
 // Scores: how likely each row of a table is, and which of its cells make it unlikely.
 
 import { ask, parsed, rowsOf, save, tableType } from "./api.js";
-import { dropPlace, problemBox, segments } from "./components.js";
+import { dataTable, dropPlace, empty, problemBox, segments } from "./components.js";
 import { histogram } from "./charts.js";
 import { fill, h, say } from "./elements.js";
 import { csvObjects, csvText } from "./rows.js";
@@ -9,7 +9,11 @@ import { figure, fixed, many, percent } from "./words.js";
 
 const LEAST = 25;
 
+const NO_SCORES = "Its scoring was switched off when it was published, and a model never says more than it does. "
+  + "Whoever has the dataset and a key with the scope write can train another.";
+
 export function show({ place, model, signal }) {
+  if (model.scoring === "off") return fill(place, empty("This model gives no scores", NO_SCORES));
   const top = h("div");
   const found = h("div.stack.wide");
   const take = async (file) => {
@@ -20,7 +24,7 @@ export function show({ place, model, signal }) {
       const response = await ask(`/v1/models/${model.id}/scores?format=json`, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
       const done = await rowsOf(response, "/v1/scores", signal, (job) => fill(words, `A job scores ${file.name}: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
       const answer = parsed(await done.text());
-      fill(found, shown(model, answer, await cellsOf(file, answer.scores.length)));
+      fill(found, (model.scoring === "flag" ? flagged : shown)(model, answer, await cellsOf(file, answer.scores.length)));
       say(`${answer.scores.length} rows are scored.`);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -29,7 +33,9 @@ export function show({ place, model, signal }) {
     fill(top, drop());
   };
   const drop = () => dropPlace({ title: "Drop rows to be scored", small: true, take,
-    hint: "A table with the model's columns. Blank cells are left out of account; the least likely rows come first." });
+    hint: model.scoring === "flag"
+      ? "A table with the model's columns. Of each row this model says whether it is rare, and no more: it was published so."
+      : "A table with the model's columns. Blank cells are left out of account; the least likely rows come first." });
   fill(top, drop());
   fill(place, top, found);
 }
@@ -39,6 +45,17 @@ async function cellsOf(file, n) {
   if (tableType(file.name) !== "text/csv" || file.size > 64e6) return null;
   const rows = csvObjects(await file.text());
   return rows.length === n ? rows : null;
+}
+
+/** What a model says that gives flags of rare rows alone. */
+function flagged(model, answer, cells) {
+  const rare = answer.scores.flatMap((score, i) => (score.is_rare ? [i] : []));
+  const names = cells?.length ? Object.keys(cells[0]) : [];
+  const file = () => save(new Blob([csvText([["is_rare"], ...answer.scores.map((score) => [score.is_rare])])], { type: "text/csv" }), `${model.name}-flags.csv`);
+  return h("section.card.stack", { "aria-label": "Rare rows" },
+    h("div.row.ends", {}, h("h2", {}, `${rare.length} of ${many(answer.scores.length, "row")} rare`), h("button.small", { type: "button", onclick: file }, "Download the flags")),
+    h("p.soft", {}, answer.notes[0]),
+    rare.length ? dataTable("Rare rows", [["Row", "number"], ...names], rare.slice(0, LEAST).map((i) => [i + 1, ...names.map((name) => cells[i][name])]), "table.preview") : null);
 }
 
 function shown(model, answer, cells) {

@@ -240,6 +240,8 @@ def test_a_condition_that_the_model_holds_for_impossible_is_refused_with_its_pro
     group.logits.bias.data.view(group.shape)[0, 0] = 40.0
     with pytest.raises(ConditionError, match=r"a probability of \d\.?\d*e-18, under the least"):
         ConditionedModel.fit(model, [_only(2, 1), None, None], 0)
+    with pytest.raises(ConditionError, match="a probability under the least of 1e-06"):
+        ConditionedModel.fit(model, [_only(2, 1), None, None], 0, is_told=False)
 
 
 @pytest.mark.parametrize("preset", ["fast", "paper-gcvae", "paper-vae-roc"])

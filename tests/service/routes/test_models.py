@@ -124,7 +124,7 @@ def test_of_a_body_all_that_is_wrong_is_told_beside_its_unknown_members(service:
     places = {error["pointer"]: error for error in problem["errors"]}
     assert set(places) == {"/dataset_id", "/name", "/nam", "/colour", "/training/seed"}
     assert "suggestion" not in places["/colour"]
-    assert places["/colour"]["expected"] == "one of dataset_id, name, priority, training"
+    assert places["/colour"]["expected"] == "one of dataset_id, name, priority, training, scoring"
 
 
 def test_a_model_of_an_unknown_dataset_is_not_made(service: Running) -> None:

@@ -14,7 +14,7 @@ import pytest
 from gcvae import Synthesizer
 from gcvae.artifact.file import unpack_tensors
 from gcvae.cells.values import parse_table
-from gcvae.errors import CancelledError, SchemaError, TableError
+from gcvae.errors import BudgetError, CancelledError, SchemaError, TableError
 from gcvae.training.differential_privacy.budget import Budget
 from gcvae.training.differential_privacy.private_table import private_table
 from gcvae.training.preparation import table_digest
@@ -166,6 +166,10 @@ class KeptBytes:
     def __init__(self) -> None:
         self.data: bytes | None = None
         self.continued: list[bool] = []
+        self.n_counted = 0
+
+    def counting(self) -> None:
+        self.n_counted += 1
 
     def load(self) -> bytes | None:
         return self.data
@@ -175,6 +179,24 @@ class KeptBytes:
 
     def save(self, data: bytes) -> None:
         self.data = data
+
+
+def test_a_run_whose_budget_is_refused_counts_nothing() -> None:
+    class Refusing(KeptBytes):
+        def counting(self) -> None:
+            super().counting()
+            raise BudgetError("the cap is reached")
+
+    frame, document = declared_frame()[FEW], of_few(declared_document())
+    store, phases = Refusing(), list[str]()
+    with pytest.raises(BudgetError, match="the cap is reached"):
+        fitted(frame, document, checkpoints=store, progress=lambda p: phases.append(p.phase))
+    assert (store.n_counted, store.data) == (1, None)
+    assert phases.count("counting") <= 1  # it was about to begin
+    assert "estimating" not in phases
+    with pytest.raises(SchemaError):  # a gap in the declaration is told before anything is spent
+        fitted(frame, {"columns": []}, checkpoints=store)
+    assert store.n_counted == 1
 
 
 def test_a_run_that_is_taken_up_again_does_not_ask_the_table_twice() -> None:
@@ -191,5 +213,6 @@ def test_a_run_that_is_taken_up_again_does_not_ask_the_table_twice() -> None:
     kept = store.data
     again = fitted(frame, document, checkpoints=store, progress=lambda p: phases.append(p.phase))
     assert "counting" not in phases
+    assert store.n_counted == 1
     record = json.dumps(again.training_record["differential_privacy"]["measured"])
     assert record.encode() in kept

@@ -1,0 +1,181 @@
+"""What the private models of a table have spent together, and the cap on it.
+
+A training sets its part aside when it is queued, and spends it before the first count; one that
+ends before that gives it back, and nothing else does: neither a failure nor that model, job or
+dataset is deleted. Tables are told by their bytes: one that is uploaded again has the same ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from catalog.database.clock import database_clock
+from catalog.database.engine import Database
+from catalog.database.tables import DatasetRow, JobRow, SpendingRow
+from catalog.errors import NotFoundError
+from catalog.ids import new_id
+from catalog.pages import copy_row
+from catalog.records import Dataset, Document, Promise, Spending
+
+Admits = Callable[[Sequence[Document], Document | None, int], None]
+"""Takes the caps, `nano_rho` and `threshold_delta` of all trainings (None: one promises nothing)
+and the `nano_rho` of those before; what it raises refuses the training."""
+
+
+@dataclass(frozen=True)
+class PrivacyRequest:
+    """What a training is about to spend.
+
+    Attributes:
+        promise: None where it promises nothing.
+        caps: of the service; that of the dataset stands in its record.
+        admits: decides.
+    """
+
+    promise: Promise | None
+    caps: tuple[Document, ...]
+    admits: Admits
+
+
+class PrivacyLedgers:
+    """Gateway to the ledgers of a workspace's tables."""
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self._database = database
+        self._workspace = workspace
+
+    def spendings(self, sha256s: Iterable[str]) -> dict[str, list[Spending]]:
+        """What was spent or set aside of each table, the oldest first; tables by their checksum."""
+        found: dict[str, list[Spending]] = {}
+        with self._database.reading() as session:
+            for row in _rows(session, self._workspace, list(sha256s)):
+                found.setdefault(row.sha256, []).append(copy_row(Spending, row))
+        return found
+
+    def set_cap(self, dataset_id: str, cap: Document | None) -> Dataset:
+        """Put a cap on what the models of a dataset may spend together; None takes it away.
+
+        Raises:
+            NotFoundError: no such dataset in this workspace.
+        """
+        with self._database.writing() as session:
+            row = _locked(session, self._workspace, dataset_id)
+            row.privacy_cap = cap
+            session.flush()
+            session.refresh(row)
+            return copy_row(Dataset, row)
+
+
+def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyRequest) -> None:
+    """Set aside what a training will spend.
+
+    Raises: what `asked.admits` does.
+    """
+    dataset = _locked(session, job.workspace, dataset_id)
+    caps = [*_caps_of(dataset), *asked.caps]
+    _require(session, dataset, caps, asked.promise, asked.admits)
+    if asked.promise is not None:
+        session.add(_spending(dataset, job, asked.promise, caps))
+
+
+def release(session: Session, job_id: str) -> None:
+    """Give back what a training has set aside and never began to spend."""
+    unspent = (SpendingRow.job_id == job_id, SpendingRow.begun_at.is_(None))
+    session.execute(delete(SpendingRow).where(*unspent))
+
+
+def begin_spending(session: Session, job: JobRow, promise: Promise, admits: Admits) -> None:
+    """Write down that a training is about to count: what it set aside is spent.
+
+    One that has counted before, and lost what it made of that, spends as much again.
+
+    Raises: what `admits` does.
+    """
+    own = select(SpendingRow).where(SpendingRow.job_id == job.id).order_by(SpendingRow.id)
+    rows = session.scalars(own).all()
+    for row in rows:
+        if row.begun_at is None:
+            row.begun_at = database_clock()
+            return
+    dataset = _locked(session, job.workspace, str(job.dataset_id))
+    caps = _caps_of(dataset) + [cap for row in rows[:1] for cap in row.caps]
+    _require(session, dataset, caps, promise, admits)
+    spending = _spending(dataset, job, promise, caps)
+    spending.begun_at = database_clock()
+    session.add(spending)
+
+
+def _require(
+    session: Session,
+    dataset: DatasetRow,
+    caps: Sequence[Document],
+    promise: Promise | None,
+    admits: Admits,
+) -> None:
+    if not caps:
+        return
+    rows = _rows(session, dataset.workspace, [dataset.sha256])
+    spent = sum(row.nano_rho for row in rows)
+    if promise is None:
+        admits(caps, None, spent)
+        return
+    thresholds = sum(row.threshold_delta for row in rows) + promise.threshold_delta
+    total = {"nano_rho": spent + promise.nano_rho, "threshold_delta": thresholds}
+    admits(caps, total, spent)
+
+
+def _caps_of(dataset: DatasetRow) -> list[Document]:
+    return [] if dataset.privacy_cap is None else [dataset.privacy_cap]
+
+
+def _spending(
+    dataset: DatasetRow, job: JobRow, promise: Promise, caps: Sequence[Document]
+) -> SpendingRow:
+    return SpendingRow(
+        id=new_id("prv"),
+        workspace=dataset.workspace,
+        sha256=dataset.sha256,
+        model_id=str(job.model_id),
+        job_id=job.id,
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        nano_rho=promise.nano_rho,
+        threshold_delta=promise.threshold_delta,
+        caps=[*caps],
+        created_at=database_clock(),
+    )
+
+
+def _rows(session: Session, workspace: str, sha256s: Sequence[str]) -> Sequence[SpendingRow]:
+    ours = (SpendingRow.workspace == workspace, SpendingRow.sha256.in_(sha256s))
+    return session.scalars(select(SpendingRow).where(*ours).order_by(SpendingRow.id)).all()
+
+
+def _dataset(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
+    """The row of a dataset. Raises: NotFoundError: there is none."""
+    ours = (DatasetRow.id == dataset_id, DatasetRow.workspace == workspace)
+    query = select(DatasetRow).where(*ours).execution_options(populate_existing=True)
+    row = session.scalar(query)
+    if row is None:
+        raise NotFoundError("dataset", dataset_id)
+    return row
+
+
+def _locked(session: Session, workspace: str, dataset_id: str) -> DatasetRow:
+    """The row of a dataset, once nobody else looks at the ledger of its table.
+
+    All datasets of one table are locked, in one order: two that are trained on at once wait for
+    each other.
+
+    Raises:
+        NotFoundError: there is none (any more).
+    """
+    sha256 = _dataset(session, workspace, dataset_id).sha256
+    same = (DatasetRow.workspace == workspace, DatasetRow.sha256 == sha256)
+    query = select(DatasetRow.id).where(*same).order_by(DatasetRow.id).with_for_update()
+    session.scalars(query).all()
+    return _dataset(session, workspace, dataset_id)

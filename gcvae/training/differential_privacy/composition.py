@@ -1,0 +1,96 @@
+"""Several private models of one table: what they promise together, and whether that is too much.
+
+Answers of rho_1 and rho_2 are rho_1 + rho_2 together, whoever gave them, and the deltas of
+thresholds add up. Amounts of rho are whole numbers of billionths here, so that sums are exact.
+
+Loads without torch: the service asks before it takes a training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from gcvae.errors import BudgetError, Problem
+from gcvae.training.differential_privacy.budget import Budget
+
+RHO_UNIT = 10**9
+
+
+def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a training with this setting spends at most: its epsilon, delta, rho in billionths, and
+    the delta of its thresholds. None of an empty setting, which promises nothing.
+
+    >>> promised({"epsilon": 3, "delta": 1e-6})["nano_rho"]
+    185069683
+
+    Raises:
+        SettingError: The setting is wrong.
+    """
+    from gcvae.training.differential_privacy.ledger import Ledger
+
+    budget = Budget.of(setting)
+    if budget is None:
+        return None
+    ledger = Ledger(budget.epsilon, budget.delta, budget.threshold_delta)
+    return {
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "nano_rho": int(ledger.rho * RHO_UNIT),
+        "threshold_delta": budget.threshold_delta,
+    }
+
+
+def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float | None:
+    """The epsilon of all trainings together at this delta; None where the thresholds took it all.
+
+    >>> round(joint_epsilon(2 * 185069683, 0.0, 1e-6), 2)
+    4.41
+    """
+    from gcvae.training.differential_privacy.ledger import epsilon_of
+
+    if threshold_delta >= delta:
+        return None
+    return epsilon_of(nano_rho / RHO_UNIT, delta - threshold_delta) if nano_rho else 0.0
+
+
+def require_within(
+    caps: Sequence[Mapping[str, Any]], total: Mapping[str, Any] | None, spent: int
+) -> None:
+    """Lets trainings pass that keep within each cap, together with all of the table before them.
+
+    Args:
+        caps: Each with `epsilon` and `delta`, and in `of` whose it is.
+        total: `nano_rho` and `threshold_delta` of all, with those of the one that is asked; None
+            where the one that is asked promises nothing.
+        spent: Of `nano_rho`, what is spent or set aside without the one that is asked.
+
+    Raises:
+        BudgetError: They exceed a cap.
+    """
+    problems = [problem for cap in caps if (problem := _beyond(cap, total, spent)) is not None]
+    if problems:
+        raise BudgetError(*problems)
+
+
+def _beyond(cap: Mapping[str, Any], total: Mapping[str, Any] | None, spent: int) -> Problem | None:
+    """Why a cap is exceeded; None where it is not."""
+    from gcvae.training.differential_privacy.ledger import rho_of
+
+    capped = f"the cap of {cap['of']}, epsilon {cap['epsilon']:g} at delta {cap['delta']:g}"
+    place = "/training/differential_privacy"
+    if total is None:
+        message = f"a training without differential privacy has no bound, and exceeds {capped}"
+        return Problem(message, place, expected='{"epsilon": …, "delta": …}')
+    delta = cap["delta"] - total["threshold_delta"]
+    most = int(rho_of(cap["epsilon"], delta) * Fraction(RHO_UNIT)) if delta > 0.0 else 0
+    if total["nano_rho"] <= most:
+        return None
+    left = joint_epsilon(max(0, most - spent), total["threshold_delta"], cap["delta"]) or 0.0
+    message = (
+        f"with this training the models of this table would exceed {capped}: "
+        f"rho {total['nano_rho'] / RHO_UNIT:.6f} of {most / RHO_UNIT:.6f}"
+    )
+    expected = f"an epsilon under {left:.2f}" if left >= 0.01 else "nothing is left"
+    return Problem(message, f"{place}/epsilon", expected=f"{expected}; {cap['changed_by']}")

@@ -1,0 +1,154 @@
+"""What a model file holds: all of a fitted model, or only what drawing, completing and maps need.
+
+whole      the model, and what training knows of its table: record, scores, map, counts
+minimal    the model alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from torch import Tensor
+
+from gcvae.artifact.checks import Allocation, check_record, load_weights
+from gcvae.artifact.file import pack_tensors
+from gcvae.artifact.versions import FORMAT, VERSION
+from gcvae.codec.table_codec import TableCodec
+from gcvae.constraints.constraint_set import ConstraintSet
+from gcvae.dependence.maps import DependencyMap
+from gcvae.errors import ArtifactError, LeftOutError, Problem
+from gcvae.model.decoders import GenerativeModel
+from gcvae.model.level_functions import LevelFunction
+from gcvae.model.priors import GaussianMixturePrior
+from gcvae.schema.columns import TableSchema
+from gcvae.scoring.served_scores import FULL, checked_scoring, stricter
+from gcvae.training.assembly import build_model, column_shapes
+from gcvae.training.settings import SettledConfig, configure
+
+_KEPT_OF_RECORD = ("preset", "frame", "constraint_acceptance", "differential_privacy")
+"""What a minimal file needs: how many drawn rows pass, and a promise with its ledger. Both are of
+the model's rows, or stand under the promise."""
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The parts of a model that are written down; they are those of `Synthesizer`.
+
+    Attributes:
+        data_map: None in a minimal file.
+        scoring: A word of SCORINGS.
+    """
+
+    schema: TableSchema
+    codec: TableCodec
+    model: GenerativeModel
+    config: SettledConfig
+    preset: str
+    training_record: Mapping[str, Any]
+    data_map: DependencyMap | None
+    constraints: ConstraintSet
+    scoring: str = FULL
+
+    def with_scoring(self, scoring: str | None) -> Self:
+        """The file with this setting where it is the stricter one. Raises: SettingError."""
+        return self if scoring is None else replace(self, scoring=stricter(scoring, self.scoring))
+
+    def minimal(self) -> Self:
+        """The file without what is known of the training table beside the model."""
+        record = {
+            name: self.training_record[name]
+            for name in _KEPT_OF_RECORD
+            if name in self.training_record
+        }
+        return replace(
+            self,
+            codec=self.codec.without_counts(),
+            training_record=record | {"is_minimal": True},
+            data_map=None,
+        )
+
+    def to_bytes(self) -> bytes:
+        """The file's content. Equal parts give equal bytes."""
+        names = [column.name for column in self.codec.columns]
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "schema": self.schema.to_json(),
+            "codec": self.codec.to_json(),
+            "config": asdict(self.config),
+            "preset": self.preset,
+            "training_record": dict(self.training_record),
+            "data_map": None if self.data_map is None else self.data_map.to_json(),
+            "constraints": self.constraints.to_json(),
+            "functions": [function.to_json(names) for function in self.model.decoder.functions],
+            "scoring": self.scoring,
+        }
+        return pack_tensors(self.model.state_dict(), manifest)
+
+    @classmethod
+    def of_parts(cls, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> Self:
+        """The file of a manifest of this version, and of its weights."""
+        schema = TableSchema.from_json(manifest["schema"])
+        codec = TableCodec.from_json(manifest["codec"])
+        if codec.schema != schema:
+            raise ArtifactError("the file's codec is of another schema than the file's")
+        configure("default", manifest["config"])
+        config = SettledConfig(**manifest["config"])
+        record = manifest["training_record"]
+        check_record(record)
+        return cls(
+            schema,
+            codec,
+            _model(codec, config, manifest["functions"], tensors),
+            config,
+            preset=manifest["preset"],
+            training_record=record,
+            data_map=_data_map(manifest["data_map"], codec, record),
+            constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
+            scoring=checked_scoring(manifest.get("scoring", FULL)),  # older files say nothing
+        )
+
+
+def require_whole(record: Mapping[str, Any], what: str) -> None:
+    """Lets models pass whose file is whole.
+
+    Args:
+        record: The training record.
+        what: Is asked and left out of a minimal file, as a clause's object.
+
+    Raises:
+        LeftOutError: The file is minimal.
+    """
+    if record.get("is_minimal"):
+        message = f"the model's file is minimal and has no {what}"
+        raise LeftOutError(Problem(message, expected="the whole model"))
+
+
+def _model(
+    codec: TableCodec, config: SettledConfig, functions: Any, tensors: Mapping[str, Tensor]
+) -> GenerativeModel:
+    shapes = column_shapes(codec)
+    found = [LevelFunction.from_json(function, shapes) for function in functions]
+    with Allocation(tensors):
+        model = build_model(config, shapes, 0, found)
+        if config.prior == "mixture":
+            n_components = len(tensors["prior.log_weight"])
+            model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)
+    load_weights(model, tensors)
+    return model
+
+
+def _data_map(
+    document: Mapping[str, Any] | None, codec: TableCodec, record: Mapping[str, Any]
+) -> DependencyMap | None:
+    """The training table's map; a minimal file has none."""
+    if document is None:
+        if not record.get("is_minimal"):
+            raise ArtifactError("the file has no map of its table, and is not minimal")
+        return None
+    found = DependencyMap.from_json(document)
+    if found.columns != tuple(column.name for column in codec.modelled):
+        raise ArtifactError("the file's map is of other columns than its codec")
+    return found
