@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+HOW_MANY = ("splits", "dimensions", "preset_splits", "restarts")
+"""Fields that say how many fits there are, and not how each is made."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -11,7 +14,7 @@ class Budget:
 
     Attributes:
         splits: Of the UCI tables.
-        dimensions: Of z, of the UCI models.
+        dimensions: Of z, of the UCI models, in the order in which they are run.
         uci_steps: Updates at most; the paper stops at 10,000.
         patience_steps: Updates without a better held-out bound that end a fit.
         batch_size, learning_rate: Of the UCI tables' updates.
@@ -44,8 +47,8 @@ class Budget:
 BUDGETS = {
     budget.name: budget
     for budget in (
-        Budget("paper", 10, (1, 2, 5), 10_000, 2_000, 32, 0.001, 10, 50, 6_000),
-        Budget("short", 10, (2,), 600, 300, 64, 0.005, 3, 12, 2_500),
+        Budget("paper", 10, (2, 1, 5), 10_000, 2_000, 32, 0.001, 10, 50, 6_000),
+        Budget("short", 10, (2, 1, 5), 1_500, 500, 32, 0.001, 10, 12, 2_500),
         Budget("look", 2, (2,), 60, 60, 32, 0.001, 1, 2, 60, 500, 20),
     )
 }
