@@ -6,12 +6,32 @@ import argparse
 import os
 from pathlib import Path
 
-from experiments import copula_pictures, half_circle, kendall, manifold_pictures, uci
+from experiments import (
+    copula_pictures,
+    frey_faces,
+    half_circle,
+    half_circle_wedges,
+    kendall,
+    manifold_pictures,
+    mnist,
+    uci,
+)
 from experiments.budgets import BUDGETS
 from experiments.page import render_page
 from experiments.results import Line, keep, lines_to_continue
 
-NAMES = ("half-circle", "auto", "spect", "kendall", "auto-manifold", "copula")
+NAMES = (
+    "half-circle",
+    "half-circle-wedges",
+    "frey-faces",
+    "mnist",
+    "auto",
+    "spect",
+    "kendall",
+    "auto-manifold",
+    "spect-manifold",
+    "copula",
+)
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -36,10 +56,14 @@ def main() -> None:
     budget, pictures = BUDGETS[chosen.budget], chosen.page.parent / "images" / "paper"
     runs = {
         "half-circle": lambda: half_circle.run(budget, pictures),
+        "half-circle-wedges": lambda: half_circle_wedges.run(budget, pictures),
+        "frey-faces": lambda: frey_faces.run(budget, data, pictures),
+        "mnist": lambda: mnist.run(budget, data, pictures),
         "auto": lambda: uci.run(uci.AUTO, budget, data, before["auto"]),
         "spect": lambda: uci.run(uci.SPECT, budget, data, before["spect"]),
         "kendall": lambda: kendall.run(budget, data, pictures),
-        "auto-manifold": lambda: manifold_pictures.run(budget, data, pictures),
+        "auto-manifold": lambda: manifold_pictures.run_auto(budget, data, pictures),
+        "spect-manifold": lambda: manifold_pictures.run_spect(budget, data, pictures),
         "copula": lambda: copula_pictures.run(pictures),
     }
     paths = {name: chosen.results / f"{name}.json" for name in NAMES}
