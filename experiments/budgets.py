@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HOW_MANY = ("splits", "dimensions", "preset_splits", "restarts", "learning_restarts")
+HOW_MANY = (
+    "splits",
+    "dimensions",
+    "preset_splits",
+    "restarts",
+    "wedge_restarts",
+    "learning_restarts",
+)
 """Fields that say how many fits there are, and not how each is made."""
 
 
@@ -19,12 +26,14 @@ class Budget:
         patience_steps: Updates without a better held-out bound that end a fit.
         batch_size, learning_rate: Of the UCI tables' updates.
         preset_splits: In how many of the splits the library's own presets run too.
-        restarts: Of the half circle, and of the one with wedges.
+        restarts: Of the half circle.
+        wedge_restarts: Of the half circle with wedges.
         learning_restarts: Of each other way to learn the half circle.
         circle_steps: Updates of each restart, before the steps fall.
         frey_steps, mnist_steps: Updates of a whole fit, before the steps fall.
         mnist_images: Of the training set, a sixth of them to choose by.
-        image_parts: Shares of those updates after which fits of images are measured too.
+        image_parts: Shares of those updates with which fits of images are made, 1 the last.
+        longer_parts: Beyond them, of the VAE-ROC alone.
         scored_images: Test images of which the likelihood is bounded.
         image_draws: Of z for each image's likelihood.
         drawn_rows: On which kernels stand; the paper's 10,000.
@@ -40,12 +49,14 @@ class Budget:
     learning_rate: float
     preset_splits: int
     restarts: int
+    wedge_restarts: int
     learning_restarts: int
     circle_steps: int
     frey_steps: int
     mnist_steps: int
     mnist_images: int
     image_parts: tuple[float, ...]
+    longer_parts: tuple[float, ...]
     scored_images: int
     image_draws: int
     drawn_rows: int = 10_000
@@ -70,12 +81,14 @@ BUDGETS = {
             learning_rate=0.001,
             preset_splits=10,
             restarts=50,
+            wedge_restarts=50,
             learning_restarts=12,
             circle_steps=4_000,
             frey_steps=20_000,
             mnist_steps=40_000,
             mnist_images=60_000,
             image_parts=(0.05, 0.2, 1.0),
+            longer_parts=(),
             scored_images=1_000,
             image_draws=1_000,
         ),
@@ -88,13 +101,15 @@ BUDGETS = {
             batch_size=32,
             learning_rate=0.001,
             preset_splits=10,
-            restarts=12,
-            learning_restarts=6,
+            restarts=10,
+            wedge_restarts=4,
+            learning_restarts=4,
             circle_steps=3_000,
             frey_steps=3_000,
             mnist_steps=800,
             mnist_images=9_000,
             image_parts=(0.25, 1.0),
+            longer_parts=(3.0,),
             scored_images=196,
             image_draws=200,
         ),
@@ -108,12 +123,14 @@ BUDGETS = {
             learning_rate=0.001,
             preset_splits=1,
             restarts=2,
+            wedge_restarts=1,
             learning_restarts=1,
             circle_steps=60,
             frey_steps=40,
             mnist_steps=20,
             mnist_images=600,
             image_parts=(1.0,),
+            longer_parts=(),
             scored_images=10,
             image_draws=10,
             drawn_rows=500,

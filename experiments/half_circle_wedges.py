@@ -8,6 +8,7 @@ outward. Validation and test have the same mixture.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def _wedge(angle: float, n: int, generator: np.random.Generator) -> Points:
 def run(budget: Budget, pictures: Path) -> Iterator[dict[str, Any]]:
     """A line for each restart, and a picture of each model's best by validation."""
     generator = np.random.default_rng(0)
+    budget = replace(budget, restarts=budget.wedge_restarts)
     sets = Sets(*(draw_with_wedges(share, generator) for share in SHARES))
     for name, (preset, settings) in MODELS.items():
         path = pictures / picture_of(name)

@@ -19,7 +19,7 @@ from experiments.half_circle_wedges import (
     run,
 )
 
-LOOK = replace(BUDGETS["look"], restarts=1, circle_steps=20, drawn_rows=300)
+LOOK = replace(BUDGETS["look"], circle_steps=20, drawn_rows=300)
 
 
 def test_a_wedge_is_a_triangle_that_stands_on_the_half_circle() -> None:
