@@ -6,12 +6,32 @@ import argparse
 import os
 from pathlib import Path
 
-from experiments import copula_pictures, half_circle, kendall, manifold_pictures, uci
+from experiments import (
+    copula_pictures,
+    frey_faces,
+    half_circle,
+    half_circle_wedges,
+    kendall,
+    manifold_pictures,
+    mnist,
+    uci,
+)
 from experiments.budgets import BUDGETS
 from experiments.page import render_page
-from experiments.results import keep
+from experiments.results import Line, keep, lines_to_continue
 
-NAMES = ("half-circle", "auto", "spect", "kendall", "auto-manifold", "copula")
+NAMES = (
+    "half-circle",
+    "half-circle-wedges",
+    "frey-faces",
+    "mnist",
+    "auto",
+    "spect",
+    "kendall",
+    "auto-manifold",
+    "spect-manifold",
+    "copula",
+)
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -22,6 +42,10 @@ def main() -> None:
     parser.add_argument("--budget", choices=BUDGETS, default="paper")
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "paper.md")
+    parser.add_argument(
+        "--continue", action="store_true", dest="goes_on",
+        help="fits of auto and spect that are kept are not made again",
+    )  # fmt: skip
     parser.add_argument("--page-only", action="store_true", help="from the results that are there")
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(NAMES):
@@ -32,14 +56,22 @@ def main() -> None:
     budget, pictures = BUDGETS[chosen.budget], chosen.page.parent / "images" / "paper"
     runs = {
         "half-circle": lambda: half_circle.run(budget, pictures),
-        "auto": lambda: uci.run(uci.AUTO, budget, data),
-        "spect": lambda: uci.run(uci.SPECT, budget, data),
+        "half-circle-wedges": lambda: half_circle_wedges.run(budget, pictures),
+        "frey-faces": lambda: frey_faces.run(budget, data, pictures),
+        "mnist": lambda: mnist.run(budget, data, pictures),
+        "auto": lambda: uci.run(uci.AUTO, budget, data, before["auto"]),
+        "spect": lambda: uci.run(uci.SPECT, budget, data, before["spect"]),
         "kendall": lambda: kendall.run(budget, data, pictures),
-        "auto-manifold": lambda: manifold_pictures.run(budget, data, pictures),
+        "auto-manifold": lambda: manifold_pictures.run_auto(budget, data, pictures),
+        "spect-manifold": lambda: manifold_pictures.run_spect(budget, data, pictures),
         "copula": lambda: copula_pictures.run(pictures),
     }
+    paths = {name: chosen.results / f"{name}.json" for name in NAMES}
+    before: dict[str, list[Line]] = {name: [] for name in NAMES}
+    if chosen.goes_on:
+        before |= {name: lines_to_continue(paths[name], budget) for name in ("auto", "spect")}
     for name in () if chosen.page_only else chosen.names or NAMES:
-        keep(runs[name](), budget, chosen.results / f"{name}.json")
+        keep(runs[name](), budget, paths[name], before[name])
     chosen.page.parent.mkdir(parents=True, exist_ok=True)
     chosen.page.write_text(render_page(chosen.results, pictures, chosen.page.parent))
 

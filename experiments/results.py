@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.budgets import Budget
+from experiments.budgets import HOW_MANY, Budget
+
+Line = dict[str, Any]
 
 
-def keep(lines: Iterator[dict[str, Any]], budget: Budget, path: Path) -> None:
-    """Write the lines as they come, each time the whole file."""
+def keep(lines: Iterable[Line], budget: Budget, path: Path, before: Sequence[Line] = ()) -> None:
+    """Write the lines as they come after those from before, each time the whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    found: list[dict[str, Any]] = []
+    found = list(before)
     for line in lines:
         found.append(line)
         partial = path.with_suffix(".partial")
@@ -29,3 +31,28 @@ def read(path: Path) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = json.loads(path.read_text())
     return found
+
+
+def lines_to_continue(path: Path, budget: Budget) -> list[Line]:
+    """The lines that are there, to be continued; fits that were made otherwise can not be.
+
+    Raises: ValueError that names the budget's fields that differ; how many fits there are may.
+    """
+    found = read(path)
+    if found is None:
+        return []
+    wanted = json.loads(json.dumps(asdict(budget)))
+    differ = [
+        name
+        for name, value in wanted.items()
+        if name not in ("name", *HOW_MANY) and found["budget"].get(name, value) != value
+    ]
+    if differ:
+        raise ValueError(f"{path} was made with another {', '.join(differ)}: run it anew")
+    lines: list[Line] = found["lines"]
+    return lines
+
+
+def is_among(lines: Sequence[Line], **key: object) -> bool:
+    """Whether a line has these members."""
+    return any(all(line.get(name) == value for name, value in key.items()) for line in lines)

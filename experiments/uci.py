@@ -8,7 +8,7 @@ densities and models of masses can be compared.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pandas as pd
 
 from experiments.budgets import Budget
 from experiments.kernel_estimators import KernelRows, estimate
+from experiments.results import Line, is_among
 from gcvae import Synthesizer
 
 
@@ -63,27 +64,35 @@ PAPER_MODELS: dict[str, tuple[str, dict[str, object]]] = {
 OWN_PRESETS = ("gcvae", "default")
 
 
-def run(table: UciTable, budget: Budget, folder: Path) -> Iterator[dict[str, Any]]:
-    """A line for each fit: its split, model, K, and figures in nats per row."""
+def run(
+    table: UciTable, budget: Budget, folder: Path, before: Sequence[Line] = ()
+) -> Iterator[Line]:
+    """A line for each fit: its split, model, K, and figures in nats per row.
+
+    Fits that are among the lines from before are not made again.
+    """
     frame = table.read(folder)
-    for split in range(budget.splits):
-        for model, d_latent, preset, settings in _models(budget, table, split):
-            fitted = {"split": split, "model": model, "K": d_latent}
+    for split, model, d_latent, preset, settings in _fits(budget, table):
+        fitted = {"split": split, "model": model, "K": d_latent}
+        if not is_among(before, **fitted):
             yield fitted | _measured(table, frame, split, preset, settings, budget)
 
 
-def _models(
-    budget: Budget, table: UciTable, split: int
-) -> Iterator[tuple[str, int | None, str, dict[str, object]]]:
-    """Each model: its name, K, preset and settings; of the library's own all rows are told."""
-    for name, (preset, settings) in PAPER_MODELS.items():
-        for d_latent in budget.dimensions:
-            yield name, d_latent, preset, _paper_settings(budget, table, d_latent) | settings
-    own: dict[str, object] = {"rare_level_rows": 1}
+def _fits(
+    budget: Budget, table: UciTable
+) -> Iterator[tuple[int, str, int | None, str, dict[str, object]]]:
+    """Each fit: split, model, K, preset and settings; one K after the other, split by split."""
+    own: dict[str, object] = {"rare_level_rows": 1}  # all rows are told
     if budget.is_look:
         own["max_steps"] = budget.uci_steps
-    for preset in OWN_PRESETS if split < budget.preset_splits else ():
-        yield preset, None, preset, own
+    for d_latent in budget.dimensions:
+        of_paper = _paper_settings(budget, table, d_latent)
+        for split in range(budget.splits):
+            for name, (preset, settings) in PAPER_MODELS.items():
+                yield split, name, d_latent, preset, of_paper | settings
+            has_own = d_latent == budget.dimensions[0] and split < budget.preset_splits
+            for preset in OWN_PRESETS if has_own else ():
+                yield split, preset, None, preset, own
 
 
 def _paper_settings(budget: Budget, table: UciTable, d_latent: int) -> dict[str, object]:

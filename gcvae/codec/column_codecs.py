@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from gcvae.cells.values import placed_values
 from gcvae.codec.decimal_classes import DecimalClasses
+from gcvae.numerics.moments import mean_and_deviation
 from gcvae.schema.columns import Column, Level
 from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
@@ -113,16 +114,30 @@ class RealCodec(ABC):
         return cls.line_of(series, column).rounding_like(series[series.notna()], 0.0)
 
     @classmethod
+    def fit_to_range(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec with 0 at the column's smallest number and 1 at its largest."""
+        start = cls._at_first_of(series, column)
+        low, high = start.limits  # infinite only where the column has no numbers
+        offset = start._moved(low) if math.isfinite(low) else start.offset
+        scale = high - low if 0.0 < high - low < math.inf else 1.0
+        codec = cls(column, start.has_missing, offset, scale)
+        return codec.rounding_like(series[series.notna()], 0.0)
+
+    @classmethod
     def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
         """The line of these typed cells: offset near their mean, scale their deviation."""
-        present = series[series.notna()]
-        has_missing = len(present) < len(series)
-        start = cls(column, has_missing, 0, 1.0)
-        start = cls(column, has_missing, start._first(present), 1.0)
-        distances = start._distances(present)
+        start = cls._at_first_of(series, column)
+        distances = start._distances(series[series.notna()])
         mean, scale = mean_and_deviation(distances)
         offset = start._moved(mean) if start._can_move(distances, scale) else start.offset
-        return cls(column, has_missing, offset, scale if scale > 0 else 1.0)
+        return cls(column, start.has_missing, offset, scale if scale > 0 else 1.0)
+
+    @classmethod
+    def _at_first_of(cls, series: pd.Series[Any], column: Column) -> Self:
+        """A line in the column's units, from one of the numbers that the others are not far of."""
+        present = series[series.notna()]
+        has_missing = len(present) < len(series)
+        return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_move(self, distances: Numbers, scale: float) -> bool:
         """Whether no number loses its digits when the mean is taken from it."""
@@ -463,16 +478,6 @@ LINES: dict[ColumnKind, type[RealCodec]] = {
     ColumnKind.DATETIME: DatetimeCodec,
 }
 """How the outcomes of each kind whose outcomes lie on a line become positions on it."""
-
-
-def mean_and_deviation(numbers: Numbers) -> tuple[float, float]:
-    """The mean and the standard deviation, of however large or small numbers; 0, 0 of none."""
-    size = float(np.abs(numbers).max(initial=0.0))
-    if size == 0.0:
-        return 0.0, 0.0
-    unit = 1.0 if 1e-150 < size < 1e150 else size  # squares would leave the finite numbers
-    scaled = numbers / unit
-    return float(scaled.mean()) * unit, float(scaled.std()) * unit
 
 
 def whole_within(

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LINES, ContinuousCodec, LevelCodec
+from gcvae.codec.column_codecs import LINES, ContinuousCodec, LevelCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
@@ -97,6 +97,8 @@ def _fit_columns(
             if least is None and are_names(series, column.name, others):
                 least = LEAST_ROWS
             return QuantileCodec.fit(series, column, atom_rows=least, rare_rows=rare_rows)
+        if numbers == "unit" and issubclass(found, RealCodec):
+            return found.fit_to_range(series, column)
         return found.fit(series, column)
 
     return tuple(fitted(*pair) for pair in zip(columns, classes, strict=True))
@@ -178,7 +180,8 @@ class TableCodec:
         """The codec of a typed table, as `parse_table` gives it; dropped columns are left out.
 
         Args:
-            numbers: `standardised`, or `quantile`: as atoms and normal scores.
+            numbers: `standardised`; `unit`: on [0, 1], by the column's range; or `quantile`: as
+                atoms and normal scores.
             levels: Of categorical columns: `listed`, in the schema's order, or `learned`: in the
                 order of a correspondence analysis, rare ones in groups.
             with_copies: Columns that equal another in every row are copied, not modelled.
@@ -217,7 +220,7 @@ class TableCodec:
 
     @property
     def numbers(self) -> str:
-        """How numbers are coded: `standardised` or `quantile`."""
+        """How numbers are coded: `quantile`, or on a line, of whatever offset and scale."""
         by_quantile = any(isinstance(codec, QuantileCodec) for codec in self.columns)
         return "quantile" if by_quantile else "standardised"
 

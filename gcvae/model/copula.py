@@ -184,7 +184,8 @@ class LowRankCopula:
         """`log_mixed` of the first column, of the first two, and so on.
 
         Rank one: with g_i(f) what cell i adds to the integrand, int phi(f) prod_{i<=j} g_i(f) df
-        for all j from one grid that is wide enough for the first and fine enough for the last.
+        for all j from one grid that is wide enough for the first and fine enough for the last. Rows
+        of points alone have a closed form.
 
         Shape: as `log_mixed` -> (..., D), in float64.
         """
@@ -196,6 +197,9 @@ class LowRankCopula:
                 [self.log_mixed(*cells, present & (columns <= j), shift) for j in range(d)], -1
             )
         points, intervals = is_point & present, ~is_point & present
+        are_points = ~intervals.any(-1, keepdim=True)
+        if bool(are_points.all()):
+            return self._log_prefixes_of_points(score, points)
         b = self.scaled_loadings[..., 0]
         psi = (1.0 + b.square()).sqrt()
         psi_q = torch.where(points, psi * score.double(), 0.0)
@@ -211,7 +215,28 @@ class LowRankCopula:
             mass = log_interval(low[..., j, None] - shifted, high[..., j, None] - shifted)
             total = total + torch.where(points[..., j, None], at_point, mass)
             prefixes.append(total.logsumexp(-1) + log_step)
-        return torch.stack(prefixes, -1)
+        found = torch.stack(prefixes, -1)
+        if bool(are_points.any()):  # so that a row's value does not depend on the rows beside it
+            found = torch.where(are_points, self._log_prefixes_of_points(score, points), found)
+        return found
+
+    def _log_prefixes_of_points(self, score: Tensor, points: Tensor) -> Tensor:
+        """`log_prefixes` of rank one where every cell that is present is a point.
+
+        Given the points before it the factor is N(t / P, 1 / P), P = 1 + sum b_g^2 and
+        t = sum b_g psi_g q_g, so that psi_j q_j is N(b_j t / P, 1 + b_j^2 / P): no difference of
+        large numbers is taken. Shape: (..., D) twice -> (..., D), in float64.
+        """
+        b = self.scaled_loadings[..., 0] * points
+        psi_squared = 1.0 + b.square()
+        q = torch.where(points, score.double(), 0.0)
+        psi_q = psi_squared.sqrt() * q
+        before = 1.0 + _sums_before(b.square())
+        mean = b * _sums_before(b * psi_q) / before
+        variance = 1.0 + b.square() / before
+        log_ratio = psi_squared.log() - variance.log()
+        steps = log_ratio - (psi_q - mean).square() / variance + q.square()
+        return 0.5 * steps.cumsum(-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
         """Normal scores q = (B s + eps) / psi with s ~ N(0, I_r), eps ~ N(0, I_D).
@@ -268,6 +293,12 @@ def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
     factor = torch.linalg.cholesky(m)
     s = torch.cholesky_solve(t[..., None], factor)[..., 0]
     return s, 2.0 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def _sums_before(terms: Tensor) -> Tensor:
+    """For each term the sum of those before it. Shape: (..., D) -> (..., D)."""
+    sums: Tensor = torch.nn.functional.pad(terms.cumsum(-1)[..., :-1], (1, 0))
+    return sums
 
 
 def _scaled_bound(psi: Tensor, bound: Tensor, intervals: Tensor, end: float) -> Tensor:

@@ -256,11 +256,12 @@ class CopulaDecoder(Decoder):
         score_gradient: bool,
         family: type[Marginal],
         n_components: int = 1,
+        means_in_unit: bool = False,
     ) -> None:
         super().__init__()
         self.n_columns, self.n_factors, self.score_gradient = len(columns), rank, score_gradient
         self.trunk = perceptron(d_latent, widths, activation)
-        self.marginals = Marginals(widths[-1], columns, family, n_components)
+        self.marginals = Marginals(widths[-1], columns, family, n_components, means_in_unit)
         self.loadings = _loadings_head(widths[-1], self.n_columns * rank) if rank else None
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> CopulaConditional:
@@ -407,11 +408,19 @@ class PrincipalDirectionDecoder(Decoder):
     """z -> (mu, a, omega) of the VAE-ROC. Source: Eq. (vae_roc2)."""
 
     def __init__(
-        self, columns: Sequence[ColumnShape], d_latent: int, widths: Sequence[int], activation: str
+        self,
+        columns: Sequence[ColumnShape],
+        d_latent: int,
+        widths: Sequence[int],
+        activation: str,
+        *,
+        means_in_unit: bool = False,
     ) -> None:
         super().__init__()
         self.trunk = perceptron(d_latent, widths, activation)
-        self.marginals = Marginals(widths[-1], columns, GaussianMarginal)
+        self.marginals = Marginals(
+            widths[-1], columns, GaussianMarginal, means_in_unit=means_in_unit
+        )
         n_real = len(self.marginals.real_columns)
         self.n_factors = int(n_real > 0)
         self.direction = _loadings_head(widths[-1], n_real)

@@ -223,10 +223,21 @@ class Marginals(nn.Module):
         columns: Sequence[ColumnShape],
         family: type[Marginal],
         n_components: int = 1,
+        means_in_unit: bool = False,
     ) -> None:
+        """The heads.
+
+        Args:
+            d_hidden: Units of the layer before.
+            columns: Of the codec.
+            family: Of the numbers' marginals.
+            n_components: Of their mixtures.
+            means_in_unit: Whether their means are a sigmoid of the output, within (0, 1).
+        """
         super().__init__()
         self.columns = tuple(columns)
         self.n_components, self.family = n_components, family
+        self.means_in_unit = means_in_unit
         point = [-1 if column.point_code is None else column.point_code for column in columns]
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
         single = [columns[j].n_codes == 1 for j in real]
@@ -299,7 +310,11 @@ class Marginals(nn.Module):
 
     def numbers_of(self, mixture: Tensor) -> Marginal:
         """Outputs of mixtures made into distributions. Shape: (..., 3 M) -> batch (...)."""
-        return self.family(mixture.unflatten(-1, (3, self.n_components)))
+        outputs = mixture.unflatten(-1, (3, self.n_components))
+        if self.means_in_unit:
+            weight, mean, log_sigma = outputs.unbind(-2)
+            outputs = torch.stack([weight, mean.sigmoid(), log_sigma], -2)
+        return self.family(outputs)
 
     def column(self, parameters: MarginalParameters, j: int) -> ColumnDistribution:
         """Column j alone, of marginals of N rows."""

@@ -75,9 +75,10 @@ def _decoder(
     functions: Sequence[LevelFunction],
 ) -> Decoder:
     layers = columns, config.d_latent, widths, config.activation
+    in_unit = config.numbers == "unit"
     if config.decoder == "principal-direction":
-        return PrincipalDirectionDecoder(*layers)
-    marginals = GaussianMarginal, config.n_components
+        return PrincipalDirectionDecoder(*layers, means_in_unit=in_unit)
+    marginals = GaussianMarginal, config.n_components, in_unit
     head = CopulaDecoder(*layers, config.rank, config.score_gradient, *marginals)
     if not config.refinement:
         return head

@@ -29,7 +29,9 @@ class TrainingConfig:
     decoder: str = "copula"
     """`copula` (marginals and a Gaussian copula) or `principal-direction` (the VAE-ROC)."""
     numbers: str = "standardised"
-    """How numbers are coded: `standardised`, or `quantile`: as atoms and normal scores."""
+    """How numbers are coded: `standardised`; `unit`: on [0, 1] by the column's smallest and largest
+    number, with means within them (a sigmoid), as for images; or `quantile`: as atoms and normal
+    scores."""
     levels: str = "listed"
     """How levels of categorical columns are coded: `listed`, in the schema's order, or `learned`:
     in the order of a correspondence analysis, rare levels sharing a code."""
@@ -256,7 +258,7 @@ PRESETS: dict[str, Preset] = {
     )
 }
 _CHOICES: dict[str, tuple[object, ...]] = {
-    "numbers": ("standardised", "quantile"),
+    "numbers": ("standardised", "unit", "quantile"),
     "levels": ("listed", "learned"),
     "rules": ("model", "none"),
     "prior": ("normal", "mixture", "autoregressive"),

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from experiments.budgets import BUDGETS
-from experiments.half_circle import MODELS, NOISE, draw_points, gaussians, run
+from experiments.half_circle import LEARNING, MODELS, NOISE, draw_points, gaussians, run
 from gcvae import Synthesizer
 from gcvae.numerics.generators import generator_for
 
@@ -26,6 +26,8 @@ def test_the_points_lie_on_the_half_circle() -> None:
 
 def test_a_run_has_a_line_for_each_model_and_leaves_its_pictures(tmp_path: Path) -> None:
     lines = list(run(LOOK, tmp_path))
+    others, lines = lines[: len(LEARNING) - 1], lines[len(LEARNING) - 1 :]
+    assert [line["learning"] for line in others] == [*LEARNING][:-1]
     assert [line["model"] for line in lines] == [*MODELS, "the truth itself"]
     assert np.isfinite([line["test"] for line in lines]).all()
     assert lines[-1]["test"] > max(line["test"] for line in lines[:-1])

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from experiments.kernel_estimators import KernelEstimator, KernelRows, estimate
+from experiments.kernel_estimators import (
+    KernelEstimator,
+    KernelRows,
+    estimate,
+    parzen_windows,
+)
 
 GENERATOR = np.random.default_rng(0)
 
@@ -51,3 +56,12 @@ def test_the_widths_are_those_that_suit_the_validation_rows() -> None:
     narrow = KernelEstimator(validation, drawn).log_density(0.01, found.mixing).mean()
     chosen = KernelEstimator(validation, drawn).log_density(0.4, found.mixing).mean()
     assert chosen > narrow
+
+
+def test_windows_by_matrix_products_are_those_of_the_estimator() -> None:
+    points, centres = GENERATOR.uniform(size=(700, 30)), GENERATOR.uniform(size=(40, 30))
+    found = parzen_windows(points, centres, (0.1, 0.7))
+    empty = [np.empty((n, 0), dtype=np.int64) for n in (700, 40)]
+    estimator = KernelEstimator(KernelRows(points, empty[0]), KernelRows(centres, empty[1]))
+    expected = [estimator.log_density(sigma, None) for sigma in (0.1, 0.7)]
+    np.testing.assert_allclose(found, expected, atol=1e-3)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.__main__ import ROOT
-from experiments.page import render_page, spread
+from experiments.markdown import spread
+from experiments.page import render_page
 
 PAGE = ROOT / "docs" / "paper.md"
 

@@ -152,6 +152,29 @@ def test_a_saved_model_samples_scores_and_maps_alike(preset: str, tmp_path: Path
         assert fitted.dependencies(kind).to_json() == loaded.dependencies(kind).to_json()
 
 
+@pytest.mark.parametrize("preset", ["paper-vae", "paper-vae-roc"])
+def test_a_model_of_the_unit_interval_is_saved_with_its_means_within_it(
+    preset: str, tmp_path: Path
+) -> None:
+    greys = np.random.default_rng(0).beta(0.3, 0.9, (60, 5))
+    frame = pd.DataFrame(greys, columns=list("abcde"))
+    columns = [{"name": n, "kind": "continuous", "minimum": 0, "maximum": 1} for n in frame]
+    fitted = Synthesizer.fit(
+        frame, schema={"columns": columns}, preset=preset, settings=QUICK | {"numbers": "unit"}
+    )
+    fitted.save(tmp_path / "m.gcvae")
+    loaded = Synthesizer.load(tmp_path / "m.gcvae")
+    assert loaded.config.numbers == "unit"
+    pd.testing.assert_frame_equal(fitted.sample(300, seed=2), loaded.sample(300, seed=2))
+    scores = loaded.log_likelihood(frame, draws=20)
+    pd.testing.assert_frame_equal(fitted.log_likelihood(frame, draws=20), scores)
+    with torch.no_grad():
+        means = loaded.model.conditional(50.0 * torch.randn(200, loaded.config.d_latent)).alone
+    mean = means.numbers.components[1]
+    assert mean.min() >= 0.0
+    assert mean.max() <= 1.0
+
+
 def test_scores_are_finite_ordered_and_ranked(fitted: Synthesizer) -> None:
     real = mixed_frame()
     scores = fitted.log_likelihood(real, draws=30)

@@ -292,3 +292,27 @@ def test_only_columns_that_may_hold_the_same_are_copies() -> None:
     frame = pd.DataFrame({"a": cells, "b": cells}, dtype=object)
     schema = infer_schema(frame, {"columns": [{"name": "a", "maximum": 99}]}).schema
     assert TableCodec.fit(parse_table(frame, schema), schema, with_copies=True).copies == {}
+
+
+def test_on_the_unit_interval_numbers_lie_by_the_range_of_their_column() -> None:
+    frame = pd.DataFrame(
+        {
+            "grey": [0.25, 0.5, 0.75, 0.4],
+            "count": [3, 7, 5, 6],
+            "on": ["2024-01-01", "2024-01-05", "2024-01-03", "2024-01-02"],
+            "flat": [0.5, 0.5, 0.5, 0.5],
+        }
+    )
+    given = {"columns": [
+        {"name": "grey", "kind": "continuous", "minimum": 0, "maximum": 1},
+        {"name": "count", "kind": "integer"}, {"name": "on", "kind": "datetime"},
+        {"name": "flat", "kind": "continuous", "minimum": 0, "maximum": 1},
+    ]}  # fmt: skip
+    schema = infer_schema(frame, given).schema
+    values = parse_table(frame, schema)
+    codec = TableCodec.fit(values, schema, numbers="unit")
+    found = codec.encode(values).values
+    expected = [[0.25, 0.5, 0.75, 0.4], [0, 1, 0.5, 0.75], [0, 1, 0.5, 0.25], [0.5] * 4]
+    np.testing.assert_allclose(found.numpy(), np.array(expected).T, atol=1e-12)
+    assert again(codec) == codec
+    pd.testing.assert_frame_equal(codec.decode(codec.encode(values)), values, check_names=False)

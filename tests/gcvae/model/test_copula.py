@@ -198,3 +198,32 @@ def test_a_copula_too_steep_for_the_nodes_says_so() -> None:
             found = evaluated(steep, score, *cells, everywhere(score))
         assert found.flatten()[-1].exp().item() == pytest.approx(0.5, abs=2e-3)
         evaluated(LowRankCopula(0.8 * steep.loadings), score, *cells, everywhere(score))  # no sound
+
+
+def test_rows_of_points_have_the_closed_form_of_every_first_columns() -> None:
+    """Also where one loading is a million others, and beside rows with intervals."""
+    loadings = 2.0 * draws(3, D, 1)
+    loadings[1, 3] = 1e8
+    copula, score = LowRankCopula(loadings), draws(3, D, seed=1)
+    score[1, 3] = 1e-9
+    present = everywhere(score)
+    present[2, 1] = False
+    bounds, columns = (score - 1.0, score + 1.0), torch.arange(D)
+    found = copula.log_prefixes(score, *bounds, everywhere(score), present)
+    expected = [copula.log_density(score, present & (columns <= j)) for j in range(D)]
+    torch.testing.assert_close(found, torch.stack(expected, -1), atol=1e-9, rtol=1e-12)
+    mixed = everywhere(score)
+    mixed[0, 2] = False
+    beside = LowRankCopula(2.0 * draws(3, D, 1)).log_prefixes(score, *bounds, mixed, present)
+    alone = LowRankCopula(2.0 * draws(3, D, 1)[1:])
+    rest = (score[1:], bounds[0][1:], bounds[1][1:], mixed[1:], present[1:])
+    assert torch.equal(beside[1:], alone.log_prefixes(*rest))
+
+
+def test_points_and_intervals_of_a_row_agree_with_the_mixed_likelihood() -> None:
+    copula, score = LowRankCopula(draws(4, D, 1)), draws(4, D, seed=1)
+    is_point = torch.arange(D) % 2 == 0
+    cells = (score, score - 0.5, score + 0.5, is_point.expand(4, D))
+    found = copula.log_prefixes(*cells, everywhere(score))[:, -1]
+    expected = copula.log_mixed(*cells, everywhere(score))
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=0.0)

@@ -210,3 +210,16 @@ def test_a_copula_of_rank_two_has_a_posterior_at_a_row() -> None:
     assert weight.sum().item() == pytest.approx(1.0)
     log_mass = model.conditional(latents(20)[:, None]).log_exact(all_rows(), generator)
     assert log_mass.exp().sum(-1).mean().item() == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("preset", MODELS)
+def test_on_the_unit_interval_no_mean_is_outside(preset: str) -> None:
+    columns = [number(), levels(3), number()]
+    free, inside = (
+        random_model(preset, columns, strength=9.0, numbers=numbers)
+        for numbers in ("standardised", "unit")
+    )
+    z = latents(400)
+    means = [model.conditional(z).alone.numbers.components[1] for model in (free, inside)]
+    assert means[0].abs().max() > 1.0
+    torch.testing.assert_close(means[1], means[0].sigmoid())

@@ -1,0 +1,40 @@
+"""The section of the appendix's copula pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from experiments.markdown import table
+
+
+def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str:
+    """The section, its verdict by what the formula gives."""
+    del budget  # nothing is trained
+    rows = [
+        (
+            line["case"],
+            f"({line['a'][0]:g}, {line['a'][1]:g})",
+            f"{line['omega']:g}",
+            f"{line['rho']:.3f}",
+            f"{line['drawn']:.3f}",
+        )
+        for line in lines
+    ]
+    same = {f"{line['rho']:.3f}" for line in lines if line["case"] == "concordance"}
+    word = "holds" if len(same) == 1 else "does not hold"
+    return "\n".join(
+        [
+            "## The copula's direction, noise and norm (appendix)\n",
+            "*Claim*: equal signs of a are concordance, opposite ones discordance, zero is "
+            "independence; only concordance matters, so that stretching one entry of a changes "
+            "nothing; noise weakens the dependence and the norm of a strengthens it.\n",
+            "*Run*: points drawn from the library's copula of Ψ = ωI + aaᵀ with two columns, on "
+            "the unit square. ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
+            table(("case", "a", "ω", "ρ", "of the points drawn"), rows),
+            f"\n![drawn points]({at}/copula.png)\n",
+            "*Verdict*: direction, noise and norm are as claimed. That a stretched entry of a "
+            f"leaves the copula as it is {word}: ρ is {' and '.join(sorted(same))}. Stretching a "
+            "column's *scores* leaves it, which is another thing.\n",
+        ]
+    )

@@ -1,0 +1,16 @@
+"""Moments of numbers of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def mean_and_deviation(numbers: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """The mean and the standard deviation, of however large or small numbers; 0, 0 of none."""
+    size = float(np.abs(numbers).max(initial=0.0))
+    if size == 0.0:
+        return 0.0, 0.0
+    unit = 1.0 if 1e-150 < size < 1e150 else size  # squares would leave the finite numbers
+    scaled = numbers / unit
+    return float(scaled.mean()) * unit, float(scaled.std()) * unit
