@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.cells.distinct_cells import Cells
+from gcvae.schema.columns import Draft
+from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats, has_shape
 
 MOST_NEVER = 2
@@ -21,7 +23,26 @@ _FAR_DATE = rf"^{_FAR_YEAR}([^0-9]|[0-9]{{4}}([^0-9]|$))|[^0-9]{_FAR_YEAR}([^0-9
 Mask = npt.NDArray[np.bool_]
 
 
-def dates_for_never(cells: Cells) -> Mask:
+def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:
+    """True for each distinct text that is a date for "never", where nothing else is said.
+
+    Cells without a value, of files and frames that have them, mean another thing, and are blank
+    themselves: beside them such a date stays text.
+
+    Args:
+        cells: Of a column.
+        draft: What is said of it.
+        usual: The texts that mean "missing" in any column.
+    """
+    never = np.zeros(len(cells.texts), dtype=bool)
+    is_said = "markers" in draft.get("missing", {}) or "levels" in draft
+    may_be_dates = draft.get("kind") in (None, ColumnKind.DATETIME)
+    if may_be_dates and not is_said and not (cells.codes < 0).any():
+        never[~usual] = _dates_for_never(cells.some(~usual))
+    return never
+
+
+def _dates_for_never(cells: Cells) -> Mask:
     """True for each distinct text that is a far date where all others are dates that can be read.
 
     Where there are more than a few such texts, these are dates of their own, and none is chosen.

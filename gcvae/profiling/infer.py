@@ -27,7 +27,7 @@ from gcvae.files.source_columns import SourceColumns
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.column_notes import column_notes
-from gcvae.profiling.far_dates import dates_for_never
+from gcvae.profiling.far_dates import cells_for_never
 from gcvae.profiling.key_columns import are_keys, are_names, are_phrases
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
@@ -166,8 +166,9 @@ def judge_column(
         draft = _with_categories(draft, plain_series(series))
     cells = cells_of(series, lines, draft.get("datetime_format"))
     warnings: list[str] = []
-    never = _never(cells, draft)
-    missing = _missing_cells(cells, draft) | never
+    usual = _missing_cells(cells, draft)
+    never = cells_for_never(cells, draft, usual)
+    missing = usual | never
     problems = _forbidden_missing(cells, missing, draft, pointer)
     if missing.sum() > 1:
         warnings.append(_markers_warning(cells, missing))
@@ -283,25 +284,6 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
     weak = cells.are_markers(WEAK_MARKERS) & ~strong & ~listed
     rest = cells.some(~strong & ~weak)
     return strong | weak if weak.any() and _is_strict(rest, draft) else strong
-
-
-def _never(cells: Cells, draft: Draft) -> Mask:
-    """True for each distinct text that is a date for "never", where nothing else is said.
-
-    Cells without a value, of files and frames that have them, mean another thing, and are blank
-    themselves: beside them such a date stays text.
-    """
-    never = np.zeros(len(cells.texts), dtype=bool)
-    is_said = "markers" in draft.get("missing", {}) or "levels" in draft
-    if is_said or not _may_be_dates(draft) or (cells.codes < 0).any():
-        return never
-    usual = _missing_cells(cells, draft)
-    never[~usual] = dates_for_never(cells.some(~usual))
-    return never
-
-
-def _may_be_dates(draft: Draft) -> bool:
-    return draft.get("kind") in (None, ColumnKind.DATETIME)
 
 
 def _is_strict(cells: Cells, draft: Draft) -> bool:
