@@ -31,7 +31,13 @@ from gcvae.profiling.far_dates import cells_for_never
 from gcvae.profiling.key_columns import are_keys, are_names, are_phrases
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
-from gcvae.profiling.warnings import merged_numbers, never_warning, two_readings, why_text
+from gcvae.profiling.warnings import (
+    markers_warning,
+    merged_numbers,
+    never_warning,
+    two_readings,
+    why_text,
+)
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import (
     Column,
@@ -171,7 +177,7 @@ def judge_column(
     missing = usual | never
     problems = _forbidden_missing(cells, missing, draft, pointer)
     if missing.sum() > 1:
-        warnings.append(_markers_warning(cells, missing))
+        warnings.append(markers_warning(cells, missing))
     if never.any():
         warnings.append(never_warning(cells, never))
     present = cells.some(~missing)
@@ -297,15 +303,6 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
         return True
     found = _found_format(cells, draft)
     return found is not None and bool(found.fits.all())
-
-
-def _markers_warning(cells: Cells, missing: Mask) -> str:
-    texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
-    most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
-    return (
-        f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}: they are one"
-        f" to the model, and rows that it draws have the most frequent, {most_frequent!r}"
-    )
 
 
 def _missing_of(

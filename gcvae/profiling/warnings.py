@@ -47,6 +47,16 @@ def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:
     return (reason for reason in reasons if reason is not None)
 
 
+def markers_warning(cells: Cells, missing: Mask) -> str:
+    """What is made of several texts that mean missing."""
+    texts = [cells.texts[int(i)].as_py() for i in np.flatnonzero(missing)]
+    most_frequent = cells.texts[int(np.where(missing, cells.counts, -1).argmax())].as_py()
+    return (
+        f"has {len(texts)} texts that mean missing, {', '.join(map(repr, texts[:5]))}: they are one"
+        f" to the model, and rows that it draws have the most frequent, {most_frequent!r}"
+    )
+
+
 def never_warning(cells: Cells, never: Mask) -> str:
     """What is made of dates such as 9999-12-31, and how to say otherwise."""
     shown = [
