@@ -32,6 +32,9 @@ from gcvae.profiling.key_columns import are_keys, are_names, are_phrases
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
 from gcvae.profiling.warnings import (
+    IDENTIFIER_WARNING,
+    NUMBERING_WARNING,
+    PHRASES_WARNING,
     markers_warning,
     merged_numbers,
     never_warning,
@@ -123,7 +126,7 @@ def _judged(
         judged = judge_column(source[name], draft, pointer, source.lines)
         if judged.is_numbering:
             columns.append(Column(name, ColumnKind.IDENTIFIER, drop=True))
-            warnings.append(f"column {name!r}: {_NUMBERING_WARNING}")
+            warnings.append(f"column {name!r}: {NUMBERING_WARNING}")
             continue
         notes.see(judged.cells, judged.present, judged.column)
         columns.append(_with_types(judged.column, draft, source))
@@ -212,12 +215,6 @@ def _is_numbering(cells: Cells) -> bool:
     if not is_unnamed(cells.name) or (cells.counts > 1).any():
         return False
     return bool(are_whole(cells.stripped).all())
-
-
-_NUMBERING_WARNING = (
-    "has no name and numbers the rows, as DataFrame.to_csv() does unless index=False: it is left"
-    ' out; "drop": false in the schema keeps it'
-)
 
 
 def _check_shape(source: SourceColumns) -> None:
@@ -451,7 +448,7 @@ def _numeric_kind(
         return ColumnKind.CONSTANT
     whole = _is_whole(cells, values, has_missing)
     if whole and not are_amounts and are_keys(cells, values):
-        warnings.append(_IDENTIFIER_WARNING)
+        warnings.append(IDENTIFIER_WARNING)
         return ColumnKind.IDENTIFIER
     if n_distinct < FEW_VALUES:
         return ColumnKind.ORDINAL
@@ -462,13 +459,6 @@ def _n_distinct(values: npt.NDArray[Any]) -> int:
     """How many numbers there are, or at least FEW_VALUES of so many."""
     start = len(np.unique(values[: 4 * FEW_VALUES]))
     return start if start >= FEW_VALUES else len(np.unique(values))
-
-
-_IDENTIFIER_WARNING = (
-    "is taken as an identifier: it is not modelled, and fresh values are generated for it; if it "
-    "is none, say its kind in the schema"
-)
-_PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
 
 
 def _is_whole(cells: Cells, values: npt.NDArray[Any], has_missing: bool) -> bool:
@@ -491,7 +481,7 @@ def _text_kind(cells: Cells, found: FoundFormat | None, warnings: list[str]) -> 
     n_rows, n_levels = int(cells.counts.sum()), len(cells.texts)
     warnings += why_text(cells, found)
     if are_names(cells, n_rows):
-        warnings.append(_IDENTIFIER_WARNING + (_PHRASES_WARNING if are_phrases(cells) else ""))
+        warnings.append(IDENTIFIER_WARNING + (PHRASES_WARNING if are_phrases(cells) else ""))
         return ColumnKind.IDENTIFIER
     if n_levels > MANY_LEVELS or (n_levels > FEW_VALUES and n_levels > LEVEL_SHARE * n_rows):
         warnings.append(

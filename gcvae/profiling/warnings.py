@@ -25,6 +25,16 @@ MOST_WORDS = 3
 FEWEST_NUMBERS = 20  # different ones; fewer may be levels among others
 MOST_FORMATS = 4  # of dates in a column, from which on it is no mixture of a few
 
+NUMBERING_WARNING = (
+    "has no name and numbers the rows, as DataFrame.to_csv() does unless index=False: it is left"
+    ' out; "drop": false in the schema keeps it'
+)
+IDENTIFIER_WARNING = (
+    "is taken as an identifier: it is not modelled, and fresh values are generated for it; if it "
+    "is none, say its kind in the schema"
+)
+PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
+
 Mask = npt.NDArray[np.bool_]
 
 
