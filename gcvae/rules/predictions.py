@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from gcvae.cells.values import own_dtype
 from gcvae.schema.columns import Column
@@ -25,7 +26,7 @@ from gcvae.schema.rules import (
     SumRule,
     Ties,
 )
-from gcvae.spelling.date_text import resolution
+from gcvae.spelling.date_text import read_dates, resolution
 
 DAY_MINUTES = 24 * 60
 _NOISE_DIGITS = 6
@@ -77,8 +78,9 @@ def _said(rule: Rule, frame: pd.DataFrame, column: Column) -> Numbers:
 def agrees(rule: Rule, values: Numbers, said: Numbers, column: Column) -> Mask:
     """Whether each value keeps a rule that says so much of it. Shape: (n,), (n,) -> (n,).
 
-    At least that much in an order; of a sum that, or a remainder more; else that. A value on a grid
-    agrees to half a unit, one of a column without a grid to nine digits.
+    At least that much in an order, or what stands beside it; of a sum that, or a remainder more;
+    else that. A value on a grid agrees to half a unit, one of a column without a grid to nine
+    digits.
 
     Args:
         rule: Of a kind that rewrites its column.
@@ -89,7 +91,8 @@ def agrees(rule: Rule, values: Numbers, said: Numbers, column: Column) -> Mask:
     unit = grid_unit(column)
     tolerance = np.maximum(np.abs(values), np.abs(said)) * 1e-9 if unit is None else unit / 2
     if isinstance(rule, OrderRule):
-        return np.asarray(values > said - tolerance)
+        stands_beside = np.isin(values, quantities(beside(rule, column)))
+        return np.asarray((values > said - tolerance) | stands_beside)
     remainders = rule.remainders if isinstance(rule, SumRule) else ()
     off = values - said
     found = np.zeros(len(off), dtype=bool)
@@ -114,6 +117,15 @@ def keeps(rule: Rule, frame: pd.DataFrame, column: Column) -> tuple[Mask, Mask]:
     said = quantities(predicted(rule, frame, column))
     known = ~(np.isnan(values) | np.isnan(said))
     return known, known & agrees(rule, values, said, column)
+
+
+def beside(rule: Rule, column: Column) -> pd.Series[Any]:
+    """The typed cells of a column that stand beside its order; none of other rules. Shape: (k,)."""
+    values = rule.beside if isinstance(rule, OrderRule) else ()
+    if not column.has_times:
+        return pd.Series(np.array(values, dtype=np.float64))
+    texts = pa.array([str(value) for value in values], pa.string())
+    return pd.Series(read_dates(texts, column.datetime_format or "%Y-%m-%d"))
 
 
 def quantities(series: pd.Series[Any]) -> Numbers:

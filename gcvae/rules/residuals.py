@@ -1,6 +1,7 @@
 """What replaces a column that a rule gives from others: its residual e = y - g(x).
 
-e is a whole number of steps of y's own grid, so that y <-> e is one to one given the others.
+e is a whole number of steps of y's own grid, so that y <-> e is one to one given the others. What
+stands beside a rule, as 0 for "none", has a place of its own below all residuals.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
 from gcvae.rules.grids import LARGEST_PLACE, Grid
-from gcvae.rules.predictions import predicted
+from gcvae.rules.predictions import beside, predicted
 from gcvae.rules.solutions import can_solve, solutions
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
-from gcvae.schema.rule_documents import read_rules
+from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
 from gcvae.schema.rules import Rule
 
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
 _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
+_GAP_BESIDE = 1
+"""How far below all residuals those are that stand beside the rule, in their range."""
 
 
 class Rewriting(Protocol):
@@ -107,6 +110,8 @@ class Residual:
         has_missing: A cell of y was missing.
         fallback: The place of y's grid that stands for g where that has no value.
         usual: Where the residuals of most rows lie: at a few places, or from one to another.
+        beside: Places of y that stand beside the rule. They have the residuals lowest, lowest + 1,
+            and so on, which lie below the limits.
     """
 
     rule: Rule
@@ -117,6 +122,7 @@ class Residual:
     fallback: int
     usual: tuple[tuple[int, int], ...] = ()
     limits: tuple[int, int] = (-LARGEST_PLACE, LARGEST_PLACE)
+    beside: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -126,22 +132,25 @@ class Residual:
         if Grid.of(written) is None:
             return None
         fallback = _middle(table, written)
-        draft = cls(rule, written, 0, 0, False, fallback)
+        apart = _places_beside(rule, written)
+        draft = cls(rule, written, -LARGEST_PLACE, 0, False, fallback, beside=apart)
         has_missing = False
         counts: Counter[int] = Counter()
         defined_counts: Counter[int] = Counter()
         for chunk in row_chunks(table, [rule.column, *rule.parents]):
             residuals = draft.reduced(chunk, blanks_unknown=False)[rule.column]
             has_missing |= bool(residuals.isna().any())
-            present = residuals.dropna()
-            defined = draft.reduced(chunk, blanks_unknown=True)[rule.column].dropna()
+            present = _residuals_alone(residuals)
+            defined = _residuals_alone(draft.reduced(chunk, blanks_unknown=True)[rule.column])
             for found, cells in ((counts, present), (defined_counts, defined)):
                 found.update({int(str(e)): n for e, n in cells.value_counts().items()})
         if not counts:
             return None
         ends = _ends(counts, rare_rows)
         within = _ends(defined_counts, rare_rows) if defined_counts else ends
-        return cls(rule, written, *ends, has_missing, fallback, _usual(counts), within)
+        if apart:
+            ends = min(ends[0], within[0]) - _GAP_BESIDE * max(ends[1] - ends[0], 1), ends[1]
+        return cls(rule, written, *ends, has_missing, fallback, _usual(counts), within, apart)
 
     def __str__(self) -> str:
         """The rule in words."""
@@ -182,7 +191,14 @@ class Residual:
         if blanks_unknown:
             known = known & has_base
         residuals = np.zeros(len(own), dtype=np.int64)
-        residuals[known] = self.grid.places(own[known]) - base[known]
+        places = self.grid.places(own[known])
+        residuals[known] = places - base[known]
+        if self.beside:
+            at, n_apart = np.flatnonzero(known), len(self.beside)
+            # A row so far off its rule is none of those that stand beside it, and has no place.
+            residuals[at[places - base[known] < self.lowest + n_apart]] = self.lowest - 1
+            for i, place in enumerate(self.beside):
+                residuals[at[places == place]] = self.lowest + i
         return {self.column: _whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
@@ -196,8 +212,13 @@ class Residual:
         base, has_base = self.base(frame)
         steps = np.zeros(len(residuals), dtype=np.int64)
         steps[known] = residuals[known].to_numpy(dtype=np.int64)
+        apart = known & (steps < self.lowest + len(self.beside))
+        which = steps[apart] - self.lowest
         steps = np.where(has_base, steps.clip(*self.limits), steps)
-        values = self.grid.values(self._within(base, steps, has_base), limited=False)
+        found = self._within(base, steps, has_base)
+        if self.beside:
+            found[apart] = np.array(self.beside)[which.clip(0, len(self.beside) - 1)]
+        values = self.grid.values(found, limited=False)
         places = np.where(known, np.arange(len(values)), -1)
         return placed_values(values, places, self.written.missing.allowed or self.has_missing)
 
@@ -219,11 +240,22 @@ class Residual:
         as the nearest limit."""
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
+        apart = [self._place_beside(i, low, high) for i in range(len(self.beside))]
+        bottom = self.lowest + len(apart) if apart else -LARGEST_PLACE
         low, high = low - base, high - base
-        is_within = ~has_base | ((low <= last) & (high >= first))
-        low = np.where(has_base & (low <= first), -LARGEST_PLACE, low)
+        is_within = (~has_base | ((low <= last) & (high >= first))) & (high >= bottom)
+        low = np.maximum(np.where(has_base & (low <= first), bottom, low), bottom)
         high = np.where(has_base & (high >= last), LARGEST_PLACE, high)
-        return np.where(is_within, low, 1), np.where(is_within, high, 0)
+        ends = [(np.where(is_within, low, 1), np.where(is_within, high, 0)), *apart]
+        lower, upper = (np.concatenate(part, axis=1) for part in zip(*ends, strict=True))
+        return lower, upper
+
+    def _place_beside(self, i: int, low: Places, high: Places) -> tuple[Places, Places]:
+        """The residual of the i-th place beside the rule, where y may be there. Shape: (n, 1)."""
+        is_inside = np.asarray((low <= self.beside[i]) & (self.beside[i] <= high))
+        is_asked = is_inside.any(axis=1, keepdims=True)
+        residual = self.lowest + i
+        return np.where(is_asked, residual, 1), np.where(is_asked, residual, 0)
 
     def solutions(
         self, parent: Column, others: pd.DataFrame, low: Places, high: Places
@@ -258,6 +290,7 @@ class Residual:
             "fallback": self.fallback,
             "limits": list(self.limits),
             "usual": [list(ends) for ends in self.usual],
+            "beside": list(self.beside),
         }
 
     @classmethod
@@ -280,7 +313,21 @@ class Residual:
             int(document["fallback"]),
             tuple((int(first), int(last)) for first, last in document["usual"]),
             (int(document["limits"][0]), int(document["limits"][1])),
+            tuple(int(place) for place in document.get("beside", ())),
         )
+
+
+def _places_beside(rule: Rule, written: Column) -> tuple[int, ...]:
+    """The places of a column that stand beside its rule."""
+    grid = Grid.of(written)
+    assert grid is not None, "asked before"
+    return tuple(int(place) for place in grid.places(beside(rule, written)))
+
+
+def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
+    """The residuals of the cells that follow the rule, or break it. Shape: (n,) -> (m,)."""
+    present = residuals.dropna()
+    return present[present > MOST_BESIDE - LARGEST_PLACE]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:

@@ -3,8 +3,9 @@
 An order is worth a rule where the gap between the two columns describes unseen rows better than the
 upper column by itself does, both given about where the lower one lies: two columns that hardly
 overlap, or that only go up and down together, have an order that says nothing. An end before its
-start is seen at a glance, so of dates an order is worth one, too, that rules out much of what the
-upper column by itself allows.
+start is seen at a glance, so of dates and of whole numbers an order is worth one, too, that rules
+out some of what the upper column by itself allows. Numbers of the upper column that stand apart,
+such as 0 or 2099-12-31, may stand beside the order.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gcvae.rules.predictions import grid_unit, predicted, quantities
 from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
 from gcvae.schema.columns import Column
 from gcvae.schema.rules import OrderRule
+from gcvae.spelling.date_text import write_dates
 
 LEAST_SHARE = 0.98
 """Of the rows, that an order holds in."""
@@ -28,11 +30,16 @@ _LEAST_NATS = 0.4
 """That a row gains. Histograms are coarser than a network: an order of less is mostly kept by
 columns that rise together, and the gap is no better to learn than the column."""
 _LEAST_SUM = 12.0  # that all gain, beside the logarithm of how many were tried
-_LEAST_DATES_SHARE = 0.995
+_LEAST_PLAIN_SHARE = 0.995
 _LEAST_RULED_OUT = 0.004
 """Nats that a row of dates gains by what its order rules out alone ..."""
-_MOST_LOST = 0.1  # ... and may lose by the gap, whose histograms are no worse to learn
+_MOST_LOST = 0.1
+"""... and may lose by the gap, whose histograms are no worse to learn."""
+_LEAST_OF_NUMBERS = 0.02
+"""Nats that a row of whole numbers gains by either."""
 _SIEVE_ROWS = 400
+_LEAST_APART, _LEAST_OTHERS = 0.01, 10
+"""Share of the rows of a number that stands apart, and how many others there are."""
 _N_GROUPS, _N_BINS = 8, 16
 _FREE = 0.02  # of the mass of a histogram, that lies anywhere
 
@@ -56,14 +63,17 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
     if len(columns) < 2:
         return
     numbers = sample.finding.numbers
-    values = np.stack([numbers[column.name][:_SIEVE_ROWS] for column in columns], axis=1)
+    lows = np.stack([numbers[column.name][:_SIEVE_ROWS] for column in columns], axis=1)
+    apart = [_standing_apart(numbers[column.name]) for column in columns]
+    values = np.where([~np.isin(lows[:, j], x) for j, x in enumerate(apart)], lows.T, np.nan).T
     shifted = np.roll(values, len(values) // 2, axis=0)
     known = ~np.isnan(values)
     for i, low in enumerate(columns):
-        both = (known & known[:, [i]]).sum(0)
-        holds = (values >= values[:, [i]]).sum(0)
-        chance = (shifted >= values[:, [i]]).sum(0) / np.maximum(
-            (known[:, [i]] & ~np.isnan(shifted)).sum(0), 1
+        is_low = ~np.isnan(lows[:, [i]])
+        both = (known & is_low).sum(0)
+        holds = (values >= lows[:, [i]]).sum(0)
+        chance = (shifted >= lows[:, [i]]).sum(0) / np.maximum(
+            (is_low & ~np.isnan(shifted)).sum(0), 1
         )
         good = (holds >= (LEAST_SHARE - 0.005) * both) & (both >= LEAST_ROWS)
         for j in np.flatnonzero(good & (chance <= _MOST_CHANCE)):
@@ -72,13 +82,15 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 
 
 def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
-    rule = OrderRule(low.name, high.name, source="found")
+    apart = _standing_apart(sample.finding.numbers[high.name])
+    beside = tuple(_as_written(value, high) for value in apart.tolist())
+    rule = OrderRule(low.name, high.name, beside, source="found")
     unit = grid_unit(high)
     halves = []
     for half in (sample.finding, sample.judging):
         said = quantities(predicted(rule, half.frame, high))
         values = half.numbers[high.name]
-        known = ~(np.isnan(said) | np.isnan(values))
+        known = ~(np.isnan(said) | np.isnan(values) | np.isin(values, apart))
         halves.append((said[known], values[known]))
     if min(len(said) for said, _ in halves) < LEAST_ROWS:
         return None
@@ -91,10 +103,37 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
     nats = float(gained.mean())
     error = float(gained.std()) / math.sqrt(len(gained))
     least = max(_LEAST_NATS, 3 * error, (_LEAST_SUM + math.log(n_tried)) / len(gained))
-    if nats < least and low.has_times and share >= _LEAST_DATES_SHARE and nats >= -_MOST_LOST:
+    is_whole = all(grid_unit(column) == 1.0 for column in (low, high))
+    may_be_plain = (low.has_times or is_whole) and share >= _LEAST_PLAIN_SHARE
+    is_plain = nats < least and may_be_plain
+    if is_plain and nats >= (-_MOST_LOST if low.has_times else _LEAST_OF_NUMBERS):
         nats = _ruled_out(*halves)
-        least = max(_LEAST_RULED_OUT, (_LEAST_SUM + math.log(n_tried)) / len(gained))
+        ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
+        least = max(ruled_out, (_LEAST_SUM + math.log(n_tried)) / len(gained))
     return Candidate(rule, nats, share) if nats >= least else None
+
+
+def _standing_apart(values: Numbers) -> Numbers:
+    """The smallest and the largest number, if rows share it and it is farther from the next one
+    than all others from each other: no difference from another column leads there. Ascending."""
+    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    apart = []
+    for end, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
+        rest = found[inner]
+        if len(rest) < _LEAST_OTHERS or counts[end] < _LEAST_APART * counts.sum():
+            continue
+        nearest = rest[0] if end == 0 else rest[-1]
+        if abs(nearest - found[end]) > rest[-1] - rest[0]:
+            apart.append(float(found[end]))
+    return np.array(apart)
+
+
+def _as_written(value: float, column: Column) -> float | str:
+    """A number of a column, or a date as the schema has it."""
+    if not column.has_times:
+        return int(value) if value == int(value) else value
+    times = np.array([int(value)]).astype("datetime64[s]").astype("datetime64[ns]")
+    return str(write_dates(times, column.datetime_format or "%Y-%m-%d", column.decimals)[0])
 
 
 def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol, TypeAlias, get_args
 
@@ -29,6 +30,7 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
 
 MOST_TERMS = 5
 MOST_OF = 3
+MOST_BESIDE = 3
 
 
 class Column(Protocol):
@@ -44,6 +46,8 @@ class Column(Protocol):
     def has_numbers(self) -> bool: ...
     @property
     def has_times(self) -> bool: ...
+    @property
+    def datetime_format(self) -> str | None: ...
 
 
 class Columns(Protocol):
@@ -86,7 +90,7 @@ def pointer_of_rule(number: int) -> str:
 
 
 _SHAPES = {
-    "order": '{"kind": "order", "low": column, "high": column}',
+    "order": '{"kind": "order", "low": column, "high": column, "beside": [0, ...]}',
     "sum": '{"kind": "sum", "column": column, "terms": {column: factor, ...}, "constant": 0,'
     ' "remainders": [0, ...], "ties": "even" or "away"}',
     "product": '{"kind": "product", "column": column, "factors": [column, column], "factor": 1,'
@@ -129,7 +133,11 @@ def _read_rule(item: object) -> Rule:
 
 
 def _read_order(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    return OrderRule(_name(given, "low"), _name(given, "high"), **common)
+    beside = given.get("beside", [])
+    is_list = isinstance(beside, list | tuple) and len(beside) <= MOST_BESIDE
+    if not is_list or not all(isinstance(x, str) or _is_number(x) for x in beside):
+        raise ValueError(f"beside is no list of at most {MOST_BESIDE} numbers, or dates")
+    return OrderRule(_name(given, "low"), _name(given, "high"), tuple(beside), **common)
 
 
 def _read_sum(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
@@ -201,7 +209,7 @@ def _read_blanks(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
 
 _Reader: TypeAlias = Callable[[Mapping[str, Any], dict[str, Any]], Rule]
 _READERS: dict[Any, tuple[_Reader, set[str], set[str]]] = {
-    "order": (_read_order, {"low", "high"}, set()),
+    "order": (_read_order, {"low", "high"}, {"beside"}),
     "sum": (_read_sum, {"column", "terms"}, {"constant", "remainders", "ties"}),
     "product": (_read_product, {"column", "factors"}, {"factor", "ties"}),
     "clock": (_read_clock, {"column", "start", "minutes"}, {"midnight"}),
@@ -313,6 +321,8 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
         if not column.is_modelled:
             what = "is dropped" if column.drop else f"is of kind {column.kind}"
             found.append((f"column {name!r} {what}: no rule holds it", "columns that are modelled"))
+    if not found and isinstance(rule, OrderRule):
+        found += _beside_misfits(rule, schema[rule.high])
     if not found:
         needs = [(name, *need) for name, need in _needs(rule, schema)]
         for name, fits, expected in needs:
@@ -320,6 +330,23 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
                 message = f"column {name!r} is of kind {schema[name].kind}"
                 found.append((message, expected))
     return found
+
+
+def _beside_misfits(rule: OrderRule, high: Column) -> list[tuple[str, str]]:
+    """Values beside an order that are none of its column."""
+    wrong = [x for x in rule.beside if isinstance(x, str) != high.has_times]
+    if high.has_times and not wrong:
+        wrong = [x for x in rule.beside if not _is_date(str(x), high)]
+    form = f"dates of the format {high.datetime_format}" if high.has_times else "numbers"
+    return [(f"{x!r} is no value of column {rule.high!r}", form) for x in wrong]
+
+
+def _is_date(text: str, column: Column) -> bool:
+    try:
+        datetime.strptime(text, (column.datetime_format or "%Y-%m-%d").replace("%-", "%"))
+    except ValueError:
+        return False
+    return True
 
 
 _Need: TypeAlias = tuple[Callable[[Column], bool], str]

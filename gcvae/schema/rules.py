@@ -72,11 +72,17 @@ class RuleBase:
 
 @dataclass(frozen=True)
 class OrderRule(RuleBase):
-    """low ≤ high, of numbers or of dates; `high` is the dependent column."""
+    """low ≤ high, of numbers or of dates; `high` is the dependent column.
+
+    Attributes:
+        beside: Values of `high` that are no such number or date, and stand apart: 0 where there is
+            none, 2099-12-31 for no end. Dates as text.
+    """
 
     kind: ClassVar[str] = "order"
     low: str
     high: str
+    beside: tuple[float | str, ...] = ()
 
     @property
     def column(self) -> str:
@@ -90,7 +96,8 @@ class OrderRule(RuleBase):
 
     def __str__(self) -> str:
         """The rule in words."""
-        return f"{self.low} ≤ {self.high}"
+        others = " or ".join(map(str, self.beside))
+        return f"{self.low} ≤ {self.high}" + (f", or {self.high} is {others}" if others else "")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""Orders with a value of their upper column beside them: no end yet, or none at all."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer, infer_schema
+from gcvae.cells.values import format_table
+from gcvae.errors import SchemaError
+
+N = 2_000
+SHORT = {"max_steps": 60, "batch_size": 256}
+
+
+def stays(never: str = "2099-12-31") -> pd.DataFrame:
+    """Stays of which a quarter has no end."""
+    random = np.random.default_rng(0)
+    start = pd.Timestamp("2019-01-01") + pd.to_timedelta(random.integers(0, 1500, N), unit="D")
+    end = start + pd.to_timedelta(random.gamma(2, 60, N).astype(int), unit="D")
+    until = np.where(random.random(N) < 0.25, never, end.strftime("%Y-%m-%d"))
+    return pd.DataFrame({"до": until, "от": start.strftime("%Y-%m-%d")})
+
+
+def games() -> pd.DataFrame:
+    """First and last round, of few that all rows can be counted; 0 where it never ended."""
+    random = np.random.default_rng(1)
+    first = random.integers(30, 34, N)
+    last = np.where(random.random(N) < 0.3, 0, first + random.binomial(3, 0.4, N))
+    return pd.DataFrame({"last": last, "first": first})
+
+
+def orders(table: pd.DataFrame) -> list[str]:
+    return [str(rule) for rule in infer_schema(table).schema.rules or () if rule.kind == "order"]
+
+
+def test_what_stands_apart_is_found_beside_the_order() -> None:
+    assert orders(stays()) == ["от ≤ до, or до is 2099-12-31"]
+    assert orders(stays("1900-01-01")) == ["от ≤ до, or до is 1900-01-01"]
+    random = np.random.default_rng(2)
+    first = random.integers(1990, 2016, N)
+    last = np.where(random.random(N) < 0.25, 0, first + random.poisson(3, N))
+    assert orders(pd.DataFrame({"last": last, "first": first})) == ["first ≤ last, or last is 0"]
+
+
+def test_the_end_of_a_tail_does_not_stand_apart() -> None:
+    table = stays()
+    days = pd.to_datetime(table["от"])
+    random = np.random.default_rng(3)
+    late = days + pd.to_timedelta(random.exponential(200, N).astype(int), unit="D")
+    assert orders(table.assign(до=late.dt.strftime("%Y-%m-%d"))) == ["от ≤ до"]
+
+
+def test_drawn_rows_end_later_or_never_also_of_a_saved_model(tmp_path: Path) -> None:
+    Synthesizer.fit(stays(), seed=0, settings=SHORT).save(tmp_path / "m.gcvae")
+    synthesizer = Synthesizer.load(tmp_path / "m.gcvae")
+    rows = format_table(synthesizer.sample(N, 1), synthesizer.schema)
+    never = rows["до"] == "2099-12-31"
+    assert 0.15 < never.mean() < 0.35
+    assert (rows["до"][~never] >= rows["от"][~never]).all()
+    assert (rows["до"][~never] < "2030").all()
+    assert np.isfinite(synthesizer.log_likelihood(stays()[:100])["log_likelihood"]).all()
+
+
+def rule(**more: Any) -> dict[str, Any]:
+    return {"kind": "order", "low": "first", "high": "last", "beside": [0], **more}
+
+
+def fitted(**more: Any) -> Synthesizer:
+    columns = [{"name": name, "kind": "integer"} for name in ("first", "last")]
+    schema = {"columns": columns, "rules": [rule(**more)]}
+    return Synthesizer.fit(games(), schema=schema, seed=0, settings=SHORT)
+
+
+def test_masses_of_all_rows_add_up_to_one_and_what_breaks_the_order_has_none() -> None:
+    model = fitted()
+    rows = pd.DataFrame(
+        [{"last": b, "first": a} for a, b in itertools.product(range(30, 34), [0, *range(28, 40)])]
+    )
+    scores = model.log_likelihood(rows, draws=300, measure="rounding_cell")[
+        "log_likelihood"
+    ].to_numpy()
+    assert np.exp(scores).sum() == pytest.approx(1.0, abs=0.02)
+    breaks = (rows["last"] < rows["first"]) & (rows["last"] != 0)
+    assert (scores[breaks] < -12).all()
+
+
+def test_conditions_may_name_what_stands_beside_and_what_does_not() -> None:
+    model = fitted(keep="demand")
+    assert set(model.sample(300, 1, given={"last": 0})["last"]) == {0}
+    found = set(model.sample(300, 1, given={"last": {"min": 0, "max": 31}})["last"])
+    assert found >= {0, 30, 31}
+    assert found <= {0, 30, 31}
+    over = model.sample(300, 1, given={"last": {"min": 33}})
+    assert (over["last"] >= over["first"]).all()
+
+
+def test_an_imputed_start_is_no_later_than_its_end() -> None:
+    model = fitted()
+    rows = pd.DataFrame({"last": [31] * 50 + [0] * 50, "first": [None] * 100})
+    filled = model.impute(rows)
+    first = filled["first"].astype(int)
+    assert (first[:50] <= 31).all()
+    assert first.between(30, 33).all()
+
+
+@pytest.mark.parametrize(
+    ("beside", "reason"),
+    [(["x"], "no value of column"), ([0] * 4, "at most 3"), ([[0]], "at most 3"), (0, "at most 3")],
+)
+def test_what_can_not_stand_beside_is_refused_with_its_place(beside: Any, reason: str) -> None:
+    columns = [{"name": name, "kind": "integer"} for name in ("first", "last")]
+    schema = {"columns": columns, "rules": [rule(beside=beside)]}
+    with pytest.raises(SchemaError, match=reason) as error:
+        infer_schema(games(), schema)
+    assert "/rules/0" in str(error.value.problems[0].pointer)
