@@ -2,6 +2,7 @@
 
 The products are those of the networks as they are written down in docs/model.md, each weight once:
 what is saved by tables, by leaving out the padding or by the last column's step is no part of them.
+They are measured by torch's own product, and by that of oneDNN, which draws and scores ask.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyarrow import csv
 from benchmarks.speed.measures import cpu_seconds_of
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.affine import affine
 
 ROWS_AT_ONCE = 4096
 Shape = tuple[int, int]
@@ -47,24 +49,32 @@ def products(model: GenerativeModel) -> list[tuple[str, Shape, int]]:
     return [each for each in found if each[1][1] and each[2]]
 
 
-def products_step(model: GenerativeModel, left_out: Sequence[str] = ()) -> Callable[[], None]:
+def products_step(
+    model: GenerativeModel, left_out: Sequence[str] = (), *, by_onednn: bool = False
+) -> Callable[[], None]:
     """What computes the products of ROWS_AT_ONCE rows, but those left out, and nothing else."""
     matrices = [
-        (
-            torch.randn(ROWS_AT_ONCE, n_in),
-            torch.randn(n_in, n_out),
-            torch.empty(ROWS_AT_ONCE, n_out),
-        )
+        (torch.randn(ROWS_AT_ONCE, n_in), torch.randn(n_in, n_out))
         for which, (n_in, n_out), times in products(model)
         if which not in left_out
         for _ in range(times)
     ]
+    if by_onednn:
+        turned = [(rows, weight.T.contiguous()) for rows, weight in matrices]
 
-    def step() -> None:
-        for rows, weight, out in matrices:
+        @torch.no_grad()
+        def step() -> None:
+            for rows, weight in turned:
+                affine(rows, weight, None)
+
+        return step
+    placed = [(*pair, torch.empty(ROWS_AT_ONCE, pair[1].shape[1])) for pair in matrices]
+
+    def plain_step() -> None:
+        for rows, weight, out in placed:
             torch.mm(rows, weight, out=out)
 
-    return step
+    return plain_step
 
 
 def writer_seconds(frame: pd.DataFrame) -> float:

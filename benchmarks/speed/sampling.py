@@ -40,12 +40,17 @@ def to_csv(synthesizer: Synthesizer, rows: int, options: Options) -> None:
 
 
 def _measure(synthesizer: Synthesizer, preset: str, options: Options) -> Iterator[Measure]:
-    products, drawn = products_step(synthesizer.model), synthesizer.sample(options.rows, seed=2)
-    products()
-    found: dict[str, list[float]] = {"matrix products": [], "fastest writer": [], "gcvae": []}
+    drawn = synthesizer.sample(options.rows, seed=2)
+    products = {
+        "matrix products": products_step(synthesizer.model),
+        "oneDNN's products": products_step(synthesizer.model, by_onednn=True),
+    }
+    found: dict[str, list[float]] = {what: [] for what in (*products, "fastest writer", "gcvae")}
     for _ in range(options.repeats):
-        limit = cpu_seconds_of(lambda: [products() for _ in range(_LIMIT_BLOCKS)])
-        found["matrix products"].append(limit / (_LIMIT_BLOCKS * ROWS_AT_ONCE))
+        for what, step in products.items():
+            step()
+            limit = cpu_seconds_of(lambda: [step() for _ in range(_LIMIT_BLOCKS)])  # noqa: B023
+            found[what].append(limit / (_LIMIT_BLOCKS * ROWS_AT_ONCE))
         found["fastest writer"].append(writer_seconds(drawn) / options.rows)
         seconds = cpu_seconds_of(lambda: to_csv(synthesizer, options.rows, options))
         found["gcvae"].append(seconds / options.rows)

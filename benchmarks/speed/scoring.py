@@ -33,11 +33,13 @@ def measure(options: Options) -> Iterator[Measure]:
 
 def _rates(synthesizer: Synthesizer, rows: pd.DataFrame, repeats: int) -> Iterator[Measure]:
     # What a cell adds to the running sum is the same at every draw of its row.
-    products = products_step(synthesizer.model, left_out=("add",))
+    products = {
+        "products": products_step(synthesizer.model, left_out=("add",)),
+        "oneDNN's products": products_step(synthesizer.model, ("add",), by_onednn=True),
+    }
     some = rows.head(_TIMED_FIXED_ROWS)
     synthesizer.log_likelihood(rows.head(_SCORED_BEFORE), draws=2)
-    products()
-    found: dict[str, list[float]] = {"tolerance": [], "fixed": [], "products": []}
+    found: dict[str, list[float]] = {what: [] for what in ("tolerance", "fixed", *products)}
     for seed in range(repeats):
         seconds = cpu_seconds_of(lambda: synthesizer.log_likelihood(rows, seed=seed))  # noqa: B023
         found["tolerance"].append(len(rows) / seconds)
@@ -45,8 +47,10 @@ def _rates(synthesizer: Synthesizer, rows: pd.DataFrame, repeats: int) -> Iterat
             lambda: synthesizer.log_likelihood(some, draws=FIXED_DRAWS, seed=seed)  # noqa: B023
         )
         found["fixed"].append(len(some) / seconds)
-        seconds = cpu_seconds_of(lambda: [products() for _ in range(FIXED_DRAWS)])
-        found["products"].append(ROWS_AT_ONCE / seconds)
+        for what, step in products.items():
+            step()
+            seconds = cpu_seconds_of(lambda: [step() for _ in range(FIXED_DRAWS)])  # noqa: B023
+            found[what].append(ROWS_AT_ONCE / seconds)
     for what, values in found.items():
         yield Measure("score", what, "rows/s", tuple(values))
 

@@ -35,4 +35,5 @@ def test_the_limit_multiplies_each_weight_of_a_drawn_row_once() -> None:
     )
     counted = sum(n_in * n_out * times for _, (n_in, n_out), times in products(model))
     assert counted == weights
-    products_step(model)()
+    for by_onednn in (False, True):
+        products_step(model, by_onednn=by_onednn)()
