@@ -56,7 +56,9 @@ def test_what_is_of_one_workspace_is_opened_for_it_and_what_is_not_is_listed_her
 ) -> None:
     opened = catalog.workspace("ours")
     bound = {name for name in vars(opened) if name != "name"}
-    assert bound == {"datasets", "models", "jobs", "results", "idempotency", "audit", "usage"}
+    assert bound == {
+        "datasets", "models", "jobs", "results", "idempotency", "audit", "usage", "privacy",
+    }  # fmt: skip
     assert {name for name in vars(catalog) if name[0] != "_"} == _FOR_ALL | {"database"}
     for gateway in bound:
         for name, method in inspect.getmembers(getattr(opened, gateway), inspect.ismethod):
@@ -69,3 +71,4 @@ def test_a_workspace_that_nobody_used_is_empty(catalog: Catalog) -> None:
     gateways = (opened.datasets, opened.models, opened.jobs, opened.results, opened.audit)
     assert [gateway.list().items for gateway in gateways] == [[], [], [], [], []]
     assert opened.results.of_models(JobKind.REPORT, []) == {}
+    assert opened.privacy.spendings(["0" * 64]) == {}
