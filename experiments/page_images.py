@@ -152,7 +152,7 @@ def _mnist_verdict(lines: list[Line]) -> list[str]:
         "paper's 292 "
         f"{'is reached' if figure >= 280 else 'is not reached at this budget'}: the curve says "
         f"how the figure moves with the updates. The rank regulariser, all else equal, "
-        f"moves it by {signed(more, 1)}, so that claim {_word(more)}. ℓ1 with λ = 1000 {word}: a "
+        f"moves it by {signed(more, 1)} (a fit each), so that claim {_word(more)}. ℓ1 with λ = 1000 {word}: a "
         f"mean norm of a of {high:.2g} beside {low:.2g} with λ = 100, and {roc['norm_of_a']:.2g} "
         f"with ℓ2. {_l1_verdict(by_name)}\n"
     ]
@@ -177,7 +177,7 @@ def _windows(lines: list[Line], printed: dict[str, str], title: str) -> str:
             line["model"],
             printed.get(line["model"], "–"),
             *(_nats(line["windows"].get(sort)) for sort in SORTS),
-            f"{line['nats']:.1f} ± {line['nats_error']:.1f}",
+            _nats({"nats": line["nats"], "error": line["nats_error"]}),
             f"{line['norm_of_a']:.2g}",
             f"{line['steps']:,}",
         )
@@ -188,7 +188,9 @@ def _windows(lines: list[Line], printed: dict[str, str], title: str) -> str:
 
 
 def _nats(window: dict[str, float] | None) -> str:
-    return "–" if window is None else f"{window['nats']:.1f} ± {window['error']:.1f}"
+    if window is None:
+        return "–"
+    return f"{window['nats']:.1f} ± {window['error']:.1f}".replace("-", "−")
 
 
 def _updates(line: Line) -> int:
