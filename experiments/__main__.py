@@ -39,7 +39,7 @@ def main() -> None:
     """Run what is named, all if nothing is, and write the page from all results that are there."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--budget", choices=BUDGETS, default="paper")
+    parser.add_argument("--budget", choices=BUDGETS, default="short")
     parser.add_argument("--results", type=Path, default=ROOT / "experiments" / "results")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "paper.md")
     parser.add_argument(

@@ -33,7 +33,7 @@ class Budget:
         frey_steps, mnist_steps: Updates of a whole fit, before the steps fall.
         mnist_images: Of the training set, a sixth of them to choose by.
         image_parts: Shares of those updates with which fits of images are made, 1 the last.
-        longer_parts: Beyond them, of the VAE-ROC alone.
+        longer_parts: Beyond them, of the faces' VAE-ROC alone.
         scored_images: Test images of which the likelihood is bounded.
         image_draws: Of z for each image's likelihood.
         drawn_rows: On which kernels stand; the paper's 10,000.

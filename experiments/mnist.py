@@ -58,7 +58,7 @@ def run_on(images: Images, budget: Budget, pictures: Path) -> Iterator[dict[str,
     yield {"model": "training images", "samples": len(centres), "windows": {"x": figures}}
     curve: list[tuple[int, float]] = []
     for name, settings in MODELS.items():
-        for part in (*budget.image_parts, *budget.longer_parts) if name == "VAE-ROC" else (1.0,):
+        for part in budget.image_parts if name == "VAE-ROC" else (1.0,):
             steps = round(part * budget.mnist_steps)
             whole = NETWORK | {"max_steps": steps, "patience_steps": steps} | settings
             fitted, cost = timed_fit(images, "paper-vae-roc", whole, seed=0)

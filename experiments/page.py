@@ -15,7 +15,9 @@ _INTRODUCTION = """\
 After this page you know which claims of Suh & Choi 2016 hold for this implementation, by how much,
 and which of its figures can not be what they say. Written by `python -m experiments` from
 `experiments/results/`; do not edit. Every model is the library's own: presets `paper-vae`,
-`paper-vae-roc` and `paper-gcvae`, trained by the library's loop.
+`paper-vae-roc` and `paper-gcvae`, trained by the library's loop. `make experiments` makes it anew
+with the budget `short`, which each section states; with `--budget paper` it goes the paper's whole
+way, which on images takes hours.
 
 The paper measures by kernels on 10,000 drawn rows. That favours models without noise and depends on
 which rows are drawn; unless a section says otherwise they are x ~ p(x|z), z ~ p(z), within the
