@@ -53,10 +53,8 @@ def _parsed(data: bytes, separator: str, names: Sequence[str]) -> Any:
     """As many rows as Arrow finds where no cell has a line's end; None where they are ragged."""
     try:
         return arrow_csv.read_csv(
-            pa.py_buffer(data),
-            arrow_csv.ReadOptions(
-                column_names=list(names), block_size=_BLOCK_BYTES, use_threads=False
-            ),
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(column_names=list(names), block_size=_BLOCK_BYTES),
             arrow_csv.ParseOptions(delimiter=separator),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()),
