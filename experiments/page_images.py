@@ -153,8 +153,8 @@ def _mnist_verdict(lines: list[Line]) -> list[str]:
         f"{'is reached' if figure >= 280 else 'is not reached at this budget'}: the curve says "
         "how the figure moves with the updates. The rank regulariser, all else equal, "
         f"moves it by {signed(more, 1)} (a fit each), so that claim {_word(more)}. "
-        f"ℓ1 with λ = 1000 {word}: a mean norm of a of {high:.2g} beside {low:.2g} with λ = 100, and {roc['norm_of_a']:.2g} "
-        f"with ℓ2. {_l1_verdict(by_name)}\n"
+        f"ℓ1 with λ = 1000 {word}: a mean norm of a of {high:.2g} beside {low:.2g} with "
+        f"λ = 100, and {roc['norm_of_a']:.2g} with ℓ2. {_l1_verdict(by_name)}\n"
     ]
 
 
