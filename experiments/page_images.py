@@ -79,7 +79,8 @@ def _frey_verdict(lines: list[Line]) -> list[str]:
         f"{signed(gain, 1)} nats from the VAE, so the claim {_word(gain)}; the rank regulariser "
         f"moves it by {signed(more, 1)}, so that claim {_word(more)} (a fit each). "
         f"After {longest['steps']:,} updates the VAE-ROC {reach} 733.6 with {figure:.1f}. "
-        f"Which sort is taken moves a figure by {_spread_of(roc):.0f} nats, more than the paper's differences. The honest figure says "
+        f"Which sort is taken moves a figure by {_spread_of(roc):.0f} nats, more than the "
+        "paper's differences. The honest figure says "
         f"another thing: a held-out face has {signed(nats, 1)} nats under the VAE-ROC from the "
         "VAE, whose pixels have a deviation each, where the VAE-ROC has one ω for all.\n"
     ]
