@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
@@ -15,6 +16,7 @@ from experiments.images import Drawn, Pixels
 CENTRE, LOW, HIGH = "#c0392b", "#1f4e79", "#d4a017"
 """Frames: of μ, of the image nearest to the tangent's one end, and to its other."""
 _TANGENT_STEPS = 7
+_GREYS = 16
 
 
 def draw_sheet(panels: dict[str, Pixels], height: int, columns: int, path: Path) -> None:
@@ -27,6 +29,7 @@ def draw_sheet(panels: dict[str, Pixels], height: int, columns: int, path: Path)
         axes.set_title(title, fontsize=9)
         axes.axis("off")
     _save(figure, path)
+    with_few_greys(path)
 
 
 def sheet(images: Pixels, height: int, columns: int) -> npt.NDArray[np.float32]:
@@ -125,6 +128,13 @@ def _show(
     axes.set(xticks=(), yticks=())
     for spine in axes.spines.values():
         spine.set(visible=frame is not None, color=frame, linewidth=2)
+
+
+def with_few_greys(path: Path) -> None:
+    """Writes a picture of greys again, in so few of them that a page loads it quickly."""
+    with Image.open(path) as picture:
+        few = picture.convert("L").quantize(_GREYS)
+    few.save(path, optimize=True)
 
 
 def _save(figure: Any, path: Path) -> None:
