@@ -27,6 +27,7 @@ def draw_sheet(panels: dict[str, Pixels], height: int, columns: int, path: Path)
         axes.set_title(title, fontsize=9)
         axes.axis("off")
     _save(figure, path)
+    _to_greys(path)
 
 
 def sheet(images: Pixels, height: int, columns: int) -> npt.NDArray[np.float32]:
@@ -125,6 +126,15 @@ def _show(
     axes.set(xticks=(), yticks=())
     for spine in axes.spines.values():
         spine.set(visible=frame is not None, color=frame, linewidth=2)
+
+
+def _to_greys(path: Path) -> None:
+    """Writes a grey picture with 16 levels: a third of its bytes, and the eye sees the same."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        few = picture.convert("L").quantize(16)
+    few.save(path, optimize=True)
 
 
 def _save(figure: Any, path: Path) -> None:
