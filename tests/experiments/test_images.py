@@ -94,5 +94,6 @@ def test_a_run_on_digits_begins_with_real_images_and_leaves_its_pictures(
     assert models == ["training images", "VAE-ROC", *mnist.MODELS]
     assert lines[2]["steps"] > lines[1]["steps"]
     assert lines[0]["windows"]["x"]["nats"] > lines[1]["windows"]["x"]["nats"]
+    assert (tmp_path / "mnist-sheets.png").stat().st_size < 150_000
     names = ("curve", "sheets", "codes", "tangents-rr", "tangents-l1-100", "tangents-l1-1000")
     assert {path.name for path in tmp_path.iterdir()} == {f"mnist-{name}.png" for name in names}
