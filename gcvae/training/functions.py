@@ -38,6 +38,8 @@ _MOST_COLUMNS = 60
 _MOST_NUMBERS = 32
 """Codes of a column of numbers, or of numbers and a few atoms."""
 _MOST_RELATIONS = 6
+_MOST_COUNTERS = 1_000_000
+"""Pairs that have a counter each; of more than these the ones that there are get sorted."""
 _MOST_PAIRS = 5_000
 _LEAST_EXCESS = 0.003
 """Share of the model's rows with pairs that no row has, beyond what such pairs have."""
@@ -206,7 +208,7 @@ def _excesses(
     n_left = max(int(left.sum()), 1)
     for a, b in pairs:
         width = int(max(table[:, b].max(), drawn[:, b].max())) + 1
-        known, counts = np.unique(table[:, a] * width + table[:, b], return_counts=True)
+        known, counts = _counted_pairs(table[:, a] * width + table[:, b])
         if len(known) > _MOST_PAIRS:
             continue
         usual = known[counts >= 2]
@@ -219,6 +221,15 @@ def _excesses(
         error = np.sqrt(2 * n_rare + 1.0) / n + np.sqrt((expected + max(share, 0.0)) / n_left)
         if share >= max(_LEAST_EXCESS, _DEVIATIONS * error):
             yield _Excess((a, b), share, breaking)
+
+
+def _counted_pairs(pairs: Codes) -> tuple[Codes, Codes]:
+    """The distinct pairs, ascending, and the rows of each. Shape: (n,) -> (m,), (m,)."""
+    if pairs.max(initial=0) > _MOST_COUNTERS:
+        return np.unique(pairs, return_counts=True)
+    counts = np.bincount(pairs)
+    known = np.flatnonzero(counts)
+    return known, counts[known]
 
 
 def _relation(
