@@ -1,7 +1,9 @@
 """What replaces a column that a rule gives from others: its residual e = y - g(x).
 
 e is a whole number of steps of y's own grid, so that y <-> e is one to one given the others. What
-stands beside a rule, as 0 for "none", has a place of its own below all residuals.
+stands beside a rule, as 0 for "none", has a place of its own below all residuals. Of an order e
+counts in the step that all cells of y keep, such as whole days of times that are written to the
+second.
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ from gcvae.numerics.outward import plain_limits
 from gcvae.rules.grids import LARGEST_PLACE, Grid
 from gcvae.rules.predictions import beside, predicted
 from gcvae.rules.solutions import can_solve, solutions
+from gcvae.rules.splits import Split
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
-from gcvae.schema.rules import Rule
+from gcvae.schema.rules import OrderRule, Rule
 
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
+_NO_LIMITS = (-LARGEST_PLACE, LARGEST_PLACE)
 _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 _GAP_BESIDE = 1
 """How far below all residuals those are that stand beside the rule, in their range."""
@@ -112,6 +116,8 @@ class Residual:
         usual: Where the residuals of most rows lie: at a few places, or from one to another.
         beside: Places of y that stand beside the rule. They have the residuals lowest, lowest + 1,
             and so on, which lie below the limits.
+        stride, offset: All cells of y have a place that is the offset and so many strides more;
+            residuals count strides, from the first such place on that is no less than g.
     """
 
     rule: Rule
@@ -123,6 +129,8 @@ class Residual:
     usual: tuple[tuple[int, int], ...] = ()
     limits: tuple[int, int] = (-LARGEST_PLACE, LARGEST_PLACE)
     beside: tuple[int, ...] = ()
+    stride: int = 1
+    offset: int = 0
 
     @classmethod
     def of(
@@ -132,8 +140,8 @@ class Residual:
         if Grid.of(written) is None:
             return None
         fallback = _middle(table, written)
-        apart = _places_beside(rule, written)
-        draft = cls(rule, written, -LARGEST_PLACE, 0, False, fallback, beside=apart)
+        apart, kept = _places_beside(rule, written), _steps_kept(rule, written)
+        draft = cls(rule, written, -LARGEST_PLACE, 0, False, fallback, (), _NO_LIMITS, apart, *kept)
         has_missing = False
         counts: Counter[int] = Counter()
         defined_counts: Counter[int] = Counter()
@@ -150,7 +158,8 @@ class Residual:
         within = _ends(defined_counts, rare_rows) if defined_counts else ends
         if apart:
             ends = min(ends[0], within[0]) - _GAP_BESIDE * max(ends[1] - ends[0], 1), ends[1]
-        return cls(rule, written, *ends, has_missing, fallback, _usual(counts), within, apart)
+        usual = _usual(counts)
+        return cls(rule, written, *ends, has_missing, fallback, usual, within, apart, *kept)
 
     def __str__(self) -> str:
         """The rule in words."""
@@ -192,13 +201,14 @@ class Residual:
             known = known & has_base
         residuals = np.zeros(len(own), dtype=np.int64)
         places = self.grid.places(own[known])
-        residuals[known] = places - base[known]
-        if self.beside:
-            at, n_apart = np.flatnonzero(known), len(self.beside)
-            # A row so far off its rule is none of those that stand beside it, and has no place.
-            residuals[at[places - base[known] < self.lowest + n_apart]] = self.lowest - 1
-            for i, place in enumerate(self.beside):
-                residuals[at[places == place]] = self.lowest + i
+        steps, rest = np.divmod(places - base[known], self.stride)
+        # What is no whole step has no place; nor what is so far off its rule that it would be one
+        # of those that stand beside it.
+        is_nowhere = (rest != 0) | (steps < self._bottom)
+        residuals[known] = np.where(is_nowhere, self.lowest - 1, steps)
+        at = np.flatnonzero(known)
+        for i, place in enumerate(self.beside):
+            residuals[at[places == place]] = self.lowest + i
         return {self.column: _whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
@@ -215,7 +225,7 @@ class Residual:
         apart = known & (steps < self.lowest + len(self.beside))
         which = steps[apart] - self.lowest
         steps = np.where(has_base, steps.clip(*self.limits), steps)
-        found = self._within(base, steps, has_base)
+        found = self._within(base, self.stride * steps, has_base)
         if self.beside:
             found[apart] = np.array(self.beside)[which.clip(0, len(self.beside) - 1)]
         values = self.grid.values(found, limited=False)
@@ -224,8 +234,10 @@ class Residual:
 
     def _within(self, base: Places, steps: Places, has_base: Mask) -> Places:
         """The places of y, moved within its limits where that costs no row its rule."""
-        inside = np.clip(base + steps, self.grid.low, self.grid.high)
-        few = [first for first, last in self.usual if first == last]
+        low = self.grid.low + (self.offset - self.grid.low) % self.stride
+        high = self.grid.high - (self.grid.high - self.offset) % self.stride
+        inside = np.clip(base + steps, low, max(low, high))
+        few = [self.stride * first for first, last in self.usual if first == last]
         loses_rule = has_base & np.isin(steps, few) & ~np.isin(inside - base, few)
         return np.where(loses_rule, base + steps, inside)
 
@@ -241,8 +253,8 @@ class Residual:
         base, has_base = (found[:, None] for found in self.base(earlier))
         first, last = self.limits
         apart = [self._place_beside(i, low, high) for i in range(len(self.beside))]
-        bottom = self.lowest + len(apart) if apart else -LARGEST_PLACE
-        low, high = low - base, high - base
+        bottom = self._bottom
+        low, high = -((base - low) // self.stride), (high - base) // self.stride
         is_within = (~has_base | ((low <= last) & (high >= first))) & (high >= bottom)
         low = np.maximum(np.where(has_base & (low <= first), bottom, low), bottom)
         high = np.where(has_base & (high >= last), LARGEST_PLACE, high)
@@ -262,7 +274,14 @@ class Residual:
     ) -> tuple[Places, Places]:
         """Where a parent lies if y lies between two places and has one of the usual residuals."""
         ends = [
-            solutions(self.rule, parent, self.written, others, low - last, high - first)
+            solutions(
+                self.rule,
+                parent,
+                self.written,
+                others,
+                low - self.stride * last - (self.stride - 1),
+                high - self.stride * first,
+            )
             for first, last in self.usual
         ]
         firsts, lasts = (np.concatenate(part, axis=1) for part in zip(*ends, strict=True))
@@ -274,7 +293,12 @@ class Residual:
         has_value = given.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
         base[has_value] = self.grid.places(given[has_value])
-        return base, has_value
+        return base + (self.offset - base) % self.stride, has_value
+
+    @property
+    def _bottom(self) -> int:
+        """The lowest residual of a cell that does not stand beside the rule."""
+        return self.lowest + len(self.beside) if self.beside else -LARGEST_PLACE
 
     def log_unit(self, part: str) -> float:
         """log of the unit of y between two places of its grid."""
@@ -291,6 +315,8 @@ class Residual:
             "limits": list(self.limits),
             "usual": [list(ends) for ends in self.usual],
             "beside": list(self.beside),
+            "stride": self.stride,
+            "offset": self.offset,
         }
 
     @classmethod
@@ -314,6 +340,8 @@ class Residual:
             tuple((int(first), int(last)) for first, last in document["usual"]),
             (int(document["limits"][0]), int(document["limits"][1])),
             tuple(int(place) for place in document.get("beside", ())),
+            max(int(document.get("stride", 1)), 1),
+            int(document.get("offset", 0)),
         )
 
 
@@ -322,6 +350,12 @@ def _places_beside(rule: Rule, written: Column) -> tuple[int, ...]:
     grid = Grid.of(written)
     assert grid is not None, "asked before"
     return tuple(int(place) for place in grid.places(beside(rule, written)))
+
+
+def _steps_kept(rule: Rule, written: Column) -> tuple[int, int]:
+    """(stride, offset) of an order's column; of other rules (1, 0): their sums are on no step."""
+    split = Split.of(written) if isinstance(rule, OrderRule) else None
+    return (1, 0) if split is None else split.kept_by_all
 
 
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:

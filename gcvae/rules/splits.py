@@ -122,6 +122,13 @@ class Split:
         return grid
 
     @property
+    def kept_by_all(self) -> tuple[int, int]:
+        """(step, rest): the places of all cells are the rest and so many steps more."""
+        if self.months or not self.steps:
+            return 1, 0
+        return self.steps[-1], (self._origin + self.ending) % self.steps[-1]
+
+    @property
     def has_ending(self) -> bool:
         """The last part is the same in every cell."""
         return not self.steps or self.steps[-1] > 1

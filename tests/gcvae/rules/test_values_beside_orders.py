@@ -119,3 +119,34 @@ def test_what_can_not_stand_beside_is_refused_with_its_place(beside: Any, reason
     with pytest.raises(SchemaError, match=reason) as error:
         infer_schema(games(), schema)
     assert "/rules/0" in str(error.value.problems[0].pointer)
+
+
+def test_an_end_keeps_the_step_that_all_ends_have(tmp_path: Path) -> None:
+    table = stays()
+    for name in table:
+        table[name] += " 00:00:00"
+    Synthesizer.fit(table, seed=0, settings=SHORT).save(tmp_path / "m.gcvae")
+    model = Synthesizer.load(tmp_path / "m.gcvae")
+    assert [str(rule) for rule in model.schema.rules or ()] == [
+        "от ≤ до, or до is 2099-12-31 00:00:00"
+    ]
+    rows = format_table(model.sample(N, 1), model.schema)
+    assert rows["до"].str.endswith(" 00:00:00").all()
+    early = model.sample(200, 1, given={"до": {"max": "2019-06-30 00:00:00"}})
+    assert (early["до"] <= "2019-06-30").all()
+    assert (early["до"] >= early["от"]).all()
+    off = table[table["до"] < "2090"][:20].reset_index(drop=True)
+    scores = [
+        model.log_likelihood(rows)["log_likelihood"]
+        for rows in (off, off.assign(до=off["до"].str.replace("00:00:00", "13:05:06")))
+    ]
+    assert (scores[0] - scores[1]).min() > 3.0
+
+
+def test_hundreds_above_hundreds_are_hundreds() -> None:
+    random = np.random.default_rng(0)
+    low = random.integers(0, 10_000, N) * 100
+    table = pd.DataFrame({"high": low + random.integers(0, 400, N) * 100, "low": low})
+    rows = Synthesizer.fit(table, seed=0, settings=SHORT).sample(N, 1)
+    assert (rows["high"] % 100 == 0).all()
+    assert (rows["high"] >= rows["low"]).all()
