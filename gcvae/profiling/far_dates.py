@@ -36,7 +36,8 @@ def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:
     """
     never = np.zeros(len(cells.texts), dtype=bool)
     is_said = "markers" in draft.get("missing", {}) or "levels" in draft
-    may_be_dates = draft.get("kind") in (None, ColumnKind.DATETIME)
+    kind: ColumnKind | None = draft.get("kind")
+    may_be_dates = kind is None or "datetime_format" in kind.members
     if may_be_dates and not is_said and not (cells.codes < 0).any():
         never[~usual] = _dates_for_never(cells.some(~usual))
     return never

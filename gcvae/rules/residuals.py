@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
@@ -29,6 +30,7 @@ from gcvae.rules.solutions import can_solve, solutions
 from gcvae.rules.splits import Split
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.parquet_types import parquet_type
 from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
 from gcvae.schema.rules import OrderRule, Rule
 
@@ -239,7 +241,9 @@ class Residual:
         inside = np.clip(base + steps, low, max(low, high))
         few = [self.stride * first for first, last in self.usual if first == last]
         loses_rule = has_base & np.isin(steps, few) & ~np.isin(inside - base, few)
-        return np.where(loses_rule, base + steps, inside)
+        found = np.where(loses_rule, base + steps, inside)
+        held = _type_limits(self.written)
+        return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
         """Whether `solutions` finds the cells of a parent."""
@@ -350,6 +354,17 @@ def _places_beside(rule: Rule, written: Column) -> tuple[int, ...]:
     grid = Grid.of(written)
     assert grid is not None, "asked before"
     return tuple(int(place) for place in grid.places(beside(rule, written)))
+
+
+def _type_limits(column: Column) -> tuple[int, int] | None:
+    """The first and the last place that the type of a column of whole numbers holds, if it has one
+    that decides."""
+    kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
+    if kind is None or not column.kind.is_whole or not pa.types.is_integer(kind):
+        return None
+    bits = kind.bit_width - int(pa.types.is_signed_integer(kind))
+    last = min(2**bits - 1, LARGEST_PLACE)
+    return (-last - 1 if pa.types.is_signed_integer(kind) else 0), last
 
 
 def _steps_kept(rule: Rule, written: Column) -> tuple[int, int]:

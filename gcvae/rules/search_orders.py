@@ -86,12 +86,13 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
     beside = tuple(_as_written(value, high) for value in apart.tolist())
     rule = OrderRule(low.name, high.name, beside, source="found")
     unit = grid_unit(high)
-    halves = []
+    halves, n_high = [], 0
     for half in (sample.finding, sample.judging):
         said = quantities(predicted(rule, half.frame, high))
         values = half.numbers[high.name]
         known = ~(np.isnan(said) | np.isnan(values) | np.isin(values, apart))
         halves.append((said[known], values[known]))
+        n_high += int((~np.isnan(values) & ~np.isin(values, apart)).sum())
     if min(len(said) for said, _ in halves) < LEAST_ROWS:
         return None
     step = unit if unit is not None else max(float(np.ptp(halves[0][1])), 1e-300) * 1e-6
@@ -110,7 +111,9 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
         nats = _ruled_out(*halves)
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
         least = max(ruled_out, (_LEAST_SUM + math.log(n_tried)) / len(gained))
-    return Candidate(rule, nats, share) if nats >= least else None
+    # Of two orders of a column the one is taken that says something of more rows.
+    n_known = sum(len(said) for said, _ in halves)
+    return Candidate(rule, nats * n_known / n_high, share) if nats >= least else None
 
 
 def _standing_apart(values: Numbers) -> Numbers:

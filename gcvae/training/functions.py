@@ -23,7 +23,6 @@ from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import Problem, SchemaError
-from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction, rows_of_rare_pairs
 from gcvae.numerics.generators import generator_for, uniform
@@ -154,14 +153,14 @@ def keep_known_pairs(
         The relations, those that are broken most first.
     """
     decoder = model.decoder
-    if not isinstance(decoder, AutoregressiveDecoder) or len(rows) < _LEAST_TABLE_ROWS:
+    if not decoder.is_autoregressive or len(rows) < _LEAST_TABLE_ROWS:
         return []
     every = max(len(rows) // _COUNTED_ROWS, 1)
     table = rows.codes[::every].cpu().numpy().astype(np.int64)
-    drawn = _drawn_codes(model, decoder, seed)
+    drawn, order = _drawn_codes(model, seed)
     left = np.ones(len(drawn), dtype=bool)
     linked = {frozenset(function.columns) for function in decoder.functions}
-    order = [j for j in decoder.order if _has_few_codes(codecs[j])][:_MOST_COLUMNS]
+    order = [j for j in order if _has_few_codes(codecs[j])][:_MOST_COLUMNS]
     named = {j for j in order if codecs[j].column.kind.outcomes is Outcomes.NOMINAL_LEVELS}
     pairs = [
         pair
@@ -187,18 +186,19 @@ def _has_few_codes(codec: ColumnCodec) -> bool:
     return codec.n_codes > 1 and (not codec.is_real or codec.n_codes <= _MOST_NUMBERS)
 
 
-def _drawn_codes(model: GenerativeModel, decoder: AutoregressiveDecoder, seed: int) -> Codes:
-    """Codes of rows of the model. Shape: (DRAWN_ROWS, D)."""
+def _drawn_codes(model: GenerativeModel, seed: int) -> tuple[Codes, Sequence[int]]:
+    """Codes of rows of the model, and the order of its columns. Shape: (DRAWN_ROWS, D)."""
     generator = generator_for(seed, "known pairs")
     with torch.no_grad():
-        walk = decoder.ordered_walk(model.prior.sample(DRAWN_ROWS, generator))
+        walk = model.decoder.ordered_walk(model.prior.sample(DRAWN_ROWS, generator))
+        assert walk is not None, "the decoder is autoregressive"
         codes = torch.zeros(DRAWN_ROWS, len(walk.order), dtype=torch.int64)
         for j in walk.order:
             noise = uniform((DRAWN_ROWS,), generator, torch.float64)
             cells = walk.column(j).draw(noise)
             walk.step(j, *cells)
             codes[:, j] = cells[0]
-    return codes.numpy()
+    return codes.numpy(), walk.order
 
 
 def _excesses(
