@@ -68,6 +68,9 @@ class KnownRows:
         numbers = frame.attrs.get("lines")
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
+        # Code 0, which unknown cells have too, is the missing level.
+        observed = rows.observed | _said_to_be_none(whole, codec)
+        rows = EncodedTable(rows.codes, rows.values, observed)
         known = cls(constrained, typed, rows, blanks_missing=True, lines=lines)
         known._check(whole)
         return known
@@ -84,7 +87,6 @@ class KnownRows:
         rows = codec.encode(typed, blanks_unknown=True)
         own = {codec.copies.get(name, name) for name in kept}
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
-        # Code 0, which unknown cells have too, is the missing level.
         are_blank = ~rows.observed & ~codec.hidden_cells(rows)
         observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
         return cls(constrained, typed, EncodedTable(rows.codes, rows.values, observed), False)
@@ -270,6 +272,25 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
             differ[differ] = _differ(own[differ], back[differ])
         near[name] = own.mask(differ, back)
     return _with_columns(typed, near)
+
+
+def _said_to_be_none(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
+    """Cells of which it is known that they have no value: 9999-12-31, and not an empty cell.
+
+    Shape: n rows as they are written -> (n, D).
+    """
+    found = torch.zeros(len(frame), len(codec.columns), dtype=torch.bool)
+    for column in codec.schema:
+        words = [text for text in column.missing.markers if text.strip()]
+        if not column.missing.is_value or not words or column.name not in frame:
+            continue
+        is_word = torch.from_numpy(frame[column.name].astype(str).isin(words).to_numpy().copy())
+        name = codec.copies.get(column.name, column.name)
+        for part in codec.reduction.parts_of(name):
+            at = codec.places.get(part)
+            if at is not None and codec.columns[at].has_missing:
+                found[:, at] |= is_word
+    return found
 
 
 def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:

@@ -1,9 +1,9 @@
 """Parts of an identifier that other columns say: the country and the year of FR-2021-00017.
 
-A key is a run of letters, digits and signs in turns. Where all keys have as many of these tokens,
-each is one of
+A key is a run of letters, digits and signs in turns. Where nearly all keys have as many of these
+tokens, each token of those is one of
 
-    the same in every key          INV
+    the same in nearly every key   INV
     said by another column         what goes with its cell, or a part of its date
     the row's own                  one token, of which the identifier's codec makes fresh ones
 
@@ -31,7 +31,9 @@ _TOKENS = re.compile(r"[^\W\d_]+|\d+|[\W_]+")
 _DATE_FORMATS = ("%Y", "%y", "%m", "%d", "%Y%m", "%y%m", "%Y%m%d", "%y%m%d", "%m%d")
 _LEAST_ROWS = 100
 _LEAST_SHARE = 0.98
-"""Of the rows whose token is the one that goes with the other column's cell."""
+"""Of the keys that have as many tokens, and of the rows whose token is the one that goes with the
+other column's cell."""
+_FIXED_SHARE = 0.99
 _MOST_CELLS = 500
 """Distinct cells of a column whose tokens are listed."""
 _JUDGED_ROWS = 5_000
@@ -71,7 +73,7 @@ class KeyParts:
     """How the keys of a column are put together.
 
     Attributes:
-        fixed: The tokens that all keys have, by place.
+        fixed: The tokens that nearly all keys have, by place.
         said: The tokens that other columns say.
         own: The place of the row's own token.
     """
@@ -97,10 +99,13 @@ class KeyParts:
         sample = sample[sample[column.name].notna().to_numpy()].reset_index(drop=True)
         if len(sample) < _LEAST_ROWS:
             return None
-        tokens = _tokens_of(sample[column.name].astype(str).tolist())
-        if tokens is None:
+        alike = _tokens_of(sample[column.name].astype(str).tolist())
+        if alike is None:
             return None
-        fixed = {i: tokens[0, i] for i in range(tokens.shape[1]) if _is_one(tokens[:, i])}
+        tokens, rows = alike
+        sample = sample.iloc[rows].reset_index(drop=True)
+        usual = [_most_frequent(tokens[:, i]) for i in range(tokens.shape[1])]
+        fixed = {i: text for i, (text, share) in enumerate(usual) if share >= _FIXED_SHARE}
         said: dict[int, SaidToken] = {}
         for place in range(tokens.shape[1]):
             found = (
@@ -120,8 +125,11 @@ class KeyParts:
         return tuple(dict.fromkeys(token.column for token in self.said))
 
     def own_tokens(self, chunk: pd.Series[Any]) -> pd.Series[Any]:
-        """The rows' own tokens of keys. Shape: (n,)."""
-        return chunk.map(lambda key: _TOKENS.findall(key)[self.own], na_action="ignore")
+        """The rows' own tokens of keys, without odd keys, and blanks. Shape: (n,) -> (m,)."""
+        n_tokens = len(self.fixed) + len(self.said) + 1
+        found = [None if pd.isna(key) else _TOKENS.findall(str(key)) for key in chunk]
+        own = [x and x[self.own] for x in found if x is None or len(x) == n_tokens]
+        return pd.Series(own, dtype=object)
 
     def joined(
         self, own: pd.Series[Any], rows: Mapping[str, pd.Series[Any]], schema: TableSchema
@@ -213,35 +221,41 @@ def _sample(table: TypedTable, names: Sequence[str]) -> pd.DataFrame:
     return pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame(columns=list(names))
 
 
-def _tokens_of(keys: Sequence[str]) -> Texts | None:
-    """The tokens of keys that all have as many; None where they do not. Shape: (n, m)."""
+def _tokens_of(keys: Sequence[str]) -> tuple[Texts, npt.NDArray[np.int64]] | None:
+    """(tokens, rows) of the keys that have as many as most do; None where these are too few.
+
+    Shape: (n, m), (n,).
+    """
     found = [_TOKENS.findall(key) for key in keys]
-    n_tokens = len(found[0])
-    if not 2 <= n_tokens <= _MOST_TOKENS or any(len(tokens) != n_tokens for tokens in found):
+    counts = np.array([len(tokens) for tokens in found])
+    n_tokens = int(np.bincount(counts).argmax())
+    rows = np.flatnonzero(counts == n_tokens)
+    if not 2 <= n_tokens <= _MOST_TOKENS or len(rows) < _LEAST_SHARE * len(keys):
         return None
-    return np.array(found, dtype=object)
+    return np.array([found[i] for i in rows], dtype=object), rows
 
 
-def _is_one(tokens: Texts) -> bool:
-    return bool((tokens == tokens[0]).all())
+def _most_frequent(tokens: Texts) -> tuple[str, float]:
+    """The most frequent token, and its share."""
+    values, counts = np.unique(tokens.astype(str), return_counts=True)
+    return str(values[counts.argmax()]), float(counts.max() / len(tokens))
 
 
 def _are_alike(table: TypedTable, name: str, n_tokens: int) -> bool:
-    """Whether all keys of the table have so many tokens."""
-    return all(
-        len(_TOKENS.findall(key)) == n_tokens
-        for chunk in row_chunks(table, [name])
-        for key in chunk[name].dropna().astype(str)
-    )
+    """Whether nearly all keys of the table have so many tokens."""
+    n_alike = n_keys = 0
+    for chunk in row_chunks(table, [name]):
+        keys = chunk[name].dropna().astype(str)
+        n_alike += sum(len(_TOKENS.findall(key)) == n_tokens for key in keys)
+        n_keys += len(keys)
+    return n_alike >= _LEAST_SHARE * n_keys
 
 
 def _said(
     sample: pd.DataFrame, schema: TableSchema, names: Sequence[str], place: int, tokens: Texts
 ) -> SaidToken | None:
     """The column that says a token best; None where none does."""
-    values, counts = np.unique(tokens.astype(str), return_counts=True)
-    usual = str(values[counts.argmax()])
-    chance = max(float(counts.max()) / len(tokens), 1e-9)
+    usual, chance = _most_frequent(tokens)
     best, most = None, max(_LEAST_SHARE, 1.0 - 0.5 * (1.0 - chance))
     for name in names:
         for found in _candidates(sample[name], schema[name], place, tokens, usual):

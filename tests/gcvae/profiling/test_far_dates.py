@@ -64,6 +64,11 @@ def test_drawn_rows_end_in_time_or_never_also_of_a_saved_model(tmp_path: Path) -
     assert (drawn["gültig bis"][has_end] < "2030").all()
     assert has_end.mean() == pytest.approx((table["gültig bis"] != "9999-12-31").mean(), abs=0.15)
     assert np.isfinite(synthesizer.log_likelihood(table[:50])["log_likelihood"]).all()
+    known = pd.DataFrame({"gültig bis": ["9999-12-31", "2022-05-05", ""] * 20})
+    around = format_table(synthesizer.sample(given_rows=known, seed=1), synthesizer.schema)
+    assert (around["gültig bis"][::3] == "9999-12-31").all()
+    assert (around["gültig bis"][1::3] == "2022-05-05").all()
+    assert (around["gültig bis"][2::3] != "9999-12-31").any()
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("ms", "UTC")])

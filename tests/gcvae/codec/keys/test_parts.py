@@ -76,6 +76,17 @@ def test_a_part_that_many_keys_break_is_no_part(spoiled: float) -> None:
         assert not in_year.all(), "the country is a token of its own, and the number another"
 
 
+@pytest.mark.parametrize("odd", ["test", "de2021-01/00001", "DE202101/99999", ""])
+def test_an_odd_key_or_blank_leaves_the_others_as_they_are(odd: str) -> None:
+    table = orders()
+    table.loc[[0, 250], "Nr"] = odd
+    rows = drawn_orders(Synthesizer.fit(table, seed=0, settings=BARELY))
+    rows = rows[rows["Nr"] != ""]
+    assert len(rows) > 700
+    assert agree(rows).all()
+    assert rows["Nr"].is_unique
+
+
 def test_a_key_of_two_numbers_of_its_own_stays_whole() -> None:
     table = orders()
     table["Nr"] = [f"{key}-{n}" for key, n in zip(table["Nr"], range(N), strict=True)]
