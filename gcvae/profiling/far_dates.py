@@ -26,9 +26,6 @@ Mask = npt.NDArray[np.bool_]
 def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:
     """True for each distinct text that is a date for "never", where nothing else is said.
 
-    Cells without a value, of files and frames that have them, mean another thing, and are blank
-    themselves: beside them such a date stays text.
-
     Args:
         cells: Of a column.
         draft: What is said of it.
@@ -38,7 +35,7 @@ def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:
     is_said = "markers" in draft.get("missing", {}) or "levels" in draft
     kind: ColumnKind | None = draft.get("kind")
     may_be_dates = kind is None or "datetime_format" in kind.members
-    if may_be_dates and not is_said and not (cells.codes < 0).any():
+    if may_be_dates and not is_said:
         never[~usual] = _dates_for_never(cells.some(~usual))
     return never
 

@@ -182,7 +182,7 @@ def judge_column(
     if missing.sum() > 1:
         warnings.append(markers_warning(cells, missing))
     if never.any():
-        warnings.append(never_warning(cells, never))
+        warnings.append(never_warning(cells, never, int((cells.codes < 0).sum())))
     present = cells.some(~missing)
     has_missing = bool(missing.any() or cells.n_blank)
     found = _found_format(present, draft)
@@ -310,6 +310,8 @@ def _missing_of(
     places = np.flatnonzero(missing)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
     found = [cells.texts[int(i)].as_py() for i in order]
+    if is_value and (cells.codes < 0).sum() >= cells.counts[missing].sum() > 0:
+        found.insert(0, "")  # drawn rows have what is more frequent, no value or "never"
     found += [marker for marker in given.get("markers", ()) if marker not in found]
     is_value = given.get("is_value", is_value)
     return Missing(given.get("allowed", has_missing), tuple(found), is_value)

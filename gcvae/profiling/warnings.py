@@ -67,15 +67,14 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
     )
 
 
-def never_warning(cells: Cells, never: Mask) -> str:
-    """What is made of dates such as 9999-12-31, and how to say otherwise."""
-    shown = [
-        f"{cells.texts[int(i)].as_py()!r} ({cells.counts[i]:,} cells)"
-        for i in np.flatnonzero(never)
-    ]
+def never_warning(cells: Cells, never: Mask, n_blank: int) -> str:
+    """What is made of dates such as 9999-12-31, beside so many cells without a value."""
+    shown = [_with_count(cells, int(i)) for i in np.flatnonzero(never)]
+    beside = f"; the {n_blank:,} cells without a value are the same to the model" if n_blank else ""
     return (
         f"has {' and '.join(shown)} among its dates: it is taken to say that there is none, and"
         f" stays as it is written; dates are counted from {FIRST_DAY} to {LAST_DAY}"
+        f"{beside}"
     )
 
 

@@ -80,3 +80,15 @@ def test_a_parquet_file_has_the_far_date_again_in_its_type(kind: Any, tmp_path: 
     assert schema["until"].kind == "datetime"
     written = arrow_table(parse_table(table, schema), schema)
     assert written.column("until").equals(table.column("until"))
+
+
+def test_beside_cells_without_a_value_rows_have_what_is_more_frequent() -> None:
+    table = contracts("9999-12-31", "%Y-%m-%d").astype(object)
+    for share, first in ((0.05, "9999-12-31"), (0.7, "")):
+        blank = np.random.default_rng(1).random(N) < share
+        until = table["gültig bis"].where(~blank, None)
+        inferred = infer_schema(table.assign(**{"gültig bis": until}))
+        column = inferred.schema["gültig bis"]
+        assert column.kind == "datetime"
+        assert column.missing.markers[0] == first
+        assert any("cells without a value are the same" in text for text in inferred.warnings)
