@@ -63,6 +63,9 @@ class Synthesizer:
         """What scores rows."""
         return Scorer(self.weights)
 
+    def restrict_scoring(self, scoring: str) -> None:
+        """Hashes tell nothing of rows, however they are restricted."""
+
     def notes(self, rows: int) -> list[str]:
         """Nothing is to be said of hashes."""
         return []
