@@ -61,7 +61,7 @@ class LooserScoringError(ConflictError):
 
     def __init__(self, model_id: str, now: str, asked: str) -> None:
         super().__init__(
-            f"scoring of model {model_id} is {now!r} and is never made looser, as {asked!r} is; "
+            f"scoring of model {model_id} is {str(now)!r} and is never made looser, as {str(asked)!r} is; "
             "whoever has the dataset and a key with the scope 'write' can train another model"
         )
 

@@ -77,7 +77,7 @@ def test_every_response_carries_a_request_id(service: Running, path: str) -> Non
     ("method", "path", "allowed"),
     [
         ("PATCH", "/v1/datasets", "GET, POST"),
-        ("PUT", "/v1/models/mdl_any", "DELETE, GET"),
+        ("PUT", "/v1/models/mdl_any", "DELETE, GET, PATCH"),
         ("GET", "/v1/jobs/job_any/cancel", "POST"),
         ("POST", "/healthz", "GET"),
         ("POST", "/docs", "GET"),

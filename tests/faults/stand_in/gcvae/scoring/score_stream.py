@@ -7,7 +7,7 @@ from typing import Any
 
 from gcvae.files.table_stream import MEDIA_TYPES, stream_table
 
-__all__ = ["MEDIA_TYPES", "ScoreTotals", "stream_scores"]
+__all__ = ["MEDIA_TYPES", "ScoreTotals", "new_totals", "stream_scores"]
 
 
 class ScoreTotals:
@@ -18,6 +18,12 @@ class ScoreTotals:
 
     def to_json(self) -> dict[str, Any]:
         return {"rows": self.rows}
+
+
+def new_totals(scoring: str) -> ScoreTotals:
+    """Totals of no rows; hashes know but one scoring."""
+    assert scoring == "full", scoring
+    return ScoreTotals()
 
 
 def stream_scores(
