@@ -61,8 +61,9 @@ class LooserScoringError(ConflictError):
 
     def __init__(self, model_id: str, now: str, asked: str) -> None:
         super().__init__(
-            f"scoring of model {model_id} is {str(now)!r} and is never made looser, as {str(asked)!r} is; "
-            "whoever has the dataset and a key with the scope 'write' can train another model"
+            f"scoring of model {model_id} is {str(now)!r} and is never made looser, as "
+            f"{str(asked)!r} is; whoever has the dataset and a key with the scope 'write' can "
+            "train another model"
         )
 
 

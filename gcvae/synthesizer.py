@@ -433,11 +433,11 @@ class Synthesizer:
             minimal: Leaves out what drawing, completing and the model's own maps do not need: the
                 training record, scores of held-out rows, the table's map and checksum, counts. The
                 loaded model says so where it is asked for them.
-            scoring: What the file's model says of rows, where it is stricter than what this one
-                does: their scores (`full`), whether they are rare (`flag`), or nothing (`off`).
+            scoring: What the file's model says of rows, no more than this one does: their scores
+                (`full`), whether they are rare (`flag`), or nothing (`off`).
 
         Raises:
-            SettingError: There is no such scoring.
+            SettingError: There is no such scoring, or it is looser than this model's.
         """
         parts = self._parts().with_scoring(scoring)
         return (parts.minimal() if minimal else parts).to_bytes()

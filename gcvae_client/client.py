@@ -148,7 +148,8 @@ class Client(Reports):
         """What the private models of a dataset have spent together, and its cap.
 
         `spendings` has each training, failed and deleted ones too; `epsilon` is that of all at
-        `delta` (the cap's, or the least of theirs, where none is given).
+        `delta` (the cap's, or the least of theirs, where none is given), and None where some of the
+        table's models are not private (`models_without_privacy`), which has no bound.
         """
         path = f"/v1/datasets/{dataset_id_of(dataset)}/privacy"
         params = {} if delta is None else {"delta": delta}

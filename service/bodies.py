@@ -104,10 +104,19 @@ class PrivacyBody(BaseModel):
     rho_spent: float = Field(0.0, description="of zero-concentrated differential privacy")
     rho_set_aside: float = Field(0.0, description="by trainings that have not begun to count")
     epsilon: float | None = Field(
-        0.0, description="of all that was spent, at `delta`; null where thresholds took all of it"
+        0.0,
+        description="of all that was spent, at `delta`; null where thresholds took all of it, and "
+        "where there are models without differential privacy: nothing bounds them",
     )
     delta: float | None = None
-    cap: ToldCapBody | None = None
+    cap: ToldCapBody | None = Field(
+        None, description="the strictest of all datasets with the same bytes: it holds for each"
+    )
+    cap_of: str | None = Field(None, description="the dataset that `cap` was put on")
+    models_without_privacy: int = Field(
+        0, description="models of the table without differential privacy; deleted ones count"
+    )
+    note: str | None = Field(None, description="what the figures do not say")
 
 
 class SpendingBody(BaseModel):

@@ -103,6 +103,18 @@ class SpendingRow(Base):
     created_at: Mapped[datetime]
 
 
+class UnboundedRow(Base):
+    """A model of a table that promises no privacy. It outlives model, job and dataset."""
+
+    __tablename__ = "unbounded_models"
+    __table_args__ = (Index(None, "workspace", "sha256"),)
+
+    model_id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
+    workspace: Mapped[str] = mapped_column(String(_NAME))
+    sha256: Mapped[str] = mapped_column(String(_SHA256))
+    created_at: Mapped[datetime]
+
+
 class ModelRow(Base):
     """A model; it outlives the dataset that it was trained on."""
 

@@ -9,8 +9,8 @@ from catalog.database.clock import database_clock
 from catalog.database.counts import Counted, count, observe
 from catalog.database.tables import JobRow, ModelRow, ResultRow
 from catalog.ids import new_id
-from catalog.job_kinds import JobKind
-from catalog.jobs.privacy_ledger import release
+from catalog.job_kinds import JobKind, TrainSpec
+from catalog.jobs.privacy_ledger import note_unbounded, release
 from catalog.jobs.queued_rows import queued_row
 from catalog.jobs.shards import count_shard, let_join, shard_prefixes
 from catalog.model_rows import make_ready
@@ -101,6 +101,8 @@ def _close_model(session: Session, row: JobRow, outcome: Outcome) -> None:
     assert model is not None, "a model can not be deleted while its job is active"
     if isinstance(outcome, Trained):
         make_ready(model, outcome)
+        if not TrainSpec.from_json(row.spec).is_private:
+            note_unbounded(session, row)
         if outcome.next_job is not None:
             _queue_next(session, row, outcome.next_job)
     else:

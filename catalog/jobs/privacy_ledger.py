@@ -2,7 +2,9 @@
 
 A training sets its part aside when it is queued, and spends it before the first count; one that
 ends before that gives it back, and nothing else does: neither a failure nor that model, job or
-dataset is deleted. Tables are told by their bytes: one that is uploaded again has the same ledger.
+dataset is deleted. Tables are told by their bytes: one that is uploaded again has the same ledger,
+and the caps of all its datasets hold for each. A model that promises nothing is written down when
+it is made.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from catalog.database.clock import database_clock
 from catalog.database.engine import Database
-from catalog.database.tables import DatasetRow, JobRow, SpendingRow
+from catalog.database.tables import DatasetRow, JobRow, SpendingRow, UnboundedRow
 from catalog.errors import NotFoundError
 from catalog.ids import new_id
 from catalog.pages import copy_row
@@ -32,7 +34,7 @@ class PrivacyRequest:
 
     Attributes:
         promise: None where it promises nothing.
-        caps: of the service; that of the dataset stands in its record.
+        caps: of the service; those of the table stand in its datasets' records.
         admits: decides.
     """
 
@@ -56,8 +58,26 @@ class PrivacyLedgers:
                 found.setdefault(row.sha256, []).append(copy_row(Spending, row))
         return found
 
+    def unbounded(self, sha256s: Iterable[str]) -> dict[str, int]:
+        """How many models of each table were made without a promise; tables by their checksum."""
+        ours = (UnboundedRow.workspace == self._workspace, UnboundedRow.sha256.in_(list(sha256s)))
+        query = select(UnboundedRow.sha256, func.count()).where(*ours)
+        with self._database.reading() as session:
+            rows = session.execute(query.group_by(UnboundedRow.sha256)).all()
+            return {sha256: int(n) for sha256, n in rows}
+
+    def caps(self, sha256s: Iterable[str]) -> dict[str, dict[str, Document]]:
+        """The caps of each table, by the ids of its datasets; tables by their checksum."""
+        found: dict[str, dict[str, Document]] = {}
+        with self._database.reading() as session:
+            for sha256, name, cap in _caps(session, self._workspace, list(sha256s)):
+                found.setdefault(sha256, {})[name] = cap
+        return found
+
     def set_cap(self, dataset_id: str, cap: Document | None) -> Dataset:
-        """Put a cap on what the models of a dataset may spend together; None takes it away.
+        """Put a cap on what the models of a dataset's table may spend together; None takes it away.
+
+        Those that other datasets of the table have stay.
 
         Raises:
             NotFoundError: no such dataset in this workspace.
@@ -76,7 +96,7 @@ def reserve(session: Session, dataset_id: str, job: JobRow, asked: PrivacyReques
     Raises: what `asked.admits` does.
     """
     dataset = _locked(session, job.workspace, dataset_id)
-    caps = [*_caps_of(dataset), *asked.caps]
+    caps = [*_caps_of(session, dataset), *asked.caps]
     _require(session, dataset, caps, asked.promise, asked.admits)
     if asked.promise is not None:
         session.add(_spending(dataset, job, asked.promise, caps))
@@ -86,6 +106,20 @@ def release(session: Session, job_id: str) -> None:
     """Give back what a training has set aside and never began to spend."""
     unspent = (SpendingRow.job_id == job_id, SpendingRow.begun_at.is_(None))
     session.execute(delete(SpendingRow).where(*unspent))
+
+
+def note_unbounded(session: Session, job: JobRow) -> None:
+    """Write down that a training without a promise has made a model of its table."""
+    dataset = session.get(DatasetRow, job.dataset_id)
+    assert dataset is not None, "a dataset can not be deleted while a training reads it"
+    session.add(
+        UnboundedRow(
+            model_id=str(job.model_id),
+            workspace=job.workspace,
+            sha256=dataset.sha256,
+            created_at=database_clock(),
+        )
+    )
 
 
 def begin_spending(session: Session, job: JobRow, promise: Promise, admits: Admits) -> None:
@@ -102,7 +136,7 @@ def begin_spending(session: Session, job: JobRow, promise: Promise, admits: Admi
             row.begun_at = database_clock()
             return
     dataset = _locked(session, job.workspace, str(job.dataset_id))
-    caps = _caps_of(dataset) + [cap for row in rows[:1] for cap in row.caps]
+    caps = _caps_of(session, dataset) + [cap for row in rows[:1] for cap in row.caps]
     _require(session, dataset, caps, promise, admits)
     spending = _spending(dataset, job, promise, caps)
     spending.begun_at = database_clock()
@@ -128,8 +162,18 @@ def _require(
     admits(caps, total, spent)
 
 
-def _caps_of(dataset: DatasetRow) -> list[Document]:
-    return [] if dataset.privacy_cap is None else [dataset.privacy_cap]
+def _caps_of(session: Session, dataset: DatasetRow) -> list[Document]:
+    return [cap for _, _, cap in _caps(session, dataset.workspace, [dataset.sha256])]
+
+
+def _caps(
+    session: Session, workspace: str, sha256s: Sequence[str]
+) -> list[tuple[str, str, Document]]:
+    """The checksum, the dataset and the cap of each dataset of these tables that has one."""
+    ours = (DatasetRow.workspace == workspace, DatasetRow.sha256.in_(sha256s))
+    query = select(DatasetRow.sha256, DatasetRow.id, DatasetRow.privacy_cap).where(*ours)
+    rows = session.execute(query.order_by(DatasetRow.id)).all()
+    return [(sha256, name, cap) for sha256, name, cap in rows if cap is not None]
 
 
 def _spending(

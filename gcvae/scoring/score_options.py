@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from numbers import Integral, Real
 from typing import Any
 
 from gcvae.errors import Problem, SettingError
@@ -39,6 +40,15 @@ _TYPICAL_SPREAD = 0.33
 """Deviation of a typical row's weights, relative to their mean: what jobs are estimated by."""
 
 
+def _is_tolerance(value: Any) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and _LEAST_TOLERANCE <= value < math.inf
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
 @dataclass(frozen=True)
 class ScoreOptions:
     """How rows are scored.
@@ -65,9 +75,9 @@ class ScoreOptions:
     def __post_init__(self) -> None:
         """Checks every option. Raises: SettingError that names those out of range."""
         problems = self._problems_of_draws()
-        if self.jitters < 0:
-            problem = f"jitters is {self.jitters}; it must be zero or more"
-            problems.append(Problem(problem, "/jitters", expected="zero or more"))
+        if not _is_whole(self.jitters, 0):
+            problem = f"jitters is {self.jitters!r}; it must be a whole number, zero or more"
+            problems.append(Problem(problem, "/jitters", expected="a whole number, zero or more"))
         if self.measure not in MEASURES:
             problem = f"unknown measure {self.measure!r}"
             problems.append(unknown_name(problem, self.measure, MEASURES, pointer="/measure"))
@@ -79,12 +89,15 @@ class ScoreOptions:
     def _problems_of_draws(self) -> list[Problem]:
         """What is wrong with the draws and the tolerance."""
         problems = []
-        if self.draws is not None and self.draws < 1:
-            problem = f"draws is {self.draws}; it must be at least 1"
-            problems.append(Problem(problem, "/draws", expected="at least 1"))
-        if self.tolerance is not None and not _LEAST_TOLERANCE <= self.tolerance < math.inf:
-            problem = f"tolerance is {self.tolerance}; it must be {_LEAST_TOLERANCE} nats or more"
-            expected = f"{_LEAST_TOLERANCE} or more"
+        if self.draws is not None and not _is_whole(self.draws, 1):
+            problem = f"draws is {self.draws!r}; it must be a whole number, at least 1"
+            problems.append(Problem(problem, "/draws", expected="a whole number, at least 1"))
+        if self.tolerance is not None and not _is_tolerance(self.tolerance):
+            problem = (
+                f"tolerance is {self.tolerance!r}; it must be a finite number, "
+                f"{_LEAST_TOLERANCE} nats or more"
+            )
+            expected = f"a finite number, {_LEAST_TOLERANCE} or more"
             problems.append(Problem(problem, "/tolerance", expected=expected))
         if self.draws is not None and self.tolerance is not None:
             problem = f"draws is {self.draws}, and so the tolerance {self.tolerance} says nothing"

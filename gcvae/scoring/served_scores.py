@@ -46,6 +46,23 @@ def checked_scoring(scoring: str) -> str:
     return scoring
 
 
+def not_looser(asked: str, now: str) -> str:
+    """What a model is to say of rows, where that is no more than it says.
+
+    >>> not_looser("off", "flag")
+    'off'
+
+    Raises:
+        SettingError: It is more, or one is not known.
+    """
+    if stricter(asked, now) != asked:
+        message = f"the model's scoring is {now!r} and is never made looser, as {asked!r} is"
+        allowed = " or ".join(SCORINGS[SCORINGS.index(now) :])
+        expected = f"{allowed}; whoever has the table can train another model"
+        raise SettingError(Problem(message, "/scoring", expected=expected))
+    return asked
+
+
 def require_scores(scoring: str) -> None:
     """Lets models pass that say something of rows.
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from catalog.dispatch.port import send_soon
-from catalog.errors import NotFoundError
+from catalog.errors import LooserScoringError, NotFoundError
 from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
 from catalog.records import Dataset, Document, Model, ModelStatus, Scoring
@@ -144,8 +144,11 @@ def _artifact(
     """The stored file, where it is what is asked for, or one that is made of it.
 
     Raises:
+        LooserScoringError: it is to say more of rows than the model does.
         PoolFullError: too much inline work waits.
     """
+    if scoring is not None and scoring.is_looser_than(model.scoring):
+        raise LooserScoringError(model.id, model.scoring, scoring)
     if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
         return MadeFile(from_thread.run(resources.inline.run, work))

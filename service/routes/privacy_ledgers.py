@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -13,6 +14,7 @@ from gcvae.training.differential_privacy.composition import (
     joint_epsilon,
     promised,
     require_within,
+    strictest,
 )
 from service.access import Workspace
 from service.bodies import (
@@ -40,10 +42,11 @@ def read_privacy(
     ] = None,
 ) -> PrivacyLedgerBody:
     """Read what the private models of a dataset have spent together: each with its epsilon, and the
-    epsilon of all. A table that was uploaded twice has one ledger; what is deleted stays in it.
+    epsilon of all. A table that was uploaded twice has one ledger and one cap, the strictest; what
+    is deleted stays in the ledger. With models without differential privacy there is no epsilon.
     """
     dataset = workspace.datasets.get(dataset_id)
-    return _ledger(dataset, _spendings(workspace, dataset), delta)
+    return _ledger(dataset, _accounts(workspace, [dataset])[dataset.sha256], delta)
 
 
 @router.put("/{dataset_id}/privacy")
@@ -51,14 +54,16 @@ def cap_privacy(
     dataset_id: str, body: NewPrivacyCapBody, workspace: Workspace
 ) -> PrivacyLedgerBody:
     """Put a cap on what the models of a dataset may spend together, or take it away (null). Under a
-    cap a training that would exceed it is refused, and so is one without differential privacy.
+    cap a training that would exceed it is refused, and so is one without differential privacy. It
+    holds for all datasets with the same bytes, beside their own. Where there are models without
+    differential privacy already it binds further ones alone, and `note` says so.
     """
     cap = None if body.cap is None else body.cap.model_dump()
     changed_by = f"the cap is changed by PUT /v1/datasets/{dataset_id}/privacy, scope 'write'"
     if cap is not None:
         cap |= {"of": "the dataset", "changed_by": changed_by}
     dataset = workspace.privacy.set_cap(dataset_id, cap)
-    return _ledger(dataset, _spendings(workspace, dataset), None)
+    return _ledger(dataset, _accounts(workspace, [dataset])[dataset.sha256], None)
 
 
 def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
@@ -70,10 +75,8 @@ def privacy_request(resources: Resources, training: Document) -> PrivacyRequest:
 
 def privacy_bodies(workspace: Workspace, datasets: list[Dataset]) -> dict[str, PrivacyBody]:
     """The totals of those datasets that have spent something or have a cap, by their ids."""
-    spent = workspace.privacy.spendings({dataset.sha256 for dataset in datasets})
-    found = {
-        dataset.id: _totals(dataset, spent.get(dataset.sha256, []), None) for dataset in datasets
-    }
+    accounts = _accounts(workspace, datasets)
+    found = {dataset.id: _totals(accounts[dataset.sha256], None) for dataset in datasets}
     return {name: body for name, body in found.items() if body is not None}
 
 
@@ -82,8 +85,36 @@ def told_dataset(workspace: Workspace, dataset: Dataset) -> DatasetBody:
     return dataset_body(dataset, privacy_bodies(workspace, [dataset]).get(dataset.id))
 
 
-def _spendings(workspace: Workspace, dataset: Dataset) -> list[Spending]:
-    return workspace.privacy.spendings([dataset.sha256]).get(dataset.sha256, [])
+@dataclass(frozen=True)
+class _Account:
+    """What the ledger knows of a table: spendings, caps by dataset, models without a promise."""
+
+    spendings: list[Spending]
+    caps: dict[str, Document]
+    n_unbounded: int
+
+    @property
+    def note(self) -> str | None:
+        """What the epsilon of all does not say; None where it says all."""
+        if not self.n_unbounded:
+            return None
+        counted = "1 model" if self.n_unbounded == 1 else f"{self.n_unbounded} models"
+        said = (
+            f"{counted} of this table promised no differential privacy: all together have no bound"
+        )
+        return f"{said}; the cap binds trainings from now on alone" if self.caps else said
+
+
+def _accounts(workspace: Workspace, datasets: list[Dataset]) -> dict[str, _Account]:
+    """The accounts of the datasets' tables, by their checksums."""
+    sha256s = {dataset.sha256 for dataset in datasets}
+    ledgers = workspace.privacy
+    spent, caps = ledgers.spendings(sha256s), ledgers.caps(sha256s)
+    unbounded = ledgers.unbounded(sha256s)
+    return {
+        name: _Account(spent.get(name, []), caps.get(name, {}), unbounded.get(name, 0))
+        for name in sha256s
+    }
 
 
 def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
@@ -100,18 +131,25 @@ def _caps_of_service(resources: Resources) -> tuple[Document, ...]:
     )
 
 
-def _ledger(dataset: Dataset, spendings: list[Spending], delta: float | None) -> PrivacyLedgerBody:
-    totals = _totals(dataset, spendings, delta)
-    known = {} if totals is None else totals.model_dump()
-    listed = [SpendingBody.model_validate(vars(one) | {"rho": _rho(one)}) for one in spendings]
+def _ledger(dataset: Dataset, account: _Account, delta: float | None) -> PrivacyLedgerBody:
+    totals = _totals(account, delta) or PrivacyBody(
+        epsilon=None if account.n_unbounded else 0.0,
+        models_without_privacy=account.n_unbounded,
+        note=account.note,
+    )
+    known = totals.model_dump()
+    spent = account.spendings
+    listed = [SpendingBody.model_validate(vars(one) | {"rho": _rho(one)}) for one in spent]
     return PrivacyLedgerBody(dataset_id=dataset.id, spendings=listed, **known)
 
 
-def _totals(dataset: Dataset, spendings: list[Spending], delta: float | None) -> PrivacyBody | None:
+def _totals(account: _Account, delta: float | None) -> PrivacyBody | None:
     """What was spent in all; None where nothing was and there is no cap."""
-    cap = dataset.privacy_cap
-    if cap is None and not spendings:
+    spendings, caps = account.spendings, account.caps
+    if not caps and not spendings:
         return None
+    capped = strictest(caps) if caps else None
+    cap = None if capped is None else caps[capped]
     if delta is None:
         delta = float(cap["delta"]) if cap else min(one.delta for one in spendings)
     begun = [one for one in spendings if one.begun_at is not None]
@@ -119,9 +157,14 @@ def _totals(dataset: Dataset, spendings: list[Spending], delta: float | None) ->
     return PrivacyBody(
         rho_spent=sum(map(_rho, begun)),
         rho_set_aside=sum(_rho(one) for one in spendings if one.begun_at is None),
-        epsilon=joint_epsilon(sum(one.nano_rho for one in begun), thresholds, delta),
+        epsilon=None
+        if account.n_unbounded
+        else joint_epsilon(sum(one.nano_rho for one in begun), thresholds, delta),
         delta=delta,
         cap=cap,
+        cap_of=capped,
+        models_without_privacy=account.n_unbounded,
+        note=account.note,
     )
 
 

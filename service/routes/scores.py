@@ -39,6 +39,8 @@ class NewScoresBody(RowsBody):
     tolerance: float | None = Field(
         None,
         ge=0.001,
+        allow_inf_nan=False,
+        strict=True,
         description="nats that the standard error of a row's score comes near; 0.1 without `draws`",
     )
     seed: Seed = 0
@@ -71,7 +73,11 @@ async def score_rows(
     ] = None,
     tolerance: Annotated[
         float | None,
-        Query(ge=0.001, description="nats that a score's standard error comes near; else 0.1"),
+        Query(
+            ge=0.001,
+            allow_inf_nan=False,
+            description="nats that a score's standard error comes near; else 0.1",
+        ),
     ] = None,
     seed: Annotated[int | None, Query(ge=0, le=MAX_SEED)] = None,
     jitters: Annotated[

@@ -495,5 +495,10 @@ def test_a_model_is_exported_as_a_minimal_file_that_gives_flags_alone(
     assert "is_rare says whether" in told["notes"][0]
     code, error = refusal([*asked, "--measure", "pmf", "-o", str(flags)], capsys)
     assert (code, "only a flag of rare rows" in error) == (2, True)
+    looser = tmp_path / "looser.gcvae"
+    asked = ["export", str(minimal), "-o", str(looser), "--scoring", "full"]
+    code, error = refusal(asked, capsys)
+    assert (code, "scoring is 'flag' and is never made looser" in error) == (2, True), (code, error)
+    assert not looser.exists()
     code, error = refusal(["export", str(model), "-o", str(minimal), "--scoring", "on"], capsys)
     assert (code, "full, flag, off" in error) == (2, True)

@@ -88,7 +88,7 @@ def test_a_model_is_taken_away_minimal_and_made_to_say_less_of_rows(
     with pytest.raises(ProblemError, match="published with scoring off") as raised:
         client.score(model, rows)
     assert raised.value.status == 403
-    with pytest.raises(ConflictError, match="never made looser"):
+    with pytest.raises(ConflictError, match="is 'off' and is never made looser, as 'full' is;"):
         client.restrict_scoring(model, "full")
     dataset = client.upload(table)
     untrained = client.train(dataset, scoring="off", max_steps=5)

@@ -55,6 +55,17 @@ def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float 
     return epsilon_of(nano_rho / RHO_UNIT, delta - threshold_delta) if nano_rho else 0.0
 
 
+def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
+    """The name of the cap that lets the least rho through.
+
+    >>> strictest({"one": {"epsilon": 3, "delta": 1e-6}, "other": {"epsilon": 2, "delta": 1e-6}})
+    'other'
+    """
+    from gcvae.training.differential_privacy.ledger import rho_of
+
+    return min(caps, key=lambda name: rho_of(caps[name]["epsilon"], caps[name]["delta"]))
+
+
 def require_within(
     caps: Sequence[Mapping[str, Any]], total: Mapping[str, Any] | None, spent: int
 ) -> None:

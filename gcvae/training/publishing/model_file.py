@@ -23,7 +23,7 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
 from gcvae.schema.columns import TableSchema
-from gcvae.scoring.served_scores import FULL, checked_scoring, stricter
+from gcvae.scoring.served_scores import FULL, checked_scoring, not_looser
 from gcvae.training.assembly import build_model, column_shapes
 from gcvae.training.settings import SettledConfig, configure
 
@@ -52,8 +52,8 @@ class ModelFile:
     scoring: str = FULL
 
     def with_scoring(self, scoring: str | None) -> Self:
-        """The file with this setting where it is the stricter one. Raises: SettingError."""
-        return self if scoring is None else replace(self, scoring=stricter(scoring, self.scoring))
+        """The file with this setting; None leaves it. Raises: SettingError: it is looser."""
+        return self if scoring is None else replace(self, scoring=not_looser(scoring, self.scoring))
 
     def minimal(self) -> Self:
         """The file without what is known of the training table beside the model."""

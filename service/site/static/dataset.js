@@ -66,13 +66,14 @@ function heading(dataset, go) {
 function privacySpent(privacy) {
   const { epsilon, delta, cap } = privacy;
   const facts = [
-    ["Epsilon of all models", epsilon === null ? "no promise" : figure(epsilon, 3)], ["at delta", figure(delta, 2)],
+    ["Epsilon of all models", epsilon === null ? "no bound" : figure(epsilon, 3)], ["at delta", figure(delta, 2)],
     ["Rho spent", figure(privacy.rho_spent, 3)], ["set aside by trainings that wait", figure(privacy.rho_set_aside, 3)],
     ["Cap", cap ? `epsilon ${figure(cap.epsilon, 3)} at delta ${figure(cap.delta, 2)}` : "none"],
   ];
   return h("section.stack", { "aria-label": "Differential privacy" }, h("h2", {}, "Differential privacy spent"),
     h("dl.stats", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     h("p.soft", {}, "What all private models of this table promise together. It never gets less, whatever is deleted.",
+      privacy.note ? ` ${privacy.note}.` : "",
       cap ? " A training that would exceed the cap is refused, and so is one that promises nothing." : ""));
 }
 

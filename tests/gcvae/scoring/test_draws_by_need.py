@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,9 +83,20 @@ def test_without_draws_the_tolerance_rules_and_with_draws_it_says_nothing() -> N
     assert "tolerance" not in ScoreOptions(7).to_json()
     with pytest.raises(SettingError, match="draws is 5, and so the tolerance"):
         fitted().log_likelihood(rows, draws=5, tolerance=0.2)
-    for wrong in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(SettingError, match=r"tolerance is .*; it must be 0.001 nats or more"):
-            fitted().log_likelihood(rows, tolerance=wrong)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), float("inf"), "x", True, [0.1]])
+def test_a_tolerance_is_a_finite_number(wrong: Any) -> None:
+    words = r"tolerance is .*; it must be a finite number, 0.001 nats or more"
+    with pytest.raises(SettingError, match=words) as raised:
+        fitted().log_likelihood(table()[:2], tolerance=wrong)
+    assert raised.value.problems[0].pointer == "/tolerance"
+
+
+@pytest.mark.parametrize("option", [{"draws": "x"}, {"draws": 2.5}, {"jitters": "x"}])
+def test_draws_and_jitters_are_whole_numbers(option: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match="it must be a whole number"):
+        fitted().log_likelihood(table()[:2], **option)
 
 
 @pytest.mark.parametrize("options", [{}, {"draws": 100}, {"draws": 7}])

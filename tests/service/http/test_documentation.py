@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.running_service import Running
+from tests.running_service import Running, train
 
 CALLS = {
     ("POST", "/v1/datasets"), ("GET", "/v1/datasets"), ("GET", "/v1/datasets/{dataset_id}"),
@@ -74,15 +73,18 @@ def test_the_page_asks_no_outside_host(service: Running) -> None:
 
 
 def test_whatever_the_document_allows_is_answered_as_it_says(
-    service: Running, model: dict[str, Any]
+    service: Running,
 ) -> None:
+    # A model and a table of its own: some calls cap the table and restrict the model for good.
+    model = train(service, b"a,b\n" + b"".join(b"%d,%d\n" % (i % 7, i % 3) for i in range(70)))
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) == len(CALLS)
     # The first answer waits for torch, on a busy machine longer than these requests would.
     assert service.http.post(f"/v1/models/{model['id']}/samples", json={"rows": 1}).is_success
     real = {"model_id": model["id"], "dataset_id": model["dataset_id"], "job_id": model["job_id"]}
-    for operation in operations:
+    binding = {("put", "/v1/datasets/{dataset_id}/privacy"), ("patch", "/v1/models/{model_id}")}
+    for operation in sorted(operations, key=lambda one: (one.method, one.path) in binding):
         if not operation.path.endswith("/events"):
             check(operation, {} if operation.method == "delete" else real)
 

@@ -218,3 +218,60 @@ def test_a_cap_that_can_not_be_is_refused(
 ) -> None:
     answer = service.http.put(f"/v1/datasets/{dataset}/privacy", json={"cap": limit})
     assert_problem(answer, 422, "invalid-request")
+
+
+def test_a_table_that_is_uploaded_again_has_the_cap_too(service: Running) -> None:
+    content = table()
+    first, second = (uploaded(service, content) for _ in range(2))
+    cap(service, first, 2.9)
+    found = ledger(service, second)
+    assert (found["cap"], found["cap_of"]) == ({"epsilon": 2.9, "delta": 1e-6}, first)
+    told = service.http.get(f"/v1/datasets/{second}").json()["privacy"]
+    assert told["cap"] == found["cap"]
+    assert asked(service, second).status_code == 202
+    for promise in (PROMISE, None):
+        problem = assert_problem(asked(service, second, promise), 403, "privacy-budget-spent")
+        assert "exceed" in problem["detail"]
+        assert (f"/v1/datasets/{first}/privacy" in problem["errors"][0]["expected"]) == bool(
+            promise
+        )
+    assert cap(service, second, 9.0)["cap_of"] == first
+    assert cap(service, second, 1.0)["cap_of"] == second
+    assert ledger(service, first)["cap"]["epsilon"] == 1.0
+    cap(service, second, None)
+    cap(service, first, 2.9)
+    assert service.http.delete(f"/v1/datasets/{first}").status_code == 204
+    gone = ledger(service, second)
+    assert (gone["cap"], gone["cap_of"]) == (None, None)
+    assert gone["rho_set_aside"] == pytest.approx(RHO)
+
+
+def test_a_model_without_a_promise_leaves_its_table_without_a_bound(
+    service: Running, dataset: str
+) -> None:
+    work(service, asked(service, dataset).json()["job_id"])
+    before = ledger(service, dataset)
+    assert 0.0 < before["epsilon"] < 2.1
+    assert (before["models_without_privacy"], before["note"]) == (0, None)
+    model = asked(service, dataset, None).json()
+    work(service, model["job_id"])
+    service.http.delete(f"/v1/models/{model['id']}")
+    for found in (
+        ledger(service, dataset),
+        service.http.get(f"/v1/datasets/{dataset}").json()["privacy"],
+    ):
+        assert (found["models_without_privacy"], found["epsilon"]) == (1, None)
+        assert "all together have no bound" in found["note"]
+        assert found["rho_spent"] == pytest.approx(RHO)
+    capped = cap(service, dataset, 2.9)
+    assert capped["cap"]["epsilon"] == 2.9
+    assert "binds trainings from now on alone" in capped["note"]
+
+
+def test_a_table_with_unpromising_models_alone_has_no_bound_either(
+    service: Running, dataset: str
+) -> None:
+    work(service, asked(service, dataset, None).json()["job_id"])
+    found = ledger(service, dataset)
+    assert (found["spendings"], found["epsilon"], found["models_without_privacy"]) == ([], None, 1)
+    assert "no bound" in found["note"]

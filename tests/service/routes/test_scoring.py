@@ -48,7 +48,10 @@ def test_scoring_is_made_stricter_and_never_looser(
         assert changed["scoring"] == scoring
         assert "held_out_scores" not in changed["record"]
     problem = assert_problem(restrict(service, trained, "flag"), 409, "conflict")
-    assert "never made looser" in problem["detail"]
+    assert "is 'off' and is never made looser, as 'flag' is;" in problem["detail"]
+    artifact = f"/v1/models/{trained['id']}/artifact"
+    looser = service.http.get(artifact, params={"scoring": "flag"})
+    assert "never made looser" in assert_problem(looser, 409, "conflict")["detail"]
     assert "a key with the scope 'write' can train another model" in problem["detail"]
     assert service.http.get(f"/v1/models/{trained['id']}").json()["scoring"] == "off"
     assert_problem(restrict(service, trained, "on"), 422, "invalid-request")

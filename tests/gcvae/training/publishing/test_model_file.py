@@ -199,9 +199,13 @@ def test_a_model_without_scores_gives_none_and_still_draws(whole: Synthesizer) -
 def test_scoring_only_gets_stricter(whole: Synthesizer) -> None:
     model = handed_on(whole, "flag")
     model.restrict_scoring("full")
-    assert model.scoring == handed_on(model, "full").scoring == "flag"
-    assert handed_on(handed_on(model, "off"), "flag").scoring == "off"
-    assert whole.scoring == "full"
+    assert model.scoring == handed_on(model, "flag").scoring == "flag"
+    assert handed_on(model, "off").scoring == "off"
+    assert whole.scoring == handed_on(whole, "full").scoring == "full"
+    for strict, looser in ((model, "full"), (handed_on(model, "off"), "flag")):
+        with pytest.raises(SettingError, match="never made looser") as raised:
+            strict.to_bytes(scoring=looser)
+        assert raised.value.problems[0].pointer == "/scoring"
     with pytest.raises(SettingError, match="scoring is 'on'"):
         whole.to_bytes(scoring="on")
 
