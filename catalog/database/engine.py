@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +24,7 @@ ANSWER_SECONDS = 10.0
 """How long a statement may take, and how long a place in the pool is waited for."""
 
 _BUSY_TIMEOUT_SECONDS = 30.0
+_LOG_PAUSE_SECONDS = 0.01
 _WRITES = "catalog_writes"
 
 
@@ -105,10 +108,24 @@ def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
     dbapi_connection.isolation_level = None  # _begin_sqlite begins, not the driver
     cursor = dbapi_connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {int(_BUSY_TIMEOUT_SECONDS * 1000)}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _keep_a_log(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _keep_a_log(cursor: Any) -> None:
+    """Switches a file to its write-ahead log, which two connections to a new file may do at once:
+    one of them is then refused, and does not wait as for any other lock."""
+    tries_until = time.monotonic() + _BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > tries_until:
+                raise
+            time.sleep(_LOG_PAUSE_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -25,7 +25,7 @@ from models_store.manifests import Manifest
 
 _ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]
 TABLE = ("height,smoker,weight\n" + "\n".join(_ROWS) + "\n").encode()
-TRAINING = {"preset": "paper-gcvae", "max_steps": 1200, "patience_steps": 1200, "seed": 3}
+TRAINING = {"preset": "paper-gcvae", "max_steps": 3000, "patience_steps": 3000, "seed": 3}
 
 
 def _train(system: Any, **more: Any) -> Any:
