@@ -39,8 +39,6 @@ Places = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
 _NO_LIMITS = (-LARGEST_PLACE, LARGEST_PLACE)
 _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
-_GAP_BESIDE = 1
-"""How far below all residuals those are that stand beside the rule, in their range."""
 
 
 class Rewriting(Protocol):
@@ -143,7 +141,7 @@ class Residual:
             return None
         fallback = _middle(table, written)
         apart, kept = _places_beside(rule, written), _steps_kept(rule, written)
-        draft = cls(rule, written, -LARGEST_PLACE, 0, False, fallback, (), _NO_LIMITS, apart, *kept)
+        draft = cls(rule, written, -_FURTHEST, 0, False, fallback, (), _NO_LIMITS, apart, *kept)
         has_missing = False
         counts: Counter[int] = Counter()
         defined_counts: Counter[int] = Counter()
@@ -159,7 +157,8 @@ class Residual:
         ends = _ends(counts, rare_rows)
         within = _ends(defined_counts, rare_rows) if defined_counts else ends
         if apart:
-            ends = min(ends[0], within[0]) - _GAP_BESIDE * max(ends[1] - ends[0], 1), ends[1]
+            # As far below all residuals as these are apart.
+            ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
         usual = _usual(counts)
         return cls(rule, written, *ends, has_missing, fallback, usual, within, apart, *kept)
 
@@ -302,7 +301,7 @@ class Residual:
     @property
     def _bottom(self) -> int:
         """The lowest residual of a cell that does not stand beside the rule."""
-        return self.lowest + len(self.beside) if self.beside else -LARGEST_PLACE
+        return self.lowest + len(self.beside) if self.beside else -_FURTHEST
 
     def log_unit(self, part: str) -> float:
         """log of the unit of y between two places of its grid."""
@@ -376,7 +375,7 @@ def _steps_kept(rule: Rule, written: Column) -> tuple[int, int]:
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
     """The residuals of the cells that follow the rule, or break it. Shape: (n,) -> (m,)."""
     present = residuals.dropna()
-    return present[present > MOST_BESIDE - LARGEST_PLACE]
+    return present[present > MOST_BESIDE - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:

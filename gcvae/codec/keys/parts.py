@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.cells.values import format_table
-from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
 from gcvae.schema.columns import Column, TableSchema
 
 Texts = npt.NDArray[np.object_]
@@ -106,11 +106,10 @@ class KeyParts:
         sample = sample.iloc[rows].reset_index(drop=True)
         usual = [_most_frequent(tokens[:, i]) for i in range(tokens.shape[1])]
         fixed = {i: text for i, (text, share) in enumerate(usual) if share >= _FIXED_SHARE}
+        written = {name: _written(sample[[name]], schema) for name in names}
         said: dict[int, SaidToken] = {}
-        for place in range(tokens.shape[1]):
-            found = (
-                None if place in fixed else _said(sample, schema, names, place, tokens[:, place])
-            )
+        for place in [i for i in range(tokens.shape[1]) if i not in fixed]:
+            found = _said(sample, written, schema, place, tokens[:, place])
             if found is not None:
                 said[place] = found
         own = [i for i in range(tokens.shape[1]) if i not in fixed and i not in said]
@@ -216,9 +215,8 @@ def _part_of(schema: TableSchema, names: Sequence[str]) -> TableSchema:
 
 def _sample(table: TypedTable, names: Sequence[str]) -> pd.DataFrame:
     """Some rows, evenly from all of the table."""
-    every = max(len(table) // _JUDGED_ROWS, 1)
-    chunks = [chunk.iloc[::every] for chunk in row_chunks(table, list(names))]
-    return pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame(columns=list(names))
+    places = np.arange(0, len(table), max(len(table) // _JUDGED_ROWS, 1))
+    return rows_at(table, places, names).reset_index(drop=True)
 
 
 def _tokens_of(keys: Sequence[str]) -> tuple[Texts, npt.NDArray[np.int64]] | None:
@@ -252,29 +250,32 @@ def _are_alike(table: TypedTable, name: str, n_tokens: int) -> bool:
 
 
 def _said(
-    sample: pd.DataFrame, schema: TableSchema, names: Sequence[str], place: int, tokens: Texts
+    sample: pd.DataFrame,
+    written: Mapping[str, list[str]],
+    schema: TableSchema,
+    place: int,
+    tokens: Texts,
 ) -> SaidToken | None:
     """The column that says a token best; None where none does."""
     usual, chance = _most_frequent(tokens)
     best, most = None, max(_LEAST_SHARE, 1.0 - 0.5 * (1.0 - chance))
-    for name in names:
-        for found in _candidates(sample[name], schema[name], place, tokens, usual):
-            written = _written(sample[[name]], schema)
-            share = float((found.of(sample[name], written) == tokens).mean())
+    for name, texts in written.items():
+        for found in _candidates(texts, schema[name], place, tokens, usual):
+            share = float((found.of(sample[name], texts) == tokens).mean())
             if share > most or (best is None and share >= most):
                 best, most = found, share
     return best
 
 
 def _candidates(
-    cells: pd.Series[Any], column: Column, place: int, tokens: Texts, usual: str
+    texts: list[str], column: Column, place: int, tokens: Texts, usual: str
 ) -> Iterator[SaidToken]:
     """How a column may say a token."""
     if column.has_times:
         for date_format in _DATE_FORMATS:
             yield SaidToken(place, column.name, {}, date_format, usual)
         return
-    written = np.array(_written(cells.to_frame(column.name), TableSchema((column,))), dtype=object)
+    written = np.array(texts, dtype=object)
     half = len(written) // 2  # the other half judges what goes with a cell
     if len(set(written)) > min(_MOST_CELLS, half // 4) or len(set(tokens)) < 2:
         return
