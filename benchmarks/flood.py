@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from benchmarks.running_service import running_service
 from catalog import Catalog
 from catalog.database.migrate import upgrade
 from catalog.records import Scope
@@ -35,7 +35,6 @@ from service.settings import ServiceSettings
 _RESULTS = Path(__file__).parent / "results"
 _POLLS_PER_SECOND = 20
 _CONNECTIONS = 16
-_START_SECONDS = 60.0
 _WRONG_KEY = "gcv_" + "0" * 26 + "_" + "u" * 43
 _TABLE = b"a,b\n" + b"".join(b"%d,%d\n" % (i % 9, i % 2) for i in range(60))
 FLOODS = ("polls", "wrong keys", "uploads")
@@ -160,37 +159,8 @@ def _api(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     catalog = Catalog(database)
     keys = {n: catalog.keys.create(n, "", (Scope.READ, Scope.WRITE))[1] for n in ("calm", "loud")}
     catalog.close()
-    with running_api(folder) as (url, _):
+    with running_service(folder) as (url, _):
         yield url, keys
-
-
-@contextmanager
-def running_api(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """An API on the records of a folder, in a process of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    command = [sys.executable, "-m", "gcvae_cli", "api", "--port", port, "--data-dir", str(folder)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        _wait_for(url, process)
-        yield url, process
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            httpx.get(f"{url}/readyz", timeout=5).raise_for_status()
-            return
-        except httpx.HTTPError:
-            time.sleep(0.1)
-    raise RuntimeError("the API did not start")
 
 
 def _bearer(key: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ import psutil
 from playwright.sync_api import Page, sync_playwright
 from sqlalchemy import insert
 
-from benchmarks.flood import running_api
+from benchmarks.running_service import running_service
 from catalog import Catalog
 from catalog.database.migrate import upgrade
 from catalog.database.tables import JobRow, ModelRow
@@ -54,7 +54,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gcvae-pages-") as name:
         folder = Path(name)
         live = _fill(folder, given.models, given.jobs)
-        with running_api(folder) as (url, process), _browser() as page:
+        with running_service(folder) as (url, process), _browser() as page:
             found = {
                 "made_at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
                 "models": given.models,

@@ -22,17 +22,18 @@ import torch
 
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import NoTableError, data_folder
-from benchmarks.speed import fitting, ingestion, sampling, scoring, starting
+from benchmarks.speed import beside, fitting, ingestion, sampling, scoring, starting
 from benchmarks.speed.limits import products
 from benchmarks.speed.measures import Measure, Options
 from benchmarks.speed.page import page
 from gcvae_cli.assignments import parse_assignments
 
 _ROOT = Path(__file__).parents[2]
-RESULT, PEERS = "speed-*.json", "peers-*.json"
+RESULT = "speed-*.json"
 SUBJECTS: dict[str, Callable[[Options], Iterator[Measure]]] = {
     "start": starting.measure,
     "fit": fitting.measure,
+    "beside": beside.measure,
     "sample": sampling.measure,
     "score": scoring.measure,
     "ingest": ingestion.measure,
@@ -40,7 +41,7 @@ SUBJECTS: dict[str, Callable[[Options], Iterator[Measure]]] = {
 
 
 def main() -> int:
-    """Measures, merges, writes. Returns: 0 done, 2 a table is not there."""
+    """Measures, merges, writes. Returns: 0 done, 2 a table or the peer is not there."""
     given = _arguments()
     torch.set_num_threads(1)
     results = _ROOT / "benchmarks" / "results"
@@ -53,10 +54,11 @@ def main() -> int:
         given.rows,
         tuple(given.scale),
         parse_assignments(given.set),
+        given.peer_python,
     )
     try:
         measured = {name: [asdict(m) for m in SUBJECTS[name](options)] for name in given.subjects}
-    except NoTableError as error:
+    except (NoTableError, beside.NoPeerError) as error:
         print(error, file=sys.stderr)
         return 2
     document = _latest(results) | {"machine": processor()}
@@ -68,8 +70,7 @@ def main() -> int:
         }
     document["date"] = today
     (results / f"speed-{today}.json").write_text(json.dumps(document, indent=1) + "\n")
-    peers = json.loads(sorted(results.glob(PEERS))[-1].read_text())
-    given.page.write_text(page(document, peers))
+    given.page.write_text(page(document))
     return 0
 
 
@@ -83,6 +84,7 @@ def _latest(results: Path) -> dict[str, Any]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--subjects", nargs="+", choices=SUBJECTS, default=[*SUBJECTS])
+    parser.add_argument("--peer-python", type=Path, help="a Python that has mostlyai-engine")
     parser.add_argument("--data", type=Path, default=data_folder(), help="folder of the tables")
     scratch = Path(tempfile.gettempdir()) / "gcvae-speed"
     parser.add_argument("--scratch", type=Path, default=scratch, help="models that are kept")

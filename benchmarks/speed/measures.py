@@ -22,6 +22,7 @@ class Options:
         rows: Drawn in each run.
         scale: Numbers of rows between which the time of a row is compared.
         settings: Of the fits, in the place of the presets' own.
+        peer_python: A Python that has the peer, if there is one.
     """
 
     data: Path
@@ -30,6 +31,7 @@ class Options:
     rows: int
     scale: tuple[int, ...]
     settings: dict[str, Any] = field(default_factory=dict)
+    peer_python: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.speed.beside import PEER
 from benchmarks.speed.ingestion import BARE, OWN
 from benchmarks.speed.measures import Measure
+from benchmarks.speed.sampling import PRESETS
 
 _HEAD = """# Performance
 
@@ -31,11 +33,20 @@ _INGESTED = """
 gcvae reads, checks every cell, infers the schema and looks for rules between columns. Arrow's
 reader splits the cells and reads numbers and dates.
 """
+_BESIDE = """
+MOSTLY AI's engine (TabularARGN, its defaults) in a process of its own, in turns with ours: three
+fits of each, two draws of each fit. Our rows are written to CSV, the peer's are not.
+"""
+_DOORS = """
+The same by the command and through REST, once each: by the command with its start, through REST all
+processes of `gcvae serve` together, which has drawn a row before.
+
+"""
 _SCALE = "\nTime of a row by the number of rows, CPU seconds per million:\n"
 
 
-def page(document: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
-    """The page of a result, beside the dated results of a peer."""
+def page(document: Mapping[str, Any]) -> str:
+    """The page of a result."""
     subjects = {
         name: [Measure(**each) for each in part["measures"]]
         for name, part in document["subjects"].items()
@@ -44,27 +55,21 @@ def page(document: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
     for name, title, write in _SECTIONS:
         if name in subjects:
             date = document["subjects"][name]["date"]
-            parts += [f"\n## {title}\n\n{date}.\n\n", write(subjects[name], document, peers)]
+            parts += [f"\n## {title}\n\n{date}.\n\n", write(subjects[name], document)]
     return "".join(parts)
 
 
-def _start(measures: Sequence[Measure], document: Mapping[str, Any], peers: Any) -> str:
+def _start(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     lines = [[each.what, _told(each, 3)] for each in measures]
     return _table(["command", "CPU s"], lines)
 
 
-def _fit(measures: Sequence[Measure], document: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
+def _fit(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     lines = [[each.subject.removeprefix("fit "), _told(each, 1)] for each in measures]
-    lines += [
-        [f"MOSTLY AI, {date}, {machine}", f"{cost:.1f}"]
-        for date, machine, cost, _ in _mostly(peers)
-    ]
     return _table(["Adult", "CPU s"], lines)
 
 
-def _sample(
-    measures: Sequence[Measure], document: Mapping[str, Any], peers: Mapping[str, Any]
-) -> str:
+def _sample(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     found = {(each.subject, each.what): each for each in measures}
     lines = []
     for preset in document["products"]:
@@ -89,10 +94,11 @@ def _sample(
         "rows per CPU s",
     ]
     text = _table(names, lines)
-    for date, machine, _, rate in _mostly(peers):
-        text += f"\nMOSTLY AI drew {rate:,.0f} rows per CPU second on {date} ({machine}), "
-        text += "without writing them.\n"
     text += _RATIO_HINT + _products(document["products"])
+    doors = [each for each in measures if each.subject.startswith("door")]
+    if doors:
+        lines = [[d.subject.removeprefix("door "), d.what, _told(d, 1)] for d in doors]
+        text += _DOORS + _table(["preset", "by", "1,000,000 rows to CSV, CPU s"], lines)
     scale = [each for each in measures if each.subject.startswith("scale")]
     if scale:
         text += (
@@ -109,7 +115,7 @@ def _sample(
     return text
 
 
-def _score(measures: Sequence[Measure], document: Mapping[str, Any], peers: Any) -> str:
+def _score(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     found = {each.what: each for each in measures}
     names = {
         "tolerance": "to within 0.1 nats, as by default",
@@ -139,6 +145,24 @@ def _score(measures: Sequence[Measure], document: Mapping[str, Any], peers: Any)
     )
 
 
+def _beside(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
+    """By table and model; ratios are medians of the rounds."""
+    found = {(each.subject, each.what): each for each in measures}
+    lines = []
+    for subject in dict.fromkeys(each.subject for each in measures):
+        peer = {what: found[subject, f"{PEER} {what}"] for what in ("fit", "draw")}
+        for model in (*PRESETS, PEER):
+            line = [subject.removeprefix("beside "), model]
+            for what, digits in (("fit", 1), ("draw", 1)):
+                own = found[subject, f"{model} {what}"]
+                runs = zip(own.values, peer[what].values, strict=True)
+                ratio = statistics.median(a / b for a, b in runs)
+                line += [_told(own, digits), f"{ratio:.2f}"]
+            lines.append([*line, f"{1e6 / found[subject, f'{model} draw'].median:,.0f}"])
+    names = ["table", "model", "fit, CPU s", "of the peer's", "1,000,000 rows, CPU s"]
+    return _table([*names, "of the peer's", "rows per CPU s"], lines) + _BESIDE
+
+
 def _products(products: Mapping[str, Any]) -> str:
     lines = [
         [preset, which, f"{n_in} × {n_out}", str(times)]
@@ -154,7 +178,7 @@ def _products(products: Mapping[str, Any]) -> str:
     return f"\n{table}\nTogether {', '.join(sums)}.\n"
 
 
-def _ingest(measures: Sequence[Measure], document: Mapping[str, Any], peers: Any) -> str:
+def _ingest(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     found = {(each.subject, each.what): each for each in measures}
     lines = []
     for subject in dict.fromkeys(each.subject for each in measures):
@@ -164,20 +188,6 @@ def _ingest(measures: Sequence[Measure], document: Mapping[str, Any], peers: Any
         lines.append([name, _told(size, 0), _told(own, 1), _told(bare, 1), share])
     names = ["CSV file", "MB", "gcvae, MB per CPU s", "Arrow's reader, MB per CPU s", "share"]
     return _table(names, lines) + _INGESTED
-
-
-def _mostly(peers: Mapping[str, Any]) -> list[tuple[str, str, float, float]]:
-    """(date, machine, CPU seconds of a fit, rows per CPU second) of MOSTLY AI's runs on Adult."""
-    return [
-        (
-            run["measured_at"][:10],
-            run["machine"],
-            run["cost"]["fit"]["cpu_seconds"],
-            run["cost"]["rows_per_second"],
-        )
-        for run in peers["runs"]
-        if (run["table"], run["model"]) == ("adult", "mostlyai")
-    ]
 
 
 def _told(measure: Measure, digits: int) -> str:
@@ -195,6 +205,7 @@ _SECTIONS = (
     ("sample", "Drawing rows", _sample),
     ("score", "Scoring rows", _score),
     ("fit", "Fitting", _fit),
+    ("beside", "Beside a peer", _beside),
     ("ingest", "Reading a file", _ingest),
     ("start", "Starting", _start),
 )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.quality.tables import load_table
+from benchmarks.running_service import cpu_seconds, running_service
 from benchmarks.speed.limits import ROWS_AT_ONCE, products_step, writer_seconds
 from benchmarks.speed.measures import Measure, Options, cpu_seconds_of
 from gcvae import Synthesizer
 from gcvae.files.table_stream import stream_table
+from gcvae_client import Client
 
 PRESETS = ("default", "fast")
 _LIMIT_BLOCKS = 4
@@ -18,6 +24,7 @@ def measure(options: Options) -> Iterator[Measure]:
     """CPU seconds of a million rows: the products, the fastest writer, and all that we do."""
     for preset in PRESETS:
         yield from _measure(fitted(preset, options), preset, options)
+        yield from _doors(preset, options)
 
 
 def fitted(preset: str, options: Options) -> Synthesizer:
@@ -59,3 +66,28 @@ def _measure(synthesizer: Synthesizer, preset: str, options: Options) -> Iterato
     for rows in options.scale:
         seconds = cpu_seconds_of(lambda: to_csv(synthesizer, rows, options))  # noqa: B023
         yield Measure(f"scale {preset}", f"{rows}", "s", (1e6 * seconds / rows,))
+
+
+def _doors(preset: str, options: Options) -> Iterator[Measure]:
+    """The most rows of the scale by `gcvae sample` and through REST, starts of processes included.
+
+    A service with one worker has drawn a row before; what asks it is not counted.
+    """
+    rows, model = max(options.scale), options.scratch / f"adult-{preset}.gcvae"
+    drawn = options.scratch / "by-a-door.csv"
+    drawn.unlink(missing_ok=True)
+    command = ["gcvae_cli", "sample", str(model), "--rows", str(rows), "-o", str(drawn)]
+    run = [sys.executable, "-m", *command]
+    seconds = cpu_seconds_of(lambda: subprocess.run(run, check=True, capture_output=True))
+    yield Measure(f"door {preset}", "`gcvae sample`", "s", (1e6 * seconds / rows,))
+    with (
+        tempfile.TemporaryDirectory(prefix="gcvae-doors-") as folder,
+        running_service(Path(folder), "serve") as (url, process),
+        Client(url) as client,
+    ):
+        imported = client.import_model(model)
+        client.sample(imported, 1, format="csv")
+        before = cpu_seconds(process)
+        client.sample(imported, rows, format="csv", to=drawn)
+        seconds = cpu_seconds(process) - before
+    yield Measure(f"door {preset}", "REST", "s", (1e6 * seconds / rows,))

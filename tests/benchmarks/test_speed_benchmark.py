@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.speed.__main__ import PEERS, RESULT
+from benchmarks.speed.__main__ import RESULT
 from benchmarks.speed.limits import products, products_step
 from benchmarks.speed.page import page
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
@@ -16,10 +16,8 @@ _ROOT = Path(__file__).parents[2]
 
 def test_the_page_is_made_of_the_last_result() -> None:
     results = _ROOT / "benchmarks" / "results"
-    document, peers = (
-        json.loads(sorted(results.glob(name))[-1].read_text()) for name in (RESULT, PEERS)
-    )
-    assert page(document, peers) == (_ROOT / "docs" / "performance.md").read_text()
+    document = json.loads(sorted(results.glob(RESULT))[-1].read_text())
+    assert page(document) == (_ROOT / "docs" / "performance.md").read_text()
 
 
 def test_the_limit_multiplies_each_weight_of_a_drawn_row_once() -> None:
