@@ -164,7 +164,7 @@ class System:
         for file in (self.folder / "queue").glob("*/*"):
             file.unlink(missing_ok=True)
 
-    def wait(self, condition: Callable[[], Any], seconds: float = 60) -> Any:
+    def wait(self, condition: Callable[[], Any], seconds: float = 120) -> Any:
         """The first true answer of `condition`."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -25,7 +25,9 @@ from models_store.manifests import Manifest
 
 _ROWS = [f"{i % 37 / 10:.1f},{'yes' if i * 7 % 11 < 4 else 'no'},{i * i % 101}" for i in range(300)]
 TABLE = ("height,smoker,weight\n" + "\n".join(_ROWS) + "\n").encode()
-TRAINING = {"preset": "paper-gcvae", "max_steps": 3000, "patience_steps": 3000, "seed": 3}
+TRAINING = {"preset": "paper-gcvae", "max_steps": 300, "patience_steps": 3000, "seed": 3}
+LONG_ENOUGH = {"max_steps": 3000}
+"""For five kills, each after a checkpoint."""
 
 
 def _train(system: Any, **more: Any) -> Any:
@@ -36,7 +38,7 @@ def _train(system: Any, **more: Any) -> Any:
 @pytest.fixture(scope="module")
 def trained(real_system: Any) -> Any:
     """A finished training job that nothing disturbed."""
-    job = real_system.finished(_train(real_system), 120)
+    job = real_system.finished(_train(real_system))
     assert job.status is JobStatus.SUCCEEDED, job.error
     return job
 
@@ -51,20 +53,21 @@ def test_the_artifact_is_a_model_with_its_schema_and_record(real_system: Any, tr
 
 @pytest.mark.slow
 def test_training_killed_five_times_ends_with_the_weights_of_an_undisturbed_run(
-    real_system: Any, trained: Any
+    real_system: Any,
 ) -> None:
     from gcvae import Synthesizer
 
     random = Random(5)
-    job = _train(real_system)
+    undisturbed = real_system.finished(_train(real_system, **LONG_ENOUGH), 300)
+    job = _train(real_system, **LONG_ENOUGH)
     for attempt in range(1, 6):
         real_system.wait(lambda n=attempt: _has_checkpoint_of(real_system.job(job), n), 120)
         time.sleep(random.uniform(0.0, 0.4))
         real_system.child(job).kill()
-    done = real_system.finished(job, 120)
+    done = real_system.finished(job, 300)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 6)
     resumed = Synthesizer.from_bytes(real_system.artifact(job)).model.state_dict()
-    expected = Synthesizer.from_bytes(real_system.artifact(trained)).model.state_dict()
+    expected = Synthesizer.from_bytes(real_system.artifact(undisturbed)).model.state_dict()
     assert resumed.keys() == expected.keys()
     assert all(resumed[name].equal(expected[name]) for name in expected)
     assert "training resumes" in (real_system.folder / "worker.log").read_text()
@@ -76,7 +79,7 @@ def test_training_and_its_report_killed_in_between_are_those_of_an_undisturbed_w
     """The attempt that resumes holds back the same rows, or the report would not know the table."""
     from gcvae import Synthesizer
 
-    job = _train(real_system, report_share=0.2, max_steps=300)
+    job = _train(real_system, report_share=0.2)
     real_system.wait(lambda: _has_checkpoint_of(real_system.job(job), 1), 120)
     real_system.child(job).kill()
     done = real_system.finished(job, 120)
