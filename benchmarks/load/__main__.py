@@ -31,8 +31,11 @@ def main() -> int:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.cores])
     with tempfile.TemporaryDirectory(prefix="gcvae-load-") as name:
         folder = Path(name)
-        with running_system(folder) as system:
-            print(f"{given.pollers} pollers and {given.samplers} samplers for {given.seconds} s")
+        with running_system(folder, cpu_slots=1 + given.streamers) as system:
+            print(
+                f"{given.pollers} pollers, {given.samplers} samplers and {given.streamers} who "
+                f"stream 10,000,000 rows each, for {given.seconds} s"
+            )
             calls, measured = _drive(system, folder, given)
             after = system.job_status()
     document = judge(given, calls, after, version("locust")) | measured
@@ -48,7 +51,7 @@ def _drive(
     """Run the clients; a line for each kind of call, and what was measured beside."""
     from benchmarks.load.measures import Measures  # psutil comes with locust
 
-    users = given.pollers + given.samplers
+    users = given.pollers + given.samplers + given.streamers
     command = [sys.executable, "-m", "locust", "-f", str(_HERE / "locustfile.py"), "--headless"]
     command += ["-u", str(users), "-r", str(users / 10), "-t", f"{given.seconds + 10}s"]
     command += ["--reset-stats", "--only-summary", "--csv", str(folder / "load")]
@@ -58,6 +61,7 @@ def _drive(
         "LOAD_MODEL": system.model_id,
         "LOAD_POLLERS": str(given.pollers),
         "LOAD_SAMPLERS": str(given.samplers),
+        "LOAD_STREAMERS": str(given.streamers),
         "LOAD_SAMPLING_SECONDS": str(given.sampling_seconds),
     }
     before, began = Measures.take(system.url, system.server_pid), os.times()
@@ -96,6 +100,7 @@ def judge(
         "load_average_before": given.load_average,
         "pollers": given.pollers,
         "samplers": given.samplers,
+        "streamers": given.streamers,
         "sampling_seconds": given.sampling_seconds,
         "seconds": given.seconds,
         "status_p99_limit_ms": _STATUS_LIMIT_MS,
@@ -120,10 +125,10 @@ def _figures(call: dict[str, str]) -> dict[str, float]:
 
 def _table(document: dict[str, Any]) -> str:
     """The figures, a line for each kind of call."""
-    lines = ["call      requests  errors     /s   p50 ms   p95 ms   p99 ms   max ms"]
+    lines = ["call              requests  errors     /s   p50 ms   p95 ms   p99 ms   max ms"]
     for name, of in document["calls"].items():
         lines.append(
-            f"{name:8} {of['requests']:9} {of['errors']:7} {of['per_second']:6.1f} "
+            f"{name:16} {of['requests']:9} {of['errors']:7} {of['per_second']:6.1f} "
             f"{of['p50_ms']:8.0f} {of['p95_ms']:8.0f} {of['p99_ms']:8.0f} {of['max_ms']:8.0f}"
         )
     lag = document["event_loop_lag_at_most_ms"]
@@ -146,6 +151,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=300, help="after 10 s to begin (300)")
     parser.add_argument("--pollers", type=int, default=200, help="one look a second each (200)")
     parser.add_argument("--samplers", type=int, default=10, help="1,000 rows at a time (10)")
+    parser.add_argument("--streamers", type=int, default=0, help="10,000,000 rows at a time (0)")
     parser.add_argument(
         "--sampling-seconds",
         type=float,

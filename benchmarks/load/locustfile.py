@@ -1,4 +1,4 @@
-"""The clients: pollers of one job's status, and samplers of 1,000 rows each.
+"""The clients: pollers of one job's status, samplers of 1,000 rows each, and who streams many.
 
     locust -f benchmarks/load/locustfile.py --headless -u 210 -r 50 -t 5m --host URL
 
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import os
 import random
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import gevent
 from locust import between, constant_pacing, task
 from locust.contrib.fasthttp import FastHttpUser
 
 POLLERS = int(os.environ.get("LOAD_POLLERS", "200"))
 SAMPLERS = int(os.environ.get("LOAD_SAMPLERS", "10"))
-ROWS = 1000
+STREAMERS = int(os.environ.get("LOAD_STREAMERS", "0"))
+ROWS, STREAMED_ROWS = 1000, 10_000_000
+CHUNK_BYTES = 1 << 20
 
 
 class Poller(FastHttpUser):
@@ -65,3 +68,38 @@ class Sampler(FastHttpUser):
                 answer.failure(f"{answer.text.count(chr(10)) - 1} rows")
             else:
                 answer.success()
+
+
+class Streamer(FastHttpUser):
+    """Has 10,000,000 rows drawn by a job, reads them as they come, and begins again."""
+
+    fixed_count = STREAMERS
+    network_timeout = 600.0
+
+    @task
+    def stream(self) -> None:
+        """Draw by a job, wait for it, read its rows and count them."""
+        body = {"rows": STREAMED_ROWS, "seed": random.randrange(2**31)}
+        path = f"/v1/models/{os.environ['LOAD_MODEL']}/samples"
+        sample = self.client.post(path, json=body, name="ask for a stream").json()
+        place = f"/v1/samples/{sample['id']}"
+        while sample["status"] in ("queued", "running"):
+            gevent.sleep(1.0)
+            sample = self.client.get(place, name="wait for a stream").json()
+        self._read(f"{place}/content")
+
+    def _read(self, path: str) -> None:
+        with self.client.get(path, name="stream", stream=True, catch_response=True) as answer:
+            n_lines, body = 0, answer._response
+            while chunk := _next(body):
+                n_lines += chunk.count(b"\n")
+                gevent.sleep(0)  # the pollers' turn
+            if n_lines == STREAMED_ROWS + 1:
+                answer.success()
+            else:
+                answer.failure(f"status {answer.status_code}: {n_lines - 1} rows")
+
+
+def _next(body: Any) -> bytes:
+    chunk: bytes = body.read(CHUNK_BYTES)
+    return chunk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -36,12 +37,19 @@ class System:
 
 
 @contextmanager
-def running_system(folder: Path) -> Iterator[System]:
-    """The embedded system with a trained model and a job in training; ended with the block."""
+def running_system(folder: Path, cpu_slots: int = 1) -> Iterator[System]:
+    """The embedded system with a trained model and a job in training; ended with the block.
+
+    Args:
+        cpu_slots: jobs at once; the one that trains is always there.
+    """
     command = [sys.executable, "-m", "gcvae_cli", "serve", "--port", "0"]
     with (folder / "serve.log").open("wb") as log:
         server = subprocess.Popen(
-            [*command, "--data-dir", str(folder / "data")], stdout=log, stderr=subprocess.STDOUT
+            [*command, "--data-dir", str(folder / "data")],
+            env=os.environ | {"GCVAE_CPU_SLOTS": str(cpu_slots)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
         )
     try:
         url = _wait_for_url(folder / "serve.log", server)

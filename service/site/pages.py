@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 FILES = Path(__file__).parent / "static"
 ASSETS = "/assets"
@@ -42,6 +42,25 @@ def install(app: FastAPI) -> None:
     """Serve the pages and their files."""
     app.router.routes.append(Mount(ASSETS, _Files(directory=FILES), name="assets"))
     app.router.routes.extend(Route(path, _page, include_in_schema=False) for path in PATHS)
+    app.router.default = _Nowhere(app.router.default)
+
+
+class _Nowhere:
+    """An address that leads nowhere: people get our page, which says so, and programs a problem."""
+
+    def __init__(self, otherwise: ASGIApp) -> None:
+        self._otherwise = otherwise
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_for_people(Request(scope)):
+            await (await page_document(scope, 404))(scope, receive, send)
+        else:
+            await self._otherwise(scope, receive, send)
+
+
+def _is_for_people(request: Request) -> bool:
+    is_of_pages = request.method in ("GET", "HEAD") and not request.url.path.startswith("/v1")
+    return is_of_pages and "text/html" in request.headers.get("Accept", "")
 
 
 async def _page(request: Request) -> Response:

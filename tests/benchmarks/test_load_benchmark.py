@@ -32,7 +32,14 @@ def service(tmp_path: Path) -> Iterator[Running]:
 
 
 def given(**other: Any) -> argparse.Namespace:
-    told = {"pollers": 200, "samplers": 10, "seconds": 300, "sampling_seconds": 0.0, "note": ""}
+    told = {
+        "pollers": 200,
+        "samplers": 10,
+        "streamers": 0,
+        "seconds": 300,
+        "sampling_seconds": 0.0,
+        "note": "",
+    }
     return argparse.Namespace(**(told | {"load_average": 0.1} | other))
 
 

@@ -29,6 +29,20 @@ def test_every_page_is_the_same_document_whatever_its_path(
     assert service.http.head(path).status_code == 200
 
 
+def test_an_address_of_nothing_is_a_page_to_people_and_a_problem_to_programs(
+    service: Running, page: httpx.Response
+) -> None:
+    shown = service.http.get("/nowhere", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (shown.status_code, shown.content) == (404, page.content)
+    assert "default-src 'self'" in shown.headers["Content-Security-Policy"]
+    assert_problem(service.http.get("/nowhere"), 404, "not-found")
+    assert_problem(
+        service.http.get("/v1/nowhere", headers={"Accept": "text/html"}), 404, "not-found"
+    )
+    refused = service.http.post("/nowhere", headers={"Accept": "text/html"})
+    assert refused.headers["Content-Type"] == "application/problem+json"
+
+
 @pytest.mark.parametrize("path", ["/", f"{ASSETS}/style.css", f"{ASSETS}/main.js"])
 def test_a_page_may_load_from_here_only_and_nobody_may_frame_it(
     service: Running, path: str
