@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -118,6 +119,11 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(least.nth(1).locator("td.number").first).to_have_text(re.compile(r"^−\d+\.\d\d$"))
     watched.assert_accessible()
 
+    lacking = pd.read_csv(io.StringIO(drawn)).drop(columns="place").to_csv(index=False)
+    table = {"name": "lacking.csv", "mimeType": "text/csv", "buffer": lacking.encode()}
+    page.get_by_label("Drop rows to be scored").set_input_files(table)
+    expect(page.get_by_text("The table has no column place")).to_be_visible()
+
     section(page, "Fill blanks")
     blanks = drawn.replace("Station", "")
     table = {"name": "blanks.csv", "mimeType": "text/csv", "buffer": blanks.encode()}
@@ -125,6 +131,7 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(page.get_by_role("heading", name="90 rows filled")).to_be_visible()
     filled = page.get_by_role("region", name="The filled table").locator("tbody tr:first-child")
     expect(filled).to_contain_text(re.compile("Harbour|Station|Old town"))
+    expect(filled.locator("td.filled")).to_have_text(re.compile("Harbour|Station|Old town"))
     watched.assert_accessible()
 
     section(page, "Dependencies")

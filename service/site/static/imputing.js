@@ -3,7 +3,7 @@
 import { ask, rowsOf, save, tableType } from "./api.js";
 import { dropPlace, problemBox } from "./components.js";
 import { fill, h, say } from "./elements.js";
-import { csvObjects, rowTable } from "./rows.js";
+import { cellsOf, csvObjects, rowTable } from "./rows.js";
 import { many, percent } from "./words.js";
 
 export function show({ place, model, signal }) {
@@ -19,7 +19,8 @@ export function show({ place, model, signal }) {
       const response = await ask(path, { method: "POST", body: file, headers: { "Content-Type": tableType(file.name) }, signal });
       const done = await rowsOf(response, "/v1/imputations", signal, (job) => fill(words, `A job fills ${file.name}: ${job.status}, ${percent(job.progress.fraction ?? 0)}`));
       const blob = await done.blob();
-      fill(found, shown(await blob.text(), () => save(blob, `${model.name}-completed.csv`)));
+      const rows = csvObjects(await blob.text());
+      fill(found, shown(rows, await cellsOf(file, rows.length), () => save(blob, `${model.name}-completed.csv`)));
       say("The table is filled.");
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -33,8 +34,10 @@ export function show({ place, model, signal }) {
   fill(place, top, h("div.row", {}, h("label.field", {}, "Completions of each row", draws)), found);
 }
 
-function shown(text, download) {
-  const rows = csvObjects(text);
+/** Completed rows. Where each is one of the file's, cells that were blank there are marked. */
+function shown(rows, given, download) {
+  const isFilled = (i, name) => given !== null && !(given[i][name] ?? "").trim();
   return [h("div.row.ends", {}, h("h2", {}, `${many(rows.length, "row")} filled`), h("button.main", { type: "button", onclick: download }, "Download the table")),
-    rowTable("The filled table", rows, 20)];
+    given ? h("p.soft", {}, "Marked cells were blank.") : null,
+    rowTable("The filled table", rows, 20, isFilled)];
 }

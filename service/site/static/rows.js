@@ -1,16 +1,21 @@
 // Rows as a table, and tables as rows: what is looked at in the page itself.
 
+import { tableType } from "./api.js";
 import { h } from "./elements.js";
 import { decimalsOf } from "./words.js";
 
-/** Rows of objects. A blank cell says so. */
-export function rowTable(label, rows, most = 50) {
+/** Rows of objects. A blank cell says so; one that `isFilled(row, name)` says was filled is marked. */
+export function rowTable(label, rows, most = 50, isFilled = () => false) {
   const names = Object.keys(rows[0] ?? {});
   const isNumber = (name) => rows.every((row) => row[name] === null || typeof row[name] === "number");
   const decimals = Object.fromEntries(names.map((name) => [name, decimalsOf(rows.map((row) => row[name]).filter(Number.isFinite))]));
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": label },
     h("table.preview", {}, h("thead", {}, h("tr", {}, names.map((name) => h(isNumber(name) ? "th.number" : "th", { scope: "col" }, name)))),
-      h("tbody", {}, rows.slice(0, most).map((row) => h("tr", {}, names.map((name) => cell(row[name], decimals[name])))))));
+      h("tbody", {}, rows.slice(0, most).map((row, i) => h("tr", {}, names.map((name) => {
+        const element = cell(row[name], decimals[name]);
+        if (isFilled(i, name)) { element.classList.add("filled"); element.title = `Was blank: ${element.textContent}`; }
+        return element;
+      }))))));
 }
 
 function cell(value, decimals) {
@@ -42,6 +47,13 @@ export function csvRows(text) {
 export function csvObjects(text) {
   const [head = [], ...rows] = csvRows(text);
   return rows.filter((row) => row.length === head.length).map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]])));
+}
+
+/** The n rows of a file as they stand there, or null where the page can not read them. */
+export async function cellsOf(file, n) {
+  if (tableType(file.name) !== "text/csv" || file.size > 64e6) return null;
+  const rows = csvObjects(await file.text());
+  return rows.length === n ? rows : null;
 }
 
 /** CSV text of cells. */

@@ -4,7 +4,7 @@ import { ask, parsed, rowsOf, save, tableType } from "./api.js";
 import { dataTable, dropPlace, empty, problemBox, segments } from "./components.js";
 import { histogram } from "./charts.js";
 import { fill, h, say } from "./elements.js";
-import { csvObjects, csvText } from "./rows.js";
+import { cellsOf, csvText } from "./rows.js";
 import { figure, fixed, many, percent } from "./words.js";
 
 const LEAST = 25;
@@ -40,13 +40,6 @@ export function show({ place, model, signal }) {
   fill(place, top, found);
 }
 
-/** The rows as they stand in the file, where this page can read it. */
-async function cellsOf(file, n) {
-  if (tableType(file.name) !== "text/csv" || file.size > 64e6) return null;
-  const rows = csvObjects(await file.text());
-  return rows.length === n ? rows : null;
-}
-
 /** What a model says that gives flags of rare rows alone. */
 function flagged(model, answer, cells) {
   const rare = answer.scores.flatMap((score, i) => (score.is_rare ? [i] : []));
@@ -67,6 +60,7 @@ function shown(model, answer, cells) {
   const draw = (member) => fill(picture, histogram(scores.map((score) => score[member]).filter((value) => value !== null), member.replace("_", " ")));
   draw("log_likelihood");
   const names = Object.keys(scores[0]?.contributions ?? {});
+  const lacking = cells?.length ? names.filter((name) => !(name in cells[0])) : [];
   const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", ...names],
     ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, ...names.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
   return [
@@ -74,6 +68,7 @@ function shown(model, answer, cells) {
       segments("What is shown", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"]], "log_likelihood", draw)), picture,
     h("div.row.ends", {}, h("p.soft", {}, `${many(unlikely, "row")} less likely than 99 % of held-out rows of training`, "."),
       h("button.small", { type: "button", onclick: file }, "Download the scores")),
+    lacking.length ? h("p.note", {}, `The table has no column ${lacking.join(", ")}: as a blank cell would be, ${lacking.length === 1 ? "it is" : "they are"} left out of account in every row.`) : null,
     impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "is" : "are"} impossible (−∞), and not in the picture: ${neverDrawn(scores, names)}`) : null),
     h("section.stack", { "aria-label": "The least likely rows" }, h("h2", {}, "The least likely rows"),
       h("p.soft", {}, "The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows."),
