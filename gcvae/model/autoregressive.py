@@ -37,6 +37,9 @@ _D_EMBEDDING = 8
 _N_PLACES = 2
 _N_BUMPS = 12
 _BUMP_RANGE = 2.6
+_FARTHEST = 8.0
+"""Beyond this a cell counts as at it. No table has such a normal score; a model's own row may, and
+the straight lines would carry it on, from column to column, out of the finite numbers."""
 _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
@@ -72,7 +75,7 @@ class CellFeatures(nn.Module):
         score = torch.where(
             codes == self.point_codes[columns], values.float(), self.code_scores[place]
         )
-        score = (score * self.on_axis[columns]).T
+        score = (score * self.on_axis[columns]).T.clamp(-_FARTHEST, _FARTHEST)
         centres = torch.linspace(-_BUMP_RANGE, _BUMP_RANGE, _N_BUMPS, device=score.device)
         width = 2.0 * _BUMP_RANGE / (_N_BUMPS - 1)
         bumps = torch.exp(-0.5 * ((score[..., None] - centres) / width).square())

@@ -27,12 +27,8 @@ from gcvae.model.networks import Dropout
 from gcvae.numerics.generators import generator_for
 from gcvae.training.augmentation import ImaginedRows
 from gcvae.training.checkpoints import CheckpointStore, Saver
-from gcvae.training.expected_end import (
-    PARTS_OF_AN_ANNEALING,
-    StepsLeft,
-    before_annealing,
-    in_annealing,
-)
+from gcvae.training.expected_end import StepsLeft
+from gcvae.training.schedule import Schedule
 from gcvae.training.settings import MOST_HELD_OUT_ROWS, SettledConfig
 from gcvae.training.training_progress import (
     Divergence,
@@ -44,10 +40,7 @@ from gcvae.training.training_progress import (
 
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_CHUNK_ROWS = 512
-_WARM_UP_STEPS = 100
 _LEAST_ROWS_TO_HOLD_OUT = 10
-_LOOKS_IN_ANNEALING = 6
-_ANNEALING_OF_A_RUN_AT_ITS_BEST = 0.25
 _MOST_DIVERGENCES = 3
 _HEAD_EVERY_STEPS = 4
 """An autoregressive decoder's copula head is trained in every fourth step: row by row it costs half
@@ -175,8 +168,13 @@ class _Run:
         return 0.0 if self.log_scale is None else float(self.log_scale[index].mean())
 
     @property
+    def schedule(self) -> Schedule:
+        """Where the run stands."""
+        return Schedule(self.config, self.step, self.history, self.annealing_from)
+
+    @property
     def best(self) -> Evaluation:
-        return max(self.history, key=lambda evaluation: evaluation.bound_held_out)
+        return self.schedule.best
 
     @property
     def epoch(self) -> int:
@@ -188,75 +186,15 @@ class _Run:
 
     @property
     def last_step(self) -> int:
-        """The step at which the run ends at the latest."""
-        start = self.config.max_steps if self.annealing_from is None else self.annealing_from
-        return start + self._annealing_steps_after(start)
+        return self.schedule.last_step
 
     @property
     def steps_left(self) -> StepsLeft:
-        """How many steps it takes yet, at least and at most."""
-        if self.annealing_from is not None:
-            return in_annealing(
-                done=self.step - self.annealing_from,
-                steps=self.annealing_steps,
-                has_better=self.best.step > self.annealing_from,
-            )
-        share = self.config.annealing
-        return before_annealing(
-            step=self.step,
-            waits_from=self.waits_from,
-            patience=self.config.patience_steps,
-            most=self.config.max_steps,
-            shares=(share * _ANNEALING_OF_A_RUN_AT_ITS_BEST, share),
-        )
+        return self.schedule.steps_left
 
     @property
     def is_over(self) -> bool:
-        if self.annealing_from is not None:
-            is_done = self.step >= self.annealing_from + self.annealing_steps
-            return is_done or self.is_annealed_in_vain
-        return bool(self.history) and self.is_at_its_best
-
-    @property
-    def is_at_its_best(self) -> bool:
-        """Whether the held-out bound has stopped rising, or the steps are used up."""
-        out_of_patience = self.step - self.waits_from >= self.config.patience_steps
-        return self.step >= self.config.max_steps or out_of_patience
-
-    @property
-    def waits_from(self) -> int:
-        """The step from which the patience counts: that of the best bound, or a later one."""
-        best = self.best.step if self.history else 0
-        return max(best, self.warm_up_steps, self.config.patience_from)
-
-    @property
-    def is_annealed_in_vain(self) -> bool:
-        """Whether a third of the annealing brought nothing better than the best before it."""
-        assert self.annealing_from is not None
-        n_steps = self.step - self.annealing_from
-        is_long = PARTS_OF_AN_ANNEALING * n_steps >= self.annealing_steps
-        return is_long and self.best.step <= self.annealing_from
-
-    @property
-    def look_every_steps(self) -> int:
-        """Steps between two looks at the held-out bound, closer together while annealing."""
-        if self.annealing_from is None:
-            return self.config.evaluate_every_steps
-        return max(
-            1, min(self.config.evaluate_every_steps, self.annealing_steps // _LOOKS_IN_ANNEALING)
-        )
-
-    @property
-    def annealing_steps(self) -> int:
-        """How long the learning rate falls: shorter once the bound has stopped rising by itself."""
-        assert self.annealing_from is not None
-        return self._annealing_steps_after(self.annealing_from)
-
-    def _annealing_steps_after(self, step: int) -> int:
-        share = self.config.annealing
-        if step < self.config.max_steps:
-            share *= _ANNEALING_OF_A_RUN_AT_ITS_BEST
-        return round(share * step)
+        return self.schedule.is_over
 
     def advance(self) -> None:
         """One update, and an evaluation where one is due; a divergence begins the run anew."""
@@ -282,33 +220,21 @@ class _Run:
         if self.config.gradient_limit is not None:
             torch.nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_limit)
         for group in self.optimiser.param_groups:
-            group["lr"] = self._learning_rate()
+            group["lr"] = self.base_rate * self.schedule.learning_rate
         self.optimiser.step()
         self.step += 1
         self._average()
-        is_last = self.step == self.config.max_steps or self.is_over
+        schedule = self.schedule
+        is_last = self.step == schedule.most_steps or schedule.is_over
         since = self.step - (self.annealing_from or 0)
-        if since % self.look_every_steps == 0 or is_last:
+        if since % schedule.look_every_steps == 0 or is_last:
             self._evaluate()
-
-    def _learning_rate(self) -> float:
-        """Rises over the first steps, holds, and falls to zero once the bound is at its best."""
-        rate = self.base_rate
-        if self.config.annealing:
-            rate *= min(1.0, (self.step + 1) / _WARM_UP_STEPS)
-        if self.annealing_from is not None:
-            rate *= 1.0 - (self.step - self.annealing_from) / self.annealing_steps
-        return rate
 
     @property
     def kl_weight(self) -> float:
         """Weight of the divergence in the loss: rises to one over the first steps."""
-        return min(1.0, (self.step + 1) / self.warm_up_steps) if self.warm_up_steps else 1.0
-
-    @property
-    def warm_up_steps(self) -> int:
-        """Steps over which the divergence's weight rises."""
-        return round(self.config.kl_warm_up * self.config.max_steps)
+        n_steps = self.schedule.warm_up_steps
+        return min(1.0, (self.step + 1) / n_steps) if n_steps else 1.0
 
     def _average(self) -> None:
         """Moves the average a step towards the weights, faster at the start."""
@@ -414,7 +340,7 @@ class _Run:
         self.history.append(evaluation)
         if self.best is evaluation:
             self.best_weights = kept
-        if self.config.annealing and self.annealing_from is None and self.is_at_its_best:
+        if self.config.annealing and self.annealing_from is None and self.schedule.is_at_its_best:
             self.annealing_from = self.step
             self.model.load_state_dict(self.best_weights)
             self.averaged = {name: t.clone() for name, t in self.best_weights.items()}

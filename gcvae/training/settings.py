@@ -113,6 +113,9 @@ class TrainingConfig:
     square root of the rows."""
     max_passes: Annotated[float, USUAL] = 11.0
     """Passes over the rows at most before annealing, where `max_steps` is left to its rule."""
+    max_extension: float | None = 1.0
+    """How many times as many updates there may be where the held-out bound still rises fast. Rule:
+    2 from 3,000 rows on; 1 under that, and where `max_steps` is given."""
     patience_steps: Annotated[int | None, USUAL] = 2_000
     """Updates without a better held-out bound after which training stops. Rule: a pass and a
     half over the rows, at least 150."""
@@ -155,6 +158,7 @@ class SettledConfig(TrainingConfig):
     learning_rate: float = field()
     batch_size: int = field()
     max_steps: int = field()
+    max_extension: float = field()
     patience_steps: int = field()
     patience_from: int = field()
     evaluate_every_steps: int = field()
@@ -207,6 +211,7 @@ PRESETS: dict[str, Preset] = {
                 rules="model",
                 calibration=True,
                 imagined_rows=None,
+                max_extension=None,
             ),
         ),
         Preset(
@@ -291,6 +296,7 @@ _MINIMA: dict[str, float] = {
     "batch_size": 1,
     "max_steps": 1,
     "max_passes": 0.1,
+    "max_extension": 1,
     "patience_steps": 1,
     "patience_from": 0,
     "evaluate_every_steps": 1,
@@ -316,6 +322,7 @@ _MAXIMA: dict[str, float] = {
     "n_hidden_layers": 32,
     "batch_size": 1_000_000,
     "max_steps": 100_000_000,
+    "max_extension": 100,
     "patience_steps": 100_000_000,
     "evaluate_every_steps": 100_000_000,
 }
@@ -477,6 +484,7 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledCon
         "d_column": 16 if is_tiny else 32 if is_small else 64,
         "batch_size": batch_size,
         "max_steps": max_steps,
+        "max_extension": 1.0 if is_small or config.max_steps is not None else 2.0,
         "learning_rate": 0.002 if is_small else 0.006,
         "column_dropout": 0.1 if is_small else 0.0,
         "hidden_dropout": 0.3 if is_small else 0.2,

@@ -195,3 +195,21 @@ def test_calibration_gives_numbers_their_distribution() -> None:
     with torch.no_grad():
         drawn, values = model.sample(50_000, generator_for(4, "draws"))
     assert kstest(values[drawn[:, 1] == 1, 1].numpy(), "norm").statistic < 0.01
+
+
+def test_a_row_that_runs_away_stays_bounded() -> None:
+    """The means of each number follow those before it ten times as far: without bounds the last of
+    twenty would lie beyond 10 ** 19, and of some more columns beyond the finite numbers."""
+    number = ColumnShape("number", n_codes=2, point_code=1, code_scores=(-2.0, 0.0))
+    model = autoregressive_model([number] * 20, strength=0.0)
+    assert isinstance(model.decoder, AutoregressiveDecoder)
+    with torch.no_grad():
+        model.decoder.refinement.slopes[..., 0] = 10.0
+        for shift in model.decoder.refinement.shifts:
+            shift[:, 1] = 20.0
+    z = latents(200, 2)
+    codes, values = model.decoder.row_draws()(z, generator_for(0, "draws"))
+    assert bool((codes == 1).all())
+    assert 100.0 < float(values.abs().max()) < 10.0 * 8.0 * 20
+    rows = EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
+    assert bool(torch.isfinite(model.conditional(z).log_prob(rows, None)).all())

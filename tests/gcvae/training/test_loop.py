@@ -139,16 +139,25 @@ def test_a_run_continued_from_a_checkpoint_ends_with_the_same_bits(steps: int) -
     assert result.history == expected.history
 
 
-@pytest.mark.parametrize("steps", [30, 125])
+@pytest.mark.parametrize(
+    ("steps", "settings"),
+    [
+        (30, {}),
+        (125, {}),
+        # Its bound still rises fast at 60 steps, so that it goes on.
+        (70, {"max_steps": 60, "evaluate_every_steps": 10, "max_extension": 2.0}),
+    ],
+)
 def test_a_run_of_the_default_is_continued_to_the_same_bits_also_while_annealing(
-    steps: int,
+    steps: int, settings: dict[str, object]
 ) -> None:
-    undisturbed, expected = fit(config("default"))
+    settled = config("default", **settings)
+    undisturbed, expected = fit(settled)
     memory = Memory(stop_after=steps)
     with pytest.raises(KeyboardInterrupt):
-        fit(config("default"), checkpoints=memory)
+        fit(settled, checkpoints=memory)
     memory.stop_after = 10**9
-    resumed, result = fit(config("default"), checkpoints=memory)
+    resumed, result = fit(settled, checkpoints=memory)
     assert expected.n_steps > 120
     assert same(undisturbed, resumed)
     assert result.history == expected.history
