@@ -23,8 +23,8 @@ import torch
 
 from benchmarks.quality.tables import NoTableError, data_folder, load_table
 from gcvae import Synthesizer
-from gcvae.training import fit_progress, training_progress
-from gcvae.training.training_progress import Progress
+from gcvae.training.progress import fit_progress, training_progress
+from gcvae.training.progress.training_progress import Progress
 
 _PLACES = (0.2, 0.4, 0.6, 0.8)
 _LAST_SECONDS = 1.0

@@ -33,8 +33,8 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from gcvae import Synthesizer, TableReader, infer_schema
+from gcvae.training.progress.training_progress import Progress
 from gcvae.training.settings import MOST_HELD_OUT_ROWS
-from gcvae.training.training_progress import Progress
 from gcvae_cli.assignments import parse_assignments
 
 ROWS = (100_000, 1_000_000, 10_000_000)

@@ -42,14 +42,14 @@ from gcvae.scoring.row_scores import RowScorer
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.served_scores import FULL, require_scores, stricter
 from gcvae.training.checkpoints import CheckpointStore
-from gcvae.training.fit_bar import reported
-from gcvae.training.fit_progress import FitProgress
 from gcvae.training.fitting import fit_prepared
 from gcvae.training.model_facts import model_facts
 from gcvae.training.preparation import prepared_table
+from gcvae.training.progress.fit_bar import reported
+from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.training_progress import Progress
 from gcvae.training.publishing.model_file import ModelFile
 from gcvae.training.settings import SettledConfig, configure
-from gcvae.training.training_progress import Progress
 
 
 class Synthesizer:

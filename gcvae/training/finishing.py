@@ -21,11 +21,11 @@ from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from gcvae.scoring.blank_references import mid_ranks
 from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
 from gcvae.training.calibration import calibrate, mixture_prior
-from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import keep_known_pairs
 from gcvae.training.preparation import PreparedTable
+from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.training_progress import TrainingResult
 from gcvae.training.settings import SettledConfig
-from gcvae.training.training_progress import TrainingResult
 
 
 def adjust(

@@ -17,13 +17,13 @@ from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.schema.columns import TableSchema
 from gcvae.training.assembly import build_model, column_shapes
 from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
-from gcvae.training.fit_costs import TableSize
-from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import level_functions
 from gcvae.training.loop import train
 from gcvae.training.preparation import PreparedTable, table_digest
+from gcvae.training.progress.fit_costs import TableSize
+from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.training_progress import TrainingResult
 from gcvae.training.settings import SettledConfig, TrainingConfig, settle
-from gcvae.training.training_progress import TrainingResult
 
 _log = logging.getLogger(__name__)
 

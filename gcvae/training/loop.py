@@ -27,16 +27,16 @@ from gcvae.model.networks import Dropout
 from gcvae.numerics.generators import generator_for
 from gcvae.training.augmentation import ImaginedRows
 from gcvae.training.checkpoints import CheckpointStore, Saver
-from gcvae.training.expected_end import StepsLeft
-from gcvae.training.schedule import Schedule
-from gcvae.training.settings import MOST_HELD_OUT_ROWS, SettledConfig
-from gcvae.training.training_progress import (
+from gcvae.training.progress.expected_end import StepsLeft
+from gcvae.training.progress.training_progress import (
     Divergence,
     Evaluation,
     Progress,
     Reporter,
     TrainingResult,
 )
+from gcvae.training.schedule import Schedule
+from gcvae.training.settings import MOST_HELD_OUT_ROWS, SettledConfig
 
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_CHUNK_ROWS = 512

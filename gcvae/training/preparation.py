@@ -29,12 +29,12 @@ from gcvae.profiling.withheld_levels import LearnedTable, without_rare_levels
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
 from gcvae.training.checkpoints import CheckpointStore
-from gcvae.training.fit_costs import TableSize
-from gcvae.training.fit_progress import FitProgress
 from gcvae.training.functions import kept_functions
 from gcvae.training.held_back import report_rows
 from gcvae.training.outer_limits import declared, with_outer_limits
 from gcvae.training.private_rows import private_rows
+from gcvae.training.progress.fit_costs import TableSize
+from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8

@@ -26,7 +26,7 @@ from gcvae.training.differential_privacy.private_table import (
     PrivateTable,
     private_table,
 )
-from gcvae.training.fit_progress import FitProgress
+from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.settings import TrainingConfig
 
 _LENGTH_BYTES = 8

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gcvae.training.expected_end import (
+from gcvae.training.progress.expected_end import (
     PARTS_OF_AN_ANNEALING,
     StepsLeft,
     before_annealing,
     in_annealing,
 )
+from gcvae.training.progress.training_progress import Evaluation
 from gcvae.training.settings import SettledConfig
-from gcvae.training.training_progress import Evaluation
 
 _LOOKS_IN_ANNEALING = 6
 _ANNEALING_OF_A_RUN_AT_ITS_BEST = 0.25

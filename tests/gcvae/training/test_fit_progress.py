@@ -13,13 +13,13 @@ import pytest
 
 from gcvae import Synthesizer, TableReader
 from gcvae.errors import CancelledError
-from gcvae.training import fit_progress, training_progress
 from gcvae.training.checkpoints import CheckpointStore
-from gcvae.training.expected_end import StepsLeft, before_annealing, in_annealing
-from gcvae.training.fit_costs import TableSize, finishing_seconds, step_seconds
-from gcvae.training.fit_progress import FitProgress
+from gcvae.training.progress import fit_progress, training_progress
+from gcvae.training.progress.expected_end import StepsLeft, before_annealing, in_annealing
+from gcvae.training.progress.fit_costs import TableSize, finishing_seconds, step_seconds
+from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.training_progress import Evaluation, Progress, Reporter
 from gcvae.training.settings import TrainingConfig, settle
-from gcvae.training.training_progress import Evaluation, Progress, Reporter
 
 RUNS = json.loads((Path(__file__).parents[1] / "training_runs.json").read_text())
 """Runs of default settings on four real tables: where they looked at the held-out bound, and what

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from gcvae import Synthesizer
-from gcvae.training.fit_bar import reported
-from gcvae.training.training_progress import Progress
+from gcvae.training.progress.fit_bar import reported
+from gcvae.training.progress.training_progress import Progress
 
 TABLE = pd.DataFrame({"size": [2.5, 3.1, 2.7, 4.0] * 9, "<hue>": ["crimson", "azure"] * 18})
 

@@ -16,6 +16,7 @@ from gcvae.numerics.generators import generator_for
 from gcvae.training import loop as training
 from gcvae.training.assembly import build_model
 from gcvae.training.loop import split, train
+from gcvae.training.progress.training_progress import Progress, TrainingResult
 from gcvae.training.settings import (
     PRESETS,
     SettledConfig,
@@ -24,7 +25,6 @@ from gcvae.training.settings import (
     preset_named,
     settle,
 )
-from gcvae.training.training_progress import Progress, TrainingResult
 from tests.gcvae.models import levels, number
 
 COLUMNS = [number("x"), number("y"), levels(3, "group")]

@@ -11,10 +11,10 @@ import torch
 
 from gcvae import Synthesizer
 from gcvae.training.finishing import memory_gap
-from gcvae.training.fit_progress import FitProgress
 from gcvae.training.preparation import prepared_table
+from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.training_progress import Evaluation, TrainingResult
 from gcvae.training.settings import configure
-from gcvae.training.training_progress import Evaluation, TrainingResult
 
 
 def noise(n_rows: int) -> pd.DataFrame:

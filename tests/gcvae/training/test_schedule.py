@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from gcvae.training.progress.training_progress import Evaluation
 from gcvae.training.schedule import Schedule
 from gcvae.training.settings import SettledConfig, configure, settle
-from gcvae.training.training_progress import Evaluation
 
 SETTINGS = {"max_steps": 100, "max_extension": 2.0, "patience_steps": 1000}
 

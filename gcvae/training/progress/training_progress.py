@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from gcvae.training.expected_end import StepsLeft
+from gcvae.training.progress.expected_end import StepsLeft
 from gcvae.training.settings import SettledConfig
 
 clock = time.monotonic

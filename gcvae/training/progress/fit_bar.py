@@ -10,7 +10,7 @@ from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO
 
-from gcvae.training.training_progress import Progress
+from gcvae.training.progress.training_progress import Progress
 
 if TYPE_CHECKING:
     from tqdm import tqdm

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from gcvae.progress import Report
-from gcvae.training.fit_costs import TableSize, finishing_seconds, step_seconds
+from gcvae.training.progress.fit_costs import TableSize, finishing_seconds, step_seconds
+from gcvae.training.progress.training_progress import Progress, TrainingResult
 from gcvae.training.settings import TrainingConfig, settle
-from gcvae.training.training_progress import Progress, TrainingResult
 
 clock = time.monotonic
 _UNKNOWN = 0.02
