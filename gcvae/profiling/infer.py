@@ -28,13 +28,15 @@ from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_column
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.column_notes import column_notes
 from gcvae.profiling.far_dates import cells_for_never
-from gcvae.profiling.key_columns import are_keys, are_names, are_phrases
+from gcvae.profiling.key_columns import are_names, are_phrases
+from gcvae.profiling.key_numbers import reading_of
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
 from gcvae.profiling.warnings import (
     IDENTIFIER_WARNING,
     NUMBERING_WARNING,
     PHRASES_WARNING,
+    UNDECIDED_WARNING,
     markers_warning,
     merged_numbers,
     never_warning,
@@ -449,9 +451,12 @@ def _numeric_kind(
     if n_distinct == 1 and not has_missing:
         return ColumnKind.CONSTANT
     whole = _is_whole(cells, values, has_missing)
-    if whole and not are_amounts and are_keys(cells, values):
+    reading = reading_of(cells, values) if whole and not are_amounts else "quantities"
+    if reading == "keys":
         warnings.append(IDENTIFIER_WARNING)
         return ColumnKind.IDENTIFIER
+    if reading == "undecided":
+        warnings.append(UNDECIDED_WARNING)
     if n_distinct < FEW_VALUES:
         return ColumnKind.ORDINAL
     return ColumnKind.INTEGER if whole else ColumnKind.CONTINUOUS
