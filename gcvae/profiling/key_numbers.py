@@ -54,6 +54,8 @@ _AS_MANY = 0.5  # of the neighbours that numbers given out at random would have
 _GROUP = 16  # neighbouring numbers over which a density is taken
 _EXPECTED_EQUALS = 20  # pairs of independent values; none of them is no accident
 _FLAT = 3.0  # standard errors
+_MANY_DIGITS = 9  # of numbers all of which have as many, from which on hardly any is a quantity
+_DAY_DIGITS = 8
 _DATE_WIDTHS = (6, 8, 10, 12, 14)
 _DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
 
@@ -84,7 +86,8 @@ def reading_of(cells: Cells, values: Values) -> Reading:
     low, high = int(values.min()), int(values.max())
     if (YEARS[0] <= low and high <= YEARS[1]) or _are_dates(values, low, high):
         return "quantities"
-    if n_texts == n_rows and high - low < KEY_SPREAD * n_rows:
+    is_dense = high - low < KEY_SPREAD * n_rows
+    if n_texts == n_rows and (is_dense or _are_days_with_numbers(values, low, high)):
         return "keys"
     is_grouped = number_format is not None and bool(number_format.thousands)
     if low < 0 or is_grouped or _are_epochs(low, high):
@@ -98,18 +101,28 @@ def reading_of(cells: Cells, values: Values) -> Reading:
 def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Reading:
     """The reading of numbers of which the distances alone do not say that they are keys."""
     name = unicodedata.normalize("NFKC", cells.name).strip()
-    lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
-    has_width = lengths["min"] == lengths["max"] >= FEWEST_DIGITS
-    is_flat, is_unique = _is_flat(values), spacing.n_equal == 0
+    width, is_flat = _width(cells), _is_flat(values)
     if _NUMBER_NAME.search(name):
-        return "keys" if has_width or is_flat else "undecided"
-    if not is_unique:
+        return "keys" if width or is_flat else "undecided"
+    if spacing.n_equal:
         return "undecided" if spacing.has_few_equals else "quantities"
-    if _OWNER_NAME.search(name) and (has_width or is_flat):
-        return "keys" if has_width and is_flat else "undecided"
-    is_padded = pc.any(pc.match_substring_regex(cells.numerals, "^0[0-9]")).as_py()
-    looks_so = has_width and (is_flat or is_padded)
+    if _OWNER_NAME.search(name) and (width or is_flat):
+        return "keys" if width and is_flat else "undecided"
+    looks_so = width and (is_flat or width >= _MANY_DIGITS or _are_padded(cells))
     return "undecided" if looks_so or spacing.has_few_equals else "quantities"
+
+
+def _width(cells: Cells) -> int:
+    """The digits of all numbers, as they are written; 0 where these differ, or are few."""
+    lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
+    least: int = lengths["min"]
+    return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
+
+
+def _are_padded(cells: Cells) -> bool:
+    """Whether a number is written with a leading zero."""
+    found = pc.match_substring_regex(cells.numerals, "^0[0-9]")
+    return bool(pc.any(found).as_py())
 
 
 @dataclass(frozen=True)
@@ -186,15 +199,29 @@ def _are_epochs(low: int, high: int) -> bool:
 
 
 def _are_dates(values: Values, low: int, high: int) -> bool:
-    """Whether all numbers are dates in digits: 202401, 20240131, and with hours, minutes, seconds.
+    """Whether all numbers are dates in digits: 202401, 20240131, and with hours, minutes, seconds
+    and parts of these.
 
     Shape: values (U,).
     """
     width = len(str(low))
-    if width not in _DATE_WIDTHS or len(str(high)) != width:
+    if len(str(high)) != width:
         return False
-    rest = values.astype(np.int64)
-    for least, most in reversed(_DATE_PARTS[: (width - 4) // 2]):
+    beyond = max(width - _DATE_WIDTHS[-1], 0)
+    return width - beyond in _DATE_WIDTHS and _begin_with_dates(values, width, width - beyond)
+
+
+def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
+    """Whether all are a day in digits and more digits, such as 201912150547. Shape: (U,)."""
+    width = len(str(low))
+    is_longer = len(str(high)) == width > _DAY_DIGITS
+    return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)
+
+
+def _begin_with_dates(values: Values, width: int, digits: int) -> bool:
+    """Whether numbers of one width begin with a date of so many digits. Shape: values (U,)."""
+    rest = values.astype(np.int64) // 10 ** (width - digits)
+    for least, most in reversed(_DATE_PARTS[: (digits - 4) // 2]):
         rest, part = np.divmod(rest, 100)
         if part.min() < least or part.max() > most:
             return False

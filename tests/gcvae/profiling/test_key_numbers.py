@@ -68,6 +68,19 @@ def test_without_a_name_sparse_numbers_are_quantities_with_a_note(name: str) -> 
     assert reading(name, drawn(10_000_000, 100_000_000)) == ("integer", True)
 
 
+def test_a_day_and_a_number_are_a_key() -> None:
+    days = pd.Series(pd.date_range("2019-02-01", periods=N)).dt.strftime("%Y%m%d").astype(int)
+    assert reading("x", days.to_numpy() * 10_000 + drawn(0, 10_000)) == ("identifier", False)
+    seconds = days.to_numpy() * 1_000_000 + 61_500
+    for times in (seconds, seconds // 100, seconds * 1000 + drawn(0, 1000)):
+        assert reading("x", times, as_text=False) == ("integer", False)
+
+
+def test_sparse_numbers_of_nine_digits_and_of_few_years_get_a_note() -> None:
+    numbers = np.concatenate([year * 10**8 + drawn(0, 10**8, 200) for year in (2020, 2022, 2023)])
+    assert reading("x", numbers) == ("integer", True)
+
+
 def test_what_its_user_says_needs_no_note() -> None:
     numbers = drawn(10_000_000, 100_000_000)
     frame = pd.DataFrame({"z": np.arange(N) % 2, "x": numbers})
