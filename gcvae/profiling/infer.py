@@ -22,7 +22,7 @@ from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import boolean_pair
 from gcvae.constraints.constraint_set import check_constraints
 from gcvae.errors import Problem, SchemaError, TableError
-from gcvae.files.delimited import is_unnamed
+from gcvae.files.header_lines import MOST_NAME_CHARACTERS, is_unnamed
 from gcvae.files.source_columns import SourceColumns
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
@@ -65,7 +65,6 @@ FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
 MANY_LEVELS = 1000
 LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
 MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
-MOST_NAME_CHARACTERS = 500
 
 Mask = npt.NDArray[np.bool_]
 
@@ -222,9 +221,9 @@ def _is_numbering(cells: Cells) -> bool:
 def _check_shape(source: SourceColumns) -> None:
     names = list(source.names)
     refuse_empty(len(names), len(source))
-    for name in names:
+    for number, name in enumerate(names, 1):
         if len(name) > MOST_NAME_CHARACTERS:
-            message = f"the column name {shortened(name)} has {len(name)} characters"
+            message = f"the name of column {number}, {shortened(name)}, has {len(name)} characters"
             raise TableError(Problem(message, expected=f"at most {MOST_NAME_CHARACTERS}"))
 
 
