@@ -475,6 +475,8 @@ class TableCodec:
         for codec in rest:
             if isinstance(codec, IdentifierCodec) and codec.parts is not None:
                 codec.parts.check(schema)
+                if not codec.can_join:
+                    raise ValueError(f"keys of {codec.name!r} can not be put together")
         written = document.get("hands")  # none in models of version 3
         names = [codec.name for codec in modelled]
         hands = None if written is None else DecimalHands.from_json(written, names)

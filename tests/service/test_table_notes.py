@@ -78,3 +78,26 @@ def test_a_model_finds_the_columns_of_a_file_with_an_index_again(service: Runnin
         service.http.post("/v1/datasets", content=broken, headers=CSV), 422, "invalid-table"
     )
     assert "the line of names has no name" in problem["detail"]
+
+
+def test_keys_without_a_telling_name_are_found_and_doubt_is_said(service: Running) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "сумма": np.round(random.lognormal(9, 1, 900)).astype(int),
+            "policy": random.choice(6_000, 900, replace=False) + 20_000,
+            "номер": random.choice(90_000_000, 900, replace=False) + 10_000_000,
+            "x": random.choice(90_000_000, 900, replace=False) + 10_000_000,
+        }
+    )
+    content = frame.to_csv(index=False).encode()
+    dataset = service.http.post("/v1/datasets", content=content, headers=CSV).json()
+    kinds = {c["name"]: c["kind"] for c in dataset["schema"]["columns"]}
+    assert kinds == {"сумма": "integer", "policy": "identifier", "номер": "identifier",
+                     "x": "integer"}  # fmt: skip
+    [note] = [w for w in dataset["warnings"] if "differ as keys do" in w]
+    assert note.startswith("column 'x'")
+    place = f"/v1/datasets/{dataset['id']}/schema"
+    patched = service.http.patch(place, json={"columns": {"x": {"kind": "identifier"}}}).json()
+    assert column(patched, "x")["kind"] == "identifier"
+    assert not any("differ as keys do" in warning for warning in patched["warnings"])

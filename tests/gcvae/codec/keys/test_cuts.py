@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from gcvae import Synthesizer, TableReader
 from gcvae.cells.values import format_table
+from gcvae.codec.table_codec import TableCodec
 
 N = 800
 BARELY = {"max_steps": 5, "evaluate_every_steps": 5}
@@ -75,6 +77,18 @@ def test_keys_that_are_whole_numbers_stay_whole_numbers(tmp_path: Path) -> None:
     keys = rows["ключ"].dropna()
     days = pd.to_datetime(rows["день"], format="%d.%m.%Y").dt.strftime("%Y%m%d").astype(int)
     assert (keys // 100_000 == days[keys.index]).all()
+
+
+def test_a_model_whose_keys_do_not_fall_into_their_tokens_is_refused(tmp_path: Path) -> None:
+    document = {"columns": [{"name": "ключ", "kind": "identifier"}]}
+    model = Synthesizer.fit(table("{a}{n:05d}-{c}"), schema=document, seed=0, settings=BARELY)
+    found = json.loads(json.dumps(model.codec.to_json()))
+    assert TableCodec.from_json(found) == model.codec
+    assert len(found["columns"]["ключ"]["parts"]["own"]) == 2
+    for pattern in found["columns"]["ключ"]["patterns"]:
+        pattern["texts"] = [text.replace("-", "_") for text in pattern["texts"]]
+    with pytest.raises(ValueError, match="keys of 'ключ' can not be put together"):
+        TableCodec.from_json(found)
 
 
 def test_one_key_of_another_width_leaves_all_runs_whole(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gcvae import Synthesizer, TableReader
 from gcvae.cells.values import format_table
+from gcvae.codec.keys.parts import KeyParts
 
 N = 600
 BARELY = {"max_steps": 5, "evaluate_every_steps": 5}
@@ -96,3 +97,14 @@ def test_a_key_of_two_numbers_of_its_own_has_both_and_what_is_said() -> None:
     assert not set(rows["Nr"]) & set(table["Nr"])
     assert rows["Nr"].str.fullmatch(r".{10}\d{5}-\d{1,4}").all()
     assert agree(rows.assign(Nr=rows["Nr"].str.rpartition("-")[0])).all()
+
+
+def test_parts_of_a_model_from_before_keys_were_cut_are_read() -> None:
+    said = {"place": 0, "column": "country", "tokens": {"France": "FR"}, "date_format": None}
+    document = {"fixed": {"1": "-"}, "said": [said | {"usual": "DE"}], "own": 2}
+    parts = KeyParts.from_json(document)
+    assert (parts.own, parts.cuts) == ((2,), {})
+    assert KeyParts.from_json(parts.to_json()) == parts
+    for own in ([], [1], [3], [2, 2]):
+        with pytest.raises(ValueError, match="tokens of a key are missing, or there twice"):
+            KeyParts.from_json(document | {"own": own})
