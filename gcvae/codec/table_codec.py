@@ -124,7 +124,8 @@ def _fit_unmodelled(
     if _unmodelled_codec_of(column.kind) is ConstantCodec:
         return ConstantCodec.fit(_CellChunks(table, column.name), column)
     parts = KeyParts.of(table, schema, column, rare_rows) if with_parts else None
-    return IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
+    found = IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
+    return found if found.can_join else IdentifierCodec.fit(_CellChunks(table, column.name), column)
 
 
 def _is_open(codec: ColumnCodec) -> bool:
@@ -408,8 +409,8 @@ class TableCodec:
         found = {name: written[name] for name in written.columns}
         found |= {name: found[source] for name, source in self.copies.items()}
         for codec in self._rest:
-            if isinstance(codec, IdentifierCodec) and codec.parts is not None:
-                found[codec.name] = codec.parts.joined(found[codec.name], found, self.schema)
+            if isinstance(codec, IdentifierCodec):
+                found[codec.name] = codec.joined(found[codec.name], found, self.schema)
         ordered = {name: found[name] for name in self.schema.names if name in found}
         return pd.DataFrame(ordered, index=written.index)
 
@@ -474,6 +475,8 @@ class TableCodec:
         for codec in rest:
             if isinstance(codec, IdentifierCodec) and codec.parts is not None:
                 codec.parts.check(schema)
+                if not codec.can_join:
+                    raise ValueError(f"keys of {codec.name!r} can not be put together")
         written = document.get("hands")  # none in models of version 3
         names = [codec.name for codec in modelled]
         hands = None if written is None else DecimalHands.from_json(written, names)

@@ -20,16 +20,15 @@ import pyarrow.compute as pc
 
 from gcvae.errors import Problem, TableError
 from gcvae.files.delimited_rows import (
-    MOST_PROBLEMS,
     DelimitedRows,
     LineNumbers,
     QuoteRuns,
     TextCells,
     end_of_records,
     refuse_binary,
-    refuse_encoding,
     refuse_stray_quotes,
 )
+from gcvae.files.header_lines import Header, separator_line
 from gcvae.files.line_rows import line_rows
 from gcvae.files.other_files import CSV_EXPECTED, refuse_other_file
 from gcvae.files.text_encodings import DecodedFile, Readable, proposed_encoding
@@ -39,8 +38,8 @@ SAMPLE_BYTES = 1 << 16  # of the file, from which the separator is found
 WINDOW_BYTES = 1 << 24
 """Of the file, read at a time where it is read chunk by chunk."""
 ROWS_PER_CHUNK = 100_000  # written at a time
+_QUOTE_OR_END = re.compile(rb'"|\r\n|\r|\n')
 _MOST_BYTES_OF_ONE = 4  # in UTF-8, of one byte of another encoding
-_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -110,24 +109,26 @@ def delimited_cells(
     file = file if encoding is None else DecodedFile(file, encoding)
     window = _read(file, window_bytes).removeprefix(BOM_UTF8)
     _check_text(window)
-    ends_in_cr = b"\n" not in window
+    ends_in_cr = _ends_in_cr(window)
     if ends_in_cr:
-        window = window.replace(b"\r", b"\n")
-    separator = _separator(window, is_whole=len(window) < window_bytes)
-    names, start, lines = _header(window, separator)
+        window = _with_lf(window, file)
+    said = separator_line(window)
+    separator = said[0] if said else _separator(window, is_whole=len(window) < window_bytes)
+    header = Header.read(window, separator, said[1] if said else 0)
+    names, start, lines = header.names, header.end, header.lines
     check(ReadSoFar(0, len(names), len(window), 0, lines + 1))
     if start == len(window) >= window_bytes:
         message = f"the header has not ended after {window_bytes} bytes"
         raise TableError(Problem(message, line=1, expected="a line of names"))
-    _check_names(names, lines)
-    head = window[:start]
-    refuse_stray_quotes(head, separator, 0, QuoteRuns.of(head, separator))
+    header.check()
+    head = window[header.start : start]
+    refuse_stray_quotes(head, separator, header.lines_above, QuoteRuns.of(head, separator))
     n_rows, is_whole, held, offset = 0, False, window[start:], start
     are_lines = True  # every row a line, as far as it was read
     while not is_whole:
         more = _read(file, max(window_bytes, len(held)))  # an endless cell is not read too often
         is_whole = not more
-        held += more.replace(b"\r", b"\n") if ends_in_cr else more
+        held += _with_lf(more, file) if ends_in_cr else more
         data = held if is_whole else held[: held.rfind(b"\n") + 1]
         table = line_rows(data, separator, names) if data and are_lines else None
         are_lines = are_lines and (table is not None or not data)
@@ -150,6 +151,24 @@ def delimited_cells(
         check(ReadSoFar(n_rows, len(names), offset + len(held), begun, lines + 1))
     if not n_rows:
         raise TableError(Problem("the table has a header but no rows", expected="at least one row"))
+
+
+def _ends_in_cr(data: bytes) -> bool:
+    """Whether the first line that ends outside of quotes ends with a carriage return alone."""
+    is_quoted = False
+    for found in _QUOTE_OR_END.finditer(data):
+        if found[0] == b'"':
+            is_quoted = not is_quoted
+        elif not is_quoted:
+            return found[0] == b"\r"
+    return b"\n" not in data
+
+
+def _with_lf(data: bytes, file: Readable) -> bytes:
+    """The bytes with a line feed for each carriage return that stands alone."""
+    while data.endswith(b"\r") and (more := _read(file, 1)):
+        data += more
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 def _read(file: Readable, n_bytes: int) -> bytes:
@@ -255,74 +274,3 @@ def _consistency(lines: list[str], separator: str) -> tuple[float, int]:
     if width < 2:
         return 0.0, 0
     return sum(len(record) == width for record in records) / len(records), width
-
-
-def _header(data: bytes, separator: str) -> tuple[list[str], int, int]:
-    """The names, where the rows begin, and how many lines the names take.
-
-    Raises:
-        TableError: They are no text, or a name is endless.
-    """
-    stream = io.BytesIO(data)
-    reader = csv.reader(_decoded(stream, data), delimiter=separator)
-    try:
-        names = next(record for record in reader if record)
-    except csv.Error as error:
-        raise TableError(Problem(f"the header can not be read: {error}", line=1)) from None
-    return _with_names(names), stream.tell(), reader.line_num
-
-
-def _decoded(stream: io.BytesIO, data: bytes) -> Iterator[str]:
-    while line := stream.readline():
-        try:
-            yield line.decode()
-        except UnicodeDecodeError:
-            refuse_encoding(data, 0, 0)
-
-
-def _with_names(names: list[str]) -> list[str]:
-    """The names, those of first columns that have none as pandas gives them: `Unnamed: 0`.
-
-    Such are the indexes that `DataFrame.to_csv` writes; whoever reads the file by pandas finds the
-    same names.
-    """
-    named = next((i for i, name in enumerate(names) if name.strip()), 0)
-    given, taken = [], set(names)
-    for i in range(named):
-        name, n = f"Unnamed: {i}", 0
-        while name in taken:
-            n += 1
-            name = f"Unnamed: {i}.{n}"
-        given.append(name)
-    return given + names[named:]
-
-
-def is_unnamed(name: str) -> bool:
-    """Whether a name stands for none."""
-    return _UNNAMED.fullmatch(name) is not None
-
-
-def _check_names(names: list[str], line: int) -> None:
-    """Lets names pass of which none is empty or used twice. Raises: TableError."""
-    problems = [
-        Problem(
-            f"the name of column {i + 1} is empty", line=line, expected="a name in every column"
-        )
-        for i, name in enumerate(names)
-        if not name.strip()
-    ]
-    first = {name: i for i, name in reversed(list(enumerate(names)))}
-    problems += [
-        Problem(
-            f"the name {name!r} is used for columns {first[name] + 1} and {i + 1}",
-            line=line,
-            expected="every name once",
-        )
-        for i, name in enumerate(names)
-        if name.strip() and first[name] != i
-    ]
-    if len(problems) > MOST_PROBLEMS:
-        more = Problem(f"{len(problems) - MOST_PROBLEMS} more names are empty or used twice")
-        problems = [*problems[:MOST_PROBLEMS], more]
-    if problems:
-        raise TableError(*problems)

@@ -187,10 +187,7 @@ class DelimitedRows:
             expected = f"{_cells(width)}; a {self.separator!r} within a cell needs quotes around it"
             problems.append(Problem(message, line=line, expected=expected))
         if not problems:  # the row stands behind a cell that Python's reader does not take
-            limit = csv.field_size_limit()
-            message = "a row has another number of cells than the header"
-            expected = f"{_cells(width)} in every row, none of over {limit:,} characters"
-            return [Problem(message, expected=expected)]
+            return [self._unread()]
         usual = max(lines_of, key=lambda n: len(lines_of[n]), default=width)
         if usual > width and len(lines_of[usual]) > 0.9 * len(problems) and not self.lines > 1:
             problems.insert(0, _lines_above(width, usual, lines_of[usual][0]))
@@ -199,6 +196,25 @@ class DelimitedRows:
         rest = len(problems) - MOST_PROBLEMS
         more = Problem(f"{rest} more rows have another number of cells")
         return [*problems[:MOST_PROBLEMS], more]
+
+    def _unread(self) -> Problem:
+        """The first row that Python's reader does not take, in a text of rows of another width."""
+        reader = csv.reader(self._decoded(), delimiter=self.separator)
+        line, text = 0, ""
+        try:
+            for _ in reader:
+                line = reader.line_num
+        except csv.Error as error:
+            text = str(error)
+        cells = _cells(len(self.names))
+        if "new-line" in text:
+            message = "a carriage return stands alone within a row"
+            expected = f"{cells} in every row; quotes around a cell that has a carriage return"
+        else:
+            limit = csv.field_size_limit()
+            message = "from here on a row has another number of cells than the header"
+            expected = f"{cells} in every row, none of over {limit:,} characters"
+        return Problem(message, line=self.lines + line + 1, expected=expected)
 
     def _records(self) -> Iterator[tuple[int, int, list[str]]]:
         """The first line, the last line and the cells of each row."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from gcvae.cells.distinct_cells import Cells, shortened
+from gcvae.files.header_lines import is_unnamed
 from gcvae.schema.columns import Column, Draft
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import is_time_of_day
@@ -37,6 +38,10 @@ def column_notes(cells: Cells, column: Column, draft: Draft) -> Iterator[str]:
         draft: What the user says of it.
     """
     says = set(draft)
+    if is_unnamed(column.name) and says <= {"name"}:
+        yield (
+            "has no name in the table, and is called as pandas calls it; name it there, or drop it"
+        )
     if "markers" not in draft.get("missing", {}):
         yield from _like_markers(cells, column)
     if column.kind.outcomes is Outcomes.KEYS and "kind" not in says:

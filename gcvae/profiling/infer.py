@@ -22,19 +22,21 @@ from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import boolean_pair
 from gcvae.constraints.constraint_set import check_constraints
 from gcvae.errors import Problem, SchemaError, TableError
-from gcvae.files.delimited import is_unnamed
+from gcvae.files.header_lines import MOST_NAME_CHARACTERS, is_unnamed
 from gcvae.files.source_columns import SourceColumns
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.column_notes import column_notes
 from gcvae.profiling.far_dates import cells_for_never
-from gcvae.profiling.key_columns import are_keys, are_names, are_phrases
+from gcvae.profiling.key_columns import are_names, are_phrases
+from gcvae.profiling.key_numbers import reading_of
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
 from gcvae.profiling.warnings import (
     IDENTIFIER_WARNING,
     NUMBERING_WARNING,
     PHRASES_WARNING,
+    UNDECIDED_WARNING,
     markers_warning,
     merged_numbers,
     never_warning,
@@ -63,7 +65,6 @@ FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
 MANY_LEVELS = 1000
 LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
 MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
-MOST_NAME_CHARACTERS = 500
 
 Mask = npt.NDArray[np.bool_]
 
@@ -220,9 +221,9 @@ def _is_numbering(cells: Cells) -> bool:
 def _check_shape(source: SourceColumns) -> None:
     names = list(source.names)
     refuse_empty(len(names), len(source))
-    for name in names:
+    for number, name in enumerate(names, 1):
         if len(name) > MOST_NAME_CHARACTERS:
-            message = f"the column name {shortened(name)} has {len(name)} characters"
+            message = f"the name of column {number}, {shortened(name)}, has {len(name)} characters"
             raise TableError(Problem(message, expected=f"at most {MOST_NAME_CHARACTERS}"))
 
 
@@ -449,9 +450,12 @@ def _numeric_kind(
     if n_distinct == 1 and not has_missing:
         return ColumnKind.CONSTANT
     whole = _is_whole(cells, values, has_missing)
-    if whole and not are_amounts and are_keys(cells, values):
+    reading = reading_of(cells, values) if whole and not are_amounts else "quantities"
+    if reading == "keys":
         warnings.append(IDENTIFIER_WARNING)
         return ColumnKind.IDENTIFIER
+    if reading == "undecided":
+        warnings.append(UNDECIDED_WARNING)
     if n_distinct < FEW_VALUES:
         return ColumnKind.ORDINAL
     return ColumnKind.INTEGER if whole else ColumnKind.CONTINUOUS

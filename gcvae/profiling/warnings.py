@@ -33,6 +33,11 @@ IDENTIFIER_WARNING = (
     "is taken as an identifier: it is not modelled, and fresh values are generated for it; if it "
     "is none, say its kind in the schema"
 )
+UNDECIDED_WARNING = (
+    "has whole numbers that differ as keys do, and is taken as a quantity: drawn rows may hold some"
+    ' of the table\'s numbers, and repeat them; if they name rows, say "kind": "identifier" in the'
+    ' schema, and "kind": "integer" if they do not'
+)
 PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
 
 Mask = npt.NDArray[np.bool_]

@@ -6,10 +6,12 @@ Loads without torch and pandas: the service knows both before its port is open.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from gcvae.errors import Problem, SettingError
 from gcvae.files.shards import SHARD_UNIT_ROWS
@@ -49,6 +51,22 @@ def _is_whole(value: Any, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
+def _plain_seed(seed: Any) -> Any:
+    """A whole number as Python has it; what is none is refused where it is used."""
+    return int(seed) if _is_whole(seed, 0) else seed
+
+
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "draws": int,
+    "seed": _plain_seed,
+    "jitters": int,
+    "measure": str,
+    "score_missingness": bool,
+    "tolerance": float,
+}
+"""From an option's value to the same one of Python's own type."""
+
+
 @dataclass(frozen=True)
 class ScoreOptions:
     """How rows are scored.
@@ -78,13 +96,19 @@ class ScoreOptions:
         if not _is_whole(self.jitters, 0):
             problem = f"jitters is {self.jitters!r}; it must be a whole number, zero or more"
             problems.append(Problem(problem, "/jitters", expected="a whole number, zero or more"))
-        if self.measure not in MEASURES:
+        if not isinstance(self.measure, str) or self.measure not in MEASURES:
             problem = f"unknown measure {self.measure!r}"
             problems.append(unknown_name(problem, self.measure, MEASURES, pointer="/measure"))
+        if not isinstance(self.score_missingness, bool | np.bool_):
+            problem = f"score_missingness is {self.score_missingness!r}"
+            problems.append(Problem(problem, "/score_missingness", expected="true or false"))
         if problems:
             raise SettingError(*problems)
         if self.draws is None and self.tolerance is None:
             object.__setattr__(self, "tolerance", TOLERANCE)
+        for name, plain in _PLAIN.items():  # numpy's numbers are no JSON
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, plain(getattr(self, name)))
 
     def _problems_of_draws(self) -> list[Problem]:
         """What is wrong with the draws and the tolerance."""

@@ -339,7 +339,7 @@ def preset_named(name: str) -> Preset:
 
     Raises: SettingError that lists the names there are.
     """
-    preset = PRESETS.get(name)
+    preset = PRESETS.get(name) if isinstance(name, str) else None
     if preset is None:
         problem = unknown_name(f"unknown preset {name!r}", name, PRESETS, pointer="/preset")
         raise SettingError(problem)

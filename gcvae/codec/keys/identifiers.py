@@ -24,7 +24,7 @@ from gcvae.codec.keys.parts import KeyParts
 from gcvae.codec.keys.patterns import KeyPattern, numbered_pattern
 from gcvae.numerics.permutations import Numbers, shuffled
 from gcvae.numerics.seeds import derived_seed
-from gcvae.schema.columns import Column
+from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
@@ -32,6 +32,7 @@ CYCLE_ROWS = 1000
 """Of so many rows in a row each pattern has its share."""
 _PREFIX = "synthetic"
 _DIGITS = 8  # after the prefix
+_DIGITS_TO_GROW = 4  # by which whole numbers in parts may get wider
 
 
 class WiderIdentifiersWarning(UserWarning):
@@ -110,7 +111,40 @@ class IdentifierCodec:
             own = np.flatnonzero(which[slots] == number)
             index = cycles[own] * np.uint64(in_cycle) + ranks[slots[own]]
             texts[own] = pattern.keys(index, rows[own], self._origin(seed, number))
-        return self._typed(texts)
+        return self._typed(texts, self.are_numbers)
+
+    def joined(
+        self, own: pd.Series[Any], rows: Mapping[str, pd.Series[Any]], schema: TableSchema
+    ) -> pd.Series[Any]:
+        """Whole keys of the rows' own tokens, which `decode` gave. Shape: (n,).
+
+        Args:
+            own: All that there is of keys that are not in parts.
+            rows: The other columns' cells.
+            schema: Of these.
+        """
+        if self.parts is None:
+            return own
+        keys = self.parts.joined(own, rows, schema)
+        if self.column.decimals is None:
+            return keys
+        typed = self._typed(keys.to_numpy(dtype=object), True)
+        return typed.set_axis(own.index)
+
+    @property
+    def can_join(self) -> bool:
+        """Whether the rows' own tokens are told apart in keys, and whole numbers stay small."""
+        if self.parts is None:
+            return True
+        sign, times = self.parts.signs
+        patterns = [pattern for pattern, _ in self.patterns if isinstance(pattern, KeyPattern)]
+        if times and not all(pattern.times(sign) == times for pattern in patterns):
+            return False
+        if self.column.decimals is None:
+            return True
+        widest = max((len(pattern.alphabets) for pattern in patterns), default=0)
+        digits = self.parts.width(widest) + _DIGITS_TO_GROW
+        return digits < len(str(_largest(self.column)))
 
     def note(self, rows: int) -> str | None:
         """What their user should know of the keys of so many rows: that some are wider."""
@@ -142,10 +176,10 @@ class IdentifierCodec:
             ranks[own] = np.arange(int(own.sum()), dtype=np.uint64)
         return which, ranks
 
-    def _typed(self, texts: npt.NDArray[Any]) -> pd.Series[Any]:
+    def _typed(self, texts: npt.NDArray[Any], are_numbers: bool) -> pd.Series[Any]:
         blank = texts == None  # noqa: E711 - cell by cell
         places = np.where(blank, -1, np.arange(len(texts)))
-        if not self.are_numbers:
+        if not are_numbers:
             return placed_values(pa.array(texts, pa.string()), places, False)
         values = np.zeros(len(texts), dtype=np.int64)
         values[~blank] = texts[~blank].astype("U20").astype(np.int64)

@@ -107,6 +107,13 @@ class KeyPattern:
         """How many keys there are before they grow."""
         return self.counter.room
 
+    def times(self, sign: str) -> int | None:
+        """How often every key has a sign; None where some may have it more often than others."""
+        if any(sign in alphabet and alphabet != sign for alphabet in self.alphabets):
+            return None
+        counts = {text.count(sign) for text in self.texts}
+        return counts.pop() + self.alphabets.count(sign) if len(counts) == 1 else None
+
     def keys(self, index: Numbers, rows: Numbers, origin: str) -> npt.NDArray[Any]:
         """Keys as texts. Shape: (n,), (n,) -> (n,).
 

@@ -189,7 +189,18 @@ def test_rows_keep_their_physical_lines() -> None:
         (b'a|b\n1|2\n2|"a,b"c\n', "line 3: text follows a closing quote"),
         (b'"a"z,b\n1,2\n', "line 1: text follows a closing quote"),
         (b"a,a\n1,2\n", "line 1: the name 'a' is used for columns 1 and 2"),
-        (b"a,\n1,2\n", "line 1: the name of column 2 is empty"),
+        (b",\n1,2\n", "line 1: the line of names has no name"),
+        (b"a,b\n1,2\n3,x\ry\n", "line 3: a carriage return stands alone within a row"),
+        (b"sep=#\na#b\n1#2\n", "line 1: the line says that '#' stands between the cells"
+         " (expected: one of ',' ';' '\\t' '|')"),
+        (b"sep=;\n", "line 2: the file has no line of names"),
+        (b"sep=;\na;b\n1;2;3\n", "line 3: 3 cells, where the header has 2 cells"),
+        (b"sep=;\na;a\n1;2\n", "line 2: the name 'a' is used for columns 1 and 2"),
+        (b"sep=;\na;\xe9\n1;2\n", "line 2: byte 0xe9 at offset 8 is not UTF-8"),
+        (b'a,"b""c",' + b"x" * 140_000 + b"\n1,2,3\n", "line 1: the name of column 3 has over"
+         " 131,072 characters (expected: at most 500)"),
+        (b'a,"' + b"x" * 140_000 + b"\n1,2\n", "line 1: the name of column 2 has over 131,072"
+         " characters, as no quote closes it (expected: at most 500)"),
         (b"a,b\n", "the table has a header but no rows"),
         (b"", "the file is empty"),
         (b"a,b\n1,\0\n", "line 2: the file is binary, not a CSV file"),

@@ -55,7 +55,7 @@ def test_what_is_encoded_decodes_to_what_it_was(kind: str, data: st.DataObject) 
 def test_numbers_of_all_digits_decode_to_within_their_last_digits(numbers: list[float]) -> None:
     frame, codec = typed(pd.DataFrame({"x": numbers}))
     decoded = codec.decode(codec.encode(frame))["x"]
-    assert np.abs(decoded - frame["x"]).max() <= 4e-16 * max(1.0, np.abs(frame["x"]).max())
+    assert np.abs(decoded - frame["x"]).max() <= 1e-15 * max(1.0, np.abs(frame["x"]).max())
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -128,12 +128,6 @@ def test_first_columns_without_names_have_those_of_pandas_and_stay_unique(
         assert tuple(pd.read_csv(io.StringIO(text)).columns) == names
 
 
-@pytest.mark.parametrize("header", ["a,,b", "a,b,", ",a,", ",,"])
-def test_other_columns_without_names_are_refused(header: str) -> None:
-    with pytest.raises(TableError, match="is empty"):
-        read_table(f"{header}\n1,2,3\n".encode())
-
-
 def test_an_index_that_says_something_is_read_like_any_column() -> None:
     days = pd.date_range("2024-01-01", periods=N_ROWS).strftime("%Y-%m-%d")
     found = inferred(csv(FRAME.set_index(days), index=True))

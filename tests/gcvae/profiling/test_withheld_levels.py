@@ -142,3 +142,27 @@ def test_a_rare_level_that_is_known_says_nothing_and_stays(model: Synthesizer) -
     assert not drawn["city"].str.startswith("village").any()
     with pytest.raises(ConditionError, match="no level 'village 20'"):
         model.sample(3, given={"city": "village 20"})
+
+
+@pytest.mark.parametrize("n_codes", [5, 120])
+@pytest.mark.parametrize("form", ["{:05d}", "{:d}"])
+def test_digits_with_leading_zeros_keep_the_levels_that_words_keep(
+    form: str, n_codes: int, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(0)
+    which = (n_codes * random.random(600) ** 1.5).astype(int)
+    numbers = [3, *random.choice(90_000, n_codes - 1, replace=False)]
+    frame = pd.DataFrame({"PLZ": [form.format(numbers[i]) for i in which], "x": which % 7})
+    frame["word"] = "w" + frame["PLZ"]
+    if form == "{:d}":  # one code with a zero before it makes all of them text
+        frame.loc[frame["PLZ"] == "3", "PLZ"] = "003"
+    counts = frame["PLZ"].value_counts()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    settings = SETTINGS | {"max_steps": 2, "evaluate_every_steps": 2}
+    for rows in (frame, TableReader(tmp_path / "t.csv")):
+        Synthesizer.fit(rows, seed=0, settings=settings).save(tmp_path / "m.gcvae")
+        model = Synthesizer.load(tmp_path / "m.gcvae")
+        levels = model.schema["PLZ"].levels
+        assert set(levels or ()) == set(counts.index[counts >= 5])
+        assert len(levels or ()) == len(model.schema["word"].levels or ())
+        assert set(model.sample(200, 1)["PLZ"]) <= set(levels or ())

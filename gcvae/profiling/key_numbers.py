@@ -1,0 +1,228 @@
+"""Whole numbers that name rows, told from quantities by how close they come without being equal.
+
+Of values drawn independently, whatever their distribution p, the expected pairs of neighbours are
+at most twice the pairs of equals, as sum p_v p_(v+1) <= sum p_v². Where many numbers are neighbours
+and next to none are equal, each was given out once. Numbers too sparse to tell may be named so.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+from scipy.special import pdtr
+
+from gcvae.cells.distinct_cells import Cells
+
+IDENTIFIER_SHARE = 0.9  # distinct values per row from which on a column may name its rows
+IDENTIFIER_ROWS = 50  # fewer rows say nothing about uniqueness, but for what is named like a key
+FEWEST_NAMES = 3
+FEWEST_DIGITS = 4  # of a key
+KEY_SPREAD = 4  # whole numbers that never repeat in a range this many times their number are keys
+YEARS = (1500, 2200)  # whole numbers in this range may be years, and are no keys
+EPOCH_SECONDS = (946_684_800, 2_051_222_400)  # from 2000 to 2035, since 1970
+KEY_NAME = re.compile(
+    r"(^|[_\W])(id|uuid|guid|key|idx|index|serial|row|rowid|row_?number)$|(?-i:[a-z](Id|ID)$)",
+    re.IGNORECASE,
+)
+_NUMBER_NAME = re.compile(
+    r"(^|[_\W\d])(no|n°|num|nbr|numer|núm)\.?$|(?-i:[a-z](No|Num|Nbr)$)"
+    r"|(nr|number|nummer|numero|número|numéro|номер|번호|番号|番號|编号|編號|号码|號碼|رقم)\.?$"
+    r"|^(номер|numero|número|numéro|n°|رقم)(?=[_\W])",
+    re.IGNORECASE,
+)
+"""Says that its numbers number something."""
+_OWNER_NAME = re.compile(
+    r"(invoice|rechnung|facture|factura|fattura|faktura|receipt|beleg|policy|police|póliza|полис"
+    r"|contract|vertrag|contrat|contrato|договор|order|auftrag|bestellung|commande|pedido|заказ"
+    r"|account|konto|compte|cuenta|счет|счёт|customer|kunde|client|cliente|клиент|patient|пациент"
+    r"|member|mitglied|employee|ticket|claim|booking|buchung|transaction|code|código|код|barcode"
+    r"|passport|matricule|phone|telefon|订单|發票|发票|客户|合同|注文|顧客)$"
+    r"|(^|[_\W])(ean|isbn|imei|ssn|upc)$",
+    re.IGNORECASE,
+)
+"""Names something of which each has a number, and which may have an amount as well."""
+_GIVEN_OUT_SHARE = 0.98  # distinct values per row of keys that nothing but their distances shows
+_CHANCE = 1e-6  # that independent values look as if each was given out once
+_APART = 8  # neighbours per equal pair; independent values have two at most
+_AS_MANY = 0.5  # of the neighbours that numbers given out at random would have
+_GROUP = 16  # neighbouring numbers over which a density is taken
+_EXPECTED_EQUALS = 20  # pairs of independent values; none of them is no accident
+_FLAT = 3.0  # standard errors
+_MANY_DIGITS = 9  # of numbers all of which have as many, from which on hardly any is a quantity
+_DAY_DIGITS = 8
+_DATE_WIDTHS = (6, 8, 10, 12, 14)
+_DATE_PARTS = ((1, 12), (1, 31), (0, 23), (0, 59), (0, 59))  # after the year, two digits each
+
+Reading = Literal["keys", "quantities", "undecided"]
+Values = npt.NDArray[Any]
+
+
+def reading_of(cells: Cells, values: Values) -> Reading:
+    """Whether whole numbers name rows; "undecided" where they look so and nothing is sure.
+
+    Money, shares, years and times name nothing.
+
+    Args:
+        cells: Those that are not missing.
+        values: Their numbers. Shape: (U,).
+    """
+    number_format = cells.number_format
+    if number_format is not None and (number_format.prefix or number_format.suffix):
+        return "quantities"
+    n_rows, n_texts = int(cells.counts.sum()), len(cells.texts)
+    is_named = KEY_NAME.search(cells.name) is not None
+    if n_rows < IDENTIFIER_ROWS:
+        return "keys" if is_named and n_texts >= max(n_rows, FEWEST_NAMES) else "quantities"
+    if n_texts < IDENTIFIER_SHARE * n_rows:
+        return "quantities"
+    if is_named:
+        return "keys"
+    low, high = int(values.min()), int(values.max())
+    if (YEARS[0] <= low and high <= YEARS[1]) or _are_dates(values, low, high):
+        return "quantities"
+    is_dense = high - low < KEY_SPREAD * n_rows
+    if n_texts == n_rows and (is_dense or _are_days_with_numbers(values, low, high)):
+        return "keys"
+    is_grouped = number_format is not None and bool(number_format.thousands)
+    if low < 0 or is_grouped or _are_epochs(low, high):
+        return "quantities"
+    spacing = _Spacing.of(values, cells.counts)
+    if spacing.is_given_out and n_texts >= _GIVEN_OUT_SHARE * n_rows:
+        return "keys"
+    return _reading_of_sparse(cells, values, spacing)
+
+
+def _reading_of_sparse(cells: Cells, values: Values, spacing: _Spacing) -> Reading:
+    """The reading of numbers of which the distances alone do not say that they are keys."""
+    name = unicodedata.normalize("NFKC", cells.name).strip()
+    width, is_flat = _width(cells), _is_flat(values)
+    if _NUMBER_NAME.search(name):
+        return "keys" if width or is_flat else "undecided"
+    if spacing.n_equal:
+        return "undecided" if spacing.has_few_equals else "quantities"
+    if _OWNER_NAME.search(name) and (width or is_flat):
+        return "keys" if width and is_flat else "undecided"
+    looks_so = width and (is_flat or width >= _MANY_DIGITS or _are_padded(cells))
+    return "undecided" if looks_so or spacing.has_few_equals else "quantities"
+
+
+def _width(cells: Cells) -> int:
+    """The digits of all numbers, as they are written; 0 where these differ, or are few."""
+    lengths = pc.min_max(pc.utf8_length(cells.numerals)).as_py()
+    least: int = lengths["min"]
+    return least if least == lengths["max"] and least >= FEWEST_DIGITS else 0
+
+
+def _are_padded(cells: Cells) -> bool:
+    """Whether a number is written with a leading zero."""
+    found = pc.match_substring_regex(cells.numerals, "^0[0-9]")
+    return bool(pc.any(found).as_py())
+
+
+@dataclass(frozen=True)
+class _Spacing:
+    """How whole numbers lie to each other.
+
+    Attributes:
+        n_equal: Pairs of equal ones.
+        n_apart: Pairs of which one is the other's next number.
+        n_gaps: Numbers whose next one comes too.
+        n_expected: The same, were the numbers given out at random where they are.
+        unit: What all differences are multiples of.
+    """
+
+    n_equal: int
+    n_apart: int
+    n_gaps: int
+    n_expected: float
+    unit: int
+
+    @classmethod
+    def of(cls, values: Values, counts: npt.NDArray[np.int64]) -> _Spacing:
+        """The spacing of values from 0 on that come so often. Shape: (U,), (U,)."""
+        order = np.argsort(values)
+        ordered = values[order].astype(np.int64)
+        firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        numbers = ordered[firsts]
+        times = np.add.reduceat(counts[order], firsts).astype(np.float64)
+        gaps = np.diff(numbers)
+        are_next = gaps == 1
+        ends = numbers[::_GROUP]
+        widths = np.diff(ends).astype(np.float64)
+        return cls(
+            n_equal=int((times * (times - 1) / 2).sum()),
+            n_apart=int((times[1:] * times[:-1])[are_next].sum()),
+            n_gaps=int(are_next.sum()),
+            n_expected=float((_GROUP**2 / widths).sum()),
+            unit=int(np.gcd.reduce(gaps)) if len(gaps) else 1,
+        )
+
+    @property
+    def is_given_out(self) -> bool:
+        """Whether each was given out once, or nearly so, with others beside it."""
+        return (
+            self.n_apart >= _APART * self.n_equal
+            and self.n_gaps >= _AS_MANY * self.n_expected
+            and bool(pdtr(self.n_equal, self.n_expected / 2) < _CHANCE)
+        )
+
+    @property
+    def has_few_equals(self) -> bool:
+        """Whether next to none are equal where chance would make many so; steps say no more."""
+        expected = self.n_expected / 2
+        return self.unit == 1 and expected >= _EXPECTED_EQUALS and self.n_equal * _APART <= expected
+
+
+def _is_flat(values: Values) -> bool:
+    """Whether mean and variance are those of numbers drawn evenly from their range."""
+    low, high = float(values.min()), float(values.max())
+    from_middle = (values.astype(np.float64) - low) / max(high - low, 1.0) - 0.5
+    slack = _FLAT / np.sqrt(len(values))
+    is_centred = abs(from_middle.mean()) < slack * np.sqrt(1 / 12)
+    return bool(is_centred and abs((from_middle**2).mean() - 1 / 12) < slack * np.sqrt(1 / 180))
+
+
+def _are_epochs(low: int, high: int) -> bool:
+    """Whether numbers may be times since 1970, in seconds or in thousandths of them and so on,
+    of a minute and more."""
+    first, last = EPOCH_SECONDS
+    return any(
+        first * unit <= low and high <= last * unit and high - low >= 60 * unit
+        for unit in (1, 10**3, 10**6, 10**9)
+    )
+
+
+def _are_dates(values: Values, low: int, high: int) -> bool:
+    """Whether all numbers are dates in digits: 202401, 20240131, and with hours, minutes, seconds
+    and parts of these.
+
+    Shape: values (U,).
+    """
+    width = len(str(low))
+    if len(str(high)) != width:
+        return False
+    beyond = max(width - _DATE_WIDTHS[-1], 0)
+    return width - beyond in _DATE_WIDTHS and _begin_with_dates(values, width, width - beyond)
+
+
+def _are_days_with_numbers(values: Values, low: int, high: int) -> bool:
+    """Whether all are a day in digits and more digits, such as 201912150547. Shape: (U,)."""
+    width = len(str(low))
+    is_longer = len(str(high)) == width > _DAY_DIGITS
+    return is_longer and _begin_with_dates(values, width, _DAY_DIGITS)
+
+
+def _begin_with_dates(values: Values, width: int, digits: int) -> bool:
+    """Whether numbers of one width begin with a date of so many digits. Shape: values (U,)."""
+    rest = values.astype(np.int64) // 10 ** (width - digits)
+    for least, most in reversed(_DATE_PARTS[: (digits - 4) // 2]):
+        rest, part = np.divmod(rest, 100)
+        if part.min() < least or part.max() > most:
+            return False
+    return bool(YEARS[0] <= rest.min() and rest.max() <= YEARS[1])
