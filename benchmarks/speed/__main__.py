@@ -22,7 +22,7 @@ import torch
 
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import NoTableError, data_folder
-from benchmarks.speed import beside, fitting, ingestion, sampling, scoring, starting
+from benchmarks.speed import beside, fitting, growth, ingestion, sampling, scoring, starting
 from benchmarks.speed.limits import products
 from benchmarks.speed.measures import Measure, Options
 from benchmarks.speed.page import page
@@ -37,6 +37,7 @@ SUBJECTS: dict[str, Callable[[Options], Iterator[Measure]]] = {
     "sample": sampling.measure,
     "score": scoring.measure,
     "ingest": ingestion.measure,
+    "growth": growth.measure,
 }
 
 

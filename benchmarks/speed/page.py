@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.speed.beside import PEER
+from benchmarks.speed.growth import COLUMNS, DRAWN, LEVELS
 from benchmarks.speed.ingestion import BARE, OWN
 from benchmarks.speed.measures import Measure
 from benchmarks.speed.sampling import PRESETS
@@ -32,6 +33,13 @@ of oneDNN, which torch has too and which drawing and scoring ask:
 _INGESTED = """
 gcvae reads, checks every cell, infers the schema and looks for rules between columns. Arrow's
 reader splits the cells and reads numbers and dates.
+"""
+_COLUMNS = """Fits of 10,000 rows and 40 updates, all else included, each in a process of its own:
+
+"""
+_LEVELS = """
+Whole fits of 600,000 rows and 10 columns, of which one has so many levels:
+
 """
 _BESIDE = """
 MOSTLY AI's engine (TabularARGN, its defaults) in a process of its own, in turns with ours: three
@@ -163,6 +171,31 @@ def _beside(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
     return _table([*names, "of the peer's", "rows per CPU s"], lines) + _BESIDE
 
 
+def _growth(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
+    """By columns per column, by levels whole."""
+    found = {(each.subject, each.what): each.median for each in measures}
+    by_columns = [
+        [
+            f"{count}",
+            f"{found[f'growth columns {count}', 'fit'] / count:.2f}",
+            f"{1e6 * found[f'growth columns {count}', 'draw'] / (count * DRAWN):.2f}",
+            f"{found[f'growth columns {count}', 'memory'] / 1e6:,.0f}",
+        ]
+        for count in COLUMNS
+    ]
+    by_levels = [
+        [
+            f"{count:,}",
+            f"{found[f'growth levels {count}', 'fit']:.1f}",
+            f"{found[f'growth levels {count}', 'memory'] / 1e6:,.0f}",
+        ]
+        for count in LEVELS
+    ]
+    names = ["columns", "a fit, CPU s a column", "a drawn cell, CPU µs", "memory at the peak, MB"]
+    text = _COLUMNS + _table(names, by_columns) + _LEVELS
+    return text + _table(["levels of one column", "a fit, CPU s", "memory, MB"], by_levels)
+
+
 def _products(products: Mapping[str, Any]) -> str:
     lines = [
         [preset, which, f"{n_in} × {n_out}", str(times)]
@@ -207,5 +240,6 @@ _SECTIONS = (
     ("fit", "Fitting", _fit),
     ("beside", "Beside a peer", _beside),
     ("ingest", "Reading a file", _ingest),
+    ("growth", "Columns and levels", _growth),
     ("start", "Starting", _start),
 )
