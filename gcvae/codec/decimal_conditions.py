@@ -44,7 +44,8 @@ Mask = npt.NDArray[np.bool_]
 _MOST_ROWS = 10_000
 """Of the sample."""
 _LEAST_TABLE_ROWS = 500
-_MOST_COLUMNS = 64
+_MOST_COLUMNS, _FEWEST_COLUMNS = 4_096, 8
+"""That may split: of all trees together, and of each."""
 _MOST_LEVELS = 64
 _N_BINS = 16
 _MOST_SPLITS = 15
@@ -165,21 +166,25 @@ def fit_trees(columns: Sequence[ColumnCodec], table: TypedTable) -> dict[int, De
         return {}
     random = np.random.default_rng(len(table))
     places = np.sort(random.choice(len(table), min(len(table), _MOST_ROWS), replace=False))
-    frame = rows_at(table, places, [codec.name for codec in columns])
-    cells = [codec.encode(frame[codec.name]) for codec in columns]
     order = random.permutation(len(places))
-    step = -(-len(columns) // _MOST_COLUMNS)
+    step = -(-len(columns) // max(_MOST_COLUMNS // len(codecs), _FEWEST_COLUMNS))
+    others = {j: codec for j, codec in enumerate(columns) if j % step == 0 and _may_split(codec)}
+    frame = rows_at(table, places, [columns[j].name for j in codecs.keys() | others.keys()])
+    codes = torch.zeros(len(places), len(columns), dtype=torch.int64)
+    values = torch.zeros(len(places), len(columns), dtype=torch.float64)
+    for j, codec in others.items():
+        cells = codec.encode(frame[codec.name])
+        codes[:, j], values[:, j] = map(torch.from_numpy, cells)
+    codes.clamp_(min=0)
     axes = [
-        _Axis.of(codec, j, cells[j][0][order].astype(np.int64), cells[j][1][order])
-        for j, codec in enumerate(columns)
-        if j % step == 0 and _may_split(codec)
+        _Axis.of(codec, j, codes[order, j].numpy(), values[order, j].numpy())
+        for j, codec in others.items()
     ]
-    codes, values = (torch.from_numpy(np.stack(part, axis=1)) for part in zip(*cells, strict=True))
     trees = {}
     for j, codec in codecs.items():
         kinds, numbers = written(codec, frame)
-        others = [axis for axis in axes if axis.column != j]
-        splits, gain = _grown(others, kinds[order], classes_of(codec).n_kinds)
+        beside = [axis for axis in axes if axis.column != j]
+        splits, gain = _grown(beside, kinds[order], classes_of(codec).n_kinds)
         if not splits:
             continue
         is_free = kinds >= 0
