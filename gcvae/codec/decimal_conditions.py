@@ -284,7 +284,8 @@ class _Growth:
 
         Shape: (n,), (sizes, decimals).
         """
-        best = self._best(rows[rows % 2 == 0]) if len(self.splits) < _MOST_SPLITS else None
+        may_split = len(rows) >= 4 * _LEAST_ROWS and len(self.splits) < _MOST_SPLITS
+        best = self._best(rows[rows % 2 == 0]) if may_split else None
         if best is not None:
             axis, low = best
             is_left = np.isin(axis.bins[rows], low)

@@ -103,3 +103,11 @@ def test_a_tree_is_a_document() -> None:
     assert TableCodec.from_json(document) == codec
     split = codec.decimal_trees[codec.places["price"]].splits[0]
     assert codec.columns[split.column].name == "currency"
+
+
+def test_a_column_of_repeated_numbers_alone_has_no_tree() -> None:
+    random = np.random.default_rng(0)
+    few = random.choice([f"{x:.{d}f}" for x in range(10, 70) for d in (0, 2)], 1500)
+    halves = [f"{x + 0.5}" if x % 3 else f"{x}" for x in random.integers(0, 200, 1500)]
+    table = pd.DataFrame({"few": few, "halves": halves, "level": random.choice(list("ab"), 1500)})
+    assert not codec_of(table).decimal_trees
