@@ -25,6 +25,7 @@ _TIMES_CHANCE, _DEVIATIONS = 2.0, 4.0
 _MOST_CONVERGENTS = 24
 _REACH = 4
 """Numerators on both sides of a number among which is one in lowest terms."""
+_LARGEST_WHOLE = 2.0**52
 _NOTHING = 1e-12
 _HUGE = 1e12
 
@@ -53,10 +54,13 @@ def common_denominators(numbers: Numbers, counts: Codes, decimals: Codes) -> tup
 def nearest_fractions(numbers: Numbers, denominators: Codes, decimals: Codes) -> Numbers:
     """The nearest numbers k / q in lowest terms, of the same sign, to so many decimals.
 
+    Numbers that are too large for that stay.
+
     Shape: (n,) three times.
     """
     sizes = np.abs(numbers)
-    below = np.floor(sizes * denominators)
+    is_whole = sizes * (1.0 / _LARGEST_WHOLE) * denominators >= 1.0  # doubles have no such digits
+    below = np.floor(np.where(is_whole, 0.0, sizes) * denominators)
     found = np.full(len(numbers), np.inf)
     for step in range(-_REACH, _REACH + 2):
         k = below + step
@@ -64,9 +68,10 @@ def nearest_fractions(numbers: Numbers, denominators: Codes, decimals: Codes) ->
         is_good = (k > 0) & (np.gcd(k.astype(np.int64), denominators) == 1)
         is_nearer = is_good & (np.abs(fraction - sizes) < np.abs(found - sizes))
         found = np.where(is_nearer, fraction, found)
-    found = np.where(np.isfinite(found), found, sizes)
+    found = np.where(is_whole | ~np.isfinite(found), sizes, found)
     scale = 10.0**decimals
-    nearest: Numbers = np.copysign(np.rint(found * scale) / scale, numbers)
+    rounded = np.where(is_whole, sizes, np.rint(np.where(is_whole, 0.0, found) * scale) / scale)
+    nearest: Numbers = np.copysign(rounded, numbers)
     return nearest
 
 

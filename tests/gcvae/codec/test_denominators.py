@@ -46,3 +46,9 @@ def test_denominators_that_several_numbers_have_are_found(share: float) -> None:
     found, which = common_denominators(numbers, rows, np.full(len(numbers), 7))
     assert {3, 7, 12} <= set(found.tolist())
     assert (found[which[which >= 0]] <= 12).mean() > 0.9
+
+
+@given(st.floats(1e13, 1.7e308), st.integers(1_000, 5_000))
+def test_numbers_without_such_digits_stay(number: float, q: int) -> None:
+    found = nearest_fractions(np.array([number, -number]), np.array([q, q]), np.array([9, 9]))
+    assert found.tolist() == [number, -number]
