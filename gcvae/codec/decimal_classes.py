@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from gcvae.codec.denominators import common_denominators, denominators_of, nearest_fractions
 from gcvae.spelling.number_text import MOST_DECIMALS
 
 Codes = npt.NDArray[np.int64]
@@ -33,11 +34,15 @@ _LEAST_FRACTION_SHARE = 5e-4
 _LEAST_FRACTION_ROWS = 5
 _TIMES_CHANCE, _DEVIATIONS = 2.0, 4.0
 """... so many times the rows that a fraction of as many decimals has by chance, and deviations."""
+_PRIOR_NUMBERS = 2.0
+"""As which the shares of a column count among the numbers of a group, of each size."""
 _FRACTION_SIZE = 1
 """Power of ten from which on a number may be moved by a half to a common fraction."""
 
 _NONE = np.zeros(0)
 _TINY = 1e-12
+_DIGITS = 1e-15
+"""Of a number, what a double may be off."""
 _FEW, _MANY = 4.0, 1000.0
 """Steps that are as many times what encoding loses: decoding rounds to the right one; nothing lies
 so near to one by chance."""
@@ -53,8 +58,11 @@ class DecimalClasses:
             that their column has. Shape: (S, C).
         lost: What encoding may lose of a number; 0 where the column's decimals are wider steps.
         fractions: The common ones, ascending. Shape: (F,).
-        fraction_shares: For each size how many numbers have each; `shares` are of the others.
-            Shape: (S, F).
+        fraction_shares: For each size how many numbers have each; `shares` are of those that have
+            neither these nor a denominator. Shape: (S, F).
+        denominators: The common ones, ascending. Shape: (Q,).
+        denominator_shares: For each size how many numbers have each. Shape: (S, Q).
+        digits: For each size the decimals that fractions are written with. Shape: (S,).
     """
 
     sizes: Codes
@@ -62,6 +70,9 @@ class DecimalClasses:
     lost: float
     fractions: Numbers
     fraction_shares: Numbers
+    denominators: Codes
+    denominator_shares: Numbers
+    digits: Codes
 
     @classmethod
     def fit(cls, numbers: Numbers, decimals: int | None, lost: float) -> Self | None:
@@ -78,28 +89,59 @@ class DecimalClasses:
         most = decimals if decimals is not None and is_limit else _decimals_told_apart(lost)
         if most <= 0 or not len(numbers):
             return None
-        powers, at = np.unique(_sizes(numbers), return_inverse=True)
-        sizes = powers.astype(np.int64)
-        shortest = _shortest(numbers, most)
-        fractions, which = _NONE, np.full(len(numbers), -1)
-        if is_limit:
-            fractions, which = _common_fractions(numbers, counts, shortest, most)
-        found = np.zeros((len(sizes), len(fractions) + most + 1))
-        np.add.at(found, (at, np.where(which >= 0, which, len(fractions) + shortest)), counts)
-        pooled = np.stack([_with_neighbours(found, i) for i in range(len(sizes))])
-        of_fractions, of_decimals = np.split(pooled, [len(fractions)], axis=1)
+        written = _Written.of(numbers, counts, most, is_limit=is_limit)
+        found = written.counted(np.arange(len(numbers)), counts)
+        pooled = np.stack([_with_neighbours(found, i) for i in range(len(found))])
+        classes = cls._of_shares(written, pooled, 0.0 if is_limit else lost)
+        fractions = classes.fraction_shares.sum(axis=1) + classes.denominator_shares.sum(axis=1)
+        coarser = fractions + classes.shares[:, :most].sum(axis=1)
+        return None if found.sum(axis=1) @ coarser < _LEAST_SHARE * counts.sum() else classes
+
+    @classmethod
+    def of_groups(cls, numbers: Numbers, groups: Codes, decimals: int) -> tuple[Self, ...]:
+        """The classes of groups of a column's numbers, where those of few are like the column's.
+
+        Args:
+            numbers: Not 0. Shape: (n,).
+            groups: 0, 1, ... of each. Shape: (n,).
+            decimals: Of the column.
+        """
+        distinct, at, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        written = _Written.of(distinct, counts, decimals, is_limit=True)
+        found = written.counted(np.arange(len(distinct)), counts)
+        pooled = np.stack([_with_neighbours(found, i) for i in range(len(found))])
+        classes = []
+        for group in range(int(groups.max(initial=-1)) + 1):
+            own, n_own = np.unique(at[groups == group], return_counts=True)
+            rows = written.counted(own, n_own) + _PRIOR_NUMBERS * pooled
+            shares = rows / rows.sum(axis=1, keepdims=True)
+            classes.append(cls._of_shares(written, shares, 0.0))
+        return tuple(classes)
+
+    @classmethod
+    def _of_shares(cls, written: _Written, shares: Numbers, lost: float) -> Self:
+        """The classes of numbers of which so many, by size, are of each kind. Shape: (S, kinds)."""
+        n_fractions, n_decimals = len(written.fractions), written.most + 1
+        parts = np.split(shares, [n_fractions, n_fractions + n_decimals], axis=1)
+        of_fractions, of_decimals, of_denominators = parts
         roundings = np.stack(
             [
-                _roundings(shares, -size, is_limit=is_limit)
-                for shares, size in zip(of_decimals, sizes, strict=True)
+                _roundings(shares, -size, is_limit=written.is_limit)
+                for shares, size in zip(of_decimals, written.sizes, strict=True)
             ]
         )
-        coarser = of_fractions.sum(axis=1) + roundings[:, :-1].sum(axis=1)
-        if found.sum(axis=1) @ coarser < _LEAST_SHARE * counts.sum():
-            return None
         used = np.flatnonzero(roundings[:, :-1].any(axis=0)).max(initial=-1)
-        lost = 0.0 if is_limit else lost
-        return cls(sizes, roundings[:, : used + 1], lost, fractions, of_fractions)
+        roundings = roundings[:, : used + 1]
+        return cls(
+            written.sizes,
+            roundings,
+            lost,
+            written.fractions,
+            of_fractions,
+            written.denominators,
+            of_denominators,
+            written.digits,
+        )
 
     @cached_property
     def coarse(self) -> tuple[int, ...]:
@@ -119,14 +161,20 @@ class DecimalClasses:
         """
         at_size = self._nearest_sizes(numbers)
         found, is_open = numbers.copy(), numbers != 0.0
-        cumulated = np.cumsum(self.fraction_shares, axis=1)[at_size]
-        which = (cumulated <= u[:, None]).sum(axis=1)
-        at = np.flatnonzero(is_open & (which < len(self.fractions)))
-        near = _with_fractions(numbers[at], self.fractions[which[at]])
+        shares = np.concatenate([self.fraction_shares, self.denominator_shares], axis=1)
+        which = (np.cumsum(shares, axis=1)[at_size] <= u[:, None]).sum(axis=1)
+        n_fractions = len(self.fractions)
+        at = np.flatnonzero(is_open & (which < shares.shape[1]))
+        near = np.empty(len(at))
+        ends = which[at] < n_fractions
+        near[ends] = _with_fractions(numbers[at[ends]], self.fractions[which[at[ends]]])
+        of = at[~ends]
+        q = self.denominators[which[of] - n_fractions]
+        near[~ends] = nearest_fractions(numbers[of], q, self.digits[at_size[of]])
         good = are_allowed(near, at)
         found[at[good]] = near[good]
         is_open[at] = False  # a number that its fraction would take too far stays
-        of_all = self.fraction_shares.sum(axis=1)[at_size]
+        of_all = shares.sum(axis=1)[at_size]
         u = (u - of_all) / np.maximum(1.0 - of_all, _TINY)
         wanted = (np.cumsum(self.shares, axis=1)[at_size] <= u[:, None]).sum(axis=1)
         for decimals in self.coarse:
@@ -139,14 +187,33 @@ class DecimalClasses:
 
     @property
     def n_kinds(self) -> tuple[int, int]:
-        """How many sizes `kinds` tells apart, and decimals of each."""
-        return len(self.sizes), self.shares.shape[1] + 1
+        """How many sizes `kinds` tells apart, and ways to write numbers of each."""
+        n_denominators = int(_binary_sizes(self.denominators).max(initial=-1)) + 1
+        return len(self.sizes), self.shares.shape[1] + 1 + len(self.fractions) + n_denominators
 
     def kinds(self, numbers: Numbers) -> Codes:
-        """A number for each size and decimals that numbers have. Shape: (n,)."""
+        """A number for each size and way to write numbers. Shape: (n,)."""
         most = self.shares.shape[1]
-        kinds: Codes = self._nearest_sizes(numbers) * (most + 1) + _shortest(numbers, most)
-        return kinds
+        shortest = _shortest(numbers, MOST_DECIMALS)
+        written = np.minimum(shortest, most)
+        if len(self.fractions):
+            places, are_ends = self._ends(numbers)
+            written[are_ends] = most + 1 + places[are_ends]
+        if len(self.denominators):
+            q = denominators_of(numbers, shortest)
+            are_common = np.isin(q, self.denominators)
+            of_q = most + 1 + len(self.fractions) + _binary_sizes(q)
+            written[are_common] = of_q[are_common]
+        return self._nearest_sizes(numbers) * self.n_kinds[1] + written
+
+    def _ends(self, numbers: Numbers) -> tuple[Codes, Mask]:
+        """The common fraction nearest to each number's, and whether it is the number's. (n,)."""
+        sizes = np.abs(numbers)
+        rests = sizes - np.floor(sizes)
+        middles = (self.fractions[1:] + self.fractions[:-1]) / 2.0
+        places = np.searchsorted(middles, rests)
+        is_near = np.abs(rests - self.fractions[places]) <= _DIGITS * np.maximum(sizes, 1.0)
+        return places, is_near & (_sizes(numbers) >= _FRACTION_SIZE)
 
     def snapped(self, numbers: Numbers) -> Numbers:
         """The numbers; those that encoding may have made of one of few decimals are that. (n,)."""
@@ -173,6 +240,9 @@ class DecimalClasses:
             "lost": self.lost,
             "fractions": self.fractions.tolist(),
             "fraction_shares": self.fraction_shares.tolist(),
+            "denominators": self.denominators.tolist(),
+            "denominator_shares": self.denominator_shares.tolist(),
+            "digits": self.digits.tolist(),
         }
 
     @classmethod
@@ -180,9 +250,93 @@ class DecimalClasses:
         """The classes of a document that `to_json` wrote."""
         sizes = np.array(document["sizes"], dtype=np.int64)
         fractions = np.array(document.get("fractions", []), dtype=float)
-        of_fractions = document.get("fraction_shares", np.zeros((len(sizes), 0)))
-        of_fractions = np.array(of_fractions, dtype=float).reshape(len(sizes), len(fractions))
-        return cls(sizes, np.array(document["shares"]), document["lost"], fractions, of_fractions)
+        denominators = np.array(document.get("denominators", []), dtype=np.int64)
+        digits = np.array(document.get("digits", np.zeros(len(sizes))), dtype=np.int64)
+
+        def table(name: str, n: int) -> Numbers:
+            return np.array(document.get(name, []), dtype=float).reshape(len(sizes), n)
+
+        return cls(
+            sizes,
+            np.array(document["shares"]),
+            document["lost"],
+            fractions,
+            table("fraction_shares", len(fractions)),
+            denominators,
+            table("denominator_shares", len(denominators)),
+            digits,
+        )
+
+
+@dataclass(frozen=True)
+class _Written:
+    """How distinct numbers are written.
+
+    Attributes:
+        sizes: The powers of ten that they have, ascending. Shape: (S,).
+        at: Which of these each number has. Shape: (n,).
+        fractions: The common ones. Shape: (F,).
+        denominators: The common ones. Shape: (Q,).
+        digits: Decimals of fractions of each size. Shape: (S,).
+        kinds: Which fraction each number has, F + its decimals, or behind these which denominator.
+            Shape: (n,).
+        most: The most decimals.
+        is_limit: No number has more.
+    """
+
+    sizes: Codes
+    at: Codes
+    fractions: Numbers
+    denominators: Codes
+    digits: Codes
+    kinds: Codes
+    most: int
+    is_limit: bool
+
+    @classmethod
+    def of(cls, numbers: Numbers, counts: Codes, most: int, *, is_limit: bool) -> Self:
+        """Of distinct numbers, and how many rows have each."""
+        powers, at = np.unique(_sizes(numbers), return_inverse=True)
+        shortest = _shortest(numbers, most)
+        fractions, which = _NONE, np.full(len(numbers), -1)
+        denominators, of = np.zeros(0, dtype=np.int64), which
+        if is_limit:
+            denominators, of = common_denominators(numbers, counts, shortest)
+            others = np.where(of < 0, counts, 0)
+            fractions, which = _common_fractions(numbers, others, shortest, most)
+        kinds = np.where(which >= 0, which, len(fractions) + shortest)
+        kinds = np.where(of >= 0, len(fractions) + most + 1 + of, kinds)
+        digits = _digits(shortest, of >= 0, at, len(powers))
+        sizes = powers.astype(np.int64)
+        return cls(sizes, at, fractions, denominators, digits, kinds, most, is_limit)
+
+    def counted(self, which: Codes, counts: Codes) -> Numbers:
+        """Rows of each size and kind of some of the numbers. Shape: (m,) twice -> (S, kinds)."""
+        n_kinds = len(self.fractions) + self.most + 1 + len(self.denominators)
+        found = np.zeros((len(self.sizes), n_kinds))
+        np.add.at(found, (self.at[which], self.kinds[which]), counts)
+        return found
+
+
+def _digits(shortest: Codes, are_fractions: Mask, at: Codes, n_sizes: int) -> Codes:
+    """The decimals that most fractions of each size have; those of the nearest size that has some.
+
+    Shape: (n,) three times -> (n_sizes,).
+    """
+    digits = np.zeros(n_sizes, dtype=np.int64)
+    known = np.unique(at[are_fractions])
+    for size in known:
+        digits[size] = np.bincount(shortest[are_fractions & (at == size)]).argmax()
+    if len(known):
+        sizes = np.arange(n_sizes)
+        digits = digits[known[np.abs(sizes[:, None] - known).argmin(axis=1)]]
+    return digits
+
+
+def _binary_sizes(denominators: Codes) -> Codes:
+    """The power of two at or below each. Shape: (n,)."""
+    sizes: Codes = np.floor(np.log2(np.maximum(denominators, 1))).astype(np.int64)
+    return sizes
 
 
 def _decimals_told_apart(lost: float) -> int:

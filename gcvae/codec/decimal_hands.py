@@ -56,33 +56,35 @@ class DecimalHands:
         by: Number of the column whose code says the most of hands; None where all rows are alike.
         shares: Of the hands, for each code of that column, or for all. Shape: (codes or 1, hands).
         classes: For each hand the classes of decimals of columns by number; None for no rounding.
+        gain: Nats a row that hands save rows which did not find them.
     """
 
     by: int | None
     shares: Numbers
     classes: Mapping[int, tuple[DecimalClasses | None, ...]]
+    gain: float
 
     @classmethod
     def fit(cls, columns: Sequence[ColumnCodec], table: TypedTable) -> DecimalHands | None:
         """The hands of a typed table; None where all rows are written alike."""
-        codecs = {j: c for j, c in enumerate(columns) if isinstance(c, QuantileCodec) and _may(c)}
+        codecs = codecs_that_differ(columns)
         n = len(table)
         if len(codecs) < 2 or n < _LEAST_ROWS:
             return None
         random = np.random.default_rng(n)
         rows = np.sort(random.choice(n, min(n, _MOST_ROWS), replace=False))
-        written = [_written(codec, rows_at(table, rows, [codec.name])) for codec in codecs.values()]
-        kinds = [found[0] for found in written]
-        sizes = [_classes_of(codec).n_kinds for codec in codecs.values()]
-        hands = _found_hands(kinds, sizes, random)
+        found = [written(codec, rows_at(table, rows, [codec.name])) for codec in codecs.values()]
+        kinds = [of_column[0] for of_column in found]
+        sizes = [classes_of(codec).n_kinds for codec in codecs.values()]
+        hands, gain = _found_hands(kinds, sizes, random)
         if hands is None:
             return None
         by, shares = _told_by(columns, hands, rows, table)
         classes = {
             j: tuple(_classes(codec, numbers[hands == k]) for k in range(hands.max() + 1))
-            for (j, codec), (_, numbers) in zip(codecs.items(), written, strict=True)
+            for (j, codec), (_, numbers) in zip(codecs.items(), found, strict=True)
         }
-        return cls(by, shares, classes)
+        return cls(by, shares, classes, gain)
 
     def drawn(self, codes: Tensor, generator: torch.Generator) -> Tensor:
         """The hands of drawn rows. Shape: (n, D) -> (n,)."""
@@ -96,15 +98,14 @@ class DecimalHands:
         """The codec of column j as each hand has it; one, where all hands are alike there."""
         if j not in self.classes:
             return [codec]
-        assert isinstance(codec, QuantileCodec), "hands are of these"
-        assert isinstance(codec.line, ContinuousCodec), "only these have decimals"
-        return [replace(codec, line=replace(codec.line, classes=c)) for c in self.classes[j]]
+        return with_classes(codec, self.classes[j])
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """The hands as a document, columns by name."""
         return {
             "by": None if self.by is None else names[self.by],
             "shares": self.shares.tolist(),
+            "gain": self.gain,
             "classes": {
                 names[j]: [None if c is None else c.to_json() for c in classes]
                 for j, classes in self.classes.items()
@@ -119,7 +120,15 @@ class DecimalHands:
             names.index(name): tuple(None if c is None else DecimalClasses.from_json(c) for c in of)
             for name, of in document["classes"].items()
         }
-        return cls(None if by is None else names.index(by), np.array(document["shares"]), classes)
+        by = None if by is None else names.index(by)
+        return cls(by, np.array(document["shares"]), classes, document.get("gain", 0.0))
+
+
+def with_classes(codec: NumberCodec, classes: Sequence[DecimalClasses | None]) -> list[NumberCodec]:
+    """The codec with each of these."""
+    assert isinstance(codec, QuantileCodec), "hands and trees are of these"
+    assert isinstance(codec.line, ContinuousCodec), "only these have decimals"
+    return [replace(codec, line=replace(codec.line, classes=c)) for c in classes]
 
 
 def rounded(
@@ -149,19 +158,26 @@ def rounded(
     return found
 
 
-def _may(codec: QuantileCodec) -> bool:
+def codecs_that_differ(columns: Sequence[ColumnCodec]) -> dict[int, QuantileCodec]:
+    """The codecs, by number, of columns with numbers that have fewer decimals by choice."""
+    found = {j: codec for j, codec in enumerate(columns) if isinstance(codec, QuantileCodec)}
+    return {j: codec for j, codec in found.items() if _may_differ(codec)}
+
+
+def _may_differ(codec: QuantileCodec) -> bool:
     """Whether some of the column's numbers have fewer decimals than others, by choice."""
     line = codec.line
     return isinstance(line, ContinuousCodec) and line.classes is not None and not line.classes.lost
 
 
-def _classes_of(codec: QuantileCodec) -> DecimalClasses:
+def classes_of(codec: QuantileCodec) -> DecimalClasses:
+    """The classes of a codec that differ."""
     assert isinstance(codec.line, ContinuousCodec)
     assert codec.line.classes is not None, "there are decimals"
     return codec.line.classes
 
 
-def _written(codec: QuantileCodec, frame: Any) -> tuple[Codes, Numbers]:
+def written(codec: QuantileCodec, frame: Any) -> tuple[Codes, Numbers]:
     """(kind of each cell, -1 where its digits are its own; its number, NaN there). Shape: (n,)."""
     series = frame[codec.name]
     codes, values = codec.encode(series)
@@ -169,7 +185,7 @@ def _written(codec: QuantileCodec, frame: Any) -> tuple[Codes, Numbers]:
     numbers = np.where(is_free, series.to_numpy(dtype=np.float64, na_value=np.nan), np.nan)
     is_free &= numbers != 0.0
     kinds = np.full(len(numbers), -1, dtype=np.int64)
-    kinds[is_free] = _classes_of(codec).kinds(numbers[is_free])
+    kinds[is_free] = classes_of(codec).kinds(numbers[is_free])
     return kinds, numbers
 
 
@@ -180,8 +196,10 @@ def _classes(codec: QuantileCodec, numbers: Numbers) -> DecimalClasses | None:
 
 def _found_hands(
     kinds: Sequence[Codes], sizes: Sequence[tuple[int, int]], random: np.random.Generator
-) -> Codes | None:
-    """The likeliest hand of each row; None where unseen rows need no hands.
+) -> tuple[Codes | None, float]:
+    """(the likeliest hand of each row, nats a row that hands save the judging rows).
+
+    None where these need no hands.
 
     Args:
         kinds: Of each column, size by size. Shape: (n,) each.
@@ -189,7 +207,7 @@ def _found_hands(
     """
     is_finding = random.permutation(len(kinds[0])) % 2 == 0
     finding, judging = ([k[half] for k in kinds] for half in (is_finding, ~is_finding))
-    best = _LatentClasses.fit(finding, sizes, np.ones((len(finding[0]), 1)))
+    one = best = _LatentClasses.fit(finding, sizes, np.ones((len(finding[0]), 1)))
     for n_hands in range(2, _MOST_HANDS + 1):
         starts = (random.dirichlet(np.ones(n_hands), len(finding[0])) for _ in range(_STARTS))
         models = [_LatentClasses.fit(finding, sizes, shares) for shares in starts]
@@ -199,7 +217,9 @@ def _found_hands(
         best = more
     hands = np.asarray(best.log_joint(kinds)[0].argmax(axis=1))
     counts = np.bincount(hands, minlength=len(best.log_shares))
-    return hands if len(counts) > 1 and counts.min() >= _LEAST_HAND_ROWS else None
+    are_several = len(counts) > 1 and counts.min() >= _LEAST_HAND_ROWS
+    gain = best.log_likelihood(judging) - one.log_likelihood(judging)
+    return (hands, gain) if are_several else (None, 0.0)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from torch import Tensor
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, ContinuousCodec, LevelCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
+from gcvae.codec.decimal_conditions import DecimalTree, decimals_of_rows
 from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
@@ -144,6 +145,7 @@ class TableCodec:
         copies: Columns that are not modelled but copied, with the column that each is a copy of.
         reduction: From the table's columns to those that the codecs are of.
         hands: Whose hand wrote a row; None where all are written alike.
+        decimal_trees: By number of a column, what the others say of its decimals.
     """
 
     def __init__(
@@ -154,9 +156,11 @@ class TableCodec:
         copies: Mapping[str, str],
         reduction: Reduction,
         hands: DecimalHands | None = None,
+        decimal_trees: Mapping[int, DecimalTree] | None = None,
     ) -> None:
         """Joins fitted codecs; `fit` and `from_json` are the ways to get them."""
         self.hands = hands
+        self.decimal_trees = decimal_trees or {}
         self.schema = schema
         self.reduction = reduction
         self.columns = columns
@@ -211,8 +215,8 @@ class TableCodec:
             for column in kept
             if not column.is_modelled
         )
-        hands = DecimalHands.fit(modelled, reduced)
-        return cls(schema, modelled, rest, copies, reduction, hands)
+        hands, trees = decimals_of_rows(modelled, reduced)
+        return cls(schema, modelled, rest, copies, reduction, hands, trees)
 
     @property
     def modelled(self) -> tuple[Column, ...]:
@@ -268,7 +272,10 @@ class TableCodec:
                 region = None if regions is None else regions[j]
                 at = (table.codes[:, j] == codec.n_codes - 1).nonzero()[:, 0]
                 codecs = [codec] if self.hands is None else self.hands.codecs(codec, j)
-                found = rounded(codecs, values[at, j], u[at], region, hands[at])
+                of_rows = hands
+                if j in self.decimal_trees:
+                    codecs, of_rows = self.decimal_trees[j].codecs(self.columns, j, table)
+                found = rounded(codecs, values[at, j], u[at], region, of_rows[at])
                 u = values[:, j].index_copy(0, at, found)
             values[:, j] = u
         return EncodedTable(table.codes, values, table.observed)
@@ -431,20 +438,20 @@ class TableCodec:
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
         )
-        parts = self._rest, self.copies, self.reduction, self.hands
+        parts = self._rest, self.copies, self.reduction, self.hands, self.decimal_trees
         return TableCodec(self.schema, columns, *parts)
 
     def to_json(self) -> dict[str, Any]:
         """The codec as a document of JSON types: exact, and without any row of the table."""
+        names = [codec.name for codec in self.columns]
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
             "levels": self.levels,
             "copies": self.copies,
             "rules": self.reduction.to_json(),
-            "hands": None
-            if self.hands is None
-            else self.hands.to_json([c.name for c in self.columns]),
+            "hands": None if self.hands is None else self.hands.to_json(names),
+            "decimal_trees": {names[j]: t.to_json(names) for j, t in self.decimal_trees.items()},
             "schema": self.schema.to_json(),
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
         }
@@ -480,7 +487,11 @@ class TableCodec:
         written = document.get("hands")  # none in models of version 3
         names = [codec.name for codec in modelled]
         hands = None if written is None else DecimalHands.from_json(written, names)
-        return cls(schema, modelled, rest, document["copies"], reduction, hands)
+        trees = {
+            names.index(name): DecimalTree.from_json(tree, names)
+            for name, tree in document.get("decimal_trees", {}).items()  # none in version 3
+        }
+        return cls(schema, modelled, rest, document["copies"], reduction, hands, trees)
 
     def __eq__(self, other: object) -> bool:
         """True for codecs that encode and decode alike."""

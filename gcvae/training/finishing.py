@@ -20,7 +20,7 @@ from gcvae.sampling.constrained import Acceptance, ConstrainedModel, measure_acc
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from gcvae.scoring.blank_references import mid_ranks
 from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
-from gcvae.training.calibration import calibrate, mixture_prior
+from gcvae.training.calibration import calibrate, mixture_prior, shrink
 from gcvae.training.functions import keep_known_pairs
 from gcvae.training.preparation import PreparedTable
 from gcvae.training.progress.fit_progress import FitProgress
@@ -35,33 +35,39 @@ def adjust(
     result: TrainingResult,
     seed: int,
     line: FitProgress,
-) -> list[dict[str, Any]]:
-    """Gives a trained model its prior, the pairs of codes that its table has, and its margins.
+) -> dict[str, Any]:
+    """Gives a trained model its prior, what held-out rows say, its table's pairs and margins.
 
     In place.
 
     Returns:
-        For each pair of columns that the model would draw together as no row of the table has
-        them: their names, how many pairs of codes go together, and the share of all others.
+        `known_pairs`: for each pair of columns that the model would draw together as no row of the
+        table has them their names, how many pairs of codes go together, and the share of all
+        others. `logit_factors`: of columns of which held-out rows believe less than was learned.
     """
-    rows, found = prepared.rows, []
+    rows, found, factors = prepared.rows, [], [1.0] * len(prepared.codec.columns)
     if config.prior == "mixture":
         with line.finishing("prior") as report:
             model.prior = mixture_prior(model, rows, result.held_out, seed, report)
+    if config.calibration:
+        factors = shrink(model, rows, result.held_out, seed)
     if config.rules != "none":
         found = keep_known_pairs(model, rows, prepared.codec.columns, seed)
     if config.calibration:
         with line.finishing("calibration") as report:
             calibrate(model, rows.code_counts, seed, report)
     names = [column.name for column in prepared.codec.columns]
-    return [
-        {
-            "columns": [names[j] for j in relation.columns],
-            "pairs": len(relation.pairs),
-            "share_of_others": round(relation.exceptions, 6),
-        }
-        for relation in found
-    ]
+    return {
+        "known_pairs": [
+            {
+                "columns": [names[j] for j in relation.columns],
+                "pairs": len(relation.pairs),
+                "share_of_others": round(relation.exceptions, 6),
+            }
+            for relation in found
+        ],
+        "logit_factors": {names[j]: f for j, f in enumerate(factors) if f < 1.0},
+    }
 
 
 GAP_ROWS, _GAP_DRAWS = 2_000, 10

@@ -72,7 +72,7 @@ def fit_prepared(
     _log_training(result)
     line.trained(result)
     model = model.cpu()
-    known_pairs = adjust(model, settled, prepared, result, seed, line)
+    adjusted = adjust(model, settled, prepared, result, seed, line)
     acceptance, scores = measure(model, prepared, result, seed, line)
     with line.finishing("map"):
         data_map = map_of_data(codec, prepared.learned, rows, seed)
@@ -81,7 +81,7 @@ def fit_prepared(
         "held_out_scores": scores,
         "memory_gap": memory_gap(model, rows, result, seed),
         "device": str(place),
-        "known_pairs": known_pairs,
+        **adjusted,
         **_record(prepared, constrained, line, seed),
     }
     _log.info("fitted in %.1f s", line.seconds)
