@@ -24,7 +24,7 @@ from gcvae.errors import Problem, TableError, UnknownColumnError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
-from gcvae.spelling.date_text import read_dates, write_dates
+from gcvae.spelling.never_dates import read_times, write_times
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
 from gcvae.spelling.number_text import (
     spelling_of,
@@ -265,9 +265,11 @@ def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
 def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
     date_format = column.datetime_format or "%Y-%m-%d"
     times = cells.times(date_format)
+    if column.never:
+        times = read_times(cells.texts, date_format, column.never)
     if np.isnat(times).any():
         message = f"the date format is {date_format}, but the cell is {{}}"
-        expected = "a date of that format"
+        expected = " or ".join(["a date of that format", *column.never])
         problems.append(cells.problem(np.isnat(times), message, expected=expected))
     return times
 
@@ -316,9 +318,9 @@ def _read_number_end(value: Any, column: Column) -> float:
 
 def _read_date_end(value: Any, column: Column) -> np.datetime64:
     date_format = column.datetime_format or "%Y-%m-%d"
-    time: np.datetime64 = read_dates(pa.array([str(value)]), date_format)[0]
+    time: np.datetime64 = read_times(pa.array([str(value)]), date_format, column.never)[0]
     if np.isnat(time):
-        raise ValueError(f"a date of the format {date_format}")
+        raise ValueError(" or ".join([f"a date of the format {date_format}", *column.never]))
     return time
 
 
@@ -413,7 +415,7 @@ def _texts_of(found: Any, column: Column) -> list[str]:
     """How each distinct value is written."""
     if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
         times = np.asarray(found, dtype="datetime64[ns]")
-        texts = write_dates(times, column.datetime_format, column.decimals)
+        texts = write_times(times, column.datetime_format, column.decimals, column.never)
     elif pd.api.types.is_bool_dtype(found.dtype) and len(column.levels or ()) == 2:
         names = level_texts(column)
         return [names[int(value)] for value in found]
