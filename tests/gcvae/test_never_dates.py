@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from gcvae import Synthesizer, infer_schema, write_table
-from gcvae.cells.values import format_table
+from gcvae.cells.values import format_table, parse_table
 from gcvae.errors import ConditionError, SchemaError
+from gcvae.evaluation.report.histograms import column_shares
+from gcvae.evaluation.utility import utility
 from gcvae.training.settings import PRESETS
 
 N = 2_000
@@ -294,3 +296,16 @@ def test_a_dash_is_an_empty_cell_beside_never() -> None:
     table[UNTIL] = table[UNTIL].replace("", "-")
     column = infer_schema(table).schema[UNTIL]
     assert (column.kind, column.never, column.missing.markers) == ("datetime", (NEVER,), ("-",))
+
+
+def test_a_report_shows_never_and_predicts_dates_alone(model: Synthesizer) -> None:
+    table = parse_table(contracts(), model.schema)
+    drawn = parse_table(model.sample(N, 1), model.schema)
+    shown = column_shares(table, drawn, model.schema, UNTIL)
+    assert shown["labels"][-2:] == [NEVER, "missing"]
+    assert not any("2261" in label for label in shown["labels"])
+    for place, share in zip((-2, -1), shares(contracts()), strict=True):
+        assert shown["real"][place] == pytest.approx(share)
+        assert shown["drawn"][place] == pytest.approx(share, abs=0.06)
+    found = utility(table[:1000], drawn, table[1000:], model.schema, UNTIL)
+    assert found.real > 0.8, "the end is a few months after the begin"
