@@ -24,7 +24,7 @@ from gcvae.errors import Problem, TableError, UnknownColumnError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
-from gcvae.spelling.never_dates import read_times, write_times
+from gcvae.spelling.never_dates import near_times, read_times, write_times
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
 from gcvae.spelling.number_text import (
     spelling_of,
@@ -37,7 +37,8 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """The values of text or typed cells, in the schema's order, dropped columns left out.
 
     Numbers are int64 (Int64 where cells may be missing) and float64, dates datetime64[ns], booleans
-    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Columns that the model
+    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. For a date for never
+    stands a time that no table has; see `gcvae.spelling.never_dates`. Columns that the model
     does not learn may be absent. A level that the schema does not list stays what it is.
 
     Raises:
@@ -185,6 +186,10 @@ def _parse_column(
     if is_parsed(series, column):
         check_finite(series, column, problems)
         return series
+    if column.never and str(series.dtype) == "datetime64[us]":
+        times = near_times(series, column.datetime_format or "%Y-%m-%d", column.never)
+        if times is not None:
+            return times
     cells = cells_of(series, lines, column.datetime_format, column.number_format)
     values, codes = read_column(cells, column, problems)
     nullable = is_nullable(codes, column)

@@ -16,7 +16,7 @@ from gcvae.errors import Problem, TableError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import DAY_NANOSECONDS
-from gcvae.spelling.never_dates import are_never, without_never
+from gcvae.spelling.never_dates import without_never
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -45,8 +45,9 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
     """
     series = frame[column.name]
     if pd.api.types.is_datetime64_any_dtype(series):
-        days = series.to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NANOSECONDS
-        return np.where(series.isna().to_numpy() | are_never(series), np.nan, days)
+        present = without_never(series)
+        days = present.to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NANOSECONDS
+        return np.where(present.isna().to_numpy(), np.nan, days)
     try:
         return pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:

@@ -62,11 +62,17 @@ def is_beyond(time: pd.Timestamp) -> bool:
 
 
 def are_never(times: pd.Series[Any] | Dates) -> Mask:
-    """Which typed cells stand for never; none of a column that is not of dates. Shape: (n,)."""
+    """Which typed cells stand for never; none of a column that is not of dates. Shape: (n,).
+
+    Where other units count them, those that nanoseconds do not reach.
+    """
     cells = np.asarray(times) if isinstance(times, np.ndarray) else times.to_numpy()
     if cells.dtype.kind != "M":
         return np.zeros(len(cells), dtype=bool)
-    return np.isin(cells, _STAND_INS)
+    near = cells.astype("datetime64[ns]")
+    if cells.dtype == near.dtype:
+        return np.isin(cells, _STAND_INS)
+    return np.asarray(~np.isnat(cells) & (near.astype(cells.dtype) != cells))
 
 
 def without_never(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -148,3 +154,16 @@ def far_times(series: pd.Series[Any], date_format: str, never: Sequence[str]) ->
     for text, stand_in in zip(never, stand_ins(never, date_format), strict=True):
         found[times == stand_in] = np.datetime64(far_date(text, date_format), "us")
     return pd.Series(found, series.index, name=series.name)
+
+
+def near_times(
+    series: pd.Series[Any], date_format: str, never: Sequence[str]
+) -> pd.Series[Any] | None:
+    """The typed cells of `far_times`; None where another date is too far. Shape: (n,)."""
+    far = series.to_numpy(dtype="datetime64[us]")
+    times = far.astype("datetime64[ns]")
+    is_read = np.isnat(far) | ((times.astype("datetime64[us]") == far) & ~are_never(times))
+    for text, stand_in in zip(never, stand_ins(never, date_format), strict=True):
+        said = far == np.datetime64(far_date(text, date_format), "us")
+        times[said], is_read[said] = stand_in, True
+    return pd.Series(times, series.index, name=series.name) if is_read.all() else None

@@ -307,5 +307,6 @@ def test_a_report_shows_never_and_predicts_dates_alone(model: Synthesizer) -> No
     for place, share in zip((-2, -1), shares(contracts()), strict=True):
         assert shown["real"][place] == pytest.approx(share)
         assert shown["drawn"][place] == pytest.approx(share, abs=0.06)
-    found = utility(table[:1000], drawn, table[1000:], model.schema, UNTIL)
+    assert column_shares(table, model.sample(N, 1), model.schema, UNTIL) == shown
+    found = utility(table[:1000], model.sample(N, 1), table[1000:], model.schema, UNTIL)
     assert found.real > 0.8, "the end is a few months after the begin"

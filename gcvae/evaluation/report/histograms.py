@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.cells.values import values_of
 from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.spelling.never_dates import stand_ins
@@ -86,7 +87,8 @@ def _never_of(series: pd.Series[Any], column: Column) -> Codes:
     """Which date for never each cell is, -1 for none. Shape: (n,)."""
     places = np.full(len(series), -1, dtype=np.int64)
     if column.never:
-        times = series.to_numpy(dtype="datetime64[ns]")
+        typed = values_of(series.to_frame(column.name), TableSchema((column,)))
+        times = typed[column.name].to_numpy()
         for i, time in enumerate(stand_ins(column.never, column.datetime_format or "%Y-%m-%d")):
             places[times == time] = i
     return places

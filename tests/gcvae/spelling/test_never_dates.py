@@ -7,7 +7,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from gcvae.spelling.never_dates import are_never, far_times, is_far, read_times, write_times
+from gcvae.spelling.never_dates import (
+    are_never,
+    far_times,
+    is_far,
+    near_times,
+    read_times,
+    write_times,
+)
 
 FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m", "%-d %B %Y")
 NEVER = {"%Y-%m-%d": ("9999-12-31", "0001-01-01"), "%d.%m.%Y": ("31.12.9999", "30.12.9999"),
@@ -62,6 +69,11 @@ def test_microseconds_hold_the_date_itself() -> None:
     far = far_times(times, "%Y-%m-%d", ("9999-12-31",))
     assert far.dt.strftime("%Y-%m-%d").tolist()[:2] == ["9999-12-31", "2024-02-01"]
     assert far.isna().tolist() == [False, False, True]
+    near = near_times(far, "%Y-%m-%d", ("9999-12-31",))
+    assert near is not None
+    assert near.equals(times)
+    far.loc[1] = pd.Timestamp("9998-12-31")
+    assert near_times(far, "%Y-%m-%d", ("9999-12-31",)) is None
 
 
 def test_only_dates_that_nanoseconds_do_not_reach_are_far() -> None:
