@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, BinaryIO
 
 from gcvae_client.errors import Document, MissingPackageError
@@ -129,7 +130,10 @@ def plain(value: Any, name: str, formats: Formats) -> Any:
     if type(value).__name__ in ("NAType", "NaTType"):  # of pandas, for no value
         return None
     if hasattr(value, "strftime"):
-        return value.strftime(formats().get(name, "%Y-%m-%d"))
+        form = formats().get(name, "%Y-%m-%d")
+        if getattr(value, "year", 1000) < 1000:  # which strftime writes without zeros
+            form = form.replace("%Y", f"{value.year:04d}")
+        return value.strftime(form)
     if hasattr(value, "__float__"):
         return None if math.isnan(float(value)) else float(value)
     return str(value)
@@ -171,8 +175,18 @@ def _of_documents(pandas: Any, rows: list[Document], formats: Formats) -> Frame:
             try:
                 frame[name] = pandas.to_datetime(frame[name], format=format)
             except pandas.errors.OutOfBoundsDatetime:
-                continue  # pandas has no such dates: they stay text
+                frame[name] = _far_dates(pandas, frame[name], format)
     return frame
+
+
+def _far_dates(pandas: Any, texts: Any, format: str) -> Any:
+    """Dates such as 9999-12-31 and those beside them, in microseconds; text where one is finer."""
+    form = format.replace("%-", "%")
+    try:
+        dates = [None if pandas.isna(x) else datetime.strptime(x, form) for x in texts]
+    except ValueError:
+        return texts
+    return pandas.Series(dates, texts.index, dtype="datetime64[us]")
 
 
 def _is_polars(frame: Frame | None) -> bool:

@@ -206,9 +206,8 @@ class LevelBody(BaseModel):
 
 
 class ColumnProfileBody(BaseModel):
-    """What one column holds. What its kind does not have is null, all but the name of a dropped
-    one; dates are text.
-    """
+    """What one column holds; dates are text. What its kind does not have is null, and of a dropped
+    one all but the name."""
 
     name: str
     drop: bool = Field(False, description="left out of the model: nothing is shown of it")
@@ -219,6 +218,7 @@ class ColumnProfileBody(BaseModel):
     standard_deviation: float | None = None
     quantiles: dict[str, float] | dict[str, str] | None = None
     histogram: HistogramBody | None = None
+    never: dict[str, int] | None = Field(None, description="cells by date for never: 9999-12-31")
     levels: list[LevelBody] | None = Field(None, description="the most frequent ones")
     other_count: int | None = Field(None, description="cells of all levels that are not listed")
 

@@ -312,7 +312,7 @@ def _plain(series: Any) -> Any:
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)
     if isinstance(series.dtype, pd.PeriodDtype):
-        series = series.dt.to_timestamp()
+        series = _begins(series)
     if isinstance(series.dtype, pd.SparseDtype):
         series = series.sparse.to_dense()
     if series.dtype == object:
@@ -334,6 +334,14 @@ def _plain(series: Any) -> Any:
         counts = pd.arrays.IntegerArray(series.to_numpy().astype(np.int64), blank)
         return pd.Series(counts, index=series.index, name=series.name)
     return series
+
+
+def _begins(periods: Any) -> Any:
+    """The first moments of periods; their texts where int64 can not count the nanoseconds."""
+    try:
+        return periods.dt.to_timestamp()
+    except pd.errors.OutOfBoundsDatetime:
+        return periods.astype(str).where(periods.notna(), None)
 
 
 def _times_of_day(series: Any) -> Any:

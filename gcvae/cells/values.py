@@ -24,7 +24,7 @@ from gcvae.errors import Problem, TableError, UnknownColumnError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.suggestions import listed, unknown_names
-from gcvae.spelling.date_text import read_dates, write_dates
+from gcvae.spelling.never_dates import near_times, read_times, write_times
 from gcvae.spelling.number_formats import example, number_text, read_number, written_in
 from gcvae.spelling.number_text import (
     spelling_of,
@@ -37,7 +37,8 @@ def parse_table(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """The values of text or typed cells, in the schema's order, dropped columns left out.
 
     Numbers are int64 (Int64 where cells may be missing) and float64, dates datetime64[ns], booleans
-    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. Columns that the model
+    bool (boolean), levels numbers or str; missing is NA, NaN, NaT or None. For a date for never
+    stands a time that no table has; see `gcvae.spelling.never_dates`. Columns that the model
     does not learn may be absent. A level that the schema does not list stays what it is.
 
     Raises:
@@ -185,6 +186,10 @@ def _parse_column(
     if is_parsed(series, column):
         check_finite(series, column, problems)
         return series
+    if column.never and str(series.dtype) == "datetime64[us]":
+        times = near_times(series, column.datetime_format or "%Y-%m-%d", column.never)
+        if times is not None:
+            return times
     cells = cells_of(series, lines, column.datetime_format, column.number_format)
     values, codes = read_column(cells, column, problems)
     nullable = is_nullable(codes, column)
@@ -265,9 +270,11 @@ def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
 def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
     date_format = column.datetime_format or "%Y-%m-%d"
     times = cells.times(date_format)
+    if column.never:
+        times = read_times(cells.texts, date_format, column.never)
     if np.isnat(times).any():
         message = f"the date format is {date_format}, but the cell is {{}}"
-        expected = "a date of that format"
+        expected = " or ".join(["a date of that format", *column.never])
         problems.append(cells.problem(np.isnat(times), message, expected=expected))
     return times
 
@@ -316,9 +323,9 @@ def _read_number_end(value: Any, column: Column) -> float:
 
 def _read_date_end(value: Any, column: Column) -> np.datetime64:
     date_format = column.datetime_format or "%Y-%m-%d"
-    time: np.datetime64 = read_dates(pa.array([str(value)]), date_format)[0]
+    time: np.datetime64 = read_times(pa.array([str(value)]), date_format, column.never)[0]
     if np.isnat(time):
-        raise ValueError(f"a date of the format {date_format}")
+        raise ValueError(" or ".join([f"a date of the format {date_format}", *column.never]))
     return time
 
 
@@ -413,7 +420,7 @@ def _texts_of(found: Any, column: Column) -> list[str]:
     """How each distinct value is written."""
     if column.datetime_format is not None and len(found) and not isinstance(found[0], str):
         times = np.asarray(found, dtype="datetime64[ns]")
-        texts = write_dates(times, column.datetime_format, column.decimals)
+        texts = write_times(times, column.datetime_format, column.decimals, column.never)
     elif pd.api.types.is_bool_dtype(found.dtype) and len(column.levels or ()) == 2:
         names = level_texts(column)
         return [names[int(value)] for value in found]

@@ -1,4 +1,4 @@
-"""The codecs of single columns: levels, and numbers on a line under one standardised value."""
+"""The codecs of columns of numbers and dates, on a line under one standardised value."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ import pyarrow as pa
 from gcvae.cells.values import placed_values
 from gcvae.codec.decimal_classes import DecimalClasses
 from gcvae.numerics.moments import mean_and_deviation
-from gcvae.schema.columns import Column, Level
+from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
+from gcvae.spelling.never_dates import are_never, stand_ins
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 Codes = npt.NDArray[np.int64]
@@ -30,67 +31,10 @@ Allowed = Callable[[Numbers, Codes], Mask]
 """(values, their places among all rows) -> which of them may be."""
 _SMALL_SHARE = 1e-8
 """Of the deviation, under which a number loses its digits beside the mean."""
+_ROUNDING_ERROR = 1e-12
+"""Of a distance, that it may have lost."""
 _LARGEST = float(np.finfo(np.float64).max)
 _WHOLE_LIMIT = 2**62  # int64 holds sums of two such numbers
-
-
-@dataclass(frozen=True)
-class LevelCodec:
-    """Levels in the schema's order, after the missing level where there is one."""
-
-    column: Column
-    has_missing: bool
-
-    @classmethod
-    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec of these typed cells; levels that only the schema lists get codes too."""
-        return cls(column, bool(series.isna().any()))
-
-    @property
-    def name(self) -> str:
-        """The column's name."""
-        return self.column.name
-
-    @property
-    def n_codes(self) -> int:
-        """The number of outcomes."""
-        return len(self.levels) + self.has_missing
-
-    @property
-    def is_real(self) -> bool:
-        """False: no code has a value."""
-        return False
-
-    @cached_property
-    def levels(self) -> tuple[Level, ...]:
-        """The typed outcomes, in order; False and True of a boolean whatever its words are."""
-        return self.column.typed_levels
-
-    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
-        """Codes of typed cells; -1 for an outcome that the codec does not have."""
-        found, distinct = pd.factorize(series)
-        known = {level: i + self.has_missing for i, level in enumerate(self.levels)}
-        codes = [known.get(level, -1) for level in distinct.tolist()]
-        codes.append(0 if self.has_missing else -1)
-        return np.array(codes, dtype=np.int32)[found], np.zeros(len(series))
-
-    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Typed cells of codes."""
-        nullable = self.has_missing or self.column.missing.allowed
-        return placed_values(list(self.levels), codes - self.has_missing, nullable)
-
-    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
-        """0: levels have probabilities, not densities."""
-        return np.zeros(len(codes))
-
-    def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
-        return {"has_missing": self.has_missing}
-
-    @classmethod
-    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
-        return cls(column, document["has_missing"])
 
 
 @dataclass(frozen=True)
@@ -127,7 +71,8 @@ class RealCodec(ABC):
     def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
         """The line of these typed cells: offset near their mean, scale their deviation."""
         start = cls._at_first_of(series, column)
-        distances = start._distances(series[series.notna()])
+        present = series[series.notna().to_numpy() & ~are_never(series)]
+        distances = start._distances(present)
         mean, scale = mean_and_deviation(distances)
         offset = start._moved(mean) if start._can_move(distances, scale) else start.offset
         return cls(column, start.has_missing, offset, scale if scale > 0 else 1.0)
@@ -135,8 +80,9 @@ class RealCodec(ABC):
     @classmethod
     def _at_first_of(cls, series: pd.Series[Any], column: Column) -> Self:
         """A line in the column's units, from one of the numbers that the others are not far of."""
-        present = series[series.notna()]
-        has_missing = len(present) < len(series)
+        is_present = series.notna().to_numpy()
+        present = series[is_present & ~are_never(series)]
+        has_missing = not is_present.all()
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_move(self, distances: Numbers, scale: float) -> bool:
@@ -150,8 +96,14 @@ class RealCodec(ABC):
 
     @property
     def n_codes(self) -> int:
-        """One for numbers, and one for missing cells where there were any."""
-        return 1 + self.has_missing
+        """One for missing cells where there were any, one for each date for never, one for
+        numbers."""
+        return 1 + self.has_missing + len(self.never)
+
+    @cached_property
+    def never(self) -> Numbers:
+        """Where the times lie that stand in for the column's dates for never. Shape: (k,)."""
+        return np.zeros(0)
 
     @property
     def is_real(self) -> bool:
@@ -165,19 +117,32 @@ class RealCodec(ABC):
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
         """Codes and values of typed cells; -1 for missing where the codec has no such level."""
-        present = series.notna().to_numpy()
-        values = np.zeros(len(series))
-        values[present] = self._distances(series[present]) / self.scale
-        missing_code = 0 if self.has_missing else -1
-        return np.where(present, self.n_codes - 1, missing_code).astype(np.int32), values
+        present, values = self.positions(series)
+        codes = np.where(present, self.n_codes - 1, 0 if self.has_missing else -1)
+        for i, place in enumerate(self.never):
+            codes[present & (values == place)] = self.has_missing + i
+        values[codes != self.n_codes - 1] = 0.0
+        return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Typed cells of codes and values, rounded to the column's step and within its limits."""
-        present = codes == self.n_codes - 1
+        for i, place in enumerate(self.never):
+            values = np.where(codes == self.has_missing + i, place, values)
+        return self.cells_at(codes >= self.has_missing, values)
+
+    def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
+        """(Which cells have a value, where it lies; 0 where there is none). Shape: (n,) twice."""
+        present = series.notna().to_numpy()
+        values = np.zeros(len(series))
+        values[present] = self._distances(series[present]) / self.scale
+        return present, values
+
+    def cells_at(self, present: Mask, values: Numbers) -> pd.Series[Any]:
+        """Typed cells at these positions, missing where there is none. Shape: (n,) twice."""
         with np.errstate(over="ignore"):
             found = self._restored(np.where(present, values, 0.0) * self.scale)
         nullable = self.has_missing or self.column.missing.allowed
-        places = np.where(present, np.arange(len(codes)), -1)
+        places = np.where(present, np.arange(len(present)), -1)
         return placed_values(found, places, nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
@@ -217,6 +182,10 @@ class RealCodec(ABC):
         lower = np.where(at_low, -np.inf, (self._distances(low) - half) / self.scale)
         upper = np.where(at_high, np.inf, (self._distances(high) + half) / self.scale)
         return lower, upper
+
+    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+        """Which codes, but the last, are numbers from low to high. Shape: (n,) twice -> (n, K)."""
+        return np.zeros((len(low), self.n_codes), dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""
@@ -413,9 +382,20 @@ class DatetimeCodec(RealCodec):
     def _distances(self, present: pd.Series[Any]) -> Numbers:
         return _differences(self._steps(present), int(self.offset))
 
+    @cached_property
+    def never(self) -> Numbers:
+        """Where the times lie that stand in for the column's dates for never. Shape: (k,)."""
+        return self._distances(pd.Series(self._stand_ins)) / self.scale
+
+    @property
+    def _stand_ins(self) -> npt.NDArray[np.datetime64]:
+        return stand_ins(self.column.never, self.column.datetime_format or "%Y-%m-%d")
+
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         steps = whole_within(distances, int(self.offset), *self._limits)
         times = (steps * self._step).astype("datetime64[ns]")
+        for place, stand_in in zip(self.never * self.scale, self._stand_ins, strict=True):
+            times[np.isclose(distances, place, rtol=_ROUNDING_ERROR, atol=0.5)] = stand_in
         return times.astype(f"datetime64[{self._written_unit}]").astype("datetime64[ns]")
 
     def edges(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Numbers, Numbers]:
@@ -427,7 +407,18 @@ class DatetimeCodec(RealCodec):
             unit = f"datetime64[{self._written_unit}]"
             ends = high.to_numpy(dtype="datetime64[ns]").astype(unit) + 1
             high = pd.Series(ends.astype("datetime64[ns]") - np.timedelta64(self._step, "ns"))
-        return super().edges(low, high)
+        lower, upper = super().edges(low, high)
+        # No number lies beyond the column's limits, where only dates for never are.
+        ahead = are_never(low) & ~self._are_limits(low, low)[0]
+        behind = are_never(high) & ~self._are_limits(high, high)[1]
+        return np.where(ahead, np.inf, lower), np.where(behind, -np.inf, upper)
+
+    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+        """Which codes are dates for never between these; see `RealCodec.codes_between`."""
+        first, last = (self.positions(cells)[1][:, None] for cells in (low, high))
+        found = super().codes_between(low, high)
+        found[:, self.has_missing : self.n_codes - 1] = (first <= self.never) & (self.never <= last)
+        return found
 
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
         lowest, highest = self._limits

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LevelCodec
 from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.temporary_files import written_to

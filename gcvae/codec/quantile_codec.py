@@ -13,7 +13,7 @@ is kept but its atoms, and numbers that five rows share.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -74,6 +74,7 @@ class QuantileCodec:
         *,
         atom_rows: int | None = None,
         rare_rows: int = 1,
+        apart: Sequence[int] = (),
     ) -> Self:
         """The codec of these typed cells.
 
@@ -81,21 +82,26 @@ class QuantileCodec:
             series, column: The cells.
             atom_rows: Numbers of so many rows are atoms, whatever they are.
             rare_rows: F tells nothing that so many rows do not share.
+            apart: Numbers that are none, but stand for never: atoms, as dates for never are.
         """
         line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
-        codes, positions = line.encode(series)
-        found, counts = np.unique(positions[codes == line.n_codes - 1], return_counts=True)
-        is_atom = _are_atoms(found, counts)
+        present, positions = line.positions(series)
+        found, counts = np.unique(positions[present], return_counts=True)
+        never = np.concatenate([line.never, line.positions(pd.Series(apart, dtype="int64"))[1]])
+        is_date = ~np.isin(found, never)
+        is_atom = ~is_date
+        is_atom[is_date] = _are_atoms(found[is_date], counts[is_date])
         if atom_rows is not None:
             is_atom |= counts >= atom_rows
-        is_rest = (codes == line.n_codes - 1) & ~np.isin(positions, found[is_atom])
+        is_rest = present & ~np.isin(positions, found[is_atom])
         rest, rest_counts = found[~is_atom], counts[~is_atom]
         atoms = found[is_atom]
         # A column of atoms only still has a place for a number that it never had.
         if not len(rest):
             atoms = rest
-            rest, rest_counts = found, np.ones(len(found), dtype=np.int64)
-            is_rest = codes == line.n_codes - 1
+            rest = found[is_date] if is_date.any() else found
+            rest_counts = np.ones(len(rest), dtype=np.int64)
+            is_rest = present & np.isin(positions, rest)
         limits = NO_LIMITS if is_atom.all() else _knot_limits(line, rare_rows)
         distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
         n_missing = len(series) - int(counts.sum())
@@ -157,14 +163,15 @@ class QuantileCodec:
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
         """Codes and normal scores of typed cells."""
-        codes, positions = self.line.encode(series)
-        is_number = codes == self.line.n_codes - 1
+        is_number, positions = self.line.positions(series)
         at = np.searchsorted(self.atoms, positions)
         near = np.append(self.atoms, np.nan)[at]
         is_atom = is_number & (near == positions)
-        codes = np.where(is_number, self.n_codes - 1, codes)
+        is_lost = ~is_atom & np.isin(positions, self.line.never)  # of no row of training
+        codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
+        codes = np.where(is_number & is_lost, -1, codes)
         codes = np.where(is_atom, at + self.has_missing, codes)
-        values = np.where(is_number & ~is_atom, self.distribution.scores_at(positions), 0.0)
+        values = np.where(codes == self.n_codes - 1, self.distribution.scores_at(positions), 0.0)
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
@@ -176,7 +183,7 @@ class QuantileCodec:
             is_atom, atoms[np.where(is_atom, atom, -1)], self.distribution.positions_at(values)
         )
         is_missing = (codes == 0) & self.has_missing
-        return self.line.decode(np.where(is_missing, 0, self.line.n_codes - 1), positions)
+        return self.line.cells_at(~is_missing, positions)
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
         """Normal scores of drawn numbers, rounded; see `ContinuousCodec.with_decimals`.
@@ -196,9 +203,9 @@ class QuantileCodec:
         lower, upper = self.line.edges(low, high)
         return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
 
-    def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
         """Which codes are atoms from low to high, both included. Shape: (n,), (n,) -> (n, K)."""
-        first, last = (self.line.encode(cells)[1] for cells in (low, high))
+        first, last = (self.line.positions(cells)[1] for cells in (low, high))
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         inside = (self.atoms >= first[:, None]) & (self.atoms <= last[:, None])
         found[:, self.has_missing : self.n_codes - 1] = inside
@@ -263,7 +270,7 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
     """The line in smaller units where its deviation is so wide that numbers would be one."""
     if line.scale < _WIDE:
         return line
-    distances = np.unique(replace(line, scale=1.0).encode(series)[1])
+    distances = np.unique(replace(line, scale=1.0).positions(series)[1])
     # By halves: the two largest may be farther apart than a double can say.
     least = float(np.diff(distances / 2.0, prepend=-np.inf).min())
     smallest = float(np.abs(distances).max()) / _WIDE**2  # in which the largest is finite

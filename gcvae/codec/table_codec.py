@@ -29,8 +29,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LINES, ContinuousCodec, LevelCodec, RealCodec
+from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.decimal_conditions import DecimalTree, decimals_of_rows
 from gcvae.codec.decimal_hands import DecimalHands, rounded
@@ -38,6 +39,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.keys.identifiers import IdentifierCodec
 from gcvae.codec.keys.parts import KeyParts
+from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.repeated_numbers import LEAST_ROWS, are_names
@@ -81,6 +83,7 @@ def _fit_columns(
     functions: Sequence[FunctionRule],
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
+    never: Mapping[str, Sequence[int]],
 ) -> tuple[ColumnCodec, ...]:
     """The codecs of the modelled columns; those of functions by what these fix."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
@@ -97,7 +100,10 @@ def _fit_columns(
             least = 1 if any(column.name in rule.columns for rule in functions) else None
             if least is None and are_names(series, column.name, others):
                 least = LEAST_ROWS
-            return QuantileCodec.fit(series, column, atom_rows=least, rare_rows=rare_rows)
+            apart = never.get(column.name, ())
+            return QuantileCodec.fit(
+                series, column, atom_rows=least, rare_rows=rare_rows, apart=apart
+            )
         if numbers == "unit" and issubclass(found, RealCodec):
             return found.fit_to_range(series, column)
         return found.fit(series, column)
@@ -209,7 +215,10 @@ class TableCodec:
         reduced = reduction.reduced_table(table)
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
-        modelled = _fit_columns(reduced, own, numbers, levels, functions, rare_rows, withheld or {})
+        never = {r.column: r.never for r in reduction.rewritings}
+        modelled = _fit_columns(
+            reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never
+        )
         rest = tuple(
             _fit_unmodelled(table, schema, column, with_rules, rare_rows)
             for column in kept
@@ -297,7 +306,8 @@ class TableCodec:
             if codec.name in self.reduction.owners and table.intervals is None:
                 # However its parts are coded, a cell counts per unit of the written column.
                 is_present = codes[:, j] >= codec.has_missing
-                units = units + np.where(is_present, self.reduction.log_unit(codec.name), 0.0)
+                is_counted = is_present & codes_with_units(codec, self.reduction)[codes[:, j]]
+                units = units + np.where(is_counted, self.reduction.log_unit(codec.name), 0.0)
             log_units[:, j] = torch.from_numpy(units)
         counted = table.observed | self.hidden_cells(table)
         return torch.where(counted & ~table.are_intervals, log_units, 0.0)

@@ -43,7 +43,8 @@ from gcvae.constraints.rounded_numbers import (
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.constraints import Expression, Inequality, parse_expression
 from gcvae.schema.kinds import Outcomes
-from gcvae.spelling.date_text import DAY_NANOSECONDS, read_dates
+from gcvae.spelling.date_text import DAY_NANOSECONDS
+from gcvae.spelling.never_dates import read_times
 
 _LARGEST = 2**63 - 1
 _NO_DATE = -(2**63)  # NaT
@@ -413,7 +414,7 @@ def _read_beside(term: Term, other: Term) -> Term:
 
 def _date_term(text: str, column: Column) -> Term:
     assert column.datetime_format is not None
-    time = read_dates(pa.array([text]), column.datetime_format)[0]
+    time = read_times(pa.array([text]), column.datetime_format, column.never)[0]
     if np.isnat(time) and _ISO_DATE.fullmatch(text):
         with suppress(ValueError):
             time = pd.Timestamp(text).as_unit("ns").to_datetime64()

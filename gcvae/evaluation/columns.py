@@ -16,6 +16,7 @@ from gcvae.errors import Problem, TableError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import DAY_NANOSECONDS
+from gcvae.spelling.never_dates import without_never
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -35,21 +36,29 @@ def is_number(column: Column) -> bool:
 
 
 def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
-    """The cells of a number column; NaN is missing, a date is days since 1970. Shape: (n,).
+    """The cells of a number column; NaN is missing or never, a date is days since 1970.
+
+    Shape: (n,).
 
     Raises:
         TableError: A cell is no number.
     """
     series = frame[column.name]
     if pd.api.types.is_datetime64_any_dtype(series):
-        days = series.to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NANOSECONDS
-        return np.where(series.isna().to_numpy(), np.nan, days)
+        present = without_never(series)
+        days = present.to_numpy(dtype="datetime64[ns]").astype(np.int64) / DAY_NANOSECONDS
+        return np.where(present.isna().to_numpy(), np.nan, days)
     try:
         return pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise TableError(
             Problem(f"a cell can not be measured: {error}", column=column.name, expected="numbers")
         ) from None
+
+
+def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows whose cell of a column is there to be predicted: neither missing nor never."""
+    return frame[without_never(frame[name]).notna()]
 
 
 def level_codes(frames: tuple[pd.DataFrame, ...], column: Column) -> tuple[Codes, ...]:

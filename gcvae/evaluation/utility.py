@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.errors import TableError
-from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
+from gcvae.evaluation.columns import is_number, measured_columns, numbers_of, with_outcome
 from gcvae.evaluation.features import Features, fit_features
 from gcvae.schema.columns import Column, TableSchema
 
@@ -67,10 +67,10 @@ def utility(
     column = schema[target]
     others = tuple(c for c in measured_columns(schema) if c.name != target)
     features = fit_features(train, others)
-    test = test[test[target].notna()]
+    test = with_outcome(test, target)
     judge = _of_number if is_number(column) else _of_classes
     value, real = (
-        judge(table[table[target].notna()], test, features, column, seed)
+        judge(with_outcome(table, target), test, features, column, seed)
         for table in (synthetic, train)
     )
     if is_number(column):

@@ -25,6 +25,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.dtypes import _BY_TYPE, _STRINGS, checked_dtype
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.parquet_types import parquet_type
+from gcvae.spelling.never_dates import are_never, far_times
 
 _TEXTS = ("string", "empty", "mixed", "mixed-integer")
 """What pandas says of objects that are, or become, text."""
@@ -49,7 +50,7 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     Raises:
         TableError: A value is none that the dtype of its column can hold.
     """
-    if all(column.dtype is None for column in schema):
+    if all(column.dtype is None and not column.never for column in schema):
         return frame
     columns = {name: with_dtype(frame[name], schema[name]) for name in frame.columns}
     found = pd.DataFrame(columns, index=frame.index)
@@ -69,14 +70,29 @@ def with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     Raises:
         TableError: It can not hold one.
     """
-    if column.dtype is None:
+    if column.dtype is None and not column.never:
         return series
     try:
-        return _with_dtype(series, column).set_axis(series.index)
+        return _with_dtype(series, _with_room_for_never(series, column)).set_axis(series.index)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         message = f"a value can not be of dtype {column.dtype}: {error}"
         expected = "values that it can hold, or another dtype in the schema"
         raise TableError(Problem(message, column=column.name, expected=expected)) from None
+
+
+def _with_room_for_never(series: pd.Series[Any], column: Column) -> Column:
+    """The column with a dtype in which microseconds are counted, where dates for never need it."""
+    if not column.never:
+        return column
+    if column.dtype is None:
+        kind = written_type(replace(column, parquet_type=None), series)
+        dtype = "object" if pa.types.is_string(kind) else "datetime64[us]"
+        return replace(column, dtype=dtype, parquet_type=str(kind))
+    if not are_never(series).any():
+        return column
+    dtype = column.dtype.replace("datetime64[ns", "datetime64[us")
+    kind = column.parquet_type and column.parquet_type.replace("timestamp[ns", "timestamp[us")
+    return replace(column, dtype=dtype, parquet_type=kind)
 
 
 def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
@@ -88,7 +104,10 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
         texts = arrow_column(series, column, pa.string()).to_pylist()
         return pd.Series(pd.array(texts, dtype=_STRINGS[name]))
     if name.startswith("period["):
-        return pd.to_datetime(series).dt.to_period(name[len("period[") : -1])
+        times = pd.to_datetime(series)
+        if column.never:
+            times = far_times(series, column.datetime_format or "%Y-%m-%d", column.never)
+        return times.dt.to_period(name[len("period[") : -1])
     if kind is None and name in _BY_TYPE:
         return series.astype(object) if name == "object" else series
     if kind is None:

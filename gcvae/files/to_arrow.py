@@ -26,6 +26,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.spelling.date_text import DAY_NANOSECONDS
+from gcvae.spelling.never_dates import are_never, far_times
 
 
 def arrow_table(frame: pd.DataFrame, schema: TableSchema, like: Any = None) -> Any:
@@ -64,6 +65,9 @@ def written_type(column: Column, series: pd.Series[Any]) -> Any:
         kept = parquet_type(column.parquet_type)
         is_text = column.kind.outcomes is Outcomes.KEYS and series.dtype == object
         return pa.string() if is_text and not _is_text(kept) else kept
+    if column.never:  # which microseconds count too
+        has_nanoseconds = "%f" in str(column.datetime_format) and (column.decimals or 6) > 6
+        return pa.string() if has_nanoseconds else pa.timestamp("us")
     if series.dtype != object:
         return pa.array(series.iloc[:0], from_pandas=True).type
     kinds = {type(level) for level in column.levels or ()}
@@ -100,19 +104,25 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     if not is_number and not pd.api.types.is_datetime64_dtype(series):
         return _of_levels(series, column, kind)
     chosen = next((write for is_one, write in _WRITERS if is_one(kind)), _of_numbers)
-    return _with_never(chosen(series, kind), column, kind)
+    return _with_never(chosen(series, kind), series, column, kind)
 
 
-def _with_never(cells: Any, column: Column, kind: Any) -> Any:
-    """The cells, of dates the blanks that mean "never" as the far date that says so."""
-    never = column.missing.markers[:1] if column.missing.is_value else ()
-    if not never or not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+def _with_never(cells: Any, series: pd.Series[Any], column: Column, kind: Any) -> Any:
+    """The cells, of dates those that mean "never" as the far date that says so."""
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
         return cells
+    if column.never and are_never(series).any():
+        never = pa.array(are_never(series))
+        far = far_times(series, column.datetime_format or "%Y-%m-%d", column.never)
+        dates = pa.array(far, pa.timestamp("us"), from_pandas=True).filter(never)
+        # Times of a zone are counted in UTC.
+        unit = kind if pa.types.is_date(kind) else pa.timestamp(kind.unit)
+        return pc.replace_with_mask(cells, never, dates.cast(unit, safe=False).cast(kind))
+    marker = column.missing.markers[:1] if column.missing.is_value else ()
     try:
-        date = pa.array(never).cast(kind)
+        return cells.fill_null(pa.array(marker).cast(kind)[0]) if marker else cells
     except pa.ArrowInvalid:  # a word, or beyond what the type holds
         return cells
-    return cells.fill_null(date[0])
 
 
 def level_values(column: Column, kind: Any) -> Any:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LevelCodec
 from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.rare_levels import GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import InputError, Problem
@@ -23,6 +23,7 @@ from gcvae.figures.figures import format_of_picture
 from gcvae.latent.grids import _QUANTILES, Grid, LevelGrid, NumberGrid
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.generators import generator_for
+from gcvae.spelling.never_dates import without_never
 
 MOST_STEPS = 50
 _CELLS_PER_PLACE = 64
@@ -165,7 +166,8 @@ def _quantile_cells(model: GenerativeModel, codec: TableCodec, z: Tensor) -> pd.
 def _number_grid(
     column: ColumnCodec, cells: pd.Series[Any], probability: Grid, shape: tuple[int, int]
 ) -> NumberGrid:
-    by_place = cells.astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
+    """Quantiles of the numbers or dates, dates for never aside, and the share of missing cells."""
+    by_place = without_never(cells).astype(object).to_numpy().reshape(-1, _CELLS_PER_PLACE)
     present = [sorted(cell for cell in place if not pd.isna(cell)) for place in by_place]
     grids = {
         name: np.array([_quantile(place, p) for place in present], dtype=object).reshape(shape)

@@ -17,7 +17,14 @@ from gcvae.profiling.column_steps import completed_steps
 from gcvae.profiling.warnings import why_respelled
 from gcvae.schema.columns import Bound, Column, Draft, Level
 from gcvae.schema.kinds import ColumnKind, Outcomes
-from gcvae.spelling.date_text import other_order, read_dates, second_digits
+from gcvae.spelling.date_text import (
+    FIRST_DAY,
+    LAST_DAY,
+    other_order,
+    read_dates,
+    second_digits,
+)
+from gcvae.spelling.never_dates import are_never, is_far
 from gcvae.spelling.number_formats import example, numerals, read_number
 from gcvae.spelling.number_text import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
 
@@ -64,7 +71,8 @@ class Completion:
 def complete_column(work: Completion) -> Column:
     """The column with every field its kind needs; notes problems and warnings in `work`."""
     kind = work.column.kind
-    for key in sorted(set(work.draft) - kind.members - _ANY_KIND):
+    said = {key for key, value in work.draft.items() if key != "never" or value}
+    for key in sorted(said - kind.members - _ANY_KIND):
         work.refuse_field(f"{key} does not apply to kind {kind}", key)
     return COMPLETERS[kind](work)
 
@@ -159,6 +167,8 @@ def _complete_datetime(work: Completion) -> Column:
     expected = "a date of that format, or a text named in missing.markers"
     if work.refuse(np.isnat(times), message, "datetime_format", expected):
         return work.column
+    if _refuse_never(work, times, date_format):
+        return work.column
     digits = second_digits(texts, date_format) if len(texts) else 0
     column = replace(
         work.column,
@@ -167,6 +177,18 @@ def _complete_datetime(work: Completion) -> Column:
     )
     low, high = (_date_limit(work, times, date_format, key) for key in ("minimum", "maximum"))
     return _with_steps(work, replace(column, minimum=low, maximum=high), times)
+
+
+def _refuse_never(work: Completion, times: npt.NDArray[Any], date_format: str) -> bool:
+    """Notes what can not be a date for never, of those that are given."""
+    never = work.column.never
+    expected = f"a date of the format {date_format} beyond {FIRST_DAY} to {LAST_DAY}"
+    wrong = [text for text in never if not is_far(text, date_format)]
+    for text in wrong:
+        work.refuse_field(f"never has {text!r}", "never", expected)
+    message = "a time that stands in for the dates of never is a cell of its own, {}"
+    taken = are_never(times) if never else np.zeros(len(times), dtype=bool)
+    return work.refuse(taken, message, "never", "never: []") or bool(wrong)
 
 
 def _found_format(work: Completion) -> str | None:

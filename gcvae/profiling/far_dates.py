@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,10 +10,9 @@ import pyarrow.compute as pc
 from gcvae.cells.distinct_cells import Cells
 from gcvae.schema.columns import Draft
 from gcvae.schema.kinds import ColumnKind
-from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats, has_shape
+from gcvae.spelling.date_text import are_read, are_written_so, candidate_formats
+from gcvae.spelling.never_dates import MOST_NEVER, are_never, is_far
 
-MOST_NEVER = 2
-"""Different far dates of a column that stand for never: the one ahead, and the one long ago."""
 _FEWEST_DATES = 2
 _FAR_YEAR = "(0[0-9]{3}|1[0-6][0-9]{2}|2[3-9][0-9]{2}|[3-9][0-9]{3})"
 _FAR_DATE = rf"^{_FAR_YEAR}([^0-9]|[0-9]{{4}}([^0-9]|$))|[^0-9]{_FAR_YEAR}([^0-9]|$)"
@@ -24,13 +21,16 @@ Mask = npt.NDArray[np.bool_]
 
 
 def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:
-    """True for each distinct text that is a date for "never", where nothing else is said.
+    """True for each distinct text that is a date for "never": those that are said, or what is
+    found where nothing is said of the column's cells.
 
     Args:
         cells: Of a column.
         draft: What is said of it.
         usual: The texts that mean "missing" in any column.
     """
+    if "never" in draft:
+        return cells.are_listed(draft["never"]) & ~usual
     never = np.zeros(len(cells.texts), dtype=bool)
     is_said = "markers" in draft.get("missing", {}) or "levels" in draft
     kind: ColumnKind | None = draft.get("kind")
@@ -52,11 +52,12 @@ def _dates_for_never(cells: Cells) -> Mask:
     far = np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
     if not 0 < far.sum() <= MOST_NEVER or len(far) - far.sum() < _FEWEST_DATES:
         return nothing
-    found = cells.some(~far).date_format_found
-    if found is None:
+    others = cells.some(~far)
+    found = others.date_format_found
+    if found is None or are_never(others.times(found[0])).any():
         return nothing
     texts = cells.texts.filter(pa.array(far)).to_pylist()
-    return far if all(is_date(text, found[0]) for text in texts) else nothing
+    return far if all(is_far(text, found[0]) for text in texts) else nothing
 
 
 def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str | None]:
@@ -74,14 +75,3 @@ def nearest_format(cells: Cells, *, as_written: bool = False) -> tuple[Mask, str
     read = [find(cells.texts, date_format) for date_format in formats]
     best = int(np.argmax([mask.sum() for mask in read]))
     return read[best], formats[best]
-
-
-def is_date(text: str, date_format: str) -> bool:
-    """Whether a text is a date of the format, however far."""
-    if not has_shape(text, date_format):
-        return False
-    try:
-        datetime.strptime(text, date_format.replace("%-", "%"))
-    except ValueError:
-        return False
-    return True

@@ -6,7 +6,7 @@ they are spelled. Where the user has said it, the cells are checked against what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -176,20 +176,19 @@ def judge_column(
         draft = _with_categories(draft, plain_series(series))
     cells = cells_of(series, lines, draft.get("datetime_format"))
     warnings: list[str] = []
-    usual = _missing_cells(cells, draft)
-    never = cells_for_never(cells, draft, usual)
-    missing = usual | never
+    missing = _missing_cells(cells, draft)
+    never = cells_for_never(cells, draft, missing)
     problems = _forbidden_missing(cells, missing, draft, pointer)
     if missing.sum() > 1:
         warnings.append(markers_warning(cells, missing))
     if never.any():
-        warnings.append(never_warning(cells, never, int((cells.codes < 0).sum())))
-    present = cells.some(~missing)
+        warnings.append(never_warning(cells, never))
+    present = cells.some(~(missing | never))
     has_missing = bool(missing.any() or cells.n_blank)
     found = _found_format(present, draft)
     if unread := _unread_numbers(present, found, draft, pointer):
         column = Column(cells.name, ColumnKind.CONTINUOUS)
-        return Judged(column, cells, missing, present, warnings, problems + unread)
+        return Judged(column, cells, missing, cells.some(~missing), warnings, problems + unread)
     if (number_format := _number_format(found, draft)) != present.number_format:
         present = replace(present, number_format=number_format)
     kind = draft.get("kind") or _kind_of_draft(draft, present)
@@ -201,13 +200,16 @@ def judge_column(
     base = Column(
         name=cells.name,
         kind=kind,
-        missing=_missing_of(cells, missing, has_missing, draft, is_value=bool(never.any())),
+        missing=_missing_of(cells, missing, has_missing, draft),
+        never=_by_frequency(cells, never, draft.get("never", ())),
     )
     work = Completion(base, present, has_missing, draft, pointer, problems, warnings)
     column = complete_column(work)
     if not problems:
         warnings += column_notes(present, column, draft)
     is_numbering = not has_missing and set(draft) == {"name"} and _is_numbering(cells)
+    if never.any():
+        present = cells.some(~missing)
     return Judged(column, cells, missing, present, warnings, problems, is_numbering)
 
 
@@ -299,23 +301,25 @@ def _is_strict(cells: Cells, draft: Draft) -> bool:
         return False
     if cells.all_numbers or boolean_pair(cells.texts) or cells.date_format_found:
         return True
+    if cells_for_never(cells, draft, np.zeros(len(cells.texts), dtype=bool)).any():
+        return True
     found = _found_format(cells, draft)
     return found is not None and bool(found.fits.all())
 
 
-def _missing_of(
-    cells: Cells, missing: Mask, has_missing: bool, draft: Draft, *, is_value: bool
-) -> Missing:
+def _missing_of(cells: Cells, missing: Mask, has_missing: bool, draft: Draft) -> Missing:
     """The markers by falling frequency; one that was given but does not occur comes last."""
     given = draft.get("missing", {})
-    places = np.flatnonzero(missing)
+    found = _by_frequency(cells, missing, given.get("markers", ()))
+    return Missing(given.get("allowed", has_missing), found, given.get("is_value", False))
+
+
+def _by_frequency(cells: Cells, chosen: Mask, given: Sequence[str]) -> tuple[str, ...]:
+    """The chosen texts, and then those that were given but do not occur."""
+    places = np.flatnonzero(chosen)
     order = places[np.argsort(-cells.counts[places], kind="stable")]
     found = [cells.texts[int(i)].as_py() for i in order]
-    if is_value and (cells.codes < 0).sum() >= cells.counts[missing].sum() > 0:
-        found.insert(0, "")  # drawn rows have what is more frequent, no value or "never"
-    found += [marker for marker in given.get("markers", ()) if marker not in found]
-    is_value = given.get("is_value", is_value)
-    return Missing(given.get("allowed", has_missing), tuple(found), is_value)
+    return tuple(dict.fromkeys([*found, *given]))
 
 
 def _forbidden_missing(cells: Cells, missing: Mask, draft: Draft, pointer: str) -> list[Problem]:

@@ -14,6 +14,7 @@ from gcvae.rules.search import measured
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import write_dates
+from gcvae.spelling.never_dates import are_never, stand_ins
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 MOST_BINS = 30
@@ -44,7 +45,7 @@ def profile_table(
 
 
 def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
-    """The profile of one column; of an identifier no value is shown."""
+    """The profile of one column; of an identifier no value is shown, of never how many cells."""
     present = series[series.notna()]
     profile: dict[str, Any] = {
         "name": column.name,
@@ -53,7 +54,7 @@ def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
         "distinct": int(present.nunique()),
     }
     if column.kind.dtype == "datetime64[ns]":
-        profile |= _profile_dates(present, column)
+        profile |= _profile_dates(present, column) | _profile_never(present, column)
     elif column.kind.is_real:
         profile |= _profile_numbers(present.to_numpy(dtype=np.float64))
     elif column.kind.outcomes is not Outcomes.KEYS:
@@ -76,6 +77,7 @@ def _profile_numbers(values: npt.NDArray[np.float64]) -> dict[str, Any]:
 
 def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
     """Quantiles and a histogram of times, each written in the column's format."""
+    present = present[~are_never(present)]
     times = present.to_numpy(dtype="datetime64[ns]").astype(np.int64)
     profile = _profile_numbers(times.astype(np.float64))
     if not len(times):
@@ -88,6 +90,16 @@ def _profile_dates(present: pd.Series[Any], column: Column) -> dict[str, Any]:
             "counts": profile["histogram"]["counts"],
         },
     }
+
+
+def _profile_never(present: pd.Series[Any], column: Column) -> dict[str, Any]:
+    """How many cells have each date for never, of a column that has some."""
+    if not column.never:
+        return {}
+    times = stand_ins(column.never, column.datetime_format or "%Y-%m-%d")
+    cells = present.to_numpy(dtype="datetime64[ns]")
+    counts = [int((cells == time).sum()) for time in times]
+    return {"never": dict(zip(column.never, counts, strict=True))}
 
 
 def _written(nanoseconds: list[float], column: Column) -> list[str]:

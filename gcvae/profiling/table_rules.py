@@ -9,9 +9,12 @@ from typing import Any
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable
 from gcvae.progress import Report, report_to_nobody
+from gcvae.rules.predictions import quantities
 from gcvae.rules.search import RuleFinding, find_rules, measured
+from gcvae.rules.search_orders import with_what_stands_apart
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.rule_documents import pointer_of_rule
+from gcvae.schema.rules import OrderRule, Rule
 
 LineOf = Callable[[int], int | None]
 
@@ -33,7 +36,8 @@ def with_rules(
     if schema.rules is None:
         findings = find_rules(table, schema, report)
     else:
-        findings = measured(schema.rules, table, schema)
+        rules = [_with_beside(rule, table, schema) for rule in schema.rules]
+        findings = measured(rules, table, schema)
     problems = [
         _broken(i, finding, line_of)
         for i, finding in enumerate(findings)
@@ -42,6 +46,16 @@ def with_rules(
     if problems:
         raise SchemaError(*problems)
     return replace(schema, rules=tuple(finding.rule for finding in findings)), findings
+
+
+def _with_beside(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
+    """A rule that was said; an order with what stands beside it, as of one that is found."""
+    if not isinstance(rule, OrderRule) or rule.source == "found" or rule.beside:
+        return rule
+    high = schema[rule.high]
+    if not (high.kind.is_real and high.is_modelled and rule.high in table.columns):
+        return rule
+    return with_what_stands_apart(rule, high, quantities(table[rule.high]))
 
 
 def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gcvae.cells.distinct_cells import Cells, shortened
-from gcvae.profiling.far_dates import is_date, nearest_format
+from gcvae.profiling.far_dates import nearest_format
 from gcvae.spelling.date_text import FIRST_DAY, LAST_DAY, infer_format
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.found_formats import NEARLY, FoundFormat
+from gcvae.spelling.never_dates import date_of
 from gcvae.spelling.number_formats import read_number
 from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers, numbers_of
 
@@ -72,14 +73,12 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
     )
 
 
-def never_warning(cells: Cells, never: Mask, n_blank: int) -> str:
-    """What is made of dates such as 9999-12-31, beside so many cells without a value."""
+def never_warning(cells: Cells, never: Mask) -> str:
+    """What is made of dates such as 9999-12-31."""
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(never)]
-    beside = f"; the {n_blank:,} cells without a value are the same to the model" if n_blank else ""
     return (
-        f"has {' and '.join(shown)} among its dates: it is taken to say that there is none, and"
-        f" stays as it is written; dates are counted from {FIRST_DAY} to {LAST_DAY}"
-        f"{beside}"
+        f"has {' and '.join(shown)} among its dates: it is taken to mean never, a value like any"
+        f" other, and stays as it is written; dates are counted from {FIRST_DAY} to {LAST_DAY}"
     )
 
 
@@ -215,7 +214,7 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
         return None
     far = ~readable
     unread = cells.texts.filter(pa.array(far)).to_pylist()
-    far[far] = [is_date(text, date_format) for text in unread]
+    far[far] = [date_of(text, date_format) is not None for text in unread]
     share = _share(cells, readable)
     if far.any() and _share(cells, readable | far) >= NEARLY:
         odd = f"its cells are dates of the format {date_format}, but {_first(cells, far)}"

@@ -14,6 +14,7 @@ import pyarrow as pa
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
+from gcvae.spelling.never_dates import are_never, stand_ins
 
 LARGEST_PLACE = 1 << 52
 """Places beyond this are no exact doubles once two of them are added."""
@@ -113,6 +114,12 @@ class Grid:
         nearest: Places = np.rint(np.clip(numbers, -LARGEST_PLACE, LARGEST_PLACE)).astype(np.int64)
         return nearest
 
+    @property
+    def places_of_never(self) -> Places:
+        """The places of the times that stand in for the column's dates for never. Shape: (k,)."""
+        times = stand_ins(self.column.never, self.column.datetime_format or "%Y-%m-%d")
+        return times.astype(np.int64) // (self.step or 1)
+
     def values(self, places: Places, *, limited: bool = True) -> npt.NDArray[Any]:
         """The values at places, within the column's limits if asked. Shape: (n,) -> (n,)."""
         inside = np.clip(places, self.low, self.high) if limited else places
@@ -125,12 +132,15 @@ class Grid:
 
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Typed cells as near as the column's grid and limits allow; blanks stay. Shape: (n,)."""
+    """Typed cells as near as the column's grid and limits allow; blanks and dates for never stay.
+
+    Shape: (n,).
+    """
     grid = Grid.of(column)
     if grid is None:
         return series
     near = series.copy()
-    known = series.notna()
+    known = series.notna() & ~are_never(series)
     near[known] = grid.values(grid.places(series[known]))
     return near
 

@@ -26,7 +26,8 @@ from gcvae.schema.rules import (
     SumRule,
     Ties,
 )
-from gcvae.spelling.date_text import read_dates, resolution
+from gcvae.spelling.date_text import resolution
+from gcvae.spelling.never_dates import read_times, without_never
 
 DAY_MINUTES = 24 * 60
 _NOISE_DIGITS = 6
@@ -46,7 +47,7 @@ def predicted(rule: Rule, frame: pd.DataFrame, column: Column) -> pd.Series[Any]
     that part. A sum's remainders are not added.
 
     Shape: (n,), in y's typed dtype (Int64 where a whole number is missing), with the frame's index.
-    Missing where a parent is, and where the numbers are too large to be exact.
+    Missing where a parent is, or is never, and where the numbers are too large to be exact.
 
     Args:
         rule: Of a kind that rewrites its column.
@@ -120,18 +121,21 @@ def keeps(rule: Rule, frame: pd.DataFrame, column: Column) -> tuple[Mask, Mask]:
 
 
 def beside(rule: Rule, column: Column) -> pd.Series[Any]:
-    """The typed cells of a column that stand beside its order; none of other rules. Shape: (k,)."""
+    """The typed cells of a column that stand beside its rule: those that an order names, and dates
+    for never. Shape: (k,)."""
     values = rule.beside if isinstance(rule, OrderRule) else ()
     if not column.has_times:
         return pd.Series(np.array(values, dtype=np.float64))
-    texts = pa.array([str(value) for value in values], pa.string())
-    return pd.Series(read_dates(texts, column.datetime_format or "%Y-%m-%d"))
+    texts = list(dict.fromkeys([*map(str, values), *column.never]))
+    date_format = column.datetime_format or "%Y-%m-%d"
+    return pd.Series(read_times(pa.array(texts, pa.string()), date_format, column.never))
 
 
 def quantities(series: pd.Series[Any]) -> Numbers:
-    """Typed cells as float64, dates in seconds; NaN where missing. Shape: (n,)."""
+    """Typed cells as float64, dates in seconds; NaN where missing, or never. Shape: (n,)."""
     if series.dtype.kind != "M":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    series = without_never(series)
     return np.where(series.isna(), np.nan, series.to_numpy("datetime64[ns]").view("i8") / 1e9)
 
 
@@ -164,6 +168,7 @@ def _sum(rule: SumRule, frame: pd.DataFrame) -> Numbers:
 def _lower_time(low: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """The first time of the column's grid that is not before `low`, in whole nanoseconds."""
     unit = np.int64(_nanoseconds(column))
+    low = without_never(low)
     times = low.to_numpy("datetime64[ns]").view("i8")
     found = (-(-times // unit) * unit).view("datetime64[ns]")
     return pd.Series(np.where(low.isna(), np.datetime64("NaT", "ns"), found), low.index)
@@ -205,6 +210,7 @@ def _clock(rule: ClockRule, frame: pd.DataFrame) -> Numbers:
 
 def date_part(times: pd.Series[Any], rule: DatePartRule) -> Numbers:
     """The part of each time that the rule names; NaN where there is none. Shape: (n,)."""
+    times = without_never(times)
     if rule.zone is not None:
         times = times.dt.tz_localize("UTC").dt.tz_convert(rule.zone)
     if rule.part == "week":

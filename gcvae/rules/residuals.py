@@ -33,6 +33,7 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
 from gcvae.schema.rules import OrderRule, Rule
+from gcvae.spelling.never_dates import MOST_NEVER, are_never, without_never
 
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
@@ -95,6 +96,11 @@ class Rewriting(Protocol):
 
     def log_unit(self, part: str) -> float:
         """log of the written column's unit per unit of a part that is a number."""
+        ...
+
+    @property
+    def never(self) -> tuple[int, ...]:
+        """The cells of the first part that stand for never."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -199,7 +205,7 @@ class Residual:
         base, has_base = self.base(frame)
         known = own.notna().to_numpy()
         if blanks_unknown:
-            known = known & has_base
+            known = known & (has_base | self._has_never(frame))
         residuals = np.zeros(len(own), dtype=np.int64)
         places = self.grid.places(own[known])
         steps, rest = np.divmod(places - base[known], self.stride)
@@ -298,6 +304,19 @@ class Residual:
         base[has_value] = self.grid.places(given[has_value])
         return base + (self.offset - base) % self.stride, has_value
 
+    @cached_property
+    def never(self) -> tuple[int, ...]:
+        """The residuals that stand for never."""
+        places = self.grid.places_of_never
+        return tuple(self.lowest + i for i, place in enumerate(self.beside) if place in places)
+
+    def _has_never(self, frame: pd.DataFrame) -> Mask:
+        """Rows in which all parents are known, and g has no value for one is never. Shape: (n,)."""
+        parents = [frame[name] for name in self.parents]
+        never = np.any([are_never(cells) for cells in parents], axis=0)
+        known = np.all([cells.notna().to_numpy() for cells in parents], axis=0)
+        return np.asarray(never & known)
+
     @property
     def _bottom(self) -> int:
         """The lowest residual of a cell that does not stand beside the rule."""
@@ -375,7 +394,7 @@ def _steps_kept(rule: Rule, written: Column) -> tuple[int, int]:
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
     """The residuals of the cells that follow the rule, or break it. Shape: (n,) -> (m,)."""
     present = residuals.dropna()
-    return present[present > MOST_BESIDE - _FURTHEST]
+    return present[present > MOST_BESIDE + MOST_NEVER - _FURTHEST]
 
 
 def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
@@ -405,7 +424,7 @@ def _middle(table: TypedTable, written: Column) -> int:
     """The place of the middle of a column's cells; 0 where all are missing."""
     grid = Grid.of(written)
     assert grid is not None, "asked before"
-    present = table[written.name].dropna()
+    present = without_never(table[written.name]).dropna()
     return int(np.median(grid.places(present))) if len(present) else 0
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -114,6 +115,25 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
     # Of two orders of a column the one is taken that says something of more rows.
     n_known = sum(len(said) for said, _ in halves)
     return Candidate(rule, nats * n_known / n_high, share) if nats >= least else None
+
+
+def with_what_stands_apart(rule: OrderRule, high: Column, numbers: Numbers) -> OrderRule:
+    """An order that was said, with what is found to stand beside it, where none is named.
+
+    Of an order that every row has to keep these are numbers that keep it in any case, too large to
+    be any gap; too small ones are left to be refused.
+
+    Args:
+        rule: The order.
+        high: Its upper column.
+        numbers: Of that column, as `quantities`. Shape: (n,).
+    """
+    apart = _standing_apart(numbers) if not rule.beside else np.zeros(0)
+    if rule.keep == "demand":
+        apart = apart[apart > np.nanmedian(numbers)] if len(apart) else apart
+    if not len(apart):
+        return rule
+    return replace(rule, beside=tuple(_as_written(value, high) for value in apart.tolist()))
 
 
 def _standing_apart(values: Numbers) -> Numbers:

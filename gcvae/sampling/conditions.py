@@ -24,8 +24,9 @@ from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import are_numeric, level_texts, listed_levels
 from gcvae.cells.values import END_READERS, format_table, parse_table
 from gcvae.codec.column_codec import ColumnCodec
-from gcvae.codec.column_codecs import LINES, LevelCodec, RealCodec
+from gcvae.codec.column_codecs import LINES, RealCodec
 from gcvae.codec.encoded_table import EncodedTable
+from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
@@ -37,6 +38,7 @@ from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
+from gcvae.spelling.never_dates import are_never, is_beyond
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
@@ -114,7 +116,10 @@ def _as_document(wanted: Any, column: Column) -> Any:
     if isinstance(wanted, list):
         return [_as_document(item, column) for item in wanted]
     if column.datetime_format is not None and isinstance(wanted, date | np.datetime64):
-        return _date_text(pd.Timestamp(wanted), column)
+        time = pd.Timestamp(wanted)
+        if time.unit != "ns" and is_beyond(time):
+            return str(wanted).replace("T", " ")
+        return _date_text(time, column)
     return wanted.item() if isinstance(wanted, np.generic) else wanted
 
 
@@ -332,6 +337,7 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
         is_outside |= (typed < _end(column.minimum, column, "min")).to_numpy(dtype=bool)
     if column.maximum is not None:
         is_outside |= (typed > _end(column.maximum, column, "max")).to_numpy(dtype=bool)
+    is_outside &= ~are_never(typed)
     if is_outside.any():
         expected = " ".join(["a value", *_limits(column)])
         raise _NotUnderstoodError(f"{given[is_outside].iloc[0]} is beyond its limits", expected)
@@ -340,7 +346,8 @@ def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 def _limits(column: Column) -> list[str]:
     low, high = column.minimum, column.maximum
-    return ([] if low is None else [f"from {low}"]) + ([] if high is None else [f"to {high}"])
+    ends = [f"{word} {end}" for word, end in (("from", low), ("to", high)) if end is not None]
+    return [*ends, *(f"or {text}" for text in column.never)]
 
 
 def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
@@ -350,6 +357,10 @@ def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
         key: None if limit is None else _end(limit, column, key)
         for key, limit in zip(_RANGE, (column.minimum, column.maximum), strict=True)
     }
+    if column.never:  # dates for never lie beyond the limits, and may be within a range
+        never = [_end(text, column, "max") for text in column.never]
+        limits["min"] = None if limits["min"] is None else min(limits["min"], *never)
+        limits["max"] = None if limits["max"] is None else max(limits["max"], *never)
     lows = [end for end in (given.get("min"), limits["min"]) if end is not None]
     highs = [end for end in (given.get("max"), limits["max"]) if end is not None]
     low = max(lows) if lows else -_FURTHEST

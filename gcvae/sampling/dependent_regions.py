@@ -21,7 +21,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from gcvae.codec.column_codecs import LevelCodec, RealCodec
+from gcvae.codec.code_units import codes_with_units
+from gcvae.codec.column_codecs import RealCodec
+from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid
@@ -126,8 +128,8 @@ class DependentRegion:
         )
         if not self.is_scored:
             return drawn
-        is_present = drawn.codes >= own.has_missing
-        is_priced = is_present & torch.from_numpy(wanted.is_known.copy())
+        has_unit = torch.from_numpy(codes_with_units(own, self.codec.reduction))[drawn.codes.long()]
+        is_priced = has_unit & torch.from_numpy(wanted.is_known.copy())
         log_unit = torch.where(is_priced, rewriting.log_unit(self.part), 0.0)
         return replace(drawn, log_prob=drawn.log_prob - log_unit)
 
@@ -284,7 +286,7 @@ def region_of_wholes(codec: ColumnCodec, wanted: WantedPlaces) -> Region:
     cells = [pd.Series(grid.values(ends.ravel())) for ends in (first, last)]
     lower, upper = (ends.reshape(n, m) for ends in codec.edges(*cells))
     if isinstance(codec, QuantileCodec):
-        atoms = codec.atoms_between(*cells).reshape(n, m, codec.n_codes) & ~is_empty[..., None]
+        atoms = codec.codes_between(*cells).reshape(n, m, codec.n_codes) & ~is_empty[..., None]
         log_share[atoms.any(1) & wanted.is_known[:, None]] = 0.0
         is_empty |= atoms.any(-1) & (lower >= upper)  # no other number is between
     log_share[(~is_empty).any(1) & wanted.is_known, -1] = 0.0

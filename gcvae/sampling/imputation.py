@@ -124,7 +124,10 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """The dtype, which is to hold values that need not be among its categories yet."""
+    """The dtype, which is to hold values that need not be among its categories yet, or that are
+    too far for nanoseconds."""
+    if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
+        return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):
         return dtype
     more = pd.Index(values.dropna().unique()).difference(dtype.categories)

@@ -24,6 +24,7 @@ from gcvae.sampling.dependent_regions import exact_columns
 from gcvae.sampling.regions import known_regions
 from gcvae.sampling.row_completion import Completions, complete_rows
 from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.never_dates import are_never
 
 BLOCK_ROWS = 512
 """Rows are completed in blocks of this many, each with a generator of (seed, block number)."""
@@ -258,6 +259,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
     """The rows, their numbers and dates as near as the columns' limits and decimals allow."""
     codecs = {column.name: column for column in codec.columns if column.is_real}
     columns = codecs | {c: codecs[s] for c, s in codec.copies.items() if s in codecs}
+    columns = {name: column for name, column in columns.items() if name in typed}  # no parts
     near = {}
     for name, column in columns.items():
         own = typed[name]
@@ -266,7 +268,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
         else:
             codes, values = column.encode(own)
             back = column.decode(codes.astype(np.int64), values).set_axis(own.index)
-        differ = own.notna().to_numpy()
+        differ = own.notna().to_numpy() & ~are_never(own)
         if differ.any():
             differ = differ.copy()
             differ[differ] = _differ(own[differ], back[differ])
@@ -275,7 +277,7 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
 
 
 def _said_to_be_none(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
-    """Cells of which it is known that they have no value: 9999-12-31, and not an empty cell.
+    """Cells of which it is known that they have no value: a word for that, not an empty cell.
 
     Shape: n rows as they are written -> (n, D).
     """

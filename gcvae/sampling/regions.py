@@ -58,8 +58,8 @@ def number_region(
     Returns: None where nothing belongs.
     """
     possible = np.zeros(codec.n_codes, dtype=bool)
-    if isinstance(codec, QuantileCodec) and len(low):
-        possible |= codec.atoms_between(low, high).any(axis=0)
+    if len(low):
+        possible |= codec.codes_between(low, high).any(axis=0)
     possible[0] |= missing
     lower, upper = codec.edges(low, high) if len(low) else (np.zeros(0), np.zeros(0))
     has_mass = lower < upper

@@ -24,6 +24,7 @@ from typing import Any
 from gcvae.errors import Problem, SchemaError, UnknownColumnError, json_pointer
 from gcvae.schema.constraints import Constraint, constraint_columns, read_constraints
 from gcvae.schema.kinds import ColumnKind, Outcomes, meant_kind
+from gcvae.schema.never import no_never_dates, read_never
 from gcvae.schema.number_fields import complete_numbers, read_notation, read_number_format
 from gcvae.schema.rule_documents import read_rules, rule_problems, unknown_in_rules
 from gcvae.schema.rules import Rule
@@ -71,6 +72,8 @@ class Column:
         number_format: What stands between and beside the digits; None for a decimal point alone.
         levels: The outcomes, in order; of a boolean false and true, of a constant its value.
         datetime_format: As in strptime, with %-d and the like for numbers without leading zeros.
+        never: Texts of dates that nanoseconds do not reach and that stand for "never", such as
+            9999-12-31: values of the column like any other.
         drop: Leave the column out of the model and of what is sampled. Such a column keeps its name
             and nothing else, whatever else is said of it: its kind is that of what is not modelled.
         parquet_type: The type of the column in Parquet files, as Arrow writes it; None for the type
@@ -93,6 +96,7 @@ class Column:
     number_format: NumberFormat | None = None
     levels: tuple[Level, ...] | None = None
     datetime_format: str | None = None
+    never: tuple[str, ...] = ()
     drop: bool = False
     parquet_type: str | None = None
     dtype: str | None = None
@@ -156,6 +160,8 @@ class Column:
         if self.number_format is not None:
             decimal = {"decimal": self.number_format.decimal}
             document["number_format"] = decimal | changed_fields(self.number_format)
+        if self.never:
+            document["never"] = list(self.never)
         for key in ("levels", "steps", "endings"):
             if getattr(self, key) is not None:
                 document[key] = list(getattr(self, key))
@@ -444,6 +450,7 @@ _READERS: dict[str, Any] = {
     "number_format": read_number_format,
     "levels": _read_levels,
     "datetime_format": _read_datetime_format,
+    "never": read_never,
     "drop": _read_flag,
     "parquet_type": _read_parquet_type,
     "dtype": _read_dtype,
@@ -462,6 +469,7 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
             draft["kind"] = ColumnKind.IDENTIFIER
         draft["missing"] = replace(Missing(), **draft.get("missing", {}))
         problems += complete_numbers(draft, f"/columns/{i}")
+        problems += no_never_dates(draft, f"/columns/{i}")
         needed = draft["kind"].needed if "kind" in draft else "kind"
         if needed is not None and needed not in draft:
             problems.append(

@@ -49,7 +49,7 @@ class ColumnKind(StrEnum):
     DATETIME = (
         "datetime",
         Outcomes.LINE,
-        _LIMITS | {"decimals", "datetime_format"},
+        _LIMITS | {"decimals", "datetime_format", "never"},
         "datetime64[ns]",
     )
     IDENTIFIER = "identifier", Outcomes.KEYS, {"decimals"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol, TypeAlias, get_args
 
@@ -48,6 +47,8 @@ class Column(Protocol):
     def has_times(self) -> bool: ...
     @property
     def datetime_format(self) -> str | None: ...
+    @property
+    def never(self) -> tuple[str, ...]: ...
 
 
 class Columns(Protocol):
@@ -342,11 +343,12 @@ def _beside_misfits(rule: OrderRule, high: Column) -> list[tuple[str, str]]:
 
 
 def _is_date(text: str, column: Column) -> bool:
-    try:
-        datetime.strptime(text, (column.datetime_format or "%Y-%m-%d").replace("%-", "%"))
-    except ValueError:
-        return False
-    return True
+    import pyarrow as pa
+
+    from gcvae.spelling.never_dates import read_times
+
+    times = read_times(pa.array([text]), column.datetime_format or "%Y-%m-%d", column.never)
+    return bool(times[0] == times[0])  # NaT equals nothing
 
 
 _Need: TypeAlias = tuple[Callable[[Column], bool], str]

@@ -29,10 +29,13 @@ def _outcomes(column: Mapping[str, Any]) -> str:
 
     >>> _outcomes({"levels": [1, 2, 3, 4, 5, 6, 7]}), _outcomes({"minimum": 0, "maximum": 9.5})
     ('1, 2, 3, 4, 5, 6 and 1 more', '0 to 9.5')
+    >>> _outcomes({"minimum": "2019-01-01", "maximum": "2024-12-31", "never": ["9999-12-31"]})
+    '2019-01-01 to 2024-12-31, or 9999-12-31'
     """
     if "levels" in column:
         shown = [str(level) for level in column["levels"][:_MOST_LEVELS]]
         n_more = len(column["levels"]) - len(shown)
         return ", ".join(shown) + (f" and {n_more:,} more" if n_more else "")
     ends = [str(column.get(end, "…")) for end in ("minimum", "maximum")]
-    return "" if ends == ["…", "…"] else " to ".join(ends)
+    never = "".join(f", or {text}" for text in column.get("never", ()))
+    return "" if ends == ["…", "…"] else " to ".join(ends) + never

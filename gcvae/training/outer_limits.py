@@ -23,6 +23,7 @@ from gcvae.rules.splits import Split
 from gcvae.schema.columns import Bound, Column, TableSchema
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.spelling.date_text import is_time_of_day, read_dates, resolution, write_dates
+from gcvae.spelling.never_dates import without_never
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
 _LENGTHS = {"Y": 365 * 86_400, "M": 30 * 86_400, "D": 86_400, "h": 3600, "m": 60, "s": 1}
@@ -48,8 +49,8 @@ def with_outer_limits(
         with_atoms: Columns of few numbers keep all of these in the model, and so their limits.
     """
     columns = [
-        _with_limits(column, table[column.name].dropna(), declared(column.name, given), rows,
-                     with_atoms=with_atoms)
+        _with_limits(column, without_never(table[column.name]).dropna(),
+                     declared(column.name, given), rows, with_atoms=with_atoms)
         if column.is_modelled and column.kind.is_real and rows > 1 else column
         for column in schema
     ]  # fmt: skip

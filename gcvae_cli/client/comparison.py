@@ -13,6 +13,7 @@ import pandas as pd
 from gcvae.figures.figures import drawing, new_figure, save_figure
 from gcvae.figures.fonts import Lettering, width
 from gcvae.schema.kinds import Outcomes
+from gcvae.spelling.never_dates import without_never
 from gcvae_cli.client.comparison_pairs import Pair, chance_difference, pairs_that_differ_most
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _draw_histogram(panel: Any, real: pd.Series, synthetic: pd.Series) -> None:
 
 
 def _numbers(cells: pd.Series, is_date: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
-    present = cells.dropna()
+    present = without_never(cells).dropna()
     if is_date:
         return present.to_numpy("datetime64[s]").astype(np.float64)
     return present.to_numpy(np.float64)

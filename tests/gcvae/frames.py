@@ -52,6 +52,7 @@ KINDS: dict[str, st.SearchStrategy[Cells]] = {
         st.sampled_from
     ),
     "days": st.just(dates("%Y-%m-%d")),
+    "days or never": st.just(dates("%Y-%m-%d") | st.just("9999-12-31")),
     "American days": st.just(dates("%m/%d/%Y")),
     "days without zeros": st.just(dates("%-d.%-m.%Y")),
     "seconds": st.just(dates("%Y-%m-%d %H:%M:%S")),

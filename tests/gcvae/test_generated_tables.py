@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer
-from gcvae.cells.values import format_table, parse_table
+from gcvae.cells.values import format_table, parse_table, values_of
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError
 from gcvae.profiling.infer_schema import infer_schema
@@ -175,7 +175,8 @@ def holds(table: Table, preset: str, folder: Path) -> None:
     rows = fitted.sample(50, seed=1)
     pd.testing.assert_frame_equal(loaded.sample(50, seed=1), rows)
     text = format_table(rows, fitted.schema)
-    pd.testing.assert_frame_equal(parse_table(text, fitted.schema), rows)
+    # Those with dates for never count microseconds; see `parse_table`.
+    pd.testing.assert_frame_equal(parse_table(text, fitted.schema), values_of(rows, fitted.schema))
     for column in fitted.schema:
         within(column, rows[column.name], text[column.name])
 

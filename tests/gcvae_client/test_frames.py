@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from gcvae_client import Client, InvalidError, ModelNotReadyError
+from gcvae_client.frames import plain, read_frame, row_documents
 from tests.running_service import Running, library, train, working
 
 N_ROWS = 60
@@ -322,3 +324,16 @@ def test_a_refusal_of_a_frames_rows_is_the_services(
 ) -> None:
     with pytest.raises(InvalidError, match="Farbe"):
         client.score(orders_model, orders().assign(Farbe="red"))
+
+
+def test_dates_for_never_are_dates_in_every_format() -> None:
+    """Those of JSON are text, and pandas has no nanoseconds for them."""
+    rows = [{"bis": "31.12.9999"}, {"bis": None}, {"bis": "01.02.2024"}]
+    file = io.BytesIO(json.dumps(rows).encode())
+    found = read_frame(file, "json", None, lambda: {"bis": "%d.%m.%Y"})
+    assert found["bis"].dtype == "datetime64[us]"
+    assert found["bis"][0] == datetime(9999, 12, 31)
+    assert found["bis"].isna().tolist() == [False, True, False]
+    assert row_documents(found, lambda: {"bis": "%d.%m.%Y"}) == rows
+    long_ago = plain(date(1, 1, 1), "von", lambda: {"von": "%Y-%m-%d"})
+    assert long_ago == "0001-01-01"

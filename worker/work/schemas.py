@@ -13,7 +13,8 @@ from __future__ import annotations
 from catalog import Dataset, Document
 from gcvae.schema.kinds import ColumnKind, Outcomes
 
-_AGREED = ("name", "kind", "drop", "datetime_format", "number_format", "parquet_type", "dtype")
+_AGREED = ("name", "kind", "drop", "datetime_format", "never", "number_format",
+           "parquet_type", "dtype")  # fmt: skip
 
 
 _LIMITS = ("minimum", "maximum")

@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.cells.values import values_of
 from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column, TableSchema
+from gcvae.spelling.never_dates import stand_ins
 
 LEAST_SHOWN = 5
 """Real rows that a level, or a share, has to have to be shown."""
@@ -63,7 +65,9 @@ def _binned(
     """Labels of bins, and the bin of each cell of both tables."""
     tables = real, drawn
     if is_number(column):
-        return _binned_numbers([numbers_of(table, column) for table in tables], column, most)
+        numbers = [numbers_of(table, column) for table in tables]
+        never = [_never_of(table[column.name], column) for table in tables]
+        return _binned_numbers(numbers, never, column, most)
     cells = [table[column.name].astype(object) for table in tables]
     counts = cells[0].value_counts()
     frequent = list(counts[counts >= LEAST_SHOWN].index[: most - 2])
@@ -79,21 +83,39 @@ def _binned(
     return _without_empty(labels, codes)
 
 
+def _never_of(series: pd.Series[Any], column: Column) -> Codes:
+    """Which date for never each cell is, -1 for none. Shape: (n,)."""
+    places = np.full(len(series), -1, dtype=np.int64)
+    if column.never:
+        typed = values_of(series.to_frame(column.name), TableSchema((column,)))
+        times = typed[column.name].to_numpy()
+        for i, time in enumerate(stand_ins(column.never, column.datetime_format or "%Y-%m-%d")):
+            places[times == time] = i
+    return places
+
+
 def _binned_numbers(
-    cells: list[npt.NDArray[np.float64]], column: Column, most: int
+    cells: list[npt.NDArray[np.float64]], never: list[Codes], column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
-    """Bins of equal width over the middle of the real numbers; the ends take the rest."""
+    """Bins of equal width over the middle of the real numbers, whose ends take the rest; one for
+    each date for never."""
     present = np.concatenate([x[~np.isnan(x)] for x in cells])
-    if not len(present):
-        return _without_empty(["missing"], [np.zeros(len(x), dtype=np.int64) for x in cells])
-    low, high = np.quantile(present, [0.01, 0.99])
-    edges = np.unique(np.linspace(low, high, most - 1))[1:-1]
-    labels = _interval_labels(edges, is_date=column.datetime_format is not None)
+    labels: list[str] = []
+    edges = present
+    if len(present):
+        low, high = np.quantile(present, [0.01, 0.99])
+        edges = np.unique(np.linspace(low, high, most - 1))[1:-1]
+        labels = _interval_labels(edges, is_date=column.datetime_format is not None)
+    n, n_never = len(labels), len(column.never)
     codes = [
-        np.where(np.isnan(x), len(labels), np.searchsorted(edges, x, side="right")).astype(np.int64)
-        for x in cells
+        np.where(
+            known >= 0,
+            n + known,
+            np.where(np.isnan(x), n + n_never, np.searchsorted(edges, x, side="right")),
+        ).astype(np.int64)
+        for x, known in zip(cells, never, strict=True)
     ]
-    return _without_empty([*labels, "missing"], codes)
+    return _without_empty([*labels, *column.never, "missing"], codes)
 
 
 def _interval_labels(edges: npt.NDArray[np.float64], *, is_date: bool) -> list[str]:

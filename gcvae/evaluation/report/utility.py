@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.errors import UnknownColumnError
-from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
+from gcvae.evaluation.columns import is_number, measured_columns, numbers_of, with_outcome
 from gcvae.evaluation.features import fit_features
 from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, percent
 from gcvae.evaluation.report.places import fit_space
@@ -132,7 +132,7 @@ def _scores_of(
     target: Column, tables: Tables, schema: TableSchema, seed: int
 ) -> list[TargetScores]:
     """Both learners; none where the column has too few rows of its classes."""
-    drawn, real, unseen = (table[table[target.name].notna()] for table in tables)
+    drawn, real, unseen = (with_outcome(table, target.name) for table in tables)
     others = TableSchema(tuple(c for c in measured_columns(schema) if c.name != target.name))
     if min(len(drawn), len(real), len(unseen)) < LEAST_ROWS or not len(others):
         return []

@@ -70,7 +70,7 @@ function extent(column, found) {
     const [first] = binsOf(found);
     return `${many(column.levels.length, "level")}${first ? `, most often ${first.label}` : ""}`;
   }
-  if (column.minimum !== undefined && column.minimum !== null) return h("span.number", {}, `${edge(column.minimum)} to ${edge(column.maximum)}`);
+  if (column.minimum !== undefined && column.minimum !== null) return h("span.number", {}, `${edge(column.minimum)} to ${edge(column.maximum)}${(column.never ?? []).map((text) => `, or ${text}`).join("")}`);
   return found.distinct ? `${count(found.distinct)} distinct` : "–";
 }
 

@@ -13,6 +13,7 @@ import pytest
 from gcvae import Synthesizer, infer_schema
 from gcvae.cells.values import format_table, parse_table
 from gcvae.files.to_arrow import arrow_table
+from gcvae.schema.columns import Missing
 
 N = 2_000
 
@@ -36,12 +37,12 @@ def contracts(never: str, date_format: str) -> pd.DataFrame:
         ("9999-12-31 23:59:59", "%Y-%m-%d %H:%M:%S"),
     ],
 )
-def test_a_far_date_among_dates_is_a_blank_that_is_a_value(never: str, date_format: str) -> None:
+def test_a_far_date_among_dates_is_a_value_that_means_never(never: str, date_format: str) -> None:
     schema = infer_schema(contracts(never, date_format)).schema
     until = schema["gültig bis"]
     assert until.kind == "datetime"
-    assert until.missing.markers == (never,)
-    assert until.missing.is_value
+    assert until.never == (never,)
+    assert until.missing == Missing()
     assert schema.rules is not None
     assert [str(rule) for rule in schema.rules if rule.kind == "order"] == [
         "gültig von ≤ gültig bis"
@@ -80,15 +81,3 @@ def test_a_parquet_file_has_the_far_date_again_in_its_type(kind: Any, tmp_path: 
     assert schema["until"].kind == "datetime"
     written = arrow_table(parse_table(table, schema), schema)
     assert written.column("until").equals(table.column("until"))
-
-
-def test_beside_cells_without_a_value_rows_have_what_is_more_frequent() -> None:
-    table = contracts("9999-12-31", "%Y-%m-%d").astype(object)
-    for share, first in ((0.05, "9999-12-31"), (0.7, "")):
-        blank = np.random.default_rng(1).random(N) < share
-        until = table["gültig bis"].where(~blank, None)
-        inferred = infer_schema(table.assign(**{"gültig bis": until}))
-        column = inferred.schema["gültig bis"]
-        assert column.kind == "datetime"
-        assert column.missing.markers[0] == first
-        assert any("cells without a value are the same" in text for text in inferred.warnings)

@@ -38,8 +38,9 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
         ),
         (
             [f"20{n:02d}-01-01" for n in range(30)] + ["9999-12-31"] * 2,
-            "has '9999-12-31' (2 cells) among its dates: it is taken to say that there is none,"
-            " and stays as it is written; dates are counted from 1677-09-22 to 2262-04-10",
+            "has '9999-12-31' (2 cells) among its dates: it is taken to mean never, a value"
+            " like any other, and stays as it is written; dates are counted from 1677-09-22 to"
+            " 2262-04-10",
         ),
         (
             ["31.12.9999"] * 9 + ["01.02.2024"] * 3,

@@ -56,6 +56,13 @@ def test_drawn_rows_keep_the_steps(model: Synthesizer, drawn: pd.DataFrame) -> N
     assert (drawn["fare"].dropna() * 4 % 1 == 0).all()
 
 
+def test_rows_are_drawn_around_known_cells_of_columns_in_parts(model: Synthesizer) -> None:
+    known = orders()[["seen", "preis"]][:60]
+    around = parse_table(model.sample(given_rows=known, seed=1), model.schema)
+    real = parse_table(orders(), model.schema)[:60]
+    assert around[["seen", "preis"]].equals(real[["seen", "preis"]])
+
+
 def test_a_range_of_a_column_in_parts_is_kept_to_the_digit(model: Synthesizer) -> None:
     given = {"preis": {"min": 24.5, "max": 26.2}, "seen": {"max": "04.03.2020 10:00:00"}}
     rows = parse_table(model.sample(200, given=given, seed=3), model.schema)

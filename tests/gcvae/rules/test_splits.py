@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,10 @@ EXAMPLES = {
 }
 
 
+DAYS = "%Y-%m-%d"
+DATED = [x for x, (column, _) in EXAMPLES.items() if column.datetime_format in (DAYS, SECONDS)]
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_parts_join_to_the_cells_they_are_of(name: str) -> None:
     column, texts = EXAMPLES[name]
@@ -82,6 +87,23 @@ def test_parts_join_to_the_cells_they_are_of(name: str) -> None:
     pd.testing.assert_series_equal(
         split.restored(frame, parts).rename(column.name), frame[column.name]
     )
+
+
+@pytest.mark.parametrize("name", DATED)
+def test_a_date_for_never_is_said_by_the_first_part_alone(name: str) -> None:
+    column, texts = EXAMPLES[name]
+    never = {SECONDS: "9999-12-31 23:59:59", DAYS: "9999-12-31"}[column.datetime_format or DAYS]
+    column = replace(column, never=(never,), maximum=texts[0], minimum=texts[0])
+    frame, split = cells_of(column, [never, texts[0]]), Split.of(column)
+    assert split is not None
+    parts = pd.DataFrame(split.reduced(frame, blanks_unknown=False))
+    assert parts.notna().all(axis=None)
+    first = parts[column.name]
+    assert first[0] in split.never
+    assert first[1] not in split.never
+    for others in (parts, parts.assign(**{name: parts[name][1] for name in list(parts)[1:]})):
+        assert split.restored(frame, others)[0] == frame[column.name][0]
+    assert split.restored(frame, parts)[1] == frame[column.name][1]
 
 
 def test_a_missing_cell_is_missing_in_every_part() -> None:

@@ -150,3 +150,21 @@ def test_hundreds_above_hundreds_are_hundreds() -> None:
     rows = Synthesizer.fit(table, seed=0, settings=SHORT).sample(N, 1)
     assert (rows["high"] % 100 == 0).all()
     assert (rows["high"] >= rows["low"]).all()
+
+
+@pytest.mark.parametrize("never", ["2099-12-31", "1900-01-01"])
+def test_an_order_that_is_said_takes_what_stands_apart_by_itself(never: str) -> None:
+    table, said = stays(never), {"kind": "order", "low": "от", "high": "до"}
+    model = Synthesizer.fit(table, schema={"rules": [said]}, seed=0, settings=SHORT)
+    assert [str(rule) for rule in model.schema.rules or ()] == [f"от ≤ до, or до is {never}"]
+    drawn = format_table(model.sample(N, 1), model.schema)["до"]
+    assert (drawn == never).mean() == pytest.approx((table["до"] == never).mean(), abs=0.05)
+    assert (drawn[drawn != never] < "2030").all()
+
+
+def test_an_order_that_is_demanded_takes_no_value_that_breaks_it() -> None:
+    said = {"kind": "order", "low": "от", "high": "до", "keep": "demand"}
+    [kept] = infer_schema(stays("2099-12-31"), {"rules": [said]}).schema.rules or ()
+    assert str(kept) == "от ≤ до, or до is 2099-12-31"
+    with pytest.raises(SchemaError, match="rows break"):
+        infer_schema(stays("1900-01-01"), {"rules": [said]})

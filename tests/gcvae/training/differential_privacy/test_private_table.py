@@ -147,6 +147,18 @@ def test_constraints_hold_in_private_rows() -> None:
     assert cells["years"].astype(int).min() >= 20
 
 
+def test_dates_for_never_are_refused_with_what_takes_their_place() -> None:
+    document = declared_document()
+    [column] = [c for c in document["columns"] if c["kind"] == "datetime"][:1]
+    number = document["columns"].index(column)
+    column["never"] = ["9999-12-31"]
+    with pytest.raises(SchemaError, match="never are not counted under differential") as error:
+        fitted(declared_frame(), document)
+    [problem] = error.value.problems
+    assert problem.pointer == f"/columns/{number}/never"
+    assert '"markers": ["9999-12-31", ""], "is_value": true' in str(problem.expected)
+
+
 def test_a_schema_that_leaves_something_open_is_refused_before_any_count() -> None:
     with pytest.raises(SchemaError, match="must be declared under differential privacy"):
         fitted(declared_frame(), document_without("years", "maximum"))

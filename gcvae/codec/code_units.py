@@ -1,0 +1,22 @@
+"""Which cells of a column in parts are numbers that have a unit, and which are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.codec.column_codec import ColumnCodec
+from gcvae.rules.reduction import Reduction
+
+
+def codes_with_units(codec: ColumnCodec, reduction: Reduction) -> npt.NDArray[np.bool_]:
+    """Which codes of a part count per unit of the written column: all but the missing level and
+    dates for never, which have a mass alone. Shape: (K,)."""
+    counted = np.arange(codec.n_codes) >= codec.has_missing
+    rewriting = reduction.rewritten[reduction.owners[codec.name]]
+    if rewriting.never and codec.name == rewriting.column:
+        codes, _ = codec.encode(pd.Series(rewriting.never))
+        has_value = codec.is_real & (codes == codec.n_codes - 1)
+        counted[codes[(codes >= 0) & ~has_value]] = False
+    return counted

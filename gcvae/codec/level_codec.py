@@ -1,0 +1,77 @@
+"""The codec of a column of levels: their numbers, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.cells.values import placed_values
+from gcvae.schema.columns import Column, Level
+
+Codes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LevelCodec:
+    """Levels in the schema's order, after the missing level where there is one."""
+
+    column: Column
+    has_missing: bool
+
+    @classmethod
+    def fit(cls, series: pd.Series[Any], column: Column) -> Self:
+        """The codec of these typed cells; levels that only the schema lists get codes too."""
+        return cls(column, bool(series.isna().any()))
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    @property
+    def n_codes(self) -> int:
+        """The number of outcomes."""
+        return len(self.levels) + self.has_missing
+
+    @property
+    def is_real(self) -> bool:
+        """False: no code has a value."""
+        return False
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The typed outcomes, in order; False and True of a boolean whatever its words are."""
+        return self.column.typed_levels
+
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
+        """Codes of typed cells; -1 for an outcome that the codec does not have."""
+        found, distinct = pd.factorize(series)
+        known = {level: i + self.has_missing for i, level in enumerate(self.levels)}
+        codes = [known.get(level, -1) for level in distinct.tolist()]
+        codes.append(0 if self.has_missing else -1)
+        return np.array(codes, dtype=np.int32)[found], np.zeros(len(series))
+
+    def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
+        """Typed cells of codes."""
+        nullable = self.has_missing or self.column.missing.allowed
+        return placed_values(list(self.levels), codes - self.has_missing, nullable)
+
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
+        """0: levels have probabilities, not densities."""
+        return np.zeros(len(codes))
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        return {"has_missing": self.has_missing}
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        return cls(column, document["has_missing"])
