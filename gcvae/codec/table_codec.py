@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +38,17 @@ from gcvae.codec.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.keys.identifiers import IdentifierCodec
-from gcvae.codec.keys.parts import KeyParts
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.repeated_numbers import LEAST_ROWS, are_names
-from gcvae.codec.unmodelled_columns import ConstantCodec, find_copies
-from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.codec.unmodelled_columns import (
+    Unmodelled,
+    find_copies,
+    fit_unmodelled,
+    unmodelled_codec_of,
+)
+from gcvae.files.typed_columns import TypedTable
 from gcvae.numerics.generators import uniform
 from gcvae.numerics.seeds import derived_seed
 from gcvae.rules.reduction import Reduction
@@ -59,20 +63,12 @@ if TYPE_CHECKING:
 CODEC_VERSION = 1
 
 
-Unmodelled = IdentifierCodec | ConstantCodec
-
-
 def _codec_of(kind: ColumnKind, numbers: str, levels: str) -> type[ColumnCodec]:
     """The class of codec for a kind of column that is modelled."""
     if kind.is_real:
         return QuantileCodec if numbers == "quantile" else LINES[kind]
     is_learned = kind.outcomes is Outcomes.NOMINAL_LEVELS and levels == "learned"
     return GroupedLevelCodec if is_learned else LevelCodec
-
-
-def _unmodelled_codec_of(kind: ColumnKind) -> type[Unmodelled]:
-    """The class of codec for a kind of column that is not modelled."""
-    return IdentifierCodec if kind.outcomes is Outcomes.KEYS else ConstantCodec
 
 
 def _fit_columns(
@@ -109,30 +105,6 @@ def _fit_columns(
         return found.fit(series, column)
 
     return tuple(fitted(*pair) for pair in zip(columns, classes, strict=True))
-
-
-@dataclass(frozen=True)
-class _CellChunks:
-    """The cells of one column, a chunk of rows at a time, as often as they are asked."""
-
-    table: TypedTable
-    name: str
-    parts: KeyParts | None = None
-
-    def __iter__(self) -> Iterator[pd.Series[Any]]:
-        cells = (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
-        return cells if self.parts is None else map(self.parts.own_tokens, cells)
-
-
-def _fit_unmodelled(
-    table: TypedTable, schema: TableSchema, column: Column, with_parts: bool, rare_rows: int
-) -> Unmodelled:
-    """The codec of a column that is not modelled."""
-    if _unmodelled_codec_of(column.kind) is ConstantCodec:
-        return ConstantCodec.fit(_CellChunks(table, column.name), column)
-    parts = KeyParts.of(table, schema, column, rare_rows) if with_parts else None
-    found = IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
-    return found if found.can_join else IdentifierCodec.fit(_CellChunks(table, column.name), column)
 
 
 def _is_open(codec: ColumnCodec) -> bool:
@@ -220,7 +192,7 @@ class TableCodec:
             reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never
         )
         rest = tuple(
-            _fit_unmodelled(table, schema, column, with_rules, rare_rows)
+            fit_unmodelled(table, schema, column, with_rules, rare_rows)
             for column in kept
             if not column.is_modelled
         )
@@ -485,7 +457,7 @@ class TableCodec:
             if column.is_modelled and column.name not in document["copies"]
         )
         rest = tuple(
-            _unmodelled_codec_of(column.kind).from_json(column, parts[column.name])
+            unmodelled_codec_of(column.kind).from_json(column, parts[column.name])
             for column in kept
             if not column.is_modelled
         )

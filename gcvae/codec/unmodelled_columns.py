@@ -1,11 +1,11 @@
-"""Columns that are not modelled: of one value, or equal to an earlier one in every row.
+"""Columns that are not modelled: keys, of one value, or equal to an earlier one in every row.
 
 The one value is written into every row; copies are made of the column that they equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,8 +15,11 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.values import placed_values
+from gcvae.codec.keys.identifiers import IdentifierCodec
+from gcvae.codec.keys.parts import KeyParts
 from gcvae.files.typed_columns import TypedTable, row_chunks
-from gcvae.schema.columns import Column, Missing
+from gcvae.schema.columns import Column, Missing, TableSchema
+from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.spelling.date_text import read_dates
 
 LEAST_ROWS_OF_COPIES = 10
@@ -91,3 +94,35 @@ def _has_enough_rows(series: pd.Series[Any]) -> bool:
     """Whether enough rows have another value than the most frequent one."""
     counts = series.value_counts(dropna=False)
     return len(series) - int(counts.max() if len(counts) else 0) >= LEAST_ROWS_OF_COPIES
+
+
+Unmodelled = IdentifierCodec | ConstantCodec
+
+
+def unmodelled_codec_of(kind: ColumnKind) -> type[Unmodelled]:
+    """The class of codec for a kind of column that is not modelled."""
+    return IdentifierCodec if kind.outcomes is Outcomes.KEYS else ConstantCodec
+
+
+@dataclass(frozen=True)
+class _CellChunks:
+    """The cells of one column, a chunk of rows at a time, as often as they are asked."""
+
+    table: TypedTable
+    name: str
+    parts: KeyParts | None = None
+
+    def __iter__(self) -> Iterator[pd.Series[Any]]:
+        cells = (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
+        return cells if self.parts is None else map(self.parts.own_tokens, cells)
+
+
+def fit_unmodelled(
+    table: TypedTable, schema: TableSchema, column: Column, with_parts: bool, rare_rows: int
+) -> Unmodelled:
+    """The codec of a column that is not modelled."""
+    if unmodelled_codec_of(column.kind) is ConstantCodec:
+        return ConstantCodec.fit(_CellChunks(table, column.name), column)
+    parts = KeyParts.of(table, schema, column, rare_rows) if with_parts else None
+    found = IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
+    return found if found.can_join else IdentifierCodec.fit(_CellChunks(table, column.name), column)

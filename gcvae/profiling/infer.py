@@ -22,13 +22,13 @@ from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import boolean_pair
 from gcvae.constraints.constraint_set import check_constraints
 from gcvae.errors import Problem, SchemaError, TableError
-from gcvae.files.header_lines import MOST_NAME_CHARACTERS, is_unnamed
+from gcvae.files.header_lines import MOST_NAME_CHARACTERS
 from gcvae.files.source_columns import SourceColumns
 from gcvae.files.typed_columns import GrowingColumns, KnownCells, growing_columns
 from gcvae.profiling.column_fields import Completion, complete_column
 from gcvae.profiling.column_notes import column_notes
 from gcvae.profiling.far_dates import cells_for_never
-from gcvae.profiling.key_columns import are_names, are_phrases
+from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases
 from gcvae.profiling.key_numbers import reading_of
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
@@ -207,17 +207,10 @@ def judge_column(
     column = complete_column(work)
     if not problems:
         warnings += column_notes(present, column, draft)
-    is_numbering = not has_missing and set(draft) == {"name"} and _is_numbering(cells)
+    is_numbering = not has_missing and set(draft) == {"name"} and are_numbering(cells)
     if never.any():
         present = cells.some(~missing)
     return Judged(column, cells, missing, present, warnings, problems, is_numbering)
-
-
-def _is_numbering(cells: Cells) -> bool:
-    """True for whole numbers that all differ, in a column without a name: an index, written out."""
-    if not is_unnamed(cells.name) or (cells.counts > 1).any():
-        return False
-    return bool(are_whole(cells.stripped).all())
 
 
 def _check_shape(source: SourceColumns) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from gcvae.cells.distinct_cells import Cells
+from gcvae.files.header_lines import is_unnamed
 from gcvae.profiling.key_numbers import (
     FEWEST_DIGITS,
     FEWEST_NAMES,
@@ -12,6 +13,7 @@ from gcvae.profiling.key_numbers import (
     IDENTIFIER_SHARE,
     KEY_NAME,
 )
+from gcvae.spelling.number_text import are_whole
 
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 
@@ -37,3 +39,10 @@ def are_phrases(cells: Cells) -> bool:
     """True where most texts have three words and more."""
     found = pc.match_substring_regex(cells.stripped, r"\S+\s+\S+\s+\S")
     return bool(pc.mean(found).as_py() > 0.5)
+
+
+def are_numbering(cells: Cells) -> bool:
+    """True for whole numbers that all differ, in a column without a name: an index, written out."""
+    if not is_unnamed(cells.name) or (cells.counts > 1).any():
+        return False
+    return bool(are_whole(cells.stripped).all())
