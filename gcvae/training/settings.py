@@ -159,7 +159,7 @@ class SettledConfig(TrainingConfig):
     learning_rate: float = field()
     batch_size: int = field()
     max_steps: int = field()
-    max_extension: float = field()
+    max_extension: float = 1.0  # models of before had no more steps
     patience_steps: int = field()
     patience_from: int = field()
     evaluate_every_steps: int = field()

@@ -70,7 +70,7 @@ def test_a_settled_configuration_has_a_type_without_open_settings() -> None:
     types = get_type_hints(SettledConfig)
     assert [*types] == NAMES
     assert [name for name in NAMES if type(None) in get_args(types[name])] == ["gradient_limit"]
-    with pytest.raises(TypeError, match="missing 15 required keyword-only arguments"):
+    with pytest.raises(TypeError, match="missing 14 required keyword-only arguments"):
         SettledConfig()  # type: ignore[call-arg]
 
 
