@@ -1,6 +1,6 @@
 """What may be asked of a score, and what the numbers then mean, in words.
 
-Loads without torch and pandas: the service knows both before its port is open.
+Loads without torch, pandas and NumPy: the service knows both before its port is open.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any
-
-import numpy as np
 
 from gcvae.errors import Problem, SettingError
 from gcvae.files.shards import SHARD_UNIT_ROWS
@@ -27,6 +25,8 @@ MEASURES = {
     "pmf": "mass of the quantile bin that a continuous value lies in",
 }
 """How a continuous value counts. Discrete columns and atoms always count with their mass."""
+_TRUE_OR_FALSE = {"True", "False", "np.True_", "np.False_"}
+"""By name, for NumPy is not loaded here."""
 BLANK_REFERENCE_ROWS = 1000
 """Rows of the model among which a row with blanks is ranked, with the same cells blanked."""
 MOST_BLANK_SETS = 32
@@ -99,7 +99,7 @@ class ScoreOptions:
         if not isinstance(self.measure, str) or self.measure not in MEASURES:
             problem = f"unknown measure {self.measure!r}"
             problems.append(unknown_name(problem, self.measure, MEASURES, pointer="/measure"))
-        if not isinstance(self.score_missingness, bool | np.bool_):
+        if repr(self.score_missingness) not in _TRUE_OR_FALSE:
             problem = f"score_missingness is {self.score_missingness!r}"
             problems.append(Problem(problem, "/score_missingness", expected="true or false"))
         if problems:
