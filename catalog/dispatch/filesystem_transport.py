@@ -13,6 +13,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -60,8 +61,9 @@ class Channel(virtual.Channel):
 
     def _new_queue(self, queue: str, **kwargs: Any) -> None:
         for path in _hidden_files(self._folder(queue)):
-            if path.stat().st_mtime < time.time() - _HIDDEN_SECONDS:
-                path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # another process was done with it meanwhile
+                if path.stat().st_mtime < time.time() - _HIDDEN_SECONDS:
+                    path.unlink()
 
     def _has_queue(self, queue: str, **kwargs: Any) -> bool:
         return (self._root / queue).is_dir()

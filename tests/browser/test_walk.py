@@ -131,7 +131,8 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(page.get_by_role("heading", name="90 rows filled")).to_be_visible()
     filled = page.get_by_role("region", name="The filled table").locator("tbody tr:first-child")
     expect(filled).to_contain_text(re.compile("Harbour|Station|Old town"))
-    expect(filled.locator("td.filled")).to_have_text(re.compile("Harbour|Station|Old town"))
+    place = re.compile("Harbour|Station|Old town")
+    expect(filled.locator("td.filled").filter(has_text=place)).to_have_count(1)
     watched.assert_accessible()
 
     section(page, "Dependencies")

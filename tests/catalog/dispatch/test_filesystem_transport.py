@@ -76,3 +76,13 @@ def _put_ends(folder: Path, count: int) -> None:
         queue = connection.SimpleQueue("numbers")
         for _ in range(count):
             queue.put("end")
+
+
+def test_a_message_that_is_written_while_another_process_begins_disturbs_nobody(
+    tmp_path: Path,
+) -> None:
+    """It has its own name by the time that it is looked at: as a link that leads nowhere."""
+    (tmp_path / "numbers").mkdir()
+    (tmp_path / "numbers" / ".being-written.msg").symlink_to(tmp_path / "gone")
+    _put_ends(tmp_path, 1)
+    assert len(list((tmp_path / "numbers").glob("[!.]*.msg"))) == 1

@@ -55,11 +55,19 @@ def test_one_process_after_the_other_says_how_it_ended(server: ForkServer) -> No
         process.kill()  # a signal to one that has ended is for nobody, and not for the next
 
 
+def _command_of(process: psutil.Process) -> list[str]:
+    """Nothing of a child of other tests that has ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
 def test_a_server_that_was_killed_has_an_heir(server: ForkServer) -> None:
     process, reading = forked(server)
     assert process.wait(SECONDS)
     os.close(reading)
-    [pid] = [p.pid for p in psutil.Process().children() if SERVER in p.cmdline()]
+    [pid] = [p.pid for p in psutil.Process().children() if SERVER in _command_of(p)]
     os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     process, reading = forked(server)
