@@ -435,7 +435,8 @@ def test_a_column_that_is_dropped_no_more_is_inferred_from_its_cells() -> None:
 
 
 def test_a_name_that_is_too_long_is_refused() -> None:
-    with pytest.raises(TableError, match=r"the name of column 1, 'xxx.*', has 501 characters \(expected: at most 500\)"):
+    named = r"the name of column 1, 'xxx.*', has 501 characters \(expected: at most 500\)"
+    with pytest.raises(TableError, match=named):
         infer_schema(pd.DataFrame({"x" * 501: [1, 2], "b": [1, 2]}))
 
 
