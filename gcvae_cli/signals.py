@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ENDING = ("SIGTERM", "SIGHUP")  # by name: not every system has both
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")  # by name: not every system has all
 
 
 class Ended(BaseException):
@@ -25,17 +25,22 @@ class Ended(BaseException):
 
 @contextmanager
 def raised_signals() -> Iterator[None]:
-    """Within the block SIGTERM and SIGHUP raise `Ended`, as SIGINT raises KeyboardInterrupt.
+    """Within the block SIGTERM, SIGHUP and SIGINT raise `Ended`.
 
     A signal that is ignored (`nohup`) stays ignored, and so is a second one while the first is
-    cleaned up after.
+    cleaned up after, but for SIGINT: who presses twice does not want to wait. It is no
+    KeyboardInterrupt here, for of one that came within an `exec` Python would die in the end,
+    whatever the exit code.
     """
     numbers = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
-    taken = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    before = {number: signal.getsignal(number) for number in numbers}
+    usual = signal.SIG_DFL, signal.default_int_handler
+    taken = [number for number in numbers if before[number] in usual]
 
     def end(number: int, _frame: FrameType | None) -> None:
         for other in taken:
-            signal.signal(other, signal.SIG_IGN)
+            if other != signal.SIGINT:
+                signal.signal(other, signal.SIG_IGN)
         raise Ended(number)
 
     for number in taken:
@@ -44,4 +49,4 @@ def raised_signals() -> Iterator[None]:
         yield
     finally:
         for number in taken:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, before[number])

@@ -38,3 +38,15 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_an_interrupt_is_raised_each_time_and_is_python_s_own_afterwards() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(Ended) as ended:
+            end_twice(signal.SIGINT)
+        assert ended.value.exit_code == 130
+        assert isinstance(ended.value.__context__, Ended)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

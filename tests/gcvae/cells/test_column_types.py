@@ -84,7 +84,7 @@ def test_a_sample_has_the_types_of_the_file(fitted: Synthesizer, path: Path) -> 
     assert drawn.schema.types == parquet.read_schema(path).types
     times = [name for name in drawn.column_names if "time64" in name]
     assert len(times) == 1
-    assert max(drawn.column(times[0]).drop_null().to_pylist()) > datetime.time(0)
+    assert drawn.column(times[0]).drop_null()[0].as_py() > datetime.time(0)
 
 
 def test_a_model_keeps_the_types_in_its_file(fitted: Synthesizer, path: Path) -> None:
