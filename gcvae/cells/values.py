@@ -187,7 +187,7 @@ def _parse_column(
         check_finite(series, column, problems)
         return series
     if column.never and str(series.dtype) == "datetime64[us]":
-        times = near_times(series, column.datetime_format or "%Y-%m-%d", column.never)
+        times = near_times(series, column.date_format, column.never)
         if times is not None:
             return times
     cells = cells_of(series, lines, column.datetime_format, column.number_format)
@@ -268,7 +268,7 @@ def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
 
 
 def _read_dates(cells: Cells, column: Column, problems: list[Problem]) -> Values:
-    date_format = column.datetime_format or "%Y-%m-%d"
+    date_format = column.date_format
     times = cells.times(date_format)
     if column.never:
         times = read_times(cells.texts, date_format, column.never)
@@ -322,7 +322,7 @@ def _read_number_end(value: Any, column: Column) -> float:
 
 
 def _read_date_end(value: Any, column: Column) -> np.datetime64:
-    date_format = column.datetime_format or "%Y-%m-%d"
+    date_format = column.date_format
     time: np.datetime64 = read_times(pa.array([str(value)]), date_format, column.never)[0]
     if np.isnat(time):
         raise ValueError(" or ".join([f"a date of the format {date_format}", *column.never]))

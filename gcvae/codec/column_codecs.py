@@ -389,7 +389,7 @@ class DatetimeCodec(RealCodec):
 
     @property
     def _stand_ins(self) -> npt.NDArray[np.datetime64]:
-        return stand_ins(self.column.never, self.column.datetime_format or "%Y-%m-%d")
+        return stand_ins(self.column.never, self.column.date_format)
 
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
         steps = whole_within(distances, int(self.offset), *self._limits)
@@ -441,7 +441,7 @@ class DatetimeCodec(RealCodec):
 
     @cached_property
     def _step(self) -> int:
-        step = resolution(self.column.datetime_format or "%Y-%m-%d", self.column.decimals)
+        step = resolution(self.column.date_format, self.column.decimals)
         return int(step.astype("timedelta64[ns]").astype(np.int64))
 
     @property
@@ -459,7 +459,7 @@ class DatetimeCodec(RealCodec):
         )
 
     def _steps_of(self, text: str) -> int:
-        times = read_dates(pa.array([text]), self.column.datetime_format or "%Y-%m-%d")
+        times = read_dates(pa.array([text]), self.column.date_format)
         return int(self._steps(pd.Series(times))[0])
 
 

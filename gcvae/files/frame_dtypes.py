@@ -106,7 +106,7 @@ def _with_dtype(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if name.startswith("period["):
         times = pd.to_datetime(series)
         if column.never:
-            times = far_times(series, column.datetime_format or "%Y-%m-%d", column.never)
+            times = far_times(series, column.date_format, column.never)
         return times.dt.to_period(name[len("period[") : -1])
     if kind is None and name in _BY_TYPE:
         return series.astype(object) if name == "object" else series

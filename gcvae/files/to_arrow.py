@@ -113,7 +113,7 @@ def _with_never(cells: Any, series: pd.Series[Any], column: Column, kind: Any) -
         return cells
     if column.never and are_never(series).any():
         never = pa.array(are_never(series))
-        far = far_times(series, column.datetime_format or "%Y-%m-%d", column.never)
+        far = far_times(series, column.date_format, column.never)
         dates = pa.array(far, pa.timestamp("us"), from_pandas=True).filter(never)
         # Times of a zone are counted in UTC.
         unit = kind if pa.types.is_date(kind) else pa.timestamp(kind.unit)

@@ -96,7 +96,7 @@ def _profile_never(present: pd.Series[Any], column: Column) -> dict[str, Any]:
     """How many cells have each date for never, of a column that has some."""
     if not column.never:
         return {}
-    times = stand_ins(column.never, column.datetime_format or "%Y-%m-%d")
+    times = stand_ins(column.never, column.date_format)
     cells = present.to_numpy(dtype="datetime64[ns]")
     counts = [int((cells == time).sum()) for time in times]
     return {"never": dict(zip(column.never, counts, strict=True))}
@@ -104,7 +104,7 @@ def _profile_never(present: pd.Series[Any], column: Column) -> dict[str, Any]:
 
 def _written(nanoseconds: list[float], column: Column) -> list[str]:
     times = np.array(nanoseconds).astype(np.int64).astype("datetime64[ns]")
-    date_format = column.datetime_format or "%Y-%m-%d"
+    date_format = column.date_format
     return [str(text) for text in write_dates(times, date_format, column.decimals).to_pylist()]
 
 

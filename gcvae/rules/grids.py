@@ -72,7 +72,7 @@ class Grid:
 
     @classmethod
     def _of_dates(cls, column: Column) -> Grid | None:
-        written = column.datetime_format or "%Y-%m-%d"
+        written = column.date_format
         if "%d" not in written.replace("%-", "%") and not is_time_of_day(written):
             return None  # months and years are no multiples of anything
         step = resolution(written, column.decimals)
@@ -117,7 +117,7 @@ class Grid:
     @property
     def places_of_never(self) -> Places:
         """The places of the times that stand in for the column's dates for never. Shape: (k,)."""
-        times = stand_ins(self.column.never, self.column.datetime_format or "%Y-%m-%d")
+        times = stand_ins(self.column.never, self.column.date_format)
         return times.astype(np.int64) // (self.step or 1)
 
     def values(self, places: Places, *, limited: bool = True) -> npt.NDArray[Any]:

@@ -127,7 +127,7 @@ def beside(rule: Rule, column: Column) -> pd.Series[Any]:
     if not column.has_times:
         return pd.Series(np.array(values, dtype=np.float64))
     texts = list(dict.fromkeys([*map(str, values), *column.never]))
-    date_format = column.datetime_format or "%Y-%m-%d"
+    date_format = column.date_format
     return pd.Series(read_times(pa.array(texts, pa.string()), date_format, column.never))
 
 
@@ -149,7 +149,7 @@ def grid_unit(column: Column) -> float | None:
 
 def _nanoseconds(column: Column) -> int:
     """The smallest unit of a date's format."""
-    step = resolution(column.datetime_format or "%Y-%m-%d", column.decimals)
+    step = resolution(column.date_format, column.decimals)
     return int(step / np.timedelta64(1, "ns"))
 
 

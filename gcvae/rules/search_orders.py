@@ -156,7 +156,7 @@ def _as_written(value: float, column: Column) -> float | str:
     if not column.has_times:
         return int(value) if value == int(value) else value
     times = np.array([int(value)]).astype("datetime64[s]").astype("datetime64[ns]")
-    return str(write_dates(times, column.datetime_format or "%Y-%m-%d", column.decimals)[0])
+    return str(write_dates(times, column.date_format, column.decimals)[0])
 
 
 def _ruled_out(seen: tuple[Numbers, Numbers], unseen: tuple[Numbers, Numbers]) -> float:

@@ -132,7 +132,7 @@ def found_steps(places: Places, codes: npt.NDArray[np.integer[Any]], grid: Grid)
     common = _common_step(places)
     if grid.step is None:
         return _number_steps(halves, common, grid)
-    written = grid.column.datetime_format or "%Y-%m-%d"
+    written = grid.column.date_format
     return _date_steps(places, halves, common, grid, has_days=not is_time_of_day(written))
 
 

@@ -128,6 +128,11 @@ class Column:
         return self.kind.is_real and not self.kind.is_number
 
     @property
+    def date_format(self) -> str:
+        """How dates are written: as ISO 8601 has days, where nothing is said."""
+        return self.datetime_format or "%Y-%m-%d"
+
+    @property
     def typed_levels(self) -> tuple[Level, ...]:
         """The levels as `parse_table` gives them: False and True, whatever the words are."""
         is_pair = self.kind.outcomes is Outcomes.TRUTH_VALUES

@@ -48,6 +48,8 @@ class Column(Protocol):
     @property
     def datetime_format(self) -> str | None: ...
     @property
+    def date_format(self) -> str: ...
+    @property
     def never(self) -> tuple[str, ...]: ...
 
 
@@ -347,7 +349,7 @@ def _is_date(text: str, column: Column) -> bool:
 
     from gcvae.spelling.never_dates import read_times
 
-    times = read_times(pa.array([text]), column.datetime_format or "%Y-%m-%d", column.never)
+    times = read_times(pa.array([text]), column.date_format, column.never)
     return bool(times[0] == times[0])  # NaT equals nothing
 
 

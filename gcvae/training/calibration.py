@@ -2,8 +2,9 @@
 
 Training ends where held-out rows are likeliest as a whole. By then a column of many codes may have
 been learned by heart – which aircraft flies where, of some rows each – while others still learn.
-So what an autoregressive network adds to each column's logits is multiplied by the factor from 0 to
-1 under which held-out rows are likeliest, if by more than chance. At 0 the column is left to z.
+So of what an autoregressive network adds to each column's logits a tenth after the other is taken
+away, as long as each makes held-out rows likelier by more than chance. Without all of it the column
+is left to z.
 
 A model that is right column by column given what came before still drifts, a little with every
 column, from the margins of the table. Here the drift is measured on rows of the model's own, and

@@ -172,7 +172,7 @@ def _dates(
 def _outside(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
     """The begin or the end of a unit of time around a time; of a smaller unit, where the format
     or the years that times have do not reach so far."""
-    written = column.datetime_format or "%Y-%m-%d"
+    written = column.date_format
     step = int(resolution(written, column.decimals).astype("timedelta64[ns]").astype(np.int64))
     for unit, number in _units(written, size):
         first = np.array([end], dtype="datetime64[ns]").astype(f"datetime64[{unit}]")
@@ -189,7 +189,7 @@ def _outside(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
 def _text(column: Column, time: Any) -> str:
     """A time as the column writes it."""
     times = np.array([time]).astype("datetime64[ns]")
-    texts = write_dates(times, column.datetime_format or "%Y-%m-%d", column.decimals)
+    texts = write_dates(times, column.date_format, column.decimals)
     return str(texts[0].as_py())
 
 
@@ -207,5 +207,5 @@ def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
 
 def _nanoseconds(column: Column, text: Any) -> int | None:
     """The time that a limit is; None where the format does not read it."""
-    time = read_dates(pa.array([str(text)]), column.datetime_format or "%Y-%m-%d")[0]
+    time = read_dates(pa.array([str(text)]), column.date_format)[0]
     return None if np.isnat(time) else int(time.astype("datetime64[ns]").astype(np.int64))

@@ -89,7 +89,7 @@ def _never_of(series: pd.Series[Any], column: Column) -> Codes:
     if column.never:
         typed = values_of(series.to_frame(column.name), TableSchema((column,)))
         times = typed[column.name].to_numpy()
-        for i, time in enumerate(stand_ins(column.never, column.datetime_format or "%Y-%m-%d")):
+        for i, time in enumerate(stand_ins(column.never, column.date_format)):
             places[times == time] = i
     return places
 

@@ -61,7 +61,7 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
     line = ValueLine.of(column)
     codes = np.full(len(cells.texts), UNFIT, dtype=np.int64)
     if column.has_times:
-        times = read_dates(cells.texts, column.datetime_format or "%Y-%m-%d")
+        times = read_dates(cells.texts, column.date_format)
         known = ~np.isnat(times)
         values = times[known]
     else:
