@@ -32,6 +32,7 @@ class AuditTrail:
     def __init__(self, app: ASGIApp, audit: Audit) -> None:
         self.app = app
         self._audit = audit
+        self._turn = asyncio.Lock()  # it is given in the order in which it was asked for
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_audited(scope["method"], scope["path"]):
@@ -52,10 +53,15 @@ class AuditTrail:
                 await self._write(_deed(Request(scope), status, made))
 
     async def _write(self, deed: Deed) -> None:
+        """Write a deed behind those whose answers were over before: threads would race."""
         try:
-            await asyncio.shield(run_in_threadpool(self._audit.append, deed))
+            await asyncio.shield(self._append(deed))
         except SQLAlchemyError:
             _log.exception("a line of the audit log is lost", extra={"deed": str(deed)})
+
+    async def _append(self, deed: Deed) -> None:
+        async with self._turn:
+            await run_in_threadpool(self._audit.append, deed)
 
 
 def _deed(request: Request, status: int, made: str | None) -> Deed:
