@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.values import placed_values
-from gcvae.codec.decimal_classes import DecimalClasses
+from gcvae.codec.decimals.decimal_classes import DecimalClasses
 from gcvae.numerics.moments import mean_and_deviation
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind

@@ -6,6 +6,9 @@ q = Phi^-1(F(x)) under a smooth F (`NumberDistribution`), so that every column, 
 standard normal before the model sees it. F's knots lie half way between numbers: none of the table
 is kept but its atoms, and numbers that five rows share.
 
+Numbers that come again but are too rare for codes of their own share one with their neighbours, so
+that the rest of a row says whether its number is one of those - a mean of few pages - or free.
+
 # PAPER-DIFF: the paper's numbers are continuous, and standardised as in the `paper-...` presets. A
 # table's repeat some values, and are skewed: neither is left to the marginals.
 """
@@ -23,8 +26,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
+from gcvae.codec.code_members import CodeMembers
 from gcvae.codec.column_codecs import LINES, Allowed, Codes, ContinuousCodec, Numbers, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
+from gcvae.codec.repeated_numbers import LEAST_ROWS
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
@@ -35,6 +40,8 @@ LEAST_ROWS_PER_ATOM = 12
 """All numbers are atoms if the others have at least this many rows each, on average ..."""
 MOST_ATOMS = 512
 """... and there are no more than these."""
+_ROWS_PER_CODE = 50
+"""Of a code that numbers share."""
 _LEAST_LOST, _MOST_LOST = 2.0**-48, 2.0**-37
 """Of the deviation, what a number of more digits than a normal score has may lose."""
 _MOSTLY = 0.99
@@ -57,6 +64,7 @@ class QuantileCodec:
         is_discrete: Every number that the codec was fitted on is an atom.
         is_ordered: For a copula atoms stand in their order among the other numbers; in models of
             version 3 they are below them all.
+        members: Which code each atom has, ascending as the atoms are; None where each has its own.
     """
 
     line: RealCodec
@@ -65,6 +73,7 @@ class QuantileCodec:
     scores: tuple[float, ...]
     is_discrete: bool
     is_ordered: bool = True
+    members: CodeMembers | None = None
 
     @classmethod
     def fit(
@@ -75,6 +84,7 @@ class QuantileCodec:
         atom_rows: int | None = None,
         rare_rows: int = 1,
         apart: Sequence[int] = (),
+        with_members: bool = False,
     ) -> Self:
         """The codec of these typed cells.
 
@@ -83,6 +93,7 @@ class QuantileCodec:
             atom_rows: Numbers of so many rows are atoms, whatever they are.
             rare_rows: F tells nothing that so many rows do not share.
             apart: Numbers that are none, but stand for never: atoms, as dates for never are.
+            with_members: Numbers that come again may share codes.
         """
         line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
         present, positions = line.positions(series)
@@ -104,13 +115,19 @@ class QuantileCodec:
             is_rest = present & np.isin(positions, rest)
         limits = NO_LIMITS if is_atom.all() else _knot_limits(line, rare_rows)
         distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
+        members = None
+        if distribution.repeated is not None and with_members:
+            are_alone, is_atom = is_atom, is_atom | (counts >= LEAST_ROWS)
+            members = _members(are_alone[is_atom], counts[is_atom], int(counts.sum()))
+            atoms, rest, rest_counts = found[is_atom], found[~is_atom], counts[~is_atom]
+            is_rest = present & ~np.isin(positions, atoms)
+            distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
         n_missing = len(series) - int(counts.sum())
         is_discrete = bool(is_atom.all())
-        own = (
-            _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(found[is_atom])
-        )
+        places = found[is_atom] if members is None else members.means(found[is_atom])
+        own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(places)
         scores = _code_scores(own, n_missing, len(series))
-        codec = cls(line, found[is_atom], distribution, scores, is_discrete)
+        codec = cls(line, found[is_atom], distribution, scores, is_discrete, members=members)
         is_rest[is_rest] = _of_smooth_curve(distribution, positions[is_rest])
         return replace(codec, line=line.rounding_like(series[is_rest], codec._lost(rest)))
 
@@ -138,7 +155,8 @@ class QuantileCodec:
     @property
     def n_codes(self) -> int:
         """Missing, atoms, and the other numbers."""
-        return self.has_missing + len(self.atoms) + 1
+        n_codes = len(self.atoms) if self.members is None else self.members.n_codes
+        return self.has_missing + n_codes + 1
 
     @property
     def is_real(self) -> bool:
@@ -157,7 +175,8 @@ class QuantileCodec:
 
         Shape: (K - 1,).
         """
-        atoms = self.distribution.scores_at(self.atoms)
+        places = self.atoms if self.members is None else self.members.means(self.atoms)
+        atoms = self.distribution.scores_at(places)
         atoms = atoms if self.is_ordered else np.full(len(atoms), -np.inf)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
@@ -170,20 +189,46 @@ class QuantileCodec:
         is_lost = ~is_atom & np.isin(positions, self.line.never)  # of no row of training
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
         codes = np.where(is_number & is_lost, -1, codes)
-        codes = np.where(is_atom, at + self.has_missing, codes)
+        own = at if self.members is None else np.append(self.members.codes, 0)[at]
+        codes = np.where(is_atom, own + self.has_missing, codes)
         values = np.where(codes == self.n_codes - 1, self.distribution.scores_at(positions), 0.0)
+        if self.members is not None:
+            values = np.where(is_atom, np.append(self.members.middles, 0.0)[at], values)
         return codes.astype(np.int32), values
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
-        """Typed cells of codes and normal scores, rounded and within the column's limits."""
-        atom = codes - self.has_missing
-        is_atom = (atom >= 0) & (atom < len(self.atoms))
+        """Typed cells of codes and normal scores, rounded and within the column's limits.
+
+        The values of codes that atoms share are positions among these.
+        """
+        atom = self._atoms_of(codes, values)
         atoms = np.append(self.atoms, 0.0)
-        positions = np.where(
-            is_atom, atoms[np.where(is_atom, atom, -1)], self.distribution.positions_at(values)
-        )
+        positions = np.where(atom >= 0, atoms[atom], self.distribution.positions_at(values))
         is_missing = (codes == 0) & self.has_missing
         return self.line.cells_at(~is_missing, positions)
+
+    def _atoms_of(self, codes: Codes, values: Numbers) -> Codes:
+        """Which atom each cell is; -1 for none. Shape: (n,) twice -> (n,)."""
+        codes = np.where(codes < self.n_codes - 1, codes - self.has_missing, -1)
+        return codes if self.members is None else self.members.at(codes, values)
+
+    def with_positions(self, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
+        """The values of drawn cells, with a member of each shared code by uniform noise u. (n,)."""
+        return values if self.members is None else np.where(codes == self.n_codes - 1, values, u)
+
+    def positions_among(
+        self, chosen: npt.NDArray[np.bool_], codes: Codes, values: Numbers, u: Numbers
+    ) -> Numbers:
+        """The values of drawn cells, with members only of the chosen atoms, at uniform noise u.
+
+        Shape: (n_atoms,), (n,) three times -> (n,).
+        """
+        assert self.members is not None, "only shared codes have members"
+        found = values.copy()
+        at = np.flatnonzero((codes >= self.has_missing) & (codes < self.n_codes - 1))
+        own = codes[at] - self.has_missing
+        found[at] = self.members.positions_among(chosen, own, u[at])
+        return found
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
         """Normal scores of drawn numbers, rounded; see `ContinuousCodec.with_decimals`.
@@ -192,9 +237,12 @@ class QuantileCodec:
         """
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
-        rounded = self.line.with_decimals(
-            positions, u, lambda found, at: are_allowed(self.distribution.scores_at(found), at)
-        )
+
+        def are_free(found: Numbers, at: Codes) -> npt.NDArray[np.bool_]:
+            scores = self.distribution.scores_at(found)
+            return are_allowed(scores, at) & ~np.isin(found, self.atoms)
+
+        rounded = self.line.with_decimals(positions, u, are_free)
         is_same = (rounded == positions) | self.distribution.are_repeated(values)
         return np.where(is_same, values, self.distribution.scores_at(rounded))
 
@@ -203,23 +251,43 @@ class QuantileCodec:
         lower, upper = self.line.edges(low, high)
         return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
 
+    def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+        """Which atoms are from low to high, both included. Shape: (n,), (n,) -> (n, n_atoms)."""
+        first, last = (self.line.positions(cells)[1] for cells in (low, high))
+        are_above, are_below = self.atoms >= first[:, None], self.atoms <= last[:, None]
+        return np.logical_and(are_above, are_below, dtype=np.bool_)
+
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
         """Which codes are atoms from low to high, both included. Shape: (n,), (n,) -> (n, K)."""
-        first, last = (self.line.positions(cells)[1] for cells in (low, high))
+        assert self.members is None, "shares of codes are not whole"
         found = np.zeros((len(low), self.n_codes), dtype=bool)
-        inside = (self.atoms >= first[:, None]) & (self.atoms <= last[:, None])
-        found[:, self.has_missing : self.n_codes - 1] = inside
+        found[:, self.has_missing : self.n_codes - 1] = self.atoms_between(low, high)
         return found
+
+    def log_shares(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
+        """log of the share of the chosen atoms in each code. Shape: (n_atoms,) -> (K,)."""
+        if self.members is None:
+            of_atoms = np.where(chosen, 0.0, -np.inf)
+        else:
+            of_atoms = self.members.log_shares(chosen)
+        log_shares: Numbers = np.full(self.n_codes, -np.inf)
+        log_shares[self.has_missing : self.n_codes - 1] = of_atoms
+        return log_shares
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """log dx/dq at each cell: log p(x) = log p(q) - log dx/dq. Zero for intervals.
 
-        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x).
+        With u = F(x) = Phi(q), dx/dq = phi(q) / F'(x). Of a code that atoms share it is -log of the
+        atom's share.
         """
         is_number = codes == self.n_codes - 1
         log_phi = -0.5 * values**2 - 0.5 * np.log(2.0 * np.pi)
         log_units = log_phi - self.distribution.log_slopes(values) + self.line.log_scale
-        return np.where(is_number, log_units, 0.0)
+        if self.members is None:
+            return np.where(is_number, log_units, 0.0)
+        log_shares = np.append(np.log(self.members.shares), 0.0)
+        atoms = self._atoms_of(codes.astype(np.int64), values)
+        return np.where(is_number, log_units, -log_shares[atoms])
 
     def rounding_cells(self, values: Numbers) -> Numbers:
         """Normal scores of the ends of the numbers' rounding cells. Shape: (n,) -> (n, 2)."""
@@ -245,6 +313,7 @@ class QuantileCodec:
             "scores": list(self.scores),
             "is_discrete": self.is_discrete,
             "is_ordered": self.is_ordered,
+            "members": None if self.members is None else self.members.to_json(),
         }
 
     @classmethod
@@ -254,7 +323,25 @@ class QuantileCodec:
         atoms = np.asarray(document["atoms"], dtype=float)
         distribution = NumberDistribution.from_json(document["distribution"])
         scores, laws = tuple(document["scores"]), (document["is_discrete"], document["is_ordered"])
-        return cls(line, atoms, distribution, scores, *laws)
+        shared = document.get("members")  # none in earlier models
+        members = None if shared is None else CodeMembers.from_json(shared)
+        return cls(line, atoms, distribution, scores, *laws, members)
+
+
+def _members(are_alone: npt.NDArray[np.bool_], counts: Codes, n_numbers: int) -> CodeMembers:
+    """The codes of atoms, ascending: neighbours that are not alone share one until it is heavy.
+
+    Shape: (n_atoms,) twice.
+    """
+    least = max(_ROWS_PER_CODE, HEAVY_SHARE * n_numbers)
+    codes = np.zeros(len(counts), dtype=np.int64)
+    code, rows = -1, np.inf
+    for i, (is_alone, count) in enumerate(zip(are_alone, counts, strict=True)):
+        if is_alone or rows >= least:
+            code, rows = code + 1, 0
+        codes[i] = code
+        rows = np.inf if is_alone else rows + count
+    return CodeMembers(codes, np.array([float(f"{n:.3g}") for n in counts / n_numbers]))
 
 
 def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:

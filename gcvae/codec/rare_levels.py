@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.cells.values import placed_values
+from gcvae.codec.code_members import CodeMembers
 from gcvae.codec.column_codecs import Codes, Numbers
 from gcvae.codec.correspondence import CoarseColumn, level_coordinates
 from gcvae.codec.function_levels import FunctionLevels
@@ -118,27 +119,9 @@ class GroupedLevelCodec:
         return False
 
     @cached_property
-    def _members(self) -> Codes:
-        """The levels' places in the schema, code by code."""
-        members: Codes = np.argsort(self.codes, kind="stable")
-        return members
-
-    @cached_property
-    def _shares(self) -> Numbers:
-        """The share of each level in its code, in the schema's order."""
-        totals = np.bincount(self.codes, weights=self.counts, minlength=1)
-        shares: Numbers = self.counts / totals[self.codes]
-        return shares
-
-    @cached_property
-    def _ends(self) -> Numbers:
-        """code + share of the levels up to each member, in the members' order."""
-        codes, shares = self.codes[self._members], self._shares[self._members]
-        total = np.cumsum(shares)
-        before = np.concatenate([[0.0], total])[np.searchsorted(codes, codes)]
-        ends: Numbers = codes + np.minimum(total - before, 1.0)
-        is_last = np.append(codes[1:] != codes[:-1], True)
-        return np.where(is_last, codes + 1.0, ends)
+    def members(self) -> CodeMembers:
+        """The levels of each code, the missing level's not counted; in the schema's order."""
+        return CodeMembers(self.codes, self.counts)
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
         """Codes and positions of typed cells; code -1 for an outcome that there is no code for.
@@ -149,9 +132,7 @@ class GroupedLevelCodec:
         places = {level: i for i, level in enumerate(self.levels)}
         unknown, missing = len(self.levels), len(self.levels) + 1
         at = np.array([*(places.get(level, unknown) for level in distinct.tolist()), missing])
-        middles = np.empty(len(self.levels))
-        middles[self._members] = self._ends - 0.5 * self._shares[self._members]
-        middles -= self.codes
+        middles = self.members.middles
         codes = [*(self.codes + self.has_missing), -1, 0 if self.has_missing else -1]
         values = [*middles, 0.0, 0.0]
         if self.withheld.any():
@@ -162,14 +143,14 @@ class GroupedLevelCodec:
 
     def decode(self, codes: Codes, values: Numbers) -> pd.Series[Any]:
         """Typed cells of codes and positions in (0, 1)."""
-        places = np.append(self._members, -1)[self._at(codes, values)]
+        places = self.members.at(codes - self.has_missing, values)
         nullable = self.has_missing or self.column.missing.allowed
         return placed_values(list(self.levels), places, nullable)
 
     def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """-log share of each cell's level in its code: log p(level) = log p(code) - log_units."""
-        member = self._at(codes.astype(np.int64), values)
-        known = np.append((self._shares * (1.0 - self._hidden))[self._members], 1.0)
+        member = self.members.at(codes.astype(np.int64) - self.has_missing, values)
+        known = np.append(self.members.shares * (1.0 - self._hidden), 1.0)
         mass = self.withheld.sum() / max(self.counts.sum(), 1.0)
         log_units: Numbers = -np.log(np.where(values == HIDDEN, mass, known[member]))
         return log_units
@@ -182,34 +163,21 @@ class GroupedLevelCodec:
 
     def log_shares(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
         """log of the share of the chosen levels in each code. Shape: (K levels,) -> (n_codes,)."""
-        shares = np.bincount(self.codes, weights=self._shares * chosen, minlength=self.n_codes)
-        counts = np.bincount(self.codes, weights=chosen, minlength=self.n_codes)
-        is_whole = counts == np.bincount(self.codes, minlength=self.n_codes)
-        with np.errstate(divide="ignore"):
-            log_shares = np.where(is_whole & (counts > 0), 0.0, np.log(shares))
-        return np.roll(log_shares, 1) if self.has_missing else log_shares
+        log_shares = self.members.log_shares(chosen)
+        return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
-    def positions_among(self, chosen: npt.NDArray[np.bool_], codes: Codes, u: Numbers) -> Numbers:
+    def positions_among(
+        self, chosen: npt.NDArray[np.bool_], codes: Codes, values: Numbers, u: Numbers
+    ) -> Numbers:
         """Positions of levels drawn among the chosen ones of each code, at uniform noise u.
 
-        Shape: (K levels,), (n,), (n,) -> (n,).
+        Shape: (K levels,), (n,) three times -> (n,).
         """
-        members = self._members
-        weights = np.where(chosen, self._shares, 0.0)[members]
-        total = np.concatenate([[0.0], np.cumsum(weights)])
-        code = np.maximum(codes - self.has_missing, 0)
-        first = np.searchsorted(self.codes[members], code)
-        last = np.searchsorted(self.codes[members], code, side="right")
-        wanted = total[first] + u * (total[last] - total[first])
-        member = np.searchsorted(total[1:], wanted, side="right").clip(first, last - 1)
-        middles: Numbers = (self._ends - 0.5 * self._shares[members])[member] - code
-        return middles
-
-    def _at(self, codes: Codes, values: Numbers) -> Codes:
-        """Which member each cell is; -1 where it has no level. Shape: (n,), (n,) -> (n,)."""
-        code = codes - self.has_missing
-        inside = np.clip(values, 1e-12, 1.0 - 1e-12)
-        return np.where(code >= 0, np.searchsorted(self._ends, code + inside, side="right"), -1)
+        has_level = codes >= self.has_missing
+        found = values.copy()
+        codes = codes[has_level] - self.has_missing
+        found[has_level] = self.members.positions_among(chosen, codes, u[has_level])
+        return found
 
     def without_counts(self) -> Self:
         """The codec with the levels' shares of the column in the place of rows, to three digits.

@@ -33,8 +33,8 @@ from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
-from gcvae.codec.decimal_conditions import DecimalTree, decimals_of_rows
-from gcvae.codec.decimal_hands import DecimalHands, rounded
+from gcvae.codec.decimals.decimal_conditions import DecimalTree, decimals_of_rows
+from gcvae.codec.decimals.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.keys.identifiers import IdentifierCodec
@@ -80,6 +80,7 @@ def _fit_columns(
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
     never: Mapping[str, Sequence[int]],
+    of_rules: Collection[str],
 ) -> tuple[ColumnCodec, ...]:
     """The codecs of the modelled columns; those of functions by what these fix."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
@@ -97,8 +98,14 @@ def _fit_columns(
             if least is None and are_names(series, column.name, others):
                 least = LEAST_ROWS
             apart = never.get(column.name, ())
+            may_share = least is None and column.name not in of_rules
             return QuantileCodec.fit(
-                series, column, atom_rows=least, rare_rows=rare_rows, apart=apart
+                series,
+                column,
+                atom_rows=least,
+                rare_rows=rare_rows,
+                apart=apart,
+                with_members=may_share,
             )
         if numbers == "unit" and issubclass(found, RealCodec):
             return found.fit_to_range(series, column)
@@ -109,9 +116,13 @@ def _fit_columns(
 
 def _is_open(codec: ColumnCodec) -> bool:
     """Whether a model's outputs leave something of the column's cells open."""
+    has_members = isinstance(codec, QuantileCodec) and codec.members is not None
+    return _has_classes(codec) or has_members or isinstance(codec, GroupedLevelCodec)
+
+
+def _has_classes(codec: ColumnCodec) -> bool:
     line = codec.line if isinstance(codec, QuantileCodec) else codec
-    has_classes = isinstance(line, ContinuousCodec) and line.classes is not None
-    return has_classes or isinstance(codec, GroupedLevelCodec)
+    return isinstance(line, ContinuousCodec) and line.classes is not None
 
 
 class TableCodec:
@@ -188,8 +199,10 @@ class TableCodec:
         kept = [column for column in reduction.reduced_schema if not column.drop]
         own = [column for column in kept if column.is_modelled and column.name not in copies]
         never = {r.column: r.never for r in reduction.rewritings}
+        # Of these a cell must be known before all of the row is drawn.
+        of_rules = {part for r in reduction.rewritings for part in reduction.needed([r.column])}
         modelled = _fit_columns(
-            reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never
+            reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never, of_rules
         )
         rest = tuple(
             fit_unmodelled(table, schema, column, with_rules, rare_rows)
@@ -249,7 +262,10 @@ class TableCodec:
             if not _is_open(codec) or codec.name in exact:
                 continue
             u = uniform((len(table),), generator, torch.float64)
-            if isinstance(codec, ContinuousCodec | QuantileCodec):
+            if isinstance(codec, QuantileCodec):
+                column = table.codes[:, j].numpy(), values[:, j].numpy(), u.numpy()
+                values[:, j] = torch.from_numpy(codec.with_positions(*column))
+            if isinstance(codec, ContinuousCodec | QuantileCodec) and _has_classes(codec):
                 region = None if regions is None else regions[j]
                 at = (table.codes[:, j] == codec.n_codes - 1).nonzero()[:, 0]
                 codecs = [codec] if self.hands is None else self.hands.codecs(codec, j)
@@ -257,8 +273,9 @@ class TableCodec:
                 if j in self.decimal_trees:
                     codecs, of_rows = self.decimal_trees[j].codecs(self.columns, j, table)
                 found = rounded(codecs, values[at, j], u[at], region, of_rows[at])
-                u = values[:, j].index_copy(0, at, found)
-            values[:, j] = u
+                values[at, j] = found
+            elif isinstance(codec, GroupedLevelCodec):
+                values[:, j] = u
         return EncodedTable(table.codes, values, table.observed)
 
     def log_units(self, table: EncodedTable) -> Tensor:
@@ -470,7 +487,7 @@ class TableCodec:
         names = [codec.name for codec in modelled]
         hands = None if written is None else DecimalHands.from_json(written, names)
         trees = {
-            names.index(name): DecimalTree.from_json(tree, names)
+            names.index(name): DecimalTree.from_json(tree, modelled)
             for name, tree in document.get("decimal_trees", {}).items()  # none in version 3
         }
         return cls(schema, modelled, rest, document["copies"], reduction, hands, trees)

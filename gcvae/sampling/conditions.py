@@ -52,7 +52,8 @@ class Condition:
 
     Attributes:
         regions: Of every modelled column; None where nothing is said.
-        grouped: For columns of grouped levels that are conditioned, which levels are possible.
+        grouped: For columns whose levels or atoms share codes and that are conditioned, which of
+            these are possible.
     """
 
     regions: list[AnyRegion | None]
@@ -61,14 +62,15 @@ class Condition:
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
-        """The rows with the levels of groups drawn among those that are possible."""
+        """The rows with the members of codes drawn among those that are possible."""
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
-            assert isinstance(column, GroupedLevelCodec), "only groups have members"
+            assert isinstance(column, GroupedLevelCodec | QuantileCodec), "others have no members"
             u = uniform((len(rows),), generator, torch.float64).numpy()
             codes = rows.codes[:, j].numpy().astype(np.int64)
-            values[:, j] = torch.from_numpy(column.positions_among(chosen, codes, u))
+            found = column.positions_among(chosen, codes, values[:, j].numpy(), u)
+            values[:, j] = torch.from_numpy(found)
         return EncodedTable(rows.codes, values, rows.observed)
 
 
@@ -193,6 +195,8 @@ def _add(
         if region is None:
             raise _NotUnderstoodError(f"no number of the column is {_shown(wanted)}", None)
         condition.regions[j] = region
+        if isinstance(column, QuantileCodec) and column.members is not None:
+            condition.grouped[j] = np.any(column.atoms_between(low, high), axis=0)
         return
     assert isinstance(column, LevelCodec | GroupedLevelCodec), "numbers or levels"
     chosen, missing = _chosen_levels(items, column, missing)

@@ -57,21 +57,26 @@ def number_region(
 
     Returns: None where nothing belongs.
     """
-    possible = np.zeros(codec.n_codes, dtype=bool)
-    if len(low):
-        possible |= codec.codes_between(low, high).any(axis=0)
-    possible[0] |= missing
+    log_share = np.full(codec.n_codes, -np.inf)
+    if len(low) and isinstance(codec, QuantileCodec):
+        log_share = codec.log_shares(np.any(codec.atoms_between(low, high), axis=0))
+    elif len(low):
+        log_share[codec.codes_between(low, high).any(axis=0)] = 0.0
+    if missing:
+        log_share[0] = 0.0
+    possible = log_share > -np.inf
     lower, upper = codec.edges(low, high) if len(low) else (np.zeros(0), np.zeros(0))
     has_mass = lower < upper
     kept = has_mass if has_mass.any() or possible.any() else np.ones(len(low), dtype=bool)
-    possible[-1] |= kept.any()
-    if not possible.any():
+    if kept.any():
+        log_share[-1] = 0.0
+    elif not possible.any():
         return None
-    log_share = torch.from_numpy(np.where(possible, 0.0, -np.inf))
     lower, upper = lower[kept], np.maximum(lower, upper)[kept]
     if not len(lower):  # the point code is barred, and any interval under it with it
         lower, upper = np.array([-np.inf]), np.array([np.inf])
-    return Region(log_share[None], torch.from_numpy(lower)[None], torch.from_numpy(upper)[None])
+    shares, *ends = (torch.from_numpy(found)[None] for found in (log_share, lower, upper))
+    return Region(shares, *ends)
 
 
 def known_regions(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from gcvae import Synthesizer
 from gcvae.cells.values import parse_table
 from gcvae.codec.table_codec import TableCodec
+from gcvae.numerics.generators import generator_for
 from gcvae.profiling.infer_schema import infer_schema
 
 SETTINGS = {"max_steps": 60, "d_hidden": 16, "d_latent": 2, "d_sum": 8, "d_column": 8}
@@ -75,6 +78,27 @@ def test_fractions_go_by_the_number_beside_them() -> None:
     assert are_of(rows["mean"][few], range(1, 4)).mean() > 0.7
     assert (rows["mean"][rows["count"] > 12] % 1 == 0).mean() < 0.15
     assert are_of(rows["mean"], range(1, 40)).mean() > 0.9
+
+
+def test_decimals_go_by_numbers_that_all_but_few_have_codes_of_their_own() -> None:
+    """Seconds on few pages are whole, on more of them less often; single rows have hundreds."""
+    random = np.random.default_rng(0)
+    pages = random.geometric(0.06, 6000)
+    pages[:400] = 100 + random.choice(5000, 400, replace=False)
+    is_whole = random.random(6000) < np.exp(-pages / 8.0)
+    seconds = random.uniform(100.0, 999.0, 6000)
+    texts = [f"{x:.{0 if whole else 7}f}" for x, whole in zip(seconds, is_whole, strict=True)]
+    table = pd.DataFrame({"pages": pages, "seconds": texts})
+    codec = codec_of(table)
+    codec = TableCodec.from_json(json.loads(json.dumps(codec.to_json())))
+    rows = codec.encode(parse_table(table, codec.schema))
+    # Other digits than the table's: only the shares of roundings are left.
+    moved = replace(rows, values=rows.values + 1e-4 * torch.randn_like(rows.values))
+    drawn = codec.decode(codec.with_positions(moved, generator_for(0, "decimals")))
+    for few, many in ((1, 4), (5, 9), (10, 16), (17, 40)):
+        own = (pages >= few) & (pages <= many)
+        share = (drawn["seconds"][own] % 1 == 0).mean()
+        assert share == pytest.approx(is_whole[own].mean(), abs=0.12)
 
 
 def test_decimals_that_go_by_nothing_have_no_tree() -> None:

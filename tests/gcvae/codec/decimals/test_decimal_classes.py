@@ -47,13 +47,15 @@ def shares(numbers: pd.Series[Any]) -> dict[int, float]:
 
 
 def drawn(numbers: Any, kind: str = "quantile", rows: int = 20_000) -> pd.Series[Any]:
-    """Standard normal values of a column, as a model with the right margins draws them."""
+    """Rows with the codes of a column's cells and standard normal values, as a model with the right
+    margins draws them."""
     frame = pd.DataFrame({"x": numbers, "other": ["a", "b"] * (len(numbers) // 2)})
     schema = infer_schema(frame, {"columns": [{"name": "x", "kind": "continuous"}]}).schema
     codec = TableCodec.fit(parse_table(frame, schema), schema, numbers=kind)
     codec = TableCodec.from_json(json.loads(json.dumps(codec.to_json())))
     values = normal((rows, 2), generator_for(0, "values")).double()
-    codes = torch.tensor([codec.columns[0].n_codes - 1, 0], dtype=torch.int32).repeat(rows, 1)
+    encoded = codec.encode(parse_table(frame, schema)).codes
+    codes = encoded[torch.arange(rows) % len(encoded)]
     table = EncodedTable(codes, values, codes >= 0)
     placed = codec.with_positions(table, generator_for(0, "decimals"))
     found = codec.decode(placed)

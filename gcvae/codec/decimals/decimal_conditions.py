@@ -3,7 +3,9 @@
 A price in yen has none and one in euros two; one month was measured to halves and the next to
 thirds; means of three numbers end in thirds. Beside its size, a number's decimals go by the leaf of
 a tree over the other columns: half of a sample of rows finds each split, and the other half has to
-be likelier by it. The numbers of a leaf have the decimals of the table's numbers of that leaf.
+be likelier by it: by each way to write numbers, or by whether they are whole, short, fractions or
+long, for which fewer rows are enough. The numbers of a leaf have the decimals of the table's
+numbers of that leaf.
 
 Source: Breiman, Friedman, Olshen and Stone (1984), Classification and Regression Trees. Levels are
 split in the order of the first principal coordinate of their shares (Coppersmith, Hong and Hosking
@@ -12,7 +14,7 @@ split in the order of the first principal coordinate of their shares (Coppersmit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,8 @@ import torch
 from scipy.special import xlogy
 from torch import Tensor
 
-from gcvae.codec.decimal_classes import DecimalClasses
-from gcvae.codec.decimal_hands import (
+from gcvae.codec.decimals.decimal_classes import DecimalClasses
+from gcvae.codec.decimals.decimal_hands import (
     DecimalHands,
     NumberCodec,
     classes_of,
@@ -52,11 +54,13 @@ _MOST_SPLITS = 15
 _LEAST_ROWS = 50
 """Of a leaf, in each half of the sample."""
 _MISSING = -1e3
-"""Stands for the normal score of a missing cell."""
+"""Stands for the position of a missing cell."""
 _PRIOR_ROWS = 8.0
 """As which a node's shares count among the rows of its leaves."""
-_DEVIATIONS = 2.0
+_DEVIATIONS = 2.5
 """By which the mean gain of a split is above none on the rows that judge it."""
+_MOST_TRIED = 8
+"""Splits of some rows that are judged, by the columns that split them best."""
 _LEAST_GAIN = 0.02
 """Nats a row that all splits together save these."""
 
@@ -68,13 +72,14 @@ class Split:
     Attributes:
         column: Number of the column.
         codes: Of a column of levels, those whose rows go left; None of numbers.
-        most: Of numbers, the normal score up to which rows go left; None of levels.
+        end: Of numbers, the position on their codec's line up to which rows go left; None of
+            levels.
         left, right: Places.
     """
 
     column: int
     codes: tuple[int, ...] | None
-    most: float | None
+    end: float | None
     left: int
     right: int
 
@@ -82,8 +87,8 @@ class Split:
         """Shape: (n,) twice -> (n,)."""
         if self.codes is not None:
             return np.isin(codes, self.codes)
-        assert self.most is not None, "a split of numbers has a score"
-        is_left: Mask = _scores(codec, codes, values) <= self.most
+        assert self.end is not None, "a split of numbers has an end"
+        is_left: Mask = _positions(codec, codes, values) <= self.end
         return is_left
 
 
@@ -127,20 +132,22 @@ class DecimalTree:
         return {"splits": splits, "classes": classes, "gain": self.gain}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any], names: Sequence[str]) -> DecimalTree:
+    def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnCodec]) -> DecimalTree:
         """The tree of a document that `to_json` wrote."""
-        splits = tuple(
-            Split(
-                names.index(split["column"]),
-                None if split["codes"] is None else tuple(split["codes"]),
-                split["most"],
-                split["left"],
-                split["right"],
-            )
-            for split in document["splits"]
-        )
+        splits = tuple(_read_split(split, columns) for split in document["splits"])
         classes = tuple(map(DecimalClasses.from_json, document["classes"]))
         return cls(splits, classes, document["gain"])
+
+
+def _read_split(document: Mapping[str, Any], columns: Sequence[ColumnCodec]) -> Split:
+    column = [codec.name for codec in columns].index(document["column"])
+    codes = None if document["codes"] is None else tuple(document["codes"])
+    end = document.get("end")
+    if document.get("most") is not None:  # earlier models have the normal score there
+        codec = columns[column]
+        assert isinstance(codec, QuantileCodec), "trees split by no other numbers"
+        end = float(codec.distribution.positions_at(np.array([document["most"]]))[0])
+    return Split(column, codes, end, document["left"], document["right"])
 
 
 def decimals_of_rows(
@@ -184,7 +191,12 @@ def fit_trees(columns: Sequence[ColumnCodec], table: TypedTable) -> dict[int, De
     for j, codec in codecs.items():
         kinds, numbers = written(codec, frame)
         beside = [axis for axis in axes if axis.column != j]
-        splits, gain = _grown(beside, kinds[order], classes_of(codec).n_kinds)
+        found = classes_of(codec)
+        ways = [
+            _Ways(kinds[order], found.n_kinds),
+            _Ways(found.broad_kinds(kinds)[order], found.n_broad),
+        ]
+        splits, gain = _grown(beside, ways)
         if not splits:
             continue
         is_free = kinds >= 0
@@ -196,23 +208,20 @@ def fit_trees(columns: Sequence[ColumnCodec], table: TypedTable) -> dict[int, De
     return trees
 
 
-def _grown(
-    axes: Sequence[_Axis], kinds: Codes, n_kinds: tuple[int, int]
-) -> tuple[tuple[Split, ...], float]:
-    """The splits of a column's numbers by the decimals that they have, and what they save a row.
+def _grown(axes: Sequence[_Axis], ways: Sequence[_Ways]) -> tuple[tuple[Split, ...], float]:
+    """The splits of a column's numbers by how they are written, and what they save a row.
 
     There are none where they save too little.
 
     Args:
         axes: Of the columns that may split it, of rows in random order.
-        kinds: Size and decimals of each number, -1 where these are not free. Shape: (n,).
-        n_kinds: How many sizes there are, and decimals of each.
+        ways: To write its numbers; finer ones first.
     """
-    growth = _Growth(axes, kinds, n_kinds)
-    rows = np.flatnonzero(kinds >= 0)
-    growth.grow(rows, growth.shares(rows, np.full(n_kinds, 1.0 / n_kinds[1])))
+    growth = _Growth(axes, ways)
+    rows = np.flatnonzero(ways[0].kinds >= 0)
+    growth.grow(rows, [w.shares(rows, np.full(w.shape, 1.0 / w.shape[1])) for w in ways])
     is_enough = growth.gain >= _LEAST_GAIN * (rows % 2 == 1).sum()
-    gain = growth.gain / max(len(kinds) // 2, 1)
+    gain = growth.gain / max(len(ways[0].kinds) // 2, 1)
     return (tuple(growth.splits), gain) if is_enough else ((), 0.0)
 
 
@@ -220,12 +229,15 @@ def _may_split(codec: ColumnCodec) -> bool:
     return isinstance(codec, QuantileCodec) or (not codec.is_real and codec.n_codes <= _MOST_LEVELS)
 
 
-def _scores(codec: ColumnCodec, codes: Codes, values: Numbers) -> Numbers:
-    """Normal scores of the cells of a column of numbers, missing ones below. Shape: (n,)."""
+def _positions(codec: ColumnCodec, codes: Codes, values: Numbers) -> Numbers:
+    """Where the cells of a column of numbers lie on its line, missing ones below. Shape: (n,)."""
     assert isinstance(codec, QuantileCodec), "trees split by no other numbers"
-    of_codes = np.array(codec.scores)
-    of_codes[: int(codec.has_missing)] = _MISSING
-    return np.where(codes == codec.n_codes - 1, values, of_codes[codes])
+    places = codec.atoms if codec.members is None else codec.members.means(codec.atoms)
+    of_codes = np.concatenate([[_MISSING] * codec.has_missing, places, [0.0]])
+    positions: Numbers = of_codes[codes]
+    are_others = codes == codec.n_codes - 1
+    positions[are_others] = codec.distribution.positions_at(values[are_others])
+    return positions
 
 
 @dataclass(frozen=True)
@@ -235,7 +247,7 @@ class _Axis:
     Attributes:
         column: Its number.
         bins: Shape: (n,).
-        edges: Of numbers, the highest score of each bin but the last; None of levels.
+        edges: Of numbers, the highest position of each bin but the last; None of levels.
     """
 
     column: int
@@ -246,11 +258,12 @@ class _Axis:
     def of(cls, codec: ColumnCodec, column: int, codes: Codes, values: Numbers) -> _Axis:
         if not codec.is_real:
             return cls(column, codes, None)
-        scores = _scores(codec, codes, values)
+        positions = _positions(codec, codes, values)
         shares = np.arange(1, _N_BINS) / _N_BINS
+        found = np.quantile(positions, shares) if len(positions) else positions
         # Rounded, they tell of no single row.
-        edges = np.unique(np.quantile(scores, shares).round(2)) if len(scores) else scores
-        return cls(column, np.searchsorted(edges, scores), edges)
+        edges = np.unique([float(f"{edge:.3g}") for edge in found])
+        return cls(column, np.searchsorted(edges, positions), edges)
 
     def split(self, low: Codes) -> tuple[tuple[int, ...] | None, float | None]:
         """What a split says whose rows in these bins go left."""
@@ -259,60 +272,41 @@ class _Axis:
         return None, float(self.edges[low.max()])
 
 
-@dataclass
-class _Growth:
-    """A tree while it grows, on rows of which every second one judges.
+@dataclass(frozen=True)
+class _Ways:
+    """How the numbers of rows are written, of which every second row judges.
 
     Attributes:
-        axes: Of the columns that may split it.
-        kinds: Of each row's number, size by size. Shape: (n,).
-        n_kinds: How many sizes there are, and decimals of each.
-        splits: Found so far.
-        n_leaves: Found so far.
-        gain: Nats that the splits save the judging rows.
+        kinds: Of each row's number, size by size, -1 where they are not free. Shape: (n,).
+        shape: How many sizes there are, and ways to write numbers of each.
     """
 
-    axes: Sequence[_Axis]
     kinds: Codes
-    n_kinds: tuple[int, int]
-    splits: list[Split] = field(default_factory=list)
-    n_leaves: int = 0
-    gain: float = 0.0
+    shape: tuple[int, int]
 
-    def grow(self, rows: Codes, shares: Numbers) -> int:
-        """The place of the node of these rows, in whose first half decimals have these shares.
+    def shares(self, rows: Codes, prior: Numbers) -> Numbers:
+        """Of the ways, for each size, in the finding rows. Shape: (n,) -> (sizes, ways)."""
+        cells = self.kinds[rows[rows % 2 == 0]]
+        counts = np.bincount(cells, minlength=prior.size).reshape(prior.shape)
+        shares: Numbers = counts + _PRIOR_ROWS * prior
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
-        Shape: (n,), (sizes, decimals).
-        """
-        may_split = len(rows) >= 4 * _LEAST_ROWS and len(self.splits) < _MOST_SPLITS
-        best = self._best(rows[rows % 2 == 0]) if may_split else None
-        if best is not None:
-            axis, low = best
-            is_left = np.isin(axis.bins[rows], low)
-            sides = [(rows[side], self.shares(rows[side], shares)) for side in (is_left, ~is_left)]
-            gains = np.concatenate([self._gains(*side, shares) for side in sides])
-            error = gains.std() / np.sqrt(max(len(gains), 1))
-            if gains.mean() > _DEVIATIONS * error:
-                self.gain += float(gains.sum())
-                place = len(self.splits)
-                split = Split(axis.column, *axis.split(low), left=0, right=0)
-                self.splits.append(split)
-                left, right = (self.grow(*side) for side in sides)
-                self.splits[place] = replace(split, left=left, right=right)
-                return place
-        self.n_leaves += 1
-        return -self.n_leaves
+    def gains(self, rows: Codes, shares: Numbers, before: Numbers) -> Numbers:
+        """Nats by which each judging row's number is likelier than before. Shape: (n,)."""
+        kinds = self.kinds[rows[rows % 2 == 1]]
+        gains: Numbers = np.log(shares.ravel()[kinds] / before.ravel()[kinds])
+        return gains
 
-    def _best(self, rows: Codes) -> tuple[_Axis, Codes] | None:
-        """The axis that splits these rows best, and its bins that go left."""
-        best, most = None, 0.0
-        for axis in self.axes:
+    def candidates(self, axes: Sequence[_Axis], rows: Codes) -> Iterator[tuple[_Axis, Codes]]:
+        """The best splits of rows, by their finding half: an axis and its bins that go left."""
+        rows, found = rows[rows % 2 == 0], []
+        for axis in axes:
             n_bins = int(axis.bins.max(initial=0)) + 1
-            cells = axis.bins[rows] * np.prod(self.n_kinds) + self.kinds[rows]
-            counts = np.bincount(cells, minlength=n_bins * int(np.prod(self.n_kinds)))
-            counts = counts.reshape(n_bins, *self.n_kinds)
-            of_bins = counts.sum(axis=(1, 2))
-            order = np.flatnonzero(of_bins)
+            cells = axis.bins[rows] * np.prod(self.shape) + self.kinds[rows]
+            counts = np.bincount(cells, minlength=n_bins * int(np.prod(self.shape)))
+            counts = counts.reshape(n_bins, *self.shape)
+            order = np.flatnonzero(counts.sum(axis=(1, 2)))
             if axis.edges is None:
                 order = order[_first_coordinates(counts[order].sum(axis=1)).argsort(kind="stable")]
             left = counts[order].cumsum(axis=0)[:-1]
@@ -320,23 +314,68 @@ class _Growth:
             sizes = np.minimum(left.sum(axis=(1, 2)), right.sum(axis=(1, 2)))
             fit = np.where(sizes >= _LEAST_ROWS, _fit(left) + _fit(right), -np.inf)
             fit -= _fit(counts.sum(axis=0)[None])
-            if len(fit) and fit.max() > most:
-                best, most = (axis, order[: int(fit.argmax()) + 1]), float(fit.max())
-        return best
+            if len(fit) and fit.max() > 0.0:
+                found.append((float(fit.max()), axis, order[: int(fit.argmax()) + 1]))
+        found.sort(key=lambda split: -split[0])
+        return ((axis, low) for _, axis, low in found[:_MOST_TRIED])
 
-    def shares(self, rows: Codes, prior: Numbers) -> Numbers:
-        """Of the decimals, for each size, in the finding rows. Shape: (n,) -> (sizes, decimals)."""
-        cells = self.kinds[rows[rows % 2 == 0]]
-        counts = np.bincount(cells, minlength=prior.size).reshape(prior.shape)
-        shares: Numbers = counts + _PRIOR_ROWS * prior
-        shares /= shares.sum(axis=1, keepdims=True)
-        return shares
 
-    def _gains(self, rows: Codes, shares: Numbers, before: Numbers) -> Numbers:
-        """Nats by which each judging row's decimals are likelier than before. Shape: (n,)."""
-        kinds = self.kinds[rows[rows % 2 == 1]]
-        gains: Numbers = np.log(shares.ravel()[kinds] / before.ravel()[kinds])
-        return gains
+@dataclass
+class _Growth:
+    """A tree while it grows.
+
+    Attributes:
+        axes: Of the columns that may split it.
+        ways: To write its numbers; the first by which a split is good decides.
+        splits: Found so far.
+        n_leaves: Found so far.
+        gain: Nats that the splits save the judging rows.
+    """
+
+    axes: Sequence[_Axis]
+    ways: Sequence[_Ways]
+    splits: list[Split] = field(default_factory=list)
+    n_leaves: int = 0
+    gain: float = 0.0
+
+    def grow(self, rows: Codes, shares: Sequence[Numbers]) -> int:
+        """The place of the node of these rows, in whose first half the ways have these shares.
+
+        Shape: (n,), (sizes, ways) each.
+        """
+        may_split = len(rows) >= 4 * _LEAST_ROWS and len(self.splits) < _MOST_SPLITS
+        found = self._split(rows, shares) if may_split else None
+        if found is None:
+            self.n_leaves += 1
+            return -self.n_leaves
+        axis, low = found
+        place = len(self.splits)
+        split = Split(axis.column, *axis.split(low), left=0, right=0)
+        self.splits.append(split)
+        is_left = np.isin(axis.bins[rows], low)
+        left, right = (
+            self.grow(rows[side], self._shares(rows[side], shares)) for side in (is_left, ~is_left)
+        )
+        self.splits[place] = replace(split, left=left, right=right)
+        return place
+
+    def _split(self, rows: Codes, shares: Sequence[Numbers]) -> tuple[_Axis, Codes] | None:
+        """The first split by which the judging rows are likelier, whose gain is counted."""
+        for ways, before in zip(self.ways, shares, strict=True):
+            for axis, low in ways.candidates(self.axes, rows):
+                is_left = np.isin(axis.bins[rows], low)
+                sides = [rows[side] for side in (is_left, ~is_left)]
+                gains = np.concatenate(
+                    [ways.gains(side, ways.shares(side, before), before) for side in sides]
+                )
+                error = gains.std() / np.sqrt(max(len(gains), 1))
+                if gains.mean() > _DEVIATIONS * error:
+                    self.gain += float(gains.sum())
+                    return axis, low
+        return None
+
+    def _shares(self, rows: Codes, before: Sequence[Numbers]) -> list[Numbers]:
+        return [w.shares(rows, prior) for w, prior in zip(self.ways, before, strict=True)]
 
 
 def _first_coordinates(counts: Codes) -> Numbers:

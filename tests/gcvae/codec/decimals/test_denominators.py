@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcvae.codec.denominators import common_denominators, denominators_of, nearest_fractions
+from gcvae.codec.decimals.denominators import (
+    common_denominators,
+    denominators_of,
+    nearest_fractions,
+)
 
 
 @given(st.integers(1, 180), st.integers(0, 10**5), st.integers(6, 9))

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.column_codecs import ContinuousCodec
-from gcvae.codec.decimal_classes import DecimalClasses
+from gcvae.codec.decimals.decimal_classes import DecimalClasses
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.numerics.generators import uniform

@@ -12,13 +12,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from gcvae.codec.denominators import common_denominators, denominators_of, nearest_fractions
+from gcvae.codec.decimals.denominators import (
+    common_denominators,
+    denominators_of,
+    nearest_fractions,
+)
+from gcvae.codec.decimals.roundings import (
+    nearest_allowed,
+    rounded_to,
+    some_rounded,
+    with_fractions,
+)
 from gcvae.spelling.number_text import MOST_DECIMALS
 
 Codes = npt.NDArray[np.int64]
@@ -43,6 +53,8 @@ _NONE = np.zeros(0)
 _TINY = 1e-12
 _DIGITS = 1e-15
 """Of a number, what a double may be off."""
+_WHOLE, _SHORT, _FRACTION, _LONG = _BROAD = range(4)
+_N_BROAD = len(_BROAD)
 _FEW, _MANY = 4.0, 1000.0
 """Steps that are as many times what encoding loses: decoding rounds to the right one; nothing lies
 so near to one by chance."""
@@ -165,13 +177,14 @@ class DecimalClasses:
         which = (np.cumsum(shares, axis=1)[at_size] <= u[:, None]).sum(axis=1)
         n_fractions = len(self.fractions)
         at = np.flatnonzero(is_open & (which < shares.shape[1]))
-        near = np.empty(len(at))
-        ends = which[at] < n_fractions
-        near[ends] = _with_fractions(numbers[at[ends]], self.fractions[which[at[ends]]])
-        of = at[~ends]
-        q = self.denominators[which[of] - n_fractions]
-        near[~ends] = nearest_fractions(numbers[of], q, self.digits[at_size[of]])
-        good = are_allowed(near, at)
+        steps = np.ones(len(at))
+        are_ratios = which[at] >= n_fractions
+        steps[are_ratios] = 1.0 / self.denominators[which[at[are_ratios]] - n_fractions]
+
+        def fraction_at(numbers: Numbers, of: Codes) -> Numbers:
+            return self._fractions_at(numbers, which[at[of]], at_size[at[of]])
+
+        near, good = nearest_allowed(numbers[at], steps, fraction_at, are_allowed, at)
         found[at[good]] = near[good]
         is_open[at] = False  # a number that its fraction would take too far stays
         of_all = shares.sum(axis=1)[at_size]
@@ -179,11 +192,21 @@ class DecimalClasses:
         wanted = (np.cumsum(self.shares, axis=1)[at_size] <= u[:, None]).sum(axis=1)
         for decimals in self.coarse:
             at = np.flatnonzero(is_open & (wanted <= decimals))
-            near = _round(numbers[at], decimals)
-            good = (near != 0.0) & are_allowed(near, at)
+            steps = np.full(len(at), 10.0**-decimals)
+            to_decimals = partial(some_rounded, decimals=decimals)
+            near, good = nearest_allowed(numbers[at], steps, to_decimals, are_allowed, at)
+            good &= near != 0.0
             found[at[good]] = near[good]
             is_open[at[good]] = False
         return found
+
+    def _fractions_at(self, numbers: Numbers, which: Codes, at_size: Codes) -> Numbers:
+        """The nearest numbers of a fraction, or behind these of a denominator. Shape: (n,)."""
+        near, is_end = np.empty(len(numbers)), which < len(self.fractions)
+        near[is_end] = with_fractions(numbers[is_end], self.fractions[which[is_end]])
+        q = self.denominators[which[~is_end] - len(self.fractions)]
+        near[~is_end] = nearest_fractions(numbers[~is_end], q, self.digits[at_size[~is_end]])
+        return near
 
     @property
     def n_kinds(self) -> tuple[int, int]:
@@ -206,6 +229,24 @@ class DecimalClasses:
             written[are_common] = of_q[are_common]
         return self._nearest_sizes(numbers) * self.n_kinds[1] + written
 
+    def broad_kinds(self, kinds: Codes) -> Codes:
+        """Of kinds only size and whether numbers are whole, short, fractions or long; -1 stays.
+
+        Shape: (n,).
+        """
+        n_fractions, (_, n_ways) = len(self.fractions), self.n_kinds
+        most = self.shares.shape[1]
+        ways = np.full(n_ways, _SHORT)
+        ways[0], ways[most] = _WHOLE, _LONG
+        ways[most + 1 + n_fractions :] = _FRACTION
+        size, way = np.divmod(kinds, n_ways)
+        return np.where(kinds < 0, -1, size * _N_BROAD + ways[way])
+
+    @property
+    def n_broad(self) -> tuple[int, int]:
+        """How many sizes `broad_kinds` tells apart, and ways of each."""
+        return len(self.sizes), _N_BROAD
+
     def _ends(self, numbers: Numbers) -> tuple[Codes, Mask]:
         """The common fraction nearest to each number's, and whether it is the number's. (n,)."""
         sizes = np.abs(numbers)
@@ -219,7 +260,7 @@ class DecimalClasses:
         """The numbers; those that encoding may have made of one of few decimals are that. (n,)."""
         found, is_open = numbers.copy(), np.ones(len(numbers), dtype=bool)
         for decimals in self.coarse if self.lost else ():
-            near = _round(numbers, decimals)
+            near = rounded_to(numbers, decimals)
             is_near = is_open & (np.abs(near - numbers) <= self.lost)
             found[is_near] = near[is_near]
             is_open &= ~is_near
@@ -350,19 +391,12 @@ def _sizes(numbers: Numbers) -> Numbers:
     return np.floor(np.log10(np.abs(numbers)))
 
 
-def _round(numbers: Numbers, decimals: int) -> Numbers:
-    """The nearest numbers of so many decimals; those stay that are too large to have any."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        near = np.round(numbers, decimals)
-    return np.where(np.isfinite(near), near, numbers)
-
-
 def _shortest(numbers: Numbers, most: int) -> Codes:
     """The fewest decimals that each number is written with, `most` if not fewer. Shape: (n,)."""
     found = np.full(len(numbers), most)
     left = np.arange(len(numbers))
     for decimals in range(most):
-        is_it = _round(numbers[left], decimals) == numbers[left]
+        is_it = rounded_to(numbers[left], decimals) == numbers[left]
         found[left[is_it]] = decimals
         left = left[~is_it]
     return found
@@ -393,12 +427,6 @@ def _common_fractions(
     is_common = (found > 0.0) & (n_rows >= np.maximum(least, by_chance))
     places = np.where(is_common, np.cumsum(is_common) - 1, -1)
     return found[is_common], places[at]
-
-
-def _with_fractions(numbers: Numbers, fractions: Numbers) -> Numbers:
-    """The nearest numbers of these fractions, of the same sign. Shape: (n,) twice."""
-    wholes = np.maximum(np.rint(np.abs(numbers) - fractions), 0.0)
-    return np.copysign(np.round(wholes + fractions, MOST_DECIMALS), numbers)
 
 
 def _with_neighbours(counts: Numbers, at: int) -> Numbers:
