@@ -34,11 +34,16 @@ _IN_FOLDER = len("/pymp-12345678/listener-12345678")
 @cache
 def processes_context() -> Context:
     """How processes are started: never by forking this one, which has threads."""
-    if sys.platform != "linux":
+    if not are_forked():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED_ONCE)
     return context
+
+
+def are_forked() -> bool:
+    """Whether processes are forked from a server, and not spawned."""
+    return sys.platform == "linux"
 
 
 def refuse_long_folder() -> None:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from models_store import open_store
 from runtime.logs import log_context, set_up_logs
-from runtime.priority import step_back
+from runtime.priority import step_back, step_back_as_before
 from service.errors import ProcessDiedError
-from service.inline.pipe import answer_all
+from service.inline.pipe import answer_all, are_forked
 from service.inline.single_flight_cache import SingleFlightCache
 from service.inline.synthesizers import Synthesizers
 from service.settings import ServiceSettings
@@ -160,7 +160,10 @@ def serve(pipe: Connection, settings: ServiceSettings, scratch: Path) -> None:
 
 
 def begin_apart(settings: ServiceSettings, scratch: Path) -> None:
-    """Settle in a process of the service's: deaf to its signals, ended with it.
+    """Settle in a process of the service's: deaf to its signals, ended with it, behind it in line.
+
+    A forked one is so by its server, and in the session of that, for which the kernel may set a
+    niceness only some times a second.
 
     Args:
         scratch: folder to be made for files, which goes with the service.
@@ -169,13 +172,15 @@ def begin_apart(settings: ServiceSettings, scratch: Path) -> None:
         signal.signal(number, signal.SIG_IGN)
     watch = threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True)
     watch.start()
+    if not are_forked():
+        step_back()
     scratch.mkdir(mode=0o700)
     set_up_logs(settings)
 
 
 def _begin(settings: ServiceSettings, scratch: Path) -> Bench:
     begin_apart(settings, scratch)
-    step_back()
+    step_back_as_before()  # the work of one does not count against that of another
     store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
     tally = Tally()
     n_threads = settings.inline_torch_threads

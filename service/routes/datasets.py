@@ -122,9 +122,11 @@ async def upload(
         def answer(dataset: Dataset) -> Answer:
             return created(201, told_dataset(workspace, dataset), f"/v1/datasets/{dataset.id}")
 
+        def keep() -> Answer:
+            return answer(add_dataset(resources, workspace, table, sha256))
+
         async def make() -> Answer:
-            keep = partial(add_dataset, resources, workspace, table, sha256)
-            return answer(await resources.tables.run(keep))
+            return await resources.tables.run(keep)
 
         def find(dataset_id: str) -> Answer:
             return answer(workspace.datasets.get(dataset_id))

@@ -44,6 +44,10 @@ def end_by(file: BinaryIO, number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+def niceness_and_session(file: BinaryIO) -> tuple[int, int]:
+    return os.getpriority(os.PRIO_PROCESS, 0), os.getsid(0)
+
+
 def refuse(file: BinaryIO) -> None:
     raise TableError(Problem("is no table", line=3, expected="a table"))
 
@@ -67,6 +71,12 @@ def test_what_the_work_raises_is_raised_with_its_place(file: BinaryIO) -> None:
     with pytest.raises(TableError) as caught:
         read_apart(refuse, file, ServiceSettings())
     assert str(caught.value) == "line 3: is no table (expected: a table)"
+
+
+def test_whoever_asks_the_service_goes_before_the_reading(file: BinaryIO) -> None:
+    niceness, session = read_apart(niceness_and_session, file, ServiceSettings())
+    assert niceness == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
+    assert session != os.getsid(0)
 
 
 def test_memory_is_limited_beyond_what_the_process_begins_with(file: BinaryIO) -> None:
