@@ -57,13 +57,18 @@ class KnotLimits:
     """What knots may tell of rows.
 
     Attributes:
-        rows: As many lie between two knots; with more than one no row says where F ends.
+        rows: As many lie between two knots; with more than one no row says where F ends. With more
+            than LEAST_ROWS so many have a repeated number, too.
         low, high: No knot is beyond.
     """
 
     rows: int = 1
     low: float = -np.inf
     high: float = np.inf
+
+    def are_repeated(self, counts: Codes) -> npt.NDArray[np.bool_]:
+        """Which numbers have a step of their own, by how many rows have each. Shape: (k,)."""
+        return counts >= max(LEAST_ROWS, self.rows)
 
     def ends(self, edges: Numbers, found: Numbers, counts: Codes, kept: Codes) -> Numbers:
         """The kept edges, the two outermost where they tell of no single row.
@@ -167,7 +172,7 @@ class NumberDistribution:
         cls, found: Numbers, counts: Codes, n_intervals: int, half_step: float, limits: KnotLimits
     ) -> Self:
         """S of the numbers, each repeated one counted once, and a step more at these."""
-        is_repeated = counts >= LEAST_ROWS
+        is_repeated = limits.are_repeated(counts)
         once = np.where(is_repeated, 1, counts)
         smooth = cls._with_intervals(found, once, n_intervals, limits, counts)
         positions = found[is_repeated]
@@ -389,7 +394,7 @@ def _best_curve(
         return likelihoods[best], tried[best]
 
     smooth, n_intervals = best_of(NumberDistribution._smooth, tried)
-    if half_step > 0 and counts[counts >= LEAST_ROWS].sum() >= _LEAST_GAIN * n:
+    if half_step > 0 and counts[limits.are_repeated(counts)].sum() >= _LEAST_GAIN * n:
         fewer = [k for k in tried if k <= n_intervals]
         stepped, n_beside = best_of(NumberDistribution._with_steps, fewer)
         if stepped > smooth + _LEAST_GAIN * len(rows):

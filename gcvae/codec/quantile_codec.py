@@ -29,7 +29,6 @@ from scipy.special import ndtri
 from gcvae.codec.code_members import CodeMembers
 from gcvae.codec.column_codecs import LINES, Allowed, Codes, ContinuousCodec, Numbers, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
-from gcvae.codec.repeated_numbers import LEAST_ROWS
 from gcvae.schema.columns import Column
 
 HEAVY_SHARE = 0.005
@@ -117,7 +116,7 @@ class QuantileCodec:
         distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
         members = None
         if distribution.repeated is not None and with_members:
-            are_alone, is_atom = is_atom, is_atom | (counts >= LEAST_ROWS)
+            are_alone, is_atom = is_atom, is_atom | limits.are_repeated(counts)
             members = _members(are_alone[is_atom], counts[is_atom], int(counts.sum()))
             atoms, rest, rest_counts = found[is_atom], found[~is_atom], counts[~is_atom]
             is_rest = present & ~np.isin(positions, atoms)

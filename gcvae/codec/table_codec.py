@@ -96,7 +96,7 @@ def _fit_columns(
         if found is QuantileCodec:
             least = 1 if any(column.name in rule.columns for rule in functions) else None
             if least is None and are_names(series, column.name, others):
-                least = LEAST_ROWS
+                least = max(LEAST_ROWS, rare_rows)
             apart = never.get(column.name, ())
             may_share = least is None and column.name not in of_rules
             return QuantileCodec.fit(

@@ -41,6 +41,8 @@ from gcvae.training.settings import MOST_HELD_OUT_ROWS, SettledConfig
 _HELD_OUT_DRAWS = 1
 _HELD_OUT_CHUNK_ROWS = 512
 _LEAST_ROWS_TO_HOLD_OUT = 10
+_LEAST_ROWS_OF_A_GAP = 500
+"""Of training, as far as there are so many, and not fewer than are held out."""
 _MOST_DIVERGENCES = 3
 _HEAD_EVERY_STEPS = 4
 """An autoregressive decoder's copula head is trained in every fourth step: row by row it costs half
@@ -133,6 +135,7 @@ class _Run:
         self.held_out_log_scale = self._mean_log_scale(self.held_out_index)
         self.train_index = train_index.to(self.rows.device)
         self.held_out_rows = self._taken(self.held_out_index.to(self.rows.device))
+        self.known_rows = self._some_of_training() if config.gap_weight else None
         self.imagined_rows = self._imagine() if config.imagined_rows else None
         self.batch_size = min(config.batch_size, len(train_index))
         self.steps_per_epoch = -(-len(train_index) // self.batch_size)
@@ -145,6 +148,11 @@ class _Run:
         step = -(-len(self.train_index) // _MOST_ROWS_TO_IMAGINE_FROM)
         rows = self._taken(self.train_index[::step])
         return ImaginedRows(rows, self.model.marginals.columns)
+
+    def _some_of_training(self) -> EncodedTable:
+        """Rows of training that are looked at beside the held-out ones."""
+        n_rows = max(len(self.held_out_index), _LEAST_ROWS_OF_A_GAP)
+        return self._taken(self.train_index[:: max(1, len(self.train_index) // n_rows)])
 
     def _taken(self, index: Tensor) -> EncodedTable:
         """Rows of the table, where the model is."""
@@ -312,29 +320,18 @@ class _Run:
 
     def _evaluate(self) -> None:
         """Looks at the held-out bound, always with the same noise, and keeps the best weights."""
-        generator = generator_for(self.seed, "held-out", device=self.device)
-        exact = self.config.objective == "exact"
         present, kept = self.model.state_dict(), self._kept_weights()
         present = {name: tensor.detach().clone() for name, tensor in present.items()}
         self.model.load_state_dict(kept)
-        with torch.no_grad():
-            bounds = [
-                elbo(
-                    self.model,
-                    self.held_out_rows.take(index),
-                    generator,
-                    n_draws=_HELD_OUT_DRAWS,
-                    exact=exact,
-                )
-                for index in torch.arange(len(self.held_out_rows)).split(_HELD_OUT_CHUNK_ROWS)
-            ]
+        held_out = self._bound(self.held_out_rows)
+        known = None if self.known_rows is None else self._bound(self.known_rows)
         self.model.load_state_dict(present)
-        held_out = self._finite(-torch.cat(bounds).mean())
         n_steps = self.step - (self.history[-1].step if self.history else 0)
         evaluation = Evaluation(
             step=self.step,
             bound_train=-self.loss_sum / n_steps - self.train_log_scale,
-            bound_held_out=-held_out - self.held_out_log_scale,
+            bound_held_out=held_out - self.held_out_log_scale,
+            gap=None if known is None else known - held_out,
         )
         self.loss_sum = 0.0
         self.history.append(evaluation)
@@ -344,6 +341,17 @@ class _Run:
             self.annealing_from = self.step
             self.model.load_state_dict(self.best_weights)
             self.averaged = {name: t.clone() for name, t in self.best_weights.items()}
+
+    def _bound(self, rows: EncodedTable) -> float:
+        """The mean bound of rows, always with the same noise."""
+        generator = generator_for(self.seed, "held-out", device=self.device)
+        exact = self.config.objective == "exact"
+        with torch.no_grad():
+            bounds = [
+                elbo(self.model, rows.take(at), generator, n_draws=_HELD_OUT_DRAWS, exact=exact)
+                for at in torch.arange(len(rows)).split(_HELD_OUT_CHUNK_ROWS)
+            ]
+        return -self._finite(-torch.cat(bounds).mean())
 
     def fingerprint(self) -> str:
         """What makes two runs the same: version, configuration, seed, weights' shapes and rows.

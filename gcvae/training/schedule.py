@@ -49,8 +49,12 @@ class Schedule:
 
     @property
     def best(self) -> Evaluation:
-        """The look with the best held-out bound."""
-        return max(self.history, key=lambda evaluation: evaluation.bound_held_out)
+        """The look with the best held-out bound, less what the gap to rows of training weighs."""
+        return max(self.history, key=self._worth)
+
+    def _worth(self, look: Evaluation) -> float:
+        """Nats a row: where the gap weighs w, a nat that rows of training alone gain costs w."""
+        return look.bound_held_out - self.config.gap_weight * (look.gap or 0.0)
 
     @property
     def most_steps(self) -> int:
@@ -68,10 +72,10 @@ class Schedule:
     def _rise_until(self, step: int) -> float:
         """Nats a row by which the best bound rose over the last half of so many steps."""
         looks = [look for look in self.history if look.step <= step]
-        early = [look.bound_held_out for look in looks if 2 * look.step <= step]
+        early = [self._worth(look) for look in looks if 2 * look.step <= step]
         if not early or looks[-1].step < step:
             return 0.0
-        return max(look.bound_held_out for look in looks) - max(early)
+        return max(map(self._worth, looks)) - max(early)
 
     @property
     def last_step(self) -> int:
@@ -159,8 +163,8 @@ class Schedule:
         assert self.annealing_from is not None
         first_part = self.annealing_from + n_steps / PARTS_OF_AN_ANNEALING
         looks = [look for look in self.history if look.step <= first_part]
-        before = [look.bound_held_out for look in looks if look.step <= self.annealing_from]
-        return bool(before) and max(look.bound_held_out for look in looks) >= max(before) + _PAYS
+        before = [self._worth(look) for look in looks if look.step <= self.annealing_from]
+        return bool(before) and max(map(self._worth, looks)) >= max(before) + _PAYS
 
     @property
     def learning_rate(self) -> float:

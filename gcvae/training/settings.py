@@ -15,6 +15,7 @@ from gcvae.errors import Problem, SettingError
 from gcvae.schema.suggestions import nearest, unknown_name
 from gcvae.training.differential_privacy.budget import budget_problems
 from gcvae.training.foreign_names import BESIDE_SETTINGS, EXPLAINED, FOREIGN_NAMES
+from gcvae.training.setting_limits import CHOICES, range_problem
 
 USUAL = "usual"
 """Marks a setting that people set; the others are for experts."""
@@ -126,14 +127,21 @@ class TrainingConfig:
     evaluate_every_steps: int | None = 100
     """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
     20 and at most 200."""
+    gap_weight: float = 0.0
+    """What a nat weighs by which rows of training are likelier than held-out ones: training keeps
+    the weights, and stops, where the held-out bound less so much of the gap is best."""
     held_out_share: float = 0.1
     """Share of the rows that decides when to stop, at most 10,000 rows of them; under 10 rows the
     training rows decide."""
     rare_level_rows: Annotated[int, USUAL] = 1
     """Rows that have to share a value for the model to tell it as a column's smallest or largest:
-    others are rounded outward to plain numbers. Where `levels` is `learned`, a level of fewer rows
+    others are rounded outward to plain numbers. A rounded number that comes again is one of its own
+    where so many rows have it, and five. Where `levels` is `learned`, a level of fewer rows
     is not in the model either: the level most like it stands for it, or "(other)" where most cells
     have such a level. 1 tells all."""
+    memory: Annotated[str, USUAL] = "normal"
+    """How much may be learned of single rows. `low`: as little as costs little else: `gap_weight`
+    is 1 and `rare_level_rows` 12, each unless it is given (docs/privacy.md)."""
     report_share: float = 0.0
     """Share of the rows, at most 20,000, that training leaves to a report; 0 holds none back."""
     differential_privacy: Annotated[Mapping[str, Any], USUAL] = field(default_factory=dict)
@@ -263,70 +271,10 @@ PRESETS: dict[str, Preset] = {
         ),
     )
 }
-_CHOICES: dict[str, tuple[object, ...]] = {
-    "numbers": ("standardised", "unit", "quantile"),
-    "levels": ("listed", "learned"),
-    "rules": ("model", "none"),
-    "prior": ("normal", "mixture", "autoregressive"),
-    "decoder": ("copula", "principal-direction"),
-    "activation": ("tanh", "relu", "silu"),
-    "objective": ("jitter", "exact"),
-    "locality_norm": (1, 2),
-}
-_MINIMA: dict[str, float] = {
-    "n_components": 1,
-    "report_share": 0,
-    "rare_level_rows": 0,
-    "d_sum": 1,
-    "d_column": 1,
-    "kl_warm_up": 0,
-    "column_dropout": 0,
-    "hidden_dropout": 0,
-    "weight_decay": 0,
-    "imagined_rows": 0,
-    "averaging": 0,
-    "gradient_memory": 0,
-    "annealing": 0,
-    "gradient_limit": 0,
-    "rank": 0,
-    "d_latent": 1,
-    "d_hidden": 1,
-    "n_hidden_layers": 1,
-    "locality_weight": 0,
-    "rank_weight": 0,
-    "batch_size": 1,
-    "max_steps": 1,
-    "max_passes": 0.1,
-    "max_extension": 1,
-    "patience_steps": 1,
-    "patience_from": 0,
-    "evaluate_every_steps": 1,
-}
 
-# Far beyond what a table can use, and within what a machine can hold; rates under 1.
-_MAXIMA: dict[str, float] = {
-    "kl_warm_up": 1,
-    "patience_from": 100_000_000,
-    "column_dropout": 0.99,
-    "hidden_dropout": 0.99,
-    "averaging": 0.99999,
-    "report_share": 0.5,
-    "rare_level_rows": 1_000_000,
-    "gradient_memory": 0.99999,
-    "n_components": 128,
-    "d_sum": 4096,
-    "d_column": 4096,
-    "imagined_rows": 10_000,
-    "rank": 64,
-    "d_latent": 512,
-    "d_hidden": 8192,
-    "n_hidden_layers": 32,
-    "batch_size": 1_000_000,
-    "max_steps": 100_000_000,
-    "max_extension": 100,
-    "patience_steps": 100_000_000,
-    "evaluate_every_steps": 100_000_000,
-}
+
+_LOW_MEMORY: dict[str, Any] = {"gap_weight": 1.0, "rare_level_rows": 12}
+"""What the models of `memory: low` have."""
 
 
 def usual_settings() -> list[str]:
@@ -362,6 +310,9 @@ def configure(preset: str, settings: Mapping[str, object] | None = None) -> Trai
     if problems:
         raise SettingError(*problems)
     config = dataclasses.replace(config, **_plain(settings or {}))
+    if config.memory == "low":
+        own = {name: value for name, value in _LOW_MEMORY.items() if name not in (settings or {})}
+        config = dataclasses.replace(config, **own)
     if config.objective == "exact" and config.rank > 1 and config.decoder == "copula":
         raise SettingError(
             Problem(
@@ -406,10 +357,10 @@ def _problem_of(key: str, value: object) -> Problem | None:
     if not _is_a(value, types):
         names = " or ".join(_TYPE_NAMES.get(t, t.__name__) for t in types)
         return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=names)
-    if key in _CHOICES and value not in _CHOICES[key]:
-        expected = f"one of {', '.join(map(str, _CHOICES[key]))}"
+    if key in CHOICES and value not in CHOICES[key]:
+        expected = f"one of {', '.join(map(str, CHOICES[key]))}"
         return Problem(f"setting {key} is {value!r}", pointer=pointer, expected=expected)
-    return _range_problem(key, value)
+    return range_problem(key, value)
 
 
 _TYPE_NAMES = {type(None): "null", Mapping: "an object"}
@@ -441,26 +392,6 @@ def _is_a(value: object, types: tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return bool in types
     return isinstance(value, types) or (float in types and isinstance(value, int))
-
-
-def _range_problem(key: str, value: object) -> Problem | None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    pointer = f"/{key}"
-    if not math.isfinite(value):
-        return Problem(f"setting {key} is {value}", pointer=pointer, expected="a finite number")
-    if key in _MINIMA and value < _MINIMA[key]:
-        least = f"at least {_MINIMA[key]}"
-        return Problem(f"setting {key} is {value}", pointer=pointer, expected=least)
-    if key in _MAXIMA and value > _MAXIMA[key]:
-        most = f"at most {_MAXIMA[key]}"
-        return Problem(f"setting {key} is {value}", pointer=pointer, expected=most)
-    if key == "learning_rate" and not 0 < value <= 1:
-        return Problem(f"setting {key} is {value}", pointer=pointer, expected="between 0 and 1")
-    if key == "held_out_share" and not 0 < value <= 0.5:
-        expected = "above 0, at most 0.5"
-        return Problem(f"setting {key} is {value}", pointer=pointer, expected=expected)
-    return None
 
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:

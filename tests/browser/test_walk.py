@@ -49,6 +49,7 @@ def train_a_little(watched: Watched) -> None:
     page.get_by_text("More settings", exact=True).click()
     page.get_by_label("Most steps").fill("20")
     page.get_by_label("Share of rows held back for the report").fill("0")
+    page.get_by_label("Memory of single rows").select_option("low")
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Training of café orders")
     expect(page.get_by_role("progressbar", name="Training, progress")).to_be_visible()
@@ -90,6 +91,7 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     (made,) = site.http.get("/v1/models").json()["items"]
     kinds = {one["name"]: one.get("kind") for one in made["schema"]["columns"]}
     assert kinds["rating"] == "categorical"
+    assert made["training"]["memory"] == "low"
 
     section(page, "Draw rows")
     page.get_by_role("button", name="Add a condition").click()

@@ -126,13 +126,14 @@ class Leaks:
         """What makes a leak smaller, as far as it was measured."""
         if self.n_members < _FEW_MEMBERS:
             return (
-                f"A model remembers of so few rows ({self.n_members:,}) what sets them apart, and"
-                " settings change little of that: more rows make the leak smaller."
+                f"A model remembers of so few rows ({self.n_members:,}) what sets them apart:"
+                " more rows make the leak smaller. So does memory: low in training, which costs"
+                " likeness."
             )
         return (
-            "More rows of training make the leak smaller. So does the setting"
-            " differential_privacy, which limits what any attack can find; it costs likeness,"
-            " least on large tables. Other settings change little."
+            "More rows of training make the leak smaller. So does the setting memory: low, which"
+            " costs some likeness, and differential_privacy, which limits what any attack can find"
+            " and costs more, least on large tables. Other settings change little."
         )
 
     @property

@@ -110,11 +110,18 @@ class Reporter:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The bounds at one step, nats per row."""
+    """The bounds at one step, nats per row.
+
+    Attributes:
+        bound_train: Of the steps since the last look, with their dropout.
+        gap: By how much rows of training have a higher bound than held-out ones, under the same
+            weights; None where nothing asks for it.
+    """
 
     step: int
     bound_train: float
     bound_held_out: float
+    gap: float | None = None
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,14 @@ export function trainingForm(dataset, presets, go, saveColumns) {
   const seed = h("input", { type: "number", min: 0, value: 0 });
   const steps = h("input", { type: "number", min: 1, placeholder: "by the preset" });
   const share = h("input", { type: "number", min: 0, max: 0.5, step: 0.05, placeholder: dataset.rows >= 1000 ? "0.1" : "0" });
+  const memory = h("select", {}, h("option", { value: "" }, "normal"), h("option", { value: "low" }, "low: safer scores, rows a little less alike"));
   const button = h("button.main", { type: "submit" }, "Train");
   const submit = (event) => {
     event.preventDefault();
     const training = { preset: new FormData(form).get("preset"), seed: Number(seed.value) };
     if (steps.value) training.max_steps = Number(steps.value);
     if (share.value) training.report_share = Number(share.value);
+    if (memory.value) training.memory = memory.value;
     const asked = { dataset_id: dataset.id, name: name.value, training };
     pressed(button, told, async () => {
       await saveColumns();  // which draws the form anew: it has been read
@@ -38,7 +40,8 @@ export function trainingForm(dataset, presets, go, saveColumns) {
     others.length ? h("details", {}, h("summary", {}, "The models of the paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
     h("details", {}, h("summary", {}, "More settings"), h("div.edit", {},
       h("label.field", {}, "Seed", seed), h("label.field", {}, "Most steps", steps),
-      h("label.field", {}, "Share of rows held back for the report", share))),
+      h("label.field", {}, "Share of rows held back for the report", share),
+      h("label.field", {}, "Memory of single rows", memory))),
     h("div.row", {}, h("label.field", {}, "Name of the model", name), button), told,
     h("p.tiny.soft", {}, "Times are of one processor core, and the most: training stops by itself when the model no longer gets better. ",
       dataset.rows < 1000 ? "Under 1,000 rows no report follows by itself: give a share of rows held back, under More settings, to have one that can answer." : "A tenth of the rows is held back, and a report follows by itself."));

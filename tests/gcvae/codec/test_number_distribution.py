@@ -119,6 +119,15 @@ def test_numbers_that_come_again_are_what_unseen_rows_have_too() -> None:
     assert distribution.are_repeated(scores).mean() == pytest.approx(share, abs=0.1)
 
 
+@pytest.mark.parametrize("rows", [1, 5, 12, 40])
+def test_a_step_is_of_no_fewer_rows_than_knots_may_tell_of(rows: int) -> None:
+    values = names(6000, 1)
+    found, counts = np.unique(values, return_counts=True)
+    distribution = NumberDistribution.fit(found, counts, 0.5, limits=KnotLimits(rows))
+    scores = distribution.scores_at(found)
+    assert set(counts[distribution.are_repeated(scores)] >= max(rows, 5)) == {True}
+
+
 def test_f_with_steps_is_inverted_and_its_slope_is_the_density() -> None:
     values = names(6000, 1)
     distribution = fitted(values, 0.5)

@@ -144,6 +144,7 @@ def test_a_run_continued_from_a_checkpoint_ends_with_the_same_bits(steps: int) -
     [
         (30, {}),
         (125, {}),
+        (125, {"gap_weight": 0.1}),
         # Its bound still rises fast at 60 steps, so that it goes on.
         (70, {"max_steps": 60, "evaluate_every_steps": 10, "max_extension": 2.0}),
     ],

@@ -37,6 +37,28 @@ def test_a_record_tells_the_gap_after_load_too(model: Synthesizer, tmp_path: Pat
     assert Synthesizer.load(tmp_path / "m.gcvae").training_record["memory_gap"] == gap
 
 
+def test_a_model_of_low_memory_learns_less_by_heart(tmp_path: Path) -> None:
+    """Rows of training are likelier than unseen ones, and by far less where memory is low."""
+    generator = np.random.default_rng(5)
+    latents = generator.normal(size=(400, 2)) @ generator.normal(size=(2, 6))
+    table = pd.DataFrame(latents + 0.1 * generator.normal(size=(400, 6))).add_prefix("x")
+    seen, unseen = table[:200], table[200:].reset_index(drop=True)
+    gaps = {}
+    for memory in ("normal", "low"):
+        settings = {"memory": memory, "max_steps": 400, "imagined_rows": 0}
+        made = Synthesizer.fit(seen, preset="fast", settings=settings, progress=False)
+        made.save(tmp_path / "m.gcvae")
+        loaded = Synthesizer.load(tmp_path / "m.gcvae")
+        assert loaded.training_record["settings"]["memory"] == memory
+        known, unknown = (
+            loaded.log_likelihood(rows, draws=20)["log_likelihood"].mean()
+            for rows in (seen, unseen)
+        )
+        gaps[memory] = known - unknown
+    assert gaps["normal"] > 1.0
+    assert gaps["low"] < 0.8 * gaps["normal"]
+
+
 @pytest.mark.parametrize("are_unlikely", [True, False])
 def test_the_gap_is_that_of_rows_of_training_to_rows_held_out(
     model: Synthesizer, are_unlikely: bool

@@ -57,6 +57,23 @@ def test_a_run_whose_bound_rises_fast_has_more_steps(
     assert found.last_step == 2 * most
 
 
+@pytest.mark.parametrize(("weight", "best"), [(0.0, 200), (0.4, 200), (0.6, 100), (2.0, 100)])
+def test_the_best_look_is_the_last_whose_gain_is_worth_its_gap(weight: float, best: int) -> None:
+    """From step 100 on the gap grows by two nats where the held-out bound gains one."""
+    looks = [
+        Evaluation(at, 0.0, 0.01 * at, gap=0.002 * at + 0.02 * max(0, at - 100))
+        for at in range(10, 201, 10)
+    ]
+    found = Schedule(config(gap_weight=weight), 200, looks, None)
+    assert found.best.step == best
+
+
+@pytest.mark.parametrize(("weight", "most"), [(0.0, 150), (1.0, 100)])
+def test_a_run_whose_gap_rises_as_fast_has_no_more_steps(weight: float, most: int) -> None:
+    looks = [Evaluation(at, 0.0, steep(at), gap=steep(at)) for at in range(10, 101, 10)]
+    assert Schedule(config(gap_weight=weight), 100, looks, None).most_steps == most
+
+
 @pytest.mark.parametrize("settings", [{"max_extension": 1.0}, {"max_extension": None}])
 def test_nobody_gets_more_steps_than_were_asked_for(settings: dict[str, object]) -> None:
     assert schedule(steep, 100, **settings).is_at_its_best

@@ -10,10 +10,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from gcvae.errors import SettingError
+from gcvae.training.setting_limits import CHOICES, MAXIMA, MINIMA
 from gcvae.training.settings import (
-    _CHOICES,
-    _MAXIMA,
-    _MINIMA,
     MOST_HELD_OUT_ROWS,
     PRESETS,
     SettledConfig,
@@ -157,37 +155,49 @@ def test_more_rows_never_train_for_fewer_steps_with_the_same_minibatch() -> None
     assert all(a <= b for a, b in itertools.pairwise(steps))
 
 
+# Memory
+
+
+def test_low_memory_sets_what_is_not_given() -> None:
+    low = configure("default", {"memory": "low"})
+    assert (low.gap_weight, low.rare_level_rows) == (1.0, 12)
+    own = configure("default", {"memory": "low", "gap_weight": 0.5, "rare_level_rows": 1})
+    assert (own.gap_weight, own.rare_level_rows) == (0.5, 1)
+    normal = configure("default", {"memory": "normal"})
+    assert dataclasses.asdict(normal) == dataclasses.asdict(PRESETS["default"].config)
+
+
 # Limits
 
 
 def test_every_number_has_a_least_value() -> None:
     by_interval = {"learning_rate", "held_out_share", "locality_norm"}
-    assert set(NUMBERS) - set(_MINIMA) == by_interval
-    assert set(_MAXIMA) <= set(NUMBERS)
+    assert set(NUMBERS) - set(MINIMA) == by_interval
+    assert set(MAXIMA) <= set(NUMBERS)
 
 
-@pytest.mark.parametrize("name", sorted(_MINIMA))
+@pytest.mark.parametrize("name", sorted(MINIMA))
 def test_the_least_value_is_taken_and_what_is_under_it_refused(name: str) -> None:
-    least = _MINIMA[name]
+    least = MINIMA[name]
     assert getattr(configure("default", {name: least}), name) == least
     with pytest.raises(SettingError, match=f"{name} is .*at least {least}"):
         configure("default", {name: least - 1})
 
 
-@pytest.mark.parametrize("name", sorted(_MAXIMA))
+@pytest.mark.parametrize("name", sorted(MAXIMA))
 def test_the_most_is_taken_and_what_is_above_it_refused(name: str) -> None:
-    most = _MAXIMA[name]
+    most = MAXIMA[name]
     assert getattr(configure("default", {name: most}), name) == most
     with pytest.raises(SettingError, match=f"{name} is .*at most {most}"):
         configure("default", {name: most + 1})
 
 
-@pytest.mark.parametrize("name", sorted(_CHOICES))
+@pytest.mark.parametrize("name", sorted(CHOICES))
 def test_every_choice_is_taken_and_no_other(name: str) -> None:
-    for choice in _CHOICES[name]:
+    for choice in CHOICES[name]:
         assert getattr(configure("paper-gcvae", {name: choice}), name) == choice
     with pytest.raises(SettingError, match="expected: one of"):
-        configure("default", {name: 7 if isinstance(_CHOICES[name][0], int) else "other"})
+        configure("default", {name: 7 if isinstance(CHOICES[name][0], int) else "other"})
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1"])

@@ -49,6 +49,8 @@ def test_a_model_asked_for_is_in_training_and_names_its_job(
          "/training/device"),
         ({"dataset_id": "x", "training": {"max_steps": 0}}, "invalid-training",
          "/training/max_steps"),
+        ({"dataset_id": "x", "training": {"memory": "small"}}, "invalid-training",
+         "/training/memory"),
         ({"dataset_id": "x", "training": {"epoochs": 3}}, "invalid-training",
          "/training/epoochs"),
     ],
@@ -60,6 +62,20 @@ def test_settings_that_can_not_be_are_refused_by_their_pointer(
     problem = assert_problem(service.http.post("/v1/models", json=body), 422, name)
     assert problem["errors"][0]["pointer"] == pointer
     assert service.traces() == before
+
+
+def test_a_model_of_low_memory_is_trained_and_says_so_in_its_record(
+    service: Running, dataset_id: str
+) -> None:
+    training = {"preset": "fast", "memory": "low", "max_steps": 20, "annealing": 0.0}
+    asked = {"dataset_id": dataset_id, "training": training}
+    model = service.http.post("/v1/models", json=asked).json()
+    assert model["training"]["memory"] == "low"
+    work(service, model["job_id"])
+    record = service.http.get(f"/v1/models/{model['id']}").json()["record"]
+    found = {name: record["settings"][name] for name in ("memory", "gap_weight", "rare_level_rows")}
+    assert found == {"memory": "low", "gap_weight": 1.0, "rare_level_rows": 12}
+    assert all(isinstance(look["gap"], float) for look in record["history"])
 
 
 @pytest.mark.parametrize(
