@@ -16,7 +16,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def run(table: BenchmarkTable, epsilon: float, seed: int) -> dict[str, Any]:
         "rho": record["rho"],
         "rows_estimated": record["rows_estimated"],
         "attack_ceilings": record["attack_ceilings"],
-    } | _figures(table, drawn)
+    } | figures(table, drawn)
 
 
 class _PhaseClock:
@@ -100,7 +100,8 @@ class _PhaseClock:
         self.ends[progress.phase] = round(time.process_time() - self._began_at, 1)
 
 
-def _figures(table: BenchmarkTable, drawn: pd.DataFrame) -> dict[str, Any]:
+def figures(table: BenchmarkTable, drawn: pd.DataFrame) -> dict[str, Any]:
+    """How near drawn rows, as text, are to the training rows, and what they are good for."""
     train, test = (parse_table(rows, table.schema) for rows in (table.train, table.test))
     synthetic = parse_table(drawn, table.schema)
     assert table.target is not None
@@ -121,31 +122,48 @@ def _written(runs: list[Mapping[str, Any]], path: Path) -> None:
 
 _HEADS = (
     "ε",
+    "runs",
     "two-way total variation",
     "one-way (Shape)",
     "told from real rows (C2ST)",
-    "utility (of real rows)",
+    "utility; of real rows",
     "no attack exceeds AUC",
     "CPU seconds, of which the estimate",
 )
 
 
 def lines_of_page(document: Mapping[str, Any]) -> str:
-    """The table of docs/differential-privacy.md, a line for each run."""
+    """The table of docs/differential-privacy.md: means of the runs of each epsilon, and ranges."""
     lines = [list(_HEADS), ["---"] * len(_HEADS)]
-    for found in document["runs"]:
+    for epsilon in sorted({found["epsilon"] for found in document["runs"]}):
+        runs = [found for found in document["runs"] if found["epsilon"] == epsilon]
+        estimating = [{"seconds": found["cpu_seconds_until"]["estimating"]} for found in runs]
+        real, ceilings = runs[0]["utility_of_real_rows"], runs[0]["attack_ceilings"]
         lines.append(
             [
-                f"{found['epsilon']:g}",
-                f"{found['two_way_tv_percent']:.2f} %",
-                f"{found['shape_percent']:.2f} %",
-                f"{found['c2st']:.3f}",
-                f"{found['utility']:.3f} ({found['utility_of_real_rows']:.3f})",
-                f"{found['attack_ceilings']['auc']:.3f}",
-                f"{found['cpu_seconds']:.0f}, {found['cpu_seconds_until']['estimating']:.0f}",
+                f"{epsilon:g}",
+                f"{len(runs)}",
+                f"{_figure(runs, 'two_way_tv_percent', '.2f')} %",
+                f"{_figure(runs, 'shape_percent', '.2f')} %",
+                _figure(runs, "c2st", ".3f"),
+                f"{_figure(runs, 'utility', '.3f')}; {real:.3f}",
+                f"{ceilings['auc']:.3f}",
+                f"{_mean(runs, 'cpu_seconds'):.0f}, {_mean(estimating, 'seconds'):.0f}",
             ]
         )
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _mean(runs: Sequence[Mapping[str, Any]], name: str) -> float:
+    return sum(float(found[name]) for found in runs) / len(runs)
+
+
+def _figure(runs: Sequence[Mapping[str, Any]], name: str, form: str) -> str:
+    """The mean of the runs, with the lowest and the highest of several."""
+    values = [float(found[name]) for found in runs]
+    if len(values) == 1:
+        return f"{values[0]:{form}}"
+    return f"{_mean(runs, name):{form}} ({min(values):{form}}–{max(values):{form}})"
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import differential_privacy, memory
 from benchmarks.pages_of_results import replaced_part
+from benchmarks.private_peers import __main__ as private_peers
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -24,6 +25,12 @@ RESULTS = ROOT / "benchmarks" / "results"
             differential_privacy.PART,
             differential_privacy.lines_of_page,
             "differential-privacy-2026-11-25.json",
+        ),
+        (
+            differential_privacy.PAGE,
+            private_peers.PART,
+            private_peers.lines_of_page,
+            "private-peers-2026-11-25.json",
         ),
         (memory.PAGE, memory.PART, memory.lines_of_page, "memory-2026-11-25.json"),
     ],

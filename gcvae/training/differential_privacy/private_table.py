@@ -24,13 +24,7 @@ from gcvae.files.table_reader import Rows
 from gcvae.numerics.generators import generator_for
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
-from gcvae.training.differential_privacy.bins import (
-    Bins,
-    n_values,
-    needs_tree,
-    plain_bins,
-    tree_bins,
-)
+from gcvae.training.differential_privacy.bins import Bins, column_bins
 from gcvae.training.differential_privacy.budget import Budget
 from gcvae.training.differential_privacy.cell_codes import MISSING, UNFIT, Codes, column_codes
 from gcvae.training.differential_privacy.counts import BinnedRows, candidate_pairs
@@ -38,7 +32,7 @@ from gcvae.training.differential_privacy.declared import DeclaredTable, ValueLin
 from gcvae.training.differential_privacy.discovery import discovered_levels
 from gcvae.training.differential_privacy.estimate import MOST_COMPONENTS, Estimate
 from gcvae.training.differential_privacy.ledger import Ledger, variance_of
-from gcvae.training.differential_privacy.selection import Selection
+from gcvae.training.differential_privacy.selection import Selection, first_deviation
 
 FEW_ROWS = 5_000
 """Under so many, noise hides most of what there is to learn."""
@@ -131,6 +125,13 @@ def _noisy_count(chosen: Any, ledger: Ledger) -> int:
     return max(0, int(np.count_nonzero(chosen)) + int(noise))
 
 
+def private_bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> list[Bins]:
+    """The bins of each column, for their part of the whole budget. Shape: codes (n, D)."""
+    for_pairs = ledger.left - ledger.rho * (_BINS_SHARE + _ONE_WAY_SHARE)
+    deviation = first_deviation(for_pairs, len(columns))
+    return column_bins(columns, codes, ledger.rho * _BINS_SHARE, ledger, deviation)
+
+
 class _Counts:
     """The rows in bins, and their one-way counts.
 
@@ -147,7 +148,7 @@ class _Counts:
         columns = declared.columns
         names = [column.name for column in columns]
         self.names = names
-        self.bins = _bins(columns, codes, ledger)
+        self.bins = private_bins(columns, codes, ledger)
         binned = np.stack([b.of(codes[:, j]) for j, b in enumerate(self.bins)], axis=1)
         sizes = tuple(b.n for b in self.bins)
         target = None if budget.target is None else names.index(budget.target)
@@ -165,18 +166,6 @@ class _Counts:
         weights = np.array([1.0 / size for size in sizes])  # a sum of n_j noisy counts
         sums = np.array([counts.sum() for counts, _ in self.one_way])
         self.n_rows = float(weights @ sums / weights.sum())
-
-
-def _bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> list[Bins]:
-    """The bins of each column; those that need a tree share its part of the budget."""
-    n_trees = sum(map(needs_tree, columns))
-    rho = ledger.rho * _BINS_SHARE / max(n_trees, 1)
-    return [
-        tree_bins(codes[:, j], column, rho, ledger)
-        if needs_tree(column)
-        else plain_bins(n_values(column), column.missing.allowed)
-        for j, column in enumerate(columns)
-    ]
 
 
 def _estimated(
@@ -221,7 +210,7 @@ def _drawn(
     kept: list[pd.DataFrame] = []
     for _ in range(_MOST_DRAWS):
         bins = estimate.draw(n, random)
-        frame = _values(bins, counts.bins, counts.names, schema, random)
+        frame = values_of_bins(bins, counts.bins, counts.names, schema, random)
         kept.append(_within_constraints(frame, schema))
         if sum(map(len, kept)) >= n:
             rows = pd.concat(kept, ignore_index=True).iloc[:n]
@@ -239,7 +228,7 @@ def _within_constraints(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
     return frame[np.asarray(ConstraintSet.fit(frame, schema).satisfied(frame))]
 
 
-def _values(
+def values_of_bins(
     bins: Codes,
     of_columns: list[Bins],
     names: list[str],

@@ -49,7 +49,7 @@ class Selection:
             return
         exact = [self.rows.table(pair) for pair in self.pairs]
         whole = self.ledger.left
-        rho = whole / max(_ROUNDS_PER_COLUMN * len(self.names), 1)
+        rho = first_round(whole, len(self.names))
         while self.ledger.left > 0:
             left = self.ledger.left
             is_last = left < 2 * rho
@@ -94,6 +94,16 @@ class Selection:
             self.estimate.measured[pair].add(counts, precision)
         else:
             self.estimate.measured[pair] = Measured(pair, counts, precision)
+
+
+def first_round(rho: Fraction, n_columns: int) -> Fraction:
+    """The part of rho that a round takes before rounds grow."""
+    return rho / max(_ROUNDS_PER_COLUMN * n_columns, 1)
+
+
+def first_deviation(rho: Fraction, n_columns: int) -> float:
+    """The deviation of the noise in a cell of the first round's table, in rows."""
+    return math.sqrt(variance_of(first_round(rho, n_columns) * (1 - SELECTION_SHARE)))
 
 
 def round_scores(

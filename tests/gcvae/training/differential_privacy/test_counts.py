@@ -10,11 +10,20 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import ks_2samp
 
 from gcvae.files.source_columns import FrameColumns
 from gcvae.schema.columns import Column, Missing
 from gcvae.schema.kinds import ColumnKind
-from gcvae.training.differential_privacy.bins import plain_bins, tree_bins, tree_widths
+from gcvae.training.differential_privacy.bins import (
+    LEAST_BINS,
+    MOST_BINS,
+    n_bins,
+    plain_bins,
+    tree_bins,
+    tree_widths,
+    within_parents,
+)
 from gcvae.training.differential_privacy.budget import Budget
 from gcvae.training.differential_privacy.cell_codes import MISSING, UNFIT, column_codes
 from gcvae.training.differential_privacy.counts import BinnedRows, candidate_pairs
@@ -120,13 +129,75 @@ def test_a_tree_finds_a_value_that_many_rows_have_and_spends_no_more_than_its_pa
     random = np.random.default_rng(0)
     codes = np.where(random.random(20_000) < 0.9, 777, random.integers(0, 50_000, 20_000))
     ledger = Ledger(3.0, 1e-6)
-    bins = tree_bins(codes, column, ledger.rho / 10, ledger)
+    bins = tree_bins(codes, column, ledger.rho / 10, ledger, cell_deviation=10.0)
     assert ledger.spent <= ledger.rho / 10
     assert {777, 778} <= set(bins.starts.tolist())
     assert bins.starts[0] == 0
     assert bins.starts[-1] == 100_000
     drawn = bins.values(bins.of(codes), random.random((len(codes), 2)))
     assert (bins.of(drawn) == bins.of(codes)).all()
+
+
+def test_a_smooth_number_keeps_its_distribution_where_the_noise_hides_small_nodes() -> None:
+    column = Column("x", ColumnKind.INTEGER, minimum=0, maximum=1_499_999)
+    random = np.random.default_rng(0)
+    codes = np.exp(random.normal(12.0, 0.6, 30_000)).astype(np.int64).clip(0, 1_499_999)
+    gaps = []
+    for _ in range(4):
+        ledger = Ledger(1.0, 1e-6)
+        bins = tree_bins(codes, column, ledger.rho / 100, ledger, cell_deviation=30.0)
+        drawn = bins.values(bins.of(codes), random.random((len(codes), 2)))
+        gaps.append(float(ks_2samp(codes, drawn).statistic))
+    assert np.mean(gaps) < 0.035
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.floats(0, 1e5)), min_size=1, max_size=5),
+    st.floats(0.1, 1e3),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=60, deadline=None)
+def test_nodes_add_up_to_their_parents_and_hold_no_fewer_than_none(
+    families: list[tuple[int, float]], deviation: float, seed: int
+) -> None:
+    parents = np.repeat(np.arange(len(families)), [size for size, _ in families])
+    held = np.array([rows for _, rows in families])
+    random = np.random.default_rng(seed)
+    counts = random.normal(0, 3 * deviation, len(parents)) + held[parents] * random.random()
+    widths = random.integers(1, 9, len(parents))
+    found = within_parents(counts, widths, parents, held, deviation)
+    assert found.min() >= 0
+    np.testing.assert_allclose(np.bincount(parents, found), held, rtol=1e-9, atol=1e-6)
+
+
+def test_nodes_that_the_noise_hides_are_even_and_one_that_stands_out_stays() -> None:
+    parents, widths, held = np.zeros(4, dtype=np.int64), np.array([8, 8, 8, 4]), np.array([70.0])
+    hidden = within_parents(np.array([60.0, -30.0, 25.0, 40.0]), widths, parents, held, 50.0)
+    np.testing.assert_allclose(hidden, [20.0, 20.0, 20.0, 10.0])
+    held = np.array([7_000.0])
+    clear = within_parents(np.array([7_020.0, -30.0, 10.0, 5.0]), widths, parents, held, 20.0)
+    assert clear[0] > 6_950
+
+
+@given(st.floats(0, 1e9), st.floats(0.01, 1e4), st.floats(1, 10))
+@settings(max_examples=60, deadline=None)
+def test_more_rows_make_no_fewer_bins_and_more_noise_no_more(
+    rows: float, deviation: float, times: float
+) -> None:
+    found = n_bins(rows, deviation)
+    assert LEAST_BINS <= found <= MOST_BINS
+    assert n_bins(rows * times, deviation) >= found >= n_bins(rows, deviation * times)
+
+
+def test_noise_in_pairs_leaves_a_number_few_bins() -> None:
+    column = Column("x", ColumnKind.INTEGER, minimum=0, maximum=9_999)
+    codes = np.random.default_rng(0).integers(0, 10_000, 10_000)
+    sizes = []
+    for deviation in (1.0, 40.0):
+        ledger = Ledger(3.0, 1e-6)
+        sizes.append(tree_bins(codes, column, ledger.rho / 10, ledger, deviation).n)
+    assert sizes[0] > 24
+    assert sizes[1] < 12
 
 
 def test_bins_and_values_are_inverse_with_the_missing_cell() -> None:

@@ -1,0 +1,1 @@
+"""Other people's private models beside ours: counts of dpmm, and gradients with noise."""
