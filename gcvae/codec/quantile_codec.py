@@ -46,6 +46,7 @@ _LEAST_LOST, _MOST_LOST = 2.0**-48, 2.0**-37
 _MOSTLY = 0.99
 _LEAST_SHARE = 1e-4
 """The networks read atoms no farther out than at a normal score of which this is below."""
+_NEAR = 1e-6
 _WIDE = 1e150
 """A deviation that numbers such as -1.8e308 make, which stand for none and dwarf all others."""
 
@@ -168,6 +169,12 @@ class QuantileCodec:
         n_atoms = len(self.atoms) if self.is_discrete else 0
         return range(self.has_missing, self.has_missing + n_atoms)
 
+    @property
+    def _reach(self) -> float:
+        """How far from an atom a number is still written as it, in deviations."""
+        cells = self.distribution.atom_cells
+        return 0.0 if cells is None else cells.half_step * (1.0 - _NEAR)
+
     @cached_property
     def places(self) -> Numbers:
         """Where each code but the last stands among the other numbers' normal scores; -inf below.
@@ -182,9 +189,10 @@ class QuantileCodec:
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
         """Codes and normal scores of typed cells."""
         is_number, positions = self.line.positions(series)
-        at = np.searchsorted(self.atoms, positions)
+        # What is written as an atom is one, whatever digits it has beyond those of the column.
+        at = np.searchsorted(self.atoms, positions - self._reach)
         near = np.append(self.atoms, np.nan)[at]
-        is_atom = is_number & (near == positions)
+        is_atom = is_number & (near <= positions + self._reach)
         is_lost = ~is_atom & np.isin(positions, self.line.never)  # of no row of training
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)
         codes = np.where(is_number & is_lost, -1, codes)

@@ -329,11 +329,25 @@ def _boolean_levels(work: Completion) -> tuple[Level, ...] | None:
 
 
 def _spelled_booleans(given: tuple[Level, ...], cells: Cells) -> tuple[Level, ...]:
-    """The given levels; true and false become the words of the cells, where those are words."""
+    """The given levels, the false one first where words or numbers say which that is.
+
+    True and false become the words of the cells, where those are words.
+    """
+    false_first = _in_order_of_meaning(given)
     if cells.source == "boolean" or not all(isinstance(level, bool) for level in given):
-        return given
+        return false_first
     pair = boolean_pair(cells.stripped)
-    return pair if pair is not None and len(given) == 2 else given
+    return pair if pair is not None and len(given) == 2 else false_first
+
+
+def _in_order_of_meaning(given: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Two levels such as yes and no, true and false, 1 and 0: the false one first.
+
+    Of other words nobody knows; they stay as they are.
+    """
+    texts = [str(level) for level in given]
+    pair = ("0", "1") if set(texts) == {"0", "1"} else boolean_pair(pa.array(texts, pa.string()))
+    return given if pair is None else tuple(given[texts.index(text)] for text in pair)
 
 
 def _complete_identifier(work: Completion) -> Column:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -90,14 +91,14 @@ def read_condition(
     """
     condition = Condition([None] * len(codec.columns))
     given = dict(sorted(given.items(), key=lambda item: item[0] in codec.reduction.rewritten))
-    problems = _unknown(given, codec.schema)
+    problems, known = _unknown(given, codec.schema), _known_cells(given, codec)
     for name, wanted in given.items():
         if name not in codec.schema:
             continue
         try:
             document = _as_document(wanted, codec.schema[name])
             if name in codec.reduction.rewritten:
-                _add_dependent(condition, name, document, codec, order or ())
+                _add_dependent(condition, name, document, codec, order or (), known)
             else:
                 _add(condition, name, document, given, codec)
         except _NotUnderstoodError as error:
@@ -207,10 +208,30 @@ def _add(
         condition.grouped[j] = chosen
 
 
+def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
+    """The columns of which one value is given. One row, typed."""
+    cells = {}
+    for name, wanted in given.items():
+        is_one = name in codec.schema and codec.schema[name].is_modelled
+        document = _as_document(wanted, codec.schema[name]) if is_one else None
+        if document is None or isinstance(document, list | Mapping):
+            continue
+        with suppress(_NotUnderstoodError):  # told of where the column's turn comes
+            typed = _typed([document], codec.schema[name])
+            if typed.notna().all():
+                cells[name] = typed
+    return pd.DataFrame(cells, index=[0])
+
+
 def _add_dependent(
-    condition: Condition, name: str, wanted: Any, codec: TableCodec, order: Sequence[int]
+    condition: Condition,
+    name: str,
+    wanted: Any,
+    codec: TableCodec,
+    order: Sequence[int],
+    known: pd.DataFrame,
 ) -> None:
-    """Adds what is said of a column that a rule gives from others."""
+    """Adds what is said of a column that a rule gives from others; see `regions_of_all`."""
     items = wanted if isinstance(wanted, list) else [wanted]
     if not items:
         raise _NotUnderstoodError("the list is empty", "at least one value")
@@ -233,7 +254,7 @@ def _add_dependent(
         ends[0] = ends[0] + 1  # an empty interval
     is_known, is_missing = np.ones(1, dtype=bool), np.full(1, missing)
     wanted_places = WantedPlaces(ends[0], ends[1], is_known, is_missing)
-    for j, region in regions_of_all(codec, name, wanted_places, order).items():
+    for j, region in regions_of_all(codec, name, wanted_places, order, known).items():
         if condition.regions[j] is None:
             condition.regions[j] = region
 

@@ -184,7 +184,10 @@ class SolvedRegion:
         names = [name for name in rewriting.parents if name != self.parent]
         others = self.codec.written(names, codes, values)
         if self.known is not None:
-            others = self.known[names].where(self.known[names].notna(), others)
+            cells = self.known[names]
+            if len(cells) < n:  # the same is known of all rows
+                cells = cells.iloc[np.zeros(n, dtype=np.int64)].reset_index(drop=True)
+            others = cells.where(cells.notna(), others)
         own, column_of_parent = self.codec.column_codec(self.part), self.codec.schema[self.parent]
         low, high = rewriting.solutions(column_of_parent, others, wanted.low, wanted.high)
         if self.parent in self.codec.reduction.rewritten:
@@ -303,7 +306,7 @@ DependentRegions = dict[int, DependentRegion | SolvedRegion]
 
 
 def regions_of_all(
-    codec: TableCodec, name: str, wanted: WantedPlaces, order: Sequence[int]
+    codec: TableCodec, name: str, wanted: WantedPlaces, order: Sequence[int], known: pd.DataFrame
 ) -> DependentRegions:
     """The regions of what is known in all rows of a column that is rewritten.
 
@@ -312,6 +315,7 @@ def regions_of_all(
         name: The written column.
         wanted: What is known of it. One row.
         order: Of the columns in the chain rule.
+        known: The cells that are known of other columns. One row, typed.
     """
     rewriting, places = codec.reduction.rewritten[name], codec.places
     regions: DependentRegions = {
@@ -319,10 +323,12 @@ def regions_of_all(
         for part in rewriting.parts
         if part.name in places
     }
-    if rewriting.parents:
-        last = _by_order(codec, rewriting.parents, order)[-1]
+    parents = _by_order(codec, rewriting.parents, order)
+    unknown = [parent for parent in parents if parent not in known]
+    if unknown:
         everywhere = np.ones(1, dtype=bool)
-        regions |= _solved(codec, rewriting, last, wanted, everywhere, None)
+        cells = None if unknown[-1] == parents[-1] else known.reindex(columns=parents)
+        regions |= _solved(codec, rewriting, unknown[-1], wanted, everywhere, cells)
     return regions
 
 

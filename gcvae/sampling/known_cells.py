@@ -121,6 +121,7 @@ class KnownRows:
 
         Raises:
             ConstraintError: No completion of a row satisfies the constraints.
+            ConditionError: None is found that has all known cells of its row.
         """
         at = self.rows_of(number)
         index = torch.arange(at.start, at.stop)
@@ -159,7 +160,10 @@ class KnownRows:
                 table = EncodedTable(
                     codes.flatten(0, 1), values.flatten(0, 1), everything.flatten(0, 1)
                 )
-                return codec.decode(table, at.start * n_outputs, seed), effective
+                completed = codec.decode(table, at.start * n_outputs, seed)
+                if self.blanks_missing:
+                    self._check_kept(completed, at.start, effective)
+                return completed, effective
         row = at.start + int(pending[0])
         message = "no completion of the row satisfies the constraints"
         raise ConstraintError(self._problem(row, message))
@@ -213,6 +217,26 @@ class KnownRows:
             problems.append(self._problem(row, "the known cells break a constraint"))
         if problems:
             raise ConditionError(*problems)
+
+    def _check_kept(self, completed: pd.DataFrame, first: int, effective: Tensor) -> None:
+        """Lets rows pass whose known cells are in their completions, a block from `first` on.
+
+        Cells of rules that no row of the model has together are in none.
+        """
+        lost = (effective == 0.0).nonzero()[:, 0].tolist()
+        reduction = self.constrained.codec.reduction
+        n_outputs = len(completed) // max(len(effective), 1)
+        for row in lost if len(reduction) else ():
+            own = self.typed.iloc[[first + row] * n_outputs].reset_index(drop=True)
+            found = completed.iloc[row * n_outputs : (row + 1) * n_outputs].reset_index(drop=True)
+            for rewriting in reduction.rewritings:
+                for name in (rewriting.column, *rewriting.parents):
+                    known = own[name].notna().to_numpy()
+                    if _differ(own[name][known], found[name][known]).any():
+                        message = (
+                            f"no row of the model is found that has its known cells: {rewriting}"
+                        )
+                        raise ConditionError(self._problem(first + row, message, column=name))
 
     def _made_up(self) -> list[Problem]:
         schema = self.constrained.codec.schema

@@ -87,3 +87,15 @@ def test_known_rates_stay_and_blank_ones_are_drawn(model: Synthesizer) -> None:
     rows = model.sample(given_rows=known, seed=4)
     assert rows["Quote"].iloc[1] == 0.333333
     assert rows["Quote"].notna().all()
+
+
+def test_a_number_with_more_digits_than_its_column_is_the_one_that_is_written_so(
+    model: Synthesizer,
+) -> None:
+    rates = [1 / 3, 2 / 3, 1 / 7, 0.5000001, 0.25]
+    rows = model.sample(given_rows=pd.DataFrame({"Quote": rates * 20}), seed=5)
+    assert rows["Quote"].tolist() == [0.333333, 0.666667, 0.142857, 0.5, 0.25] * 20
+    assert (rows["pages"] < 20).mean() > 0.95
+    cells = pd.DataFrame({"pages": [3, 3], "Quote": [1 / 3, 0.333333], "device": ["Telefon"] * 2})
+    unrounded, written = model.log_likelihood(cells, draws=256)["log_likelihood"]
+    assert unrounded == pytest.approx(written, abs=0.3)
