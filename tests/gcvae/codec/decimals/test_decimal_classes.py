@@ -222,7 +222,7 @@ def test_a_file_gives_the_classes_of_its_frame(
 
 @pytest.mark.parametrize("preset", ["default", "paper-gcvae"])
 def test_a_model_of_version_3_rounds_all_numbers_alike(preset: str) -> None:
-    path = Path(__file__).parents[1] / "artifacts" / f"version-3-{preset}.gcvae"
+    path = Path(__file__).parents[2] / "artifacts" / f"version-3-{preset}.gcvae"
     manifest = current_manifest(unpack_tensors(read_artifact(path))[1])
     codec = manifest["codec"]
     real = [c["name"] for c in codec["schema"]["columns"] if c.get("kind") == "continuous"]
