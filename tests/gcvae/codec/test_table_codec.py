@@ -90,7 +90,8 @@ def test_whatever_is_decoded_is_within_the_schema(
     ).int()
     values = 100 * torch.randn(codes.shape, dtype=torch.float64, generator=generator)
     frame = codec.decode(EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool)))
-    checked = infer_schema(frame, codec.schema).schema
+    # As it is written: in typed rows a time stands in for a date for never.
+    checked = infer_schema(format_table(frame, codec.schema), codec.schema).schema
     assert checked.names == codec.schema.names
 
 
