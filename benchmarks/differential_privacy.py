@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.pages_of_results import replaced_part
+from benchmarks.pages_of_results import replaced_part, table_of
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import BenchmarkTable, data_folder, load_table
 from gcvae import Synthesizer
@@ -134,7 +134,7 @@ _HEADS = (
 
 def lines_of_page(document: Mapping[str, Any]) -> str:
     """The table of docs/differential-privacy.md: means of the runs of each epsilon, and ranges."""
-    lines = [list(_HEADS), ["---"] * len(_HEADS)]
+    lines: list[list[str]] = []
     for epsilon in sorted({found["epsilon"] for found in document["runs"]}):
         runs = [found for found in document["runs"] if found["epsilon"] == epsilon]
         estimating = [{"seconds": found["cpu_seconds_until"]["estimating"]} for found in runs]
@@ -151,7 +151,7 @@ def lines_of_page(document: Mapping[str, Any]) -> str:
                 f"{_mean(runs, 'cpu_seconds'):.0f}, {_mean(estimating, 'seconds'):.0f}",
             ]
         )
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(_HEADS, lines)
 
 
 def _mean(runs: Sequence[Mapping[str, Any]], name: str) -> float:

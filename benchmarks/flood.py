@@ -36,6 +36,7 @@ _RESULTS = Path(__file__).parent / "results"
 _POLLS_PER_SECOND = 20
 _CONNECTIONS = 16
 _LAST_SECONDS = 2.0
+"""After the polls, until what the flood still has under way is given up."""
 _WRONG_KEY = "gcv_" + "0" * 26 + "_" + "u" * 43
 _TABLE = b"a,b\n" + b"".join(b"%d,%d\n" % (i % 9, i % 2) for i in range(60))
 FLOODS = ("polls", "wrong keys", "uploads")
@@ -136,10 +137,11 @@ async def _flood(url: str, key: str, flood: str, per_second: float, seconds: flo
             task = asyncio.create_task(send(http))
             sending.add(task)
             task.add_done_callback(sending.discard)
-        await asyncio.wait(sending, timeout=_LAST_SECONDS)
-        for task in sending.copy():  # nobody polls beside these any more
-            task.cancel()
-        await asyncio.gather(*sending, return_exceptions=True)
+        if left := sending.copy():
+            _, late = await asyncio.wait(left, timeout=_LAST_SECONDS)
+            for task in late:  # nobody polls beside these any more
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
     print(json.dumps(answers))
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.pages_of_results import replaced_part
+from benchmarks.pages_of_results import replaced_part, table_of
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import TABLE_NAMES, BenchmarkTable, data_folder, load_table
 from gcvae import Synthesizer
@@ -126,7 +126,7 @@ def _figure(part: Mapping[str, Any], name: str) -> float:
 def lines_of_page(document: Mapping[str, Any]) -> str:
     """The table of docs/privacy.md: a line for each table and `memory`, means over the seeds."""
     heads = ["table", "rows learned", "memory", "seeds", "gap, nats", *SHOWN.values(), *_WORTH]
-    lines = [heads, ["---"] * len(heads)]
+    lines: list[list[str]] = []
     for (name, settings), found in _runs_of(document).items():
         if settings not in _ARMS:
             continue
@@ -134,7 +134,7 @@ def lines_of_page(document: Mapping[str, Any]) -> str:
         cells = [name, f"{found[0]['rows_of_training']:,}", _ARMS[settings], str(len(found))]
         cells += [f"{gap:.2f}", *(_written(pooled(found, attack)) for attack in SHOWN)]
         lines.append(cells + [_told(found, *members) for members in _WORTH.values()])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(heads, lines)
 
 
 def _runs_of(document: Mapping[str, Any]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:

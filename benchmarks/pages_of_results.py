@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+
+def table_of(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown.
+
+    >>> print(table_of(["a", "b"], [["1", "2"]]))
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
 
 def replaced_part(page: str, name: str, text: str) -> str:
     """The page with another text between the marks of a part.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.pages_of_results import table_of
+
 _INTRODUCTION = """# Imputation
 
 `python -m benchmarks.imputation` trains the preset `{preset}` on `adult_train.csv`, blanks
@@ -58,5 +60,4 @@ def _figure(value: float) -> str:
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return table_of(header, rows) + "\n"

@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.differential_privacy import DELTA, PAGE, declared_adult, figures
-from benchmarks.pages_of_results import replaced_part
+from benchmarks.pages_of_results import replaced_part, table_of
 from benchmarks.quality.results import processor
 from benchmarks.quality.tables import BenchmarkTable, data_folder, load_table
 from gcvae.cells.values import format_table
@@ -143,7 +143,7 @@ _HEADS = (
 
 def lines_of_page(document: Mapping[str, Any]) -> str:
     """The peers' table of docs/differential-privacy.md, a line for each run, by epsilon."""
-    lines = [list(_HEADS), ["---"] * len(_HEADS)]
+    lines: list[list[str]] = []
     for found in sorted(document["runs"], key=lambda run: float(run["epsilon"])):
         name = _NAMES[found["mechanism"]]
         if "failure" in found:
@@ -162,7 +162,7 @@ def lines_of_page(document: Mapping[str, Any]) -> str:
                 f"{found['cpu_seconds']:.0f}",
             ]
         )
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table_of(_HEADS, lines)
 
 
 def main() -> None:

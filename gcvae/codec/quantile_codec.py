@@ -47,6 +47,7 @@ _MOSTLY = 0.99
 _LEAST_SHARE = 1e-4
 """The networks read atoms no farther out than at a normal score of which this is below."""
 _NEAR = 1e-6
+"""Of half a rounding cell, what a number at its edge may be beyond."""
 _WIDE = 1e150
 """A deviation that numbers such as -1.8e308 make, which stand for none and dwarf all others."""
 
@@ -124,10 +125,11 @@ class QuantileCodec:
             distribution = NumberDistribution.fit(rest, rest_counts, line.half_step, atoms, limits)
         n_missing = len(series) - int(counts.sum())
         is_discrete = bool(is_atom.all())
-        places = found[is_atom] if members is None else members.means(found[is_atom])
+        atoms = found[is_atom]
+        places = _code_positions(atoms, members)
         own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(places)
         scores = _code_scores(own, n_missing, len(series))
-        codec = cls(line, found[is_atom], distribution, scores, is_discrete, members=members)
+        codec = cls(line, atoms, distribution, scores, is_discrete, members=members)
         is_rest[is_rest] = _of_smooth_curve(distribution, positions[is_rest])
         return replace(codec, line=line.rounding_like(series[is_rest], codec._lost(rest)))
 
@@ -170,10 +172,18 @@ class QuantileCodec:
         return range(self.has_missing, self.has_missing + n_atoms)
 
     @property
+    def code_positions(self) -> Numbers:
+        """Where the codes of atoms lie on the line, a shared one at the mean of its atoms.
+
+        Shape: (codes of atoms,).
+        """
+        return _code_positions(self.atoms, self.members)
+
+    @property
     def _reach(self) -> float:
         """How far from an atom a number is still written as it, in deviations."""
-        cells = self.distribution.atom_cells
-        return 0.0 if cells is None else cells.half_step * (1.0 - _NEAR)
+        is_cut = self.is_discrete or self.distribution.atom_cells is not None
+        return self.line.half_step * (1.0 - _NEAR) if is_cut and self.line.half_step > 0 else 0.0
 
     @cached_property
     def places(self) -> Numbers:
@@ -181,8 +191,7 @@ class QuantileCodec:
 
         Shape: (K - 1,).
         """
-        places = self.atoms if self.members is None else self.members.means(self.atoms)
-        atoms = self.distribution.scores_at(places)
+        atoms = self.distribution.scores_at(self.code_positions)
         atoms = atoms if self.is_ordered else np.full(len(atoms), -np.inf)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
@@ -333,6 +342,10 @@ class QuantileCodec:
         shared = document.get("members")  # none in earlier models
         members = None if shared is None else CodeMembers.from_json(shared)
         return cls(line, atoms, distribution, scores, *laws, members)
+
+
+def _code_positions(atoms: Numbers, members: CodeMembers | None) -> Numbers:
+    return atoms if members is None else members.means(atoms)
 
 
 def _members(are_alone: npt.NDArray[np.bool_], counts: Codes, n_numbers: int) -> CodeMembers:

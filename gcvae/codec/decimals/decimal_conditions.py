@@ -232,8 +232,7 @@ def _may_split(codec: ColumnCodec) -> bool:
 def _positions(codec: ColumnCodec, codes: Codes, values: Numbers) -> Numbers:
     """Where the cells of a column of numbers lie on its line, missing ones below. Shape: (n,)."""
     assert isinstance(codec, QuantileCodec), "trees split by no other numbers"
-    places = codec.atoms if codec.members is None else codec.members.means(codec.atoms)
-    of_codes = np.concatenate([[_MISSING] * codec.has_missing, places, [0.0]])
+    of_codes = np.concatenate([[_MISSING] * codec.has_missing, codec.code_positions, [0.0]])
     positions: Numbers = of_codes[codes]
     are_others = codes == codec.n_codes - 1
     positions[are_others] = codec.distribution.positions_at(values[are_others])

@@ -225,3 +225,22 @@ def test_no_other_number_is_an_atom(seed: int) -> None:
     for values in (heaped, lone, peaks):
         found, counts = np.unique(values, return_counts=True)
         assert not _are_markers(found, counts, counts < 0.005 * len(values)).any()
+
+
+def test_a_number_is_the_atom_that_it_is_written_as() -> None:
+    """Sixtieths to six digits: alone in a column, and beside numbers of one row each."""
+    random = np.random.default_rng(0)
+    parts = (random.integers(1, 60, 3_000) / 60).round(6)
+    free = np.where(random.random(3_000) < 0.5, parts, random.random(3_000).round(6))
+    _, codec = fitted(pd.DataFrame({"alone": parts, "beside": free}))
+    are_discrete = []
+    for column in codec.columns:
+        assert isinstance(column, QuantileCodec)
+        are_discrete.append(column.is_discrete)
+        written, _ = column.encode(pd.Series([0.166667, 0.333333, 0.5]))
+        exact, _ = column.encode(pd.Series([1 / 6, 1 / 3, 0.5 + 4e-7]))
+        assert exact.tolist() == written.tolist()
+        assert max(written) < column.n_codes - 1
+        beyond, _ = column.encode(pd.Series([0.166668, 0.333335]))
+        assert (beyond == column.n_codes - 1).all()
+    assert are_discrete == [True, False]

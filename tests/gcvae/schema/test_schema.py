@@ -495,21 +495,3 @@ def test_a_notebook_shows_columns_rules_and_warnings_and_their_names_as_text() -
     assert "Rule: " in page
     assert len(found.warnings) == page.count("Warning: ")
     assert repr(found).endswith(f"warnings: {len(found.warnings)}>")
-
-
-@pytest.mark.parametrize(
-    ("cells", "levels", "false_first"),
-    [
-        ([True, False, True], ["True", "False"], ("False", "True")),
-        (["yes", "no", "no"], ["yes", "no"], ("no", "yes")),
-        (["1", "0", "0"], [1, 0], (0, 1)),
-        (["ja", "nein", "ja"], ["nein", "ja"], ("nein", "ja")),
-        (["ja", "nein", "ja"], ["ja", "nein"], ("ja", "nein")),
-    ],
-)
-def test_levels_of_a_boolean_mean_what_their_words_say(
-    cells: list[Any], levels: list[Any], false_first: tuple[Any, ...]
-) -> None:
-    column = {"name": "ok", "kind": "boolean", "levels": levels}
-    found = infer_schema(pd.DataFrame({"ok": cells}), {"columns": [column]}).schema
-    assert found["ok"].levels == false_first
