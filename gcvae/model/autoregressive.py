@@ -27,6 +27,7 @@ from gcvae.model.level_functions import (
     LevelFunction,
     function_steps,
     order_with_rules,
+    sharpest_last,
 )
 from gcvae.model.marginals import MarginalOutputs, Marginals
 from gcvae.model.monotone_transforms import MonotoneTransforms
@@ -219,7 +220,8 @@ class AutoregressiveNetwork(nn.Module):
     def add_functions(self, functions: Sequence[LevelFunction]) -> None:
         """Keeps these functions of single parents, too, at the last of their columns."""
         assert not any(function.follows for function in functions), "the order stays"
-        self.functions.extend(function_steps(functions, self.order, self.features.n_codes))
+        together = sharpest_last([*(step.function for step in self.function_steps), *functions])
+        self.functions = function_steps(together, self.order, self.features.n_codes)
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
         """log P of the cells of the columns at which functions end, with these functions.

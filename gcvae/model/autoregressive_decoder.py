@@ -35,12 +35,15 @@ class AutoregressiveDecoder(Decoder):
         super().__init__()
         self.head = head
         self.refinement = refinement
-        self.functions = tuple(step.function for step in refinement.function_steps)
+
+    @property
+    def functions(self) -> tuple[LevelFunction, ...]:  # type: ignore[override]
+        """What the network keeps, in the order in which it does."""
+        return tuple(step.function for step in self.refinement.function_steps)
 
     def add_functions(self, functions: Sequence[LevelFunction]) -> None:
         """Keeps these, too, which leave the order as it is."""
         self.refinement.add_functions(functions)
-        self.functions += tuple(functions)
 
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]

@@ -22,7 +22,7 @@ and the table's share of exceptions stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -169,6 +169,13 @@ class LevelFunction:
         if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0:
             raise ValueError(f"a function of {document['column']!r} is none")
         return cls(own[-1], tuple(own[:-1]), pairs, exceptions, bool(document["has_missing"]))
+
+
+def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
+    """The functions in the order in which they are kept: the one with fewest exceptions has its
+    share at any rate, the others where that leaves them the choice.
+    """
+    return sorted(functions, key=lambda function: -function.exceptions)
 
 
 def rows_of_rare_pairs(counts: Codes) -> Codes:

@@ -24,7 +24,7 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import Problem, SchemaError
 from gcvae.model.decoders import GenerativeModel
-from gcvae.model.level_functions import LevelFunction, rows_of_rare_pairs
+from gcvae.model.level_functions import LevelFunction, rows_of_rare_pairs, sharpest_last
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import FunctionRule, Rule
@@ -90,7 +90,7 @@ def level_functions(
         _counted(codec, rows, [places[name] for name in (*rule.of, rule.column)], rule)
         for rule in kept
     ]
-    return [function for function in found if len(function.pairs)]
+    return sharpest_last(function for function in found if len(function.pairs))
 
 
 def _refuse_to_demand(rules: Sequence[Rule], kept: Sequence[FunctionRule]) -> None:

@@ -78,6 +78,20 @@ def test_two_functions_of_one_column_leave_the_masses_one() -> None:
     )
 
 
+def test_a_relation_that_comes_later_leaves_a_function_its_share() -> None:
+    """At b = 1 d is 0 by the function, which the relation with a leaves hardly any mass."""
+    sharp = LevelFunction(3, (1,), FINE_BY_COARSE.pairs, 0.001)
+    relation = LevelFunction(3, (0,), np.array([[0, 3], [0, 5], [1, 2], [1, 3]]), 0.05)
+    model = model_with(sharp)
+    model.decoder.add_functions([relation])
+    found = masses(model)
+    torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+    of_one = CODES[:, 1] == 1
+    broken = found[:, of_one & ~keeps(sharp).numpy()].sum(-1) / found[:, of_one].sum(-1)
+    torch.testing.assert_close(broken, torch.full_like(broken, 0.001), atol=1e-9, rtol=0)
+    assert [function.exceptions for function in model.decoder.functions] == [0.05, 0.001]
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_walking_column_by_column_gives_the_same_masses(function: LevelFunction) -> None:
     model, z = model_with(function), latents(len(ROWS))
