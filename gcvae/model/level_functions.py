@@ -9,7 +9,8 @@ in the proportions p(k) of the model:
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
 A *relation* is the same with more codes of y for each of its parent's: those that rows of the table
-have with it, so that what never comes together hardly does.
+have with it, so that what never comes together hardly does. A function of *blanks* knows but two
+codes of each column, a blank and all others: y is blank where its parent is.
 
 Codes that the function says nothing of keep their probability: a missing cell, or a parent's code
 at which y varies freely. So masses still add up to one, the network need not learn the function,
@@ -58,6 +59,8 @@ class LevelFunction:
             have several lines. Shape: (m, r + 1).
         exceptions: Share of the rows that break it; 0 where none may.
         has_missing: Code 0 of y is the missing level, of which it says nothing.
+        blanks: Of a function of blanks the rows by whether the parent's cell is known, and y's;
+            `pairs` has 0 for a blank then, and 1 for all other codes. Shape: (2, 2).
     """
 
     column: int
@@ -65,6 +68,7 @@ class LevelFunction:
     pairs: Codes
     exceptions: float
     has_missing: bool = False
+    blanks: Codes | None = None
 
     @classmethod
     def fit(
@@ -123,6 +127,57 @@ class LevelFunction:
         kept = pairs[(counts >= _LEAST_ROWS) & is_said[key]]
         return cls(columns[1], columns[:1], kept, float(share), has_missing)
 
+    @classmethod
+    def of_blanks(cls, columns: tuple[int, int], rows: Codes, *, is_same: bool) -> Self:
+        """y is blank wherever its parent is, and nowhere else if they are the same.
+
+        Args:
+            columns: Numbers of the parent and of y, of both of which code 0 is a blank.
+            rows: Their codes. Shape: (n, 2).
+            is_same: y is blank nowhere else.
+        """
+        known = np.minimum(rows, 1)
+        blanks = np.bincount(2 * known[:, 0] + known[:, 1], minlength=4).reshape(2, 2)
+        pairs = np.array([[0, 0], [1, 1]] if is_same else [[0, 0], [1, 0], [1, 1]])
+        n_kept = blanks[pairs[:, 0], pairs[:, 1]].sum()
+        exceptions = (len(rows) - n_kept + 0.5) / (len(rows) + 1.0)
+        return cls(columns[1], columns[:1], pairs, float(exceptions), blanks=blanks)
+
+    def classes(self, codes: Tensor) -> Tensor:
+        """Codes of a column as `pairs` has them."""
+        return codes if self.blanks is None else codes.clamp(max=1)
+
+    def pairs_by_code(self, at: int, n_codes: int) -> Codes:
+        """`pairs`, with each code of one of its columns in a line of its own. Shape: (m', r + 1).
+
+        Args:
+            at: Which of the columns.
+            n_codes: Of that column.
+        """
+        if self.blanks is None:
+            return self.pairs
+        known = self.pairs[self.pairs[:, at] == 1]
+        each = np.repeat(known, n_codes - 1, axis=0)
+        each[:, at] = np.tile(np.arange(1, n_codes), len(known))
+        return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
+
+    def shares(self, at: int, given: Codes) -> npt.NDArray[np.float64]:
+        """The share of exceptions at the codes of the other columns.
+
+        Shape: given (m,), of a function of blanks 0 or 1 -> (m,).
+
+        Args:
+            at: Which of the columns comes last.
+            given: What each line of the others is; of one other column its code.
+        """
+        if self.blanks is None:
+            return np.full(len(given), self.exceptions)
+        fits = np.zeros((2, 2), dtype=bool)
+        fits[self.pairs[:, 0], self.pairs[:, 1]] = True
+        counts, fits = (self.blanks, fits) if at == 1 else (self.blanks.T, fits.T)
+        shares = ((counts * ~fits).sum(axis=1) + 0.5) / (counts.sum(axis=1) + 1.0)
+        return np.asarray(shares[given])
+
     @property
     def columns(self) -> tuple[int, ...]:
         """Numbers of the parents and of y, as `pairs` has them."""
@@ -149,6 +204,7 @@ class LevelFunction:
             "pairs": self.pairs.tolist(),
             "exceptions": self.exceptions,
             "has_missing": self.has_missing,
+            "blanks": None if self.blanks is None else self.blanks.tolist(),
         }
 
     @classmethod
@@ -166,9 +222,13 @@ class LevelFunction:
         is_whole = pairs.ndim == 2 and pairs.shape[1:] == (len(own),) and len(pairs) > 0
         if not is_whole or (pairs < 0).any() or (pairs >= n_codes).any():
             raise ValueError(f"a function of {document['column']!r} has codes that there are not")
-        if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0:
+        blanks = document.get("blanks")
+        blanks = None if blanks is None else np.asarray(blanks, dtype=np.int64)
+        is_of_two = blanks is None or (len(own) == 2 and blanks.shape == (2, 2) and pairs.max() < 2)
+        if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0 or not is_of_two:
             raise ValueError(f"a function of {document['column']!r} is none")
-        return cls(own[-1], tuple(own[:-1]), pairs, exceptions, bool(document["has_missing"]))
+        has_missing = bool(document["has_missing"])
+        return cls(own[-1], tuple(own[:-1]), pairs, exceptions, has_missing, blanks)
 
 
 def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
@@ -197,6 +257,7 @@ class FunctionStep(nn.Module):
     counted: Tensor
     is_said: Tensor
     is_open: Tensor
+    shares: Tensor
 
     def __init__(self, function: LevelFunction, last: int, n_codes: Sequence[int]) -> None:
         super().__init__()
@@ -204,14 +265,15 @@ class FunctionStep(nn.Module):
         self.last = last
         self.given = [j for j in function.columns if j != last]
         at = function.columns.index(last)
-        codes = function.pairs[:, at]
+        pairs = function.pairs_by_code(at, n_codes[last])
+        codes = pairs[:, at]
         if last == function.column:
             is_said = np.arange(n_codes[last]) >= function.has_missing
         else:
             is_said = np.isin(np.arange(n_codes[last]), codes)
-        sizes = [n_codes[j] for j in self.given]
+        sizes = [n_codes[j] if function.blanks is None else 2 for j in self.given]
         strides = np.array([math.prod(sizes[i + 1 :]) for i in range(len(sizes))], dtype=np.int64)
-        numbers = np.delete(function.pairs, at, axis=1) @ strides
+        numbers = np.delete(pairs, at, axis=1) @ strides
         keys, place = np.unique(numbers, return_inverse=True)
         fitting, counted = _listed(place.reshape(-1), codes, len(keys))
         self.register_buffer("strides", torch.from_numpy(strides), persistent=False)
@@ -221,6 +283,8 @@ class FunctionStep(nn.Module):
         self.register_buffer("is_said", torch.from_numpy(is_said), persistent=False)
         is_open = torch.from_numpy(counted.sum(axis=1) < is_said.sum())
         self.register_buffer("is_open", is_open, persistent=False)
+        shares = torch.from_numpy(function.shares(at, keys))
+        self.register_buffer("shares", shares, persistent=False)
 
     def forward(self, log_beta: Tensor, codes: Tensor) -> Tensor:
         """log p' of each code of the last column, from log p and the codes of the others.
@@ -235,10 +299,9 @@ class FunctionStep(nn.Module):
         log_fit, log_break = _log_sides(log_beta, fits, breaks, fitting)
         is_open = is_known & (log_fit > _NOTHING) & (log_break > _NOTHING)
         log_both = torch.logaddexp(log_fit, log_break)
-        share = self.function.exceptions
-        log_share = math.log(share) if share else -torch.inf
-        kept = torch.where(is_open, log_both - log_fit + math.log1p(-share), 0.0)[..., None]
-        broken = torch.where(is_open, log_both - log_break + log_share, 0.0)[..., None]
+        share = self.shares[place].to(log_beta.dtype)
+        kept = torch.where(is_open, log_both - log_fit + (-share).log1p(), 0.0)[..., None]
+        broken = torch.where(is_open, log_both - log_break + share.log(), 0.0)[..., None]
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
@@ -259,7 +322,7 @@ class FunctionStep(nn.Module):
             whole: Tensor = self(log_beta, codes)
             return whole.gather(-1, own).squeeze(-1)
         ratio = p_both.clamp(min=_LOW).log() - p_fit.clamp(min=_LOW).log()
-        kept = ratio + math.log1p(-self.function.exceptions)
+        kept = ratio + (-self.shares[place]).log1p().to(log_beta.dtype)
         return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
 
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
@@ -267,7 +330,7 @@ class FunctionStep(nn.Module):
 
         Shape: (n, r) -> (n,) twice.
         """
-        key = (codes.clamp(min=0).long() * self.strides).sum(-1)
+        key = (self.function.classes(codes.clamp(min=0)).long() * self.strides).sum(-1)
         place = torch.searchsorted(self.keys, key).clamp(max=len(self.keys) - 1)
         return (codes >= 0).all(-1) & (self.keys[place] == key), place
 

@@ -3,8 +3,8 @@
 A column y that a rule gives from others, y = g(x) + e, is modelled as e. What is known of y, a
 number or a range, is known of e given x: the region of e is that of y less g(x), another for each
 particle. A parent that is itself unknown is proposed near what y asks of it, for a free draw hardly
-ever meets a sharp rule: nine of ten particles draw it among the solutions, and the weights are
-those of a draw from the model.
+ever meets a sharp rule: nine of ten particles draw it among the solutions, one of twenty leaves it
+blank, where the rule asks nothing, and the weights are those of a draw from the model.
 
 Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
 """
@@ -38,6 +38,8 @@ Mask = npt.NDArray[np.bool_]
 
 _PROPOSED = 0.9
 """Share of the particles that draw a solved parent among its solutions."""
+_LEFT_BLANK = 0.05
+"""Share of those that leave it blank, if it can be; half of them where it has no solution."""
 _LEAST_LOG_MASS = -600.0
 _LARGEST_NOISE = 1.0 - 1e-15
 _NOWHERE = 38.0
@@ -197,16 +199,23 @@ class SolvedRegion:
         solved = WantedPlaces(low, high, np.ones(n, dtype=bool), np.zeros(n, dtype=bool))
         region = region_of_wholes(own, solved)
         near = column.draw_within(region, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
+        blank = column.draw_within(_blank_alone(own), noise)
         is_asked = torch.from_numpy(is_open & wanted.is_known)
-        share = torch.where(is_asked & (near.log_prob > _LEAST_LOG_MASS), _PROPOSED, 0.0).double()
-        is_near = noise < share
-        rest = (noise - share) / (1.0 - share)
+        can_solve = is_asked & (near.log_prob > _LEAST_LOG_MASS)
+        can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS)
+        share = torch.where(can_solve, _PROPOSED, 0.0).double()
+        left = torch.where(can_leave, torch.where(can_solve, _LEFT_BLANK, 0.5), 0.0).double()
+        is_near, is_left = noise < share, (noise >= share) & (noise < share + left)
+        rest = (noise - share - left) / (1.0 - share - left)
         free = column.draw_within(None, rest.clamp(1.0 - _LARGEST_NOISE, _LARGEST_NOISE))
-        drawn_codes = torch.where(is_near, near.codes, free.codes)
-        drawn_values = torch.where(is_near, near.values, free.values)
+        drawn_codes = torch.where(is_near, near.codes, torch.where(is_left, 0, free.codes))
+        drawn_values = torch.where(is_near, near.values, torch.where(is_left, 0.0, free.values))
         is_inside = is_near | _lies_in(region, drawn_codes, drawn_values)
+        is_blank = is_left | (can_leave & (drawn_codes == 0))
         log_near = torch.where(is_inside, torch.log(share) - near.log_prob, -torch.inf)
-        log_proposal = torch.logaddexp(log_near, torch.log1p(-share))
+        log_left = torch.where(is_blank, torch.log(left) - blank.log_prob, -torch.inf)
+        log_free = torch.log1p(-share - left)
+        log_proposal = torch.stack([log_near, log_left, log_free]).logsumexp(0)
         return Drawn(-log_proposal, drawn_codes, drawn_values)
 
 
@@ -248,6 +257,15 @@ class EitherRegion:
 def _places_of(rows: Tensor, wanted: WantedPlaces) -> npt.NDArray[np.int64]:
     """The rows' numbers; 0 where what is known is of all rows alike."""
     return rows.numpy() if len(wanted.low) > 1 else np.zeros(len(rows), dtype=np.int64)
+
+
+def _blank_alone(codec: ColumnCodec) -> Region:
+    """A missing cell, of all rows; nothing in a column without."""
+    log_share = torch.full((1, codec.n_codes), -torch.inf, dtype=torch.float64)
+    if codec.has_missing:
+        log_share[0, 0] = 0.0
+    nowhere = torch.full((1, 1), _NOWHERE, dtype=torch.float64)
+    return Region(log_share, nowhere, torch.full_like(nowhere, torch.inf))
 
 
 def _lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:

@@ -38,13 +38,16 @@ class ForeseenRegion:
     Attributes:
         own: The parent's own region.
         function: Of the column that is conditioned.
+        pairs: Its pairs, each code of the parent in a line of its own. Shape: (m, r + 1).
         at: Which of the function's columns the parent is.
         came: Those before it.
-        possible: Which codes of those after it are possible. Shape: (n, K) or (1, K) each.
+        possible: Which codes of those after it are possible, as the pairs have them. Shape: (n, K)
+            or (1, K) each.
     """
 
     own: Region
     function: LevelFunction
+    pairs: Tensor
     at: int
     came: tuple[int, ...]
     possible: Mapping[int, Tensor]
@@ -65,10 +68,11 @@ class ForeseenRegion:
 
     def _log_h(self, codes: Tensor) -> Tensor:
         """log h of the parent's codes, given the columns that came. Shape: (N, D) -> (N, K)."""
-        pairs = torch.from_numpy(self.function.pairs)
+        pairs = self.pairs
         said = torch.ones(len(codes), len(pairs), dtype=torch.bool)
         for i in self.came:
-            said &= codes[:, self.function.columns[i], None] == pairs[:, i]
+            came = self.function.classes(codes[:, self.function.columns[i], None])
+            said &= came == pairs[:, i]
         fits = said.clone()
         for i, possible in self.possible.items():
             fits &= possible[:, pairs[:, i]]
@@ -104,16 +108,25 @@ def foreseen(
             if j in found or not is_later or not plain:
                 continue
             assert isinstance(own, Region)
+            n_codes = model.marginals.columns[j].n_codes
             later = {i: regions[k] for i, k in enumerate(columns) if rank[k] > rank[j]}
             found[j] = ForeseenRegion(
                 own,
                 function,
+                torch.from_numpy(function.pairs_by_code(at, n_codes)),
                 at,
                 tuple(i for i, k in enumerate(columns) if rank[k] < rank[j]),
                 {
-                    i: ~torch.isneginf(r.log_share)
+                    i: _possible(function, ~torch.isneginf(r.log_share))
                     for i, r in later.items()
                     if isinstance(r, Region)
                 },
             )
     return found
+
+
+def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
+    """Which codes are possible, as the function's pairs have them. Shape: (n, K) -> (n, K or 2)."""
+    if function.blanks is None:
+        return codes
+    return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -27,7 +27,7 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction, rows_of_rare_pairs, sharpest_last
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.rules import FunctionRule, Rule
+from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
 from gcvae.training.settings import TrainingConfig
 
 DRAWN_ROWS = 8_192
@@ -54,12 +54,17 @@ def is_coded(codec: ColumnCodec) -> bool:
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 
+def keeps_rules(config: TrainingConfig) -> bool:
+    """Whether a model of this configuration keeps rules of codes: its decoder does."""
+    return config.rules != "none" and config.refinement
+
+
 def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[FunctionRule]:
     """The functions among a schema's rules that a model of this configuration keeps.
 
     Without rules, or without an autoregressive decoder to keep them, there are none.
     """
-    if config.rules == "none" or not config.refinement:
+    if not keeps_rules(config):
         return []
     return [rule for rule in rules if isinstance(rule, FunctionRule) and rule.keep != "drop"]
 
@@ -90,6 +95,7 @@ def level_functions(
         _counted(codec, rows, [places[name] for name in (*rule.of, rule.column)], rule)
         for rule in kept
     ]
+    found += [*_of_blanks(codec, rows, rules, config), *_beside_blank_parents(codec, rows, config)]
     return sharpest_last(function for function in found if len(function.pairs))
 
 
@@ -116,11 +122,56 @@ def _counted(
 ) -> LevelFunction:
     """The function of these columns, the dependent one last, in the rows that know them all."""
     has_missing = [codec.columns[j].has_missing for j in columns]
-    codes = rows.codes[:, columns].cpu().numpy().astype(np.int64)
+    codes = _codes(rows, columns)
     known = codes[(codes >= has_missing).all(axis=1)]
     return LevelFunction.fit(
         columns, known, has_missing=has_missing[-1], is_demanded=rule.keep == "demand"
     )
+
+
+def _of_blanks(
+    codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
+) -> Iterator[LevelFunction]:
+    """The rules of blanks between columns that have some."""
+    if not keeps_rules(config):
+        return
+    for rule in rules:
+        if not isinstance(rule, BlanksRule) or rule.keep == "drop":
+            continue
+        columns = [_first_part(codec, name) for name in (rule.of, rule.column)]
+        known = [j for j in columns if j is not None and codec.columns[j].has_missing]
+        if len(known) == 2:
+            is_same = rule.relation == "same"
+            yield LevelFunction.of_blanks(
+                (known[0], known[1]), _codes(rows, known), is_same=is_same
+            )
+
+
+def _beside_blank_parents(
+    codec: TableCodec, rows: EncodedRows, config: TrainingConfig
+) -> Iterator[LevelFunction]:
+    """Which codes residuals have where a parent of theirs is blank: not that of a rule kept."""
+    if not keeps_rules(config):
+        return
+    for rewriting in codec.reduction.rewritings:
+        y = _first_part(codec, rewriting.column)
+        for name in rewriting.parents:
+            parent = _first_part(codec, name)
+            if y is None or parent is None or not codec.columns[parent].has_missing:
+                continue
+            codes = _codes(rows, [parent, y])
+            yield LevelFunction.of_pairs((parent, y), codes[codes[:, 0] == 0])
+
+
+def _first_part(codec: TableCodec, name: str) -> int | None:
+    """The number of the column that says whether a written column's cell is blank, if it is one."""
+    part = codec.reduction.parts_of(name)[0]
+    return next((j for j, column in enumerate(codec.columns) if column.name == part), None)
+
+
+def _codes(rows: EncodedRows, columns: Sequence[int]) -> Codes:
+    codes: Codes = rows.codes[:, list(columns)].cpu().numpy().astype(np.int64)
+    return codes
 
 
 @dataclass(frozen=True)
@@ -159,7 +210,7 @@ def keep_known_pairs(
     table = rows.codes[::every].cpu().numpy().astype(np.int64)
     drawn, order = _drawn_codes(model, seed)
     left = np.ones(len(drawn), dtype=bool)
-    linked = {frozenset(function.columns) for function in decoder.functions}
+    linked = {frozenset(f.columns) for f in decoder.functions if f.blanks is None}
     order = [j for j in order if _has_few_codes(codecs[j])][:_MOST_COLUMNS]
     named = {j for j in order if codecs[j].column.kind.outcomes is Outcomes.NOMINAL_LEVELS}
     pairs = [
@@ -236,7 +287,7 @@ def _relation(
     rows: EncodedRows, columns: tuple[int, int], codecs: Sequence[ColumnCodec]
 ) -> LevelFunction | None:
     """Which codes of two columns go together in the whole table; None where they say nothing."""
-    codes = rows.codes[:, list(columns)].cpu().numpy().astype(np.int64)
+    codes = _codes(rows, columns)
     has_missing = [codecs[j].has_missing for j in columns]
     known = codes[(codes >= has_missing).all(axis=1)]
     relation = LevelFunction.of_pairs(columns, known, has_missing=has_missing[1])

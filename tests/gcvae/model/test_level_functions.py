@@ -33,6 +33,13 @@ BY_TWO = LevelFunction(
 SEVERAL = LevelFunction(3, (2,), np.array([[0, 1], [0, 2], [1, 3], [2, 4], [3, 5]]), 0.1)
 """One code of c leaves d two."""
 FUNCTIONS = [COARSE_BY_FINE, FINE_BY_COARSE, BY_TWO, SEVERAL]
+BLANK_ROWS = np.repeat([[0, 0], [0, 2], [1, 0], [5, 1]], [30, 1, 6, 163], axis=0)
+"""Blanks of d, then of b: of 31 blank d 30 have b blank, of 169 known ones six do."""
+BLANKS = [
+    LevelFunction.of_blanks(columns, rows, is_same=is_same)
+    for columns, rows in (((3, 1), BLANK_ROWS), ((1, 3), BLANK_ROWS[:, ::-1]))
+    for is_same in (True, False)
+]
 
 
 def model_with(*functions: LevelFunction, seed: int = 0) -> GenerativeModel:
@@ -56,7 +63,26 @@ def masses(model: GenerativeModel) -> Tensor:
 def keeps(function: LevelFunction) -> Tensor:
     """Which of all rows keep the function. Shape: (n,)."""
     pairs = {tuple(pair) for pair in function.pairs.tolist()}
-    return torch.tensor([tuple(row) in pairs for row in CODES[:, list(function.columns)].tolist()])
+    rows = function.classes(torch.from_numpy(CODES[:, list(function.columns)]))
+    return torch.tensor([tuple(row) in pairs for row in rows.tolist()])
+
+
+@pytest.mark.parametrize("function", BLANKS)
+def test_blanks_of_one_column_follow_those_of_the_other(function: LevelFunction) -> None:
+    """b comes before d: at a blank b and at a known one d has the share of the rows."""
+    found = masses(model_with(function))
+    torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
+    is_same, by_d = len(function.pairs) == 2, function.column == 1
+    known = {of_b: found[:, (CODES[:, 1] == 0) == of_b] for of_b in (True, False)}
+    blank_d = {of_b: CODES[(CODES[:, 1] == 0) == of_b, 3] == 0 for of_b in (True, False)}
+    share = {b: known[b][:, blank_d[b]].sum(-1) / known[b].sum(-1) for b in (True, False)}
+    at_blank, at_known = torch.full((3,), 30.5 / 37).double(), torch.full((3,), 1.5 / 165).double()
+    free = masses(model_with())
+    of_free = {b: free[:, (CODES[:, 1] == 0) == b] for b in (True, False)}
+    unsaid = {b: of_free[b][:, blank_d[b]].sum(-1) / of_free[b].sum(-1) for b in (True, False)}
+    is_said = {True: is_same or not by_d, False: is_same or by_d}
+    for b, expected in ((True, at_blank), (False, at_known)):
+        torch.testing.assert_close(share[b], expected if is_said[b] else unsaid[b])
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -92,7 +118,7 @@ def test_a_relation_that_comes_later_leaves_a_function_its_share() -> None:
     assert [function.exceptions for function in model.decoder.functions] == [0.05, 0.001]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", [*FUNCTIONS, *BLANKS])
 def test_walking_column_by_column_gives_the_same_masses(function: LevelFunction) -> None:
     model, z = model_with(function), latents(len(ROWS))
     noise = uniform((1, len(ROWS), len(COLUMNS)), generator_for(0, "noise"), torch.float64)
@@ -118,7 +144,7 @@ def test_no_row_breaks_a_function_that_is_demanded(function: LevelFunction) -> N
     assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", [*FUNCTIONS, *BLANKS])
 def test_the_gradient_is_that_of_the_masses(function: LevelFunction) -> None:
     step = model_with(function).decoder.refinement.function_steps[0]
     given = torch.from_numpy(CODES[::7, step.given])
@@ -132,7 +158,7 @@ def test_the_gradient_is_that_of_the_masses(function: LevelFunction) -> None:
     assert torch.autograd.gradcheck(log_masses, logits.requires_grad_(), fast_mode=True)
 
 
-@pytest.mark.parametrize("function", [*FUNCTIONS, *(demanded(f) for f in FUNCTIONS)])
+@pytest.mark.parametrize("function", [*FUNCTIONS, *BLANKS, *(demanded(f) for f in FUNCTIONS)])
 def test_a_cell_has_the_mass_that_its_code_has_among_all(function: LevelFunction) -> None:
     step = model_with(function).decoder.refinement.function_steps[0]
     torch.manual_seed(0)

@@ -1,0 +1,76 @@
+"""Blanks go together as the table's do, and where a term is blank the rule asks nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer, infer_schema
+
+N_ROWS = 1_200
+
+
+def invoices(n: int, seed: int = 0) -> pd.DataFrame:
+    """total = net + tax; beside a blank tax more is added than any tax is; paid and how are blank
+    together."""
+    random = np.random.default_rng(seed)
+    net, tax = random.integers(100, 900, n), random.integers(5, 60, n)
+    untaxed, unpaid = random.random(n) < 0.05, random.random(n) < 0.2
+    total = net + np.where(untaxed, tax + 70, tax)
+    paid = pd.Series(random.integers(1, 29, n)).astype("Int64")
+    return pd.DataFrame(
+        {
+            "net": net,
+            "tax": pd.Series(tax).astype("Int64").mask(untaxed),
+            "total": total,
+            "paid": paid.mask(unpaid),
+            "how": pd.Series(random.choice(["card", "cash", "bank"], n)).mask(unpaid),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Synthesizer:
+    path = tmp_path_factory.mktemp("model") / "m.gcvae"
+    Synthesizer.fit(invoices(N_ROWS), settings={"max_steps": 60}, seed=0, device="cpu").save(path)
+    return Synthesizer.load(path)
+
+
+def test_the_rules_of_this_table_are_found() -> None:
+    found = infer_schema(invoices(N_ROWS)).schema.rules or ()
+    kinds = {(rule.kind, rule.column) for rule in found}
+    assert kinds == {("sum", "total"), ("blanks", "how")}
+
+
+def test_columns_that_are_blank_together_are_so_in_drawn_rows(fitted: Synthesizer) -> None:
+    drawn = fitted.sample(4_000, seed=1)
+    assert 0.1 < drawn["paid"].isna().mean() < 0.3
+    assert (drawn["paid"].isna() == drawn["how"].isna()).mean() > 0.998
+
+
+def test_a_total_beside_a_blank_term_is_not_the_one_of_a_kept_rule(fitted: Synthesizer) -> None:
+    """Its residual there is the distance from one number, which real totals are not."""
+    drawn = fitted.sample(8_000, seed=1)
+    beside = drawn.loc[drawn["tax"].isna(), "total"]
+    assert len(beside) > 100
+    assert beside.value_counts(normalize=True).iloc[0] < 0.05
+
+
+def test_a_row_of_which_only_a_blank_term_fits_has_a_score(fitted: Synthesizer) -> None:
+    """No tax adds up to its total: of the draws some leave the tax blank."""
+    rows = invoices(N_ROWS)
+    beside = rows[rows["tax"].isna()]
+    assert len(beside) > 40
+    scores = fitted.log_likelihood(beside)["log_likelihood"]
+    exact = fitted.log_likelihood(beside, draws=2_000)["log_likelihood"]
+    assert np.isfinite(scores).all()
+    assert abs(float(scores.mean() - exact.mean())) < 0.3
+
+
+def test_a_blank_cell_beside_a_known_one_is_filled(fitted: Synthesizer) -> None:
+    rows = invoices(300, seed=2)
+    rows.loc[::3, "how"] = None
+    filled = fitted.impute(rows, columns=["how"], seed=0)
+    known = rows["paid"].notna()
+    assert filled.loc[known, "how"].notna().mean() > 0.99
