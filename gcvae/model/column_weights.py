@@ -89,9 +89,7 @@ class ColumnWeights:
             atoms = self.densities.atoms
             masses[:, atoms.start : atoms.stop] *= self.densities.at_atoms(mixture)
         for step in self.steps:
-            # In logs: a demanded function holds where the masses of all that keep it underflow.
-            log_masses = torch.log_softmax(masses.log(), -1)
-            masses = step(log_masses, codes[step.given].T).exp()
+            masses = step.masses(masses, codes[step.given].T)
         return masses
 
     def log_beta(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:

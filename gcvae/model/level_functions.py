@@ -304,6 +304,30 @@ class FunctionStep(nn.Module):
         broken = torch.where(is_open, log_both - log_break + share.log(), 0.0)[..., None]
         return log_beta + torch.where(fits, kept, torch.where(breaks, broken, 0.0))
 
+    def masses(self, masses: Tensor, codes: Tensor) -> Tensor:
+        """`forward` in masses that need not add up to one, as draws take them. Shape: as there.
+
+        A side whose mass underflows is left to logs, by which a demanded function holds there too.
+        """
+        is_known, place = self._places(codes)
+        at = self.fitting[place]
+        fitting = masses.gather(-1, at)
+        others = masses.scatter(-1, at, 0.0)
+        said = self._said(masses.shape[-1])
+        p_fit = (fitting * self.counted[place]).sum(-1)
+        p_break = (others if bool(said.all()) else others * said).sum(-1)
+        p_both = p_fit + p_break
+        is_open = is_known & self.is_open[place]
+        is_under = torch.minimum(p_fit, p_break) <= _LOW * p_both
+        if bool((is_under & is_open).any()):
+            kept_in_logs: Tensor = self(torch.log_softmax(masses.log(), -1), codes)
+            return kept_in_logs.exp()
+        share = self.shares[place].to(masses.dtype)
+        kept = torch.where(is_open, (1.0 - share) * p_both / p_fit, 1.0)[:, None]
+        broken = torch.where(is_open, share * p_both / p_break, 1.0)[:, None]
+        others *= broken if bool(said.all()) else torch.where(said, broken, 1.0)
+        return others.scatter_(-1, at, fitting * kept)
+
     def log_prob(self, log_beta: Tensor, codes: Tensor, own: Tensor) -> Tensor:
         """`forward` at one code of each row: in training nearly all keep the function.
 

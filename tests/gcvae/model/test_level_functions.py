@@ -127,6 +127,22 @@ def test_walking_column_by_column_gives_the_same_masses(function: LevelFunction)
     torch.testing.assert_close(walked, expected, atol=1e-9, rtol=0)
 
 
+@pytest.mark.parametrize("function", [*FUNCTIONS, *BLANKS])
+@pytest.mark.parametrize("least", [1e-3, 0.0])
+def test_masses_that_add_up_to_anything_give_the_same(
+    function: LevelFunction, least: float
+) -> None:
+    """With the smallest some sides have no mass at all."""
+    step = model_with(function).decoder.refinement.function_steps[0]
+    given = torch.from_numpy(CODES[:, step.given])
+    torch.manual_seed(0)
+    beta = torch.randn(len(given), COLUMNS[step.last].n_codes, dtype=torch.float64).softmax(-1)
+    beta = torch.where(beta < 0.1, least * beta, beta)
+    expected = step(beta.log().log_softmax(-1), given).exp()
+    found = step.masses(7.0 * beta, given)
+    torch.testing.assert_close(found / found.sum(-1, keepdim=True), expected)
+
+
 def demanded(function: LevelFunction) -> LevelFunction:
     return LevelFunction(function.column, function.parents, function.pairs, 0.0)
 
