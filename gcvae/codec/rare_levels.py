@@ -34,7 +34,7 @@ from gcvae.schema.columns import Column, Level
 
 LEAST_ROWS_PER_LEVEL = 5
 """A level with fewer rows shares its code."""
-MOST_OWN_CODES = 1024
+MOST_OWN_CODES = 400
 """Levels with a code of their own, the most frequent ones."""
 ROWS_PER_GROUP = 50
 MOST_GROUPS = 256

@@ -98,12 +98,14 @@ class AutoregressiveWalk:
         """p_j( . | x_<j, z) from the columns that came."""
         return self.with_functions(j, self.column_alone(j))
 
-    def with_functions(self, j: int, column: ColumnDistribution) -> ColumnDistribution:
-        """Column j with its functions of the columns that came."""
+    def with_functions(
+        self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
+    ) -> ColumnDistribution:
+        """Column j of these rows with its functions of the columns that came."""
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:
-                given = torch.stack([self._came[i] for i in step.given], dim=-1)
+                given = torch.stack([self._came[i][rows] for i in step.given], dim=-1)
                 log_beta = step(log_beta, given)
         return replace(column, log_beta=log_beta)
 

@@ -41,7 +41,7 @@ from gcvae.progress import Report, report_to_nobody
 
 _LEAST_ROWS, _MANY_ROWS, _MOST_ROWS = 4_000, 20_000, 100_000
 _ROWS_PER_ROW = 10
-_MOST_OUTPUTS = 60_000_000
+_MOST_OUTPUTS = 40_000_000
 """The most outputs of all rows together: wide tables and many levels fit into memory."""
 _N_ROUNDS = 3
 _PSEUDO_ROWS = 0.5
@@ -97,9 +97,18 @@ def calibrate(
             column = _calibrated_codes(walk, j, code_counts[j])
             _calibrate_numbers(column, code_counts[j])
             noise = uniform((n_rows,), generator, torch.float64)
-            walk.step(j, *column.draw(noise))
+            walk.step(j, *_drawn(column, noise))
             done += _effort(model.marginals.columns[j])
             report(done / whole)
+
+
+def _drawn(column: ColumnDistribution, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """`column.draw`, a few rows at a time: of many codes it takes doubles. Shape: (N,)."""
+    parts = [
+        column.take(rows).draw(noise[rows]) for rows in torch.arange(len(noise)).split(_CHUNK_ROWS)
+    ]
+    codes, values = zip(*parts, strict=True)
+    return torch.cat(codes), torch.cat(values)
 
 
 def _effort(column: ColumnShape) -> float:
@@ -147,21 +156,24 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
     What other columns fix stays so: a shift moves codes among those that keep a function.
     """
     alone = walk.column_alone(j)
-    column = walk.with_functions(j, alone)
     g, at = walk.network.group_of(j)
     if g is None:
-        return column
+        return walk.with_functions(j, alone)
     shift = walk.network.shifts[g][at]
     n_table = int(counts.sum())
     wanted = padded_counts(counts, len(shift)) + _PSEUDO_ROWS
     moved = torch.zeros_like(shift)
     for _ in range(_N_ROUNDS):
-        present = column.log_beta.exp().mean(0) * n_table + _PSEUDO_ROWS
+        share = torch.zeros_like(shift)
+        for rows in torch.arange(len(alone.log_beta)).split(_CHUNK_ROWS):
+            log_beta = torch.log_softmax(alone.log_beta[rows] + moved, dim=-1)
+            some = replace(alone, log_beta=log_beta)
+            share += walk.with_functions(j, some, rows).log_beta.exp().sum(0)
+        present = share / len(alone.log_beta) * n_table + _PSEUDO_ROWS
         moved += (wanted / present).log()
-        log_beta = torch.log_softmax(alone.log_beta + moved, dim=-1)
-        column = walk.with_functions(j, replace(alone, log_beta=log_beta))
     shift += moved
-    return column
+    log_beta = torch.log_softmax(alone.log_beta + moved, dim=-1)
+    return walk.with_functions(j, replace(alone, log_beta=log_beta))
 
 
 def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:
