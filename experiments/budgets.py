@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HOW_MANY = (
-    "splits",
-    "dimensions",
-    "preset_splits",
-    "restarts",
-    "wedge_restarts",
-    "learning_restarts",
+OF_UCI_FITS = (
+    "uci_steps",
+    "patience_steps",
+    "batch_size",
+    "learning_rate",
+    "drawn_rows",
+    "score_draws",
 )
-"""Fields that say how many fits there are, and not how each is made."""
+"""Fields that say how a fit of a UCI table is made and measured."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Budget:
         frey_steps, mnist_steps: Updates of a whole fit, before the steps fall.
         mnist_images: Of the training set, a sixth of them to choose by.
         image_parts: Shares of those updates with which fits of images are made, 1 the last.
-        longer_parts: Beyond them, of the faces' VAE-ROC alone.
+        longer_faces: Beyond them, of the faces' VAE-ROC alone.
+        longer_digits: Beyond them, of the digits' two models that differ in the rank alone.
         scored_images: Test images of which the likelihood is bounded.
         image_draws: Of z for each image's likelihood.
         drawn_rows: On which kernels stand; the paper's 10,000.
@@ -56,7 +57,8 @@ class Budget:
     mnist_steps: int
     mnist_images: int
     image_parts: tuple[float, ...]
-    longer_parts: tuple[float, ...]
+    longer_faces: tuple[float, ...]
+    longer_digits: tuple[float, ...]
     scored_images: int
     image_draws: int
     drawn_rows: int = 10_000
@@ -88,7 +90,8 @@ BUDGETS = {
             mnist_steps=40_000,
             mnist_images=60_000,
             image_parts=(0.05, 0.2, 1.0),
-            longer_parts=(),
+            longer_faces=(),
+            longer_digits=(),
             scored_images=1_000,
             image_draws=1_000,
         ),
@@ -101,15 +104,16 @@ BUDGETS = {
             batch_size=32,
             learning_rate=0.001,
             preset_splits=10,
-            restarts=10,
-            wedge_restarts=4,
-            learning_restarts=4,
+            restarts=50,
+            wedge_restarts=10,
+            learning_restarts=10,
             circle_steps=3_000,
             frey_steps=3_000,
             mnist_steps=800,
-            mnist_images=9_000,
+            mnist_images=30_000,
             image_parts=(0.25, 1.0),
-            longer_parts=(3.0,),
+            longer_faces=(3.0,),
+            longer_digits=(4.0, 16.0),
             scored_images=196,
             image_draws=200,
         ),
@@ -130,7 +134,8 @@ BUDGETS = {
             mnist_steps=20,
             mnist_images=600,
             image_parts=(1.0,),
-            longer_parts=(),
+            longer_faces=(),
+            longer_digits=(),
             scored_images=10,
             image_draws=10,
             drawn_rows=500,

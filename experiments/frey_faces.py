@@ -42,7 +42,7 @@ def run_on(images: Images, budget: Budget, pictures: Path) -> Iterator[dict[str,
     """`run` on other images."""
     curves: dict[str, list[tuple[int, float]]] = {}
     for name, (preset, settings) in MODELS.items():
-        longer = budget.longer_parts if name == "VAE-ROC" else ()
+        longer = budget.longer_faces if name == "VAE-ROC" else ()
         for part in (*budget.image_parts, *longer):
             steps = round(part * budget.frey_steps)
             whole = NETWORK | {"max_steps": steps, "patience_steps": steps} | settings

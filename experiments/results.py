@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.budgets import HOW_MANY, Budget
+from experiments.budgets import OF_UCI_FITS, Budget
 
 Line = dict[str, Any]
 
@@ -34,19 +34,14 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def lines_to_continue(path: Path, budget: Budget) -> list[Line]:
-    """The lines that are there, to be continued; fits that were made otherwise can not be.
+    """The lines of a UCI table that are there, to be continued, if the fits are made alike.
 
-    Raises: ValueError that names the budget's fields that differ; how many fits there are may.
+    Raises: ValueError that names the fields of the budget that say otherwise.
     """
     found = read(path)
     if found is None:
         return []
-    wanted = json.loads(json.dumps(asdict(budget)))
-    differ = [
-        name
-        for name, value in wanted.items()
-        if name not in ("name", *HOW_MANY) and found["budget"].get(name, value) != value
-    ]
+    differ = [name for name in OF_UCI_FITS if found["budget"].get(name) != getattr(budget, name)]
     if differ:
         raise ValueError(f"{path} was made with another {', '.join(differ)}: run it anew")
     lines: list[Line] = found["lines"]
