@@ -47,18 +47,20 @@ def nearest_allowed(
         are_allowed: (roundings, their places among all numbers) -> which may be. Shape: (m,).
         at: Places among all numbers. Shape: (n,).
     """
+    if not len(numbers):
+        return numbers, np.zeros(0, dtype=bool)
     near = rounding(numbers, np.arange(len(numbers)))
     good = are_allowed(near, at)
     sides = np.where(numbers < near, -steps, steps)
     left = np.flatnonzero(~good)
     for side in _ASIDE:
+        if not len(left):
+            break
         beside = rounding(near[left] + side * sides[left], left)
         is_good = are_allowed(beside, at[left])
         good[left[is_good]] = True
         tried, left = left[is_good], left[~is_good]
         near[tried] = beside[is_good]
-        if not len(left):
-            break
     return near, good
 
 
