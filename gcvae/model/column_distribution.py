@@ -70,13 +70,15 @@ class ColumnDistribution:
         n_codes = self.log_beta.shape[-1]
         region = Region.everything(n_codes) if region is None else region
         log_code = self.log_beta.double() + padded_share(region, n_codes)
+        last = region.log_share.shape[-1] - 1  # of its own codes, also where none is possible
         if self.marginal is None:
             log_prob, codes, _ = chosen(log_code, noise)
-            return Drawn(log_prob, codes.int(), torch.zeros_like(noise))
+            return Drawn(log_prob, codes.clamp(max=last).int(), torch.zeros_like(noise))
         (lower, log_slope), (upper, _) = self._forward(region.lower), self._forward(region.upper)
         within = self.marginal.within(lower, upper, log_slope)
         log_code[:, self.point_code] += within.log_prob
         log_prob, codes, rest = chosen(log_code, noise)
+        codes = codes.clamp(max=last)
         transformed, interval = within.sample(rest)
         lower, upper = taken(region.lower, interval), taken(region.upper, interval)
         # Rounding must not lead out of the interval.

@@ -151,6 +151,7 @@ class SolvedRegion:
         wanted: What is known of that.
         is_open: Where it is the parent to be proposed. Shape: (n,), or (1,).
         known: What is known of the other parents, typed; None where they are all drawn before.
+        may_be_blank: The parent may turn out to be missing.
     """
 
     codec: TableCodec
@@ -160,6 +161,7 @@ class SolvedRegion:
     wanted: WantedPlaces
     is_open: Mask
     known: pd.DataFrame | None = None
+    may_be_blank: bool = True
 
     @property
     def has_density(self) -> bool:
@@ -202,23 +204,24 @@ class SolvedRegion:
         solved = WantedPlaces(low, high, np.ones(n, dtype=bool), np.zeros(n, dtype=bool))
         region = region_of_wholes(own, solved)
         near = column.draw_within(region, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
-        blank = column.draw_within(_blank_alone(own), noise)
+        blank = column.draw_within(_blanks(own, alone=True), noise)
         is_asked = torch.from_numpy(is_open & wanted.is_known)
-        can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS)
+        can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS) & self.may_be_blank
         least = torch.where(can_leave, blank.log_prob - _FAR_LESS, _LEAST_LOG_MASS)
         can_solve = is_asked & (near.log_prob > least.clamp(min=_LEAST_LOG_MASS))
         share = torch.where(can_solve, _PROPOSED, 0.0).double()
         left = torch.where(can_leave, torch.where(can_solve, _LEFT_BLANK, 0.5), 0.0).double()
         is_near, is_left = noise < share, (noise >= share) & (noise < share + left)
         rest = (noise - share - left) / (1.0 - share - left)
-        free = column.draw_within(None, rest.clamp(1.0 - _LARGEST_NOISE, _LARGEST_NOISE))
+        everything = None if self.may_be_blank else _blanks(own, alone=False)
+        free = column.draw_within(everything, rest.clamp(1.0 - _LARGEST_NOISE, _LARGEST_NOISE))
         drawn_codes = torch.where(is_near, near.codes, torch.where(is_left, 0, free.codes))
         drawn_values = torch.where(is_near, near.values, torch.where(is_left, 0.0, free.values))
         is_inside = is_near | _lies_in(region, drawn_codes, drawn_values)
         is_blank = is_left | (can_leave & (drawn_codes == 0))
         log_near = torch.where(is_inside, torch.log(share) - near.log_prob, -torch.inf)
         log_left = torch.where(is_blank, torch.log(left) - blank.log_prob, -torch.inf)
-        log_free = torch.log1p(-share - left)
+        log_free = torch.log1p(-share - left) - free.log_prob
         log_proposal = torch.stack([log_near, log_left, log_free]).logsumexp(0)
         return Drawn(-log_proposal, drawn_codes, drawn_values)
 
@@ -263,13 +266,15 @@ def _places_of(rows: Tensor, wanted: WantedPlaces) -> npt.NDArray[np.int64]:
     return rows.numpy() if len(wanted.low) > 1 else np.zeros(len(rows), dtype=np.int64)
 
 
-def _blank_alone(codec: ColumnCodec) -> Region:
-    """A missing cell, of all rows; nothing in a column without."""
-    log_share = torch.full((1, codec.n_codes), -torch.inf, dtype=torch.float64)
-    if codec.has_missing:
-        log_share[0, 0] = 0.0
+def _blanks(codec: ColumnCodec, *, alone: bool) -> Region:
+    """The missing cell alone, which a column without has not; or all others. Of all rows."""
+    everything = Region.everything(codec.n_codes)
+    is_blank = torch.arange(codec.n_codes) == (0 if codec.has_missing else -1)
+    if not alone:
+        return replace(everything, log_share=everything.log_share.masked_fill(is_blank, -torch.inf))
     nowhere = torch.full((1, 1), _NOWHERE, dtype=torch.float64)
-    return Region(log_share, nowhere, torch.full_like(nowhere, torch.inf))
+    log_share = everything.log_share.masked_fill(~is_blank, -torch.inf)
+    return Region(log_share, nowhere, everything.upper)
 
 
 def _lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
@@ -391,7 +396,9 @@ def regions_of_rows(
         for i, parent in enumerate(parents):
             is_last = is_loose & blank[i] & ~blank[i + 1 :].any(axis=0)
             if is_last.any():
-                found = _solved(codec, rewriting, parent, wanted, is_last, frame[parents])
+                found = _solved(
+                    codec, rewriting, parent, wanted, is_last, frame[parents], blanks_missing
+                )
                 regions = found | regions
     return regions
 
@@ -425,6 +432,7 @@ def _solved(
     wanted: WantedPlaces,
     is_open: Mask,
     known: pd.DataFrame | None,
+    may_be_blank: bool = True,
 ) -> DependentRegions:
     """Where the parts of a parent are proposed; nothing where the rule can not be solved for it."""
     own = codec.reduction.rewritten.get(parent)
@@ -433,7 +441,7 @@ def _solved(
         return {}
     return {
         codec.places[part]: SolvedRegion(
-            codec, parent, part, rewriting.column, wanted, is_open, known
+            codec, parent, part, rewriting.column, wanted, is_open, known, may_be_blank
         )
         for part in codec.reduction.parts_of(parent)
         if part in codec.places

@@ -1,9 +1,9 @@
 """Codes of parents drawn in view of what is known of the column that they fix.
 
 Where a function's column y comes after its parents and is conditioned, few codes of a parent lead
-to a possible y: of a hundred destinations one has the distance that is known. So a parent's codes
-are drawn with weights h, of the codes that can still lead there 1, of the others little, and what
-that favours is taken out of the particle's weight:
+to a possible y: of a hundred destinations one has the distance that is known. Where a parent comes
+last, few codes of y do. So the codes before it are drawn with weights h, of those that can still
+lead there 1, of the others little, and what that favours is taken out of the particle's weight:
 
     draw k from p(k) h(k) / Z,      weight by Z / h(k),      Z = sum_k p(k) h(k)
 
@@ -36,10 +36,10 @@ class ForeseenRegion:
     """A region of a parent, in view of the regions of the function's columns after it.
 
     Attributes:
-        own: The parent's own region.
+        own: The column's own region.
         function: Of the column that is conditioned.
-        pairs: Its pairs, each code of the parent in a line of its own. Shape: (m, r + 1).
-        at: Which of the function's columns the parent is.
+        pairs: Its pairs, each code of this column in a line of its own. Shape: (m, r + 1).
+        at: Which of the function's columns this one is.
         came: Those before it.
         possible: Which codes of those after it are possible, as the pairs have them. Shape: (n, K)
             or (1, K) each.
@@ -83,33 +83,30 @@ class ForeseenRegion:
         )
         log_break = math.log(max(self.function.exceptions, _LEAST))
         silent = torch.where(is_said, log_break, torch.tensor(_LOG_SILENT, dtype=torch.float64))
-        return torch.where(is_fit, 0.0, silent)
+        is_free = torch.stack([p.all(-1).expand(len(codes)) for p in self.possible.values()]).all(0)
+        return torch.where(is_fit | is_free[:, None], 0.0, silent)
 
 
 def foreseen(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
 ) -> dict[int, ForeseenRegion]:
-    """The regions of parents of which the function's column comes later and is conditioned.
+    """The regions of a function's columns, parents or y, of which a later one is conditioned.
 
-    A parent of several such functions looks ahead to the first.
+    A column of several such functions looks ahead to the one with the fewest exceptions.
     """
     found: dict[int, ForeseenRegion] = {}
     if order is None:
         return found
     rank = {j: place for place, j in enumerate(order)}
-    for function in model.decoder.functions:
-        columns, region = function.columns, regions[function.column]
-        for at, j in enumerate(function.parents):
-            own = regions[j]
-            if own is None:
-                own = Region.everything(model.marginals.columns[j].n_codes)
-            is_later = rank[j] < rank[function.column]
-            plain = isinstance(region, Region) and isinstance(own, Region)
-            if j in found or not is_later or not plain:
-                continue
-            assert isinstance(own, Region)
+    for function in reversed(model.decoder.functions):
+        columns = function.columns
+        for at, j in enumerate(columns):
             n_codes = model.marginals.columns[j].n_codes
+            own = Region.everything(n_codes) if regions[j] is None else regions[j]
             later = {i: regions[k] for i, k in enumerate(columns) if rank[k] > rank[j]}
+            is_asked = any(isinstance(region, Region) for region in later.values())
+            if j in found or not is_asked or not isinstance(own, Region):
+                continue
             found[j] = ForeseenRegion(
                 own,
                 function,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,18 @@ from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import Problem, SchemaError
+from gcvae.model.autoregressive import column_order
 from gcvae.model.decoders import GenerativeModel
-from gcvae.model.level_functions import LevelFunction, rows_of_rare_pairs, sharpest_last
+from gcvae.model.level_functions import (
+    LevelFunction,
+    order_with_rules,
+    rows_of_rare_pairs,
+    sharpest_last,
+)
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
+from gcvae.training.assembly import column_shapes
 from gcvae.training.settings import TrainingConfig
 
 DRAWN_ROWS = 8_192
@@ -95,7 +102,11 @@ def level_functions(
         _counted(codec, rows, [places[name] for name in (*rule.of, rule.column)], rule)
         for rule in kept
     ]
-    found += [*_of_blanks(codec, rows, rules, config), *_beside_blank_parents(codec, rows, config)]
+    found = [function for function in found if len(function.pairs)]
+    if keeps_rules(config):
+        shapes = column_shapes(codec)
+        order = order_with_rules(column_order(shapes), shapes, found)
+        found += [*_of_blanks(codec, rows, rules, order), *_beside_blank_parents(codec, rows)]
     return sharpest_last(function for function in found if len(function.pairs))
 
 
@@ -130,29 +141,34 @@ def _counted(
 
 
 def _of_blanks(
-    codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
+    codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], order: Sequence[int]
 ) -> Iterator[LevelFunction]:
-    """The rules of blanks between columns that have some."""
-    if not keeps_rules(config):
-        return
+    """The rules of blanks, with those that follow from several: blanks of a date and its weight
+    that both follow the blanks of a third column go together, whichever is drawn last.
+
+    Of columns that are blank together each has one with the first of them in the order, and of two
+    sets of them the first columns have one.
+    """
+    asks = np.eye(len(codec.columns), dtype=bool)  # a blank in the line asks for one in the column
     for rule in rules:
         if not isinstance(rule, BlanksRule) or rule.keep == "drop":
             continue
         columns = [_first_part(codec, name) for name in (rule.of, rule.column)]
         known = [j for j in columns if j is not None and codec.columns[j].has_missing]
         if len(known) == 2:
-            is_same = rule.relation == "same"
-            yield LevelFunction.of_blanks(
-                (known[0], known[1]), _codes(rows, known), is_same=is_same
-            )
+            asks[known[0], known[1]] = True
+            asks[known[1], known[0]] |= rule.relation == "same"
+    for j in order:
+        asks |= asks[:, [j]] & asks[[j]]
+    first = {j: next(i for i in order if asks[i, j] and asks[j, i]) for j in order}
+    for a, b in permutations(order, 2):
+        is_same = first[a] == first[b]
+        if asks[a, b] and first[a] == a and (is_same or first[b] == b):
+            yield LevelFunction.of_blanks((a, b), _codes(rows, [a, b]), is_same=is_same)
 
 
-def _beside_blank_parents(
-    codec: TableCodec, rows: EncodedRows, config: TrainingConfig
-) -> Iterator[LevelFunction]:
+def _beside_blank_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[LevelFunction]:
     """Which codes residuals have where a parent of theirs is blank: not that of a rule kept."""
-    if not keeps_rules(config):
-        return
     for rewriting in codec.reduction.rewritings:
         y = _first_part(codec, rewriting.column)
         for name in rewriting.parents:

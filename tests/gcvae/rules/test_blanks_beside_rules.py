@@ -68,6 +68,65 @@ def test_a_row_of_which_only_a_blank_term_fits_has_a_score(fitted: Synthesizer) 
     assert abs(float(scores.mean() - exact.mean())) < 0.3
 
 
+def test_blanks_that_follow_from_two_rules_go_together() -> None:
+    """The end of an order is drawn last: its weight and its code, before it, know of each other."""
+    random = np.random.default_rng(0)
+    start = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 300, N_ROWS), "D")
+    end = start + pd.to_timedelta(random.integers(0, 20, N_ROWS), "D")
+    is_open = random.random(N_ROWS) < 0.3
+    has_code = ~is_open & (random.random(N_ROWS) < 0.7)
+    table = pd.DataFrame(
+        {
+            "delivered": pd.Series(end).mask(is_open),
+            "shipped": start,
+            "weight": pd.Series(random.gamma(3, 2, N_ROWS).round(1)).mask(is_open),
+            "code": pd.Series(random.choice(["a", "b", "c"], N_ROWS)).where(has_code),
+        }
+    )
+    fitted = Synthesizer.fit(table, settings={"max_steps": 40}, seed=0, device="cpu")
+    drawn = fitted.sample(4_000, seed=1)
+    blank = drawn.isna()
+    assert 0.2 < blank["delivered"].mean() < 0.4
+    assert (blank["delivered"] == blank["weight"]).mean() > 0.998
+    assert (blank["code"] | ~blank["delivered"]).mean() > 0.998
+
+
+def test_a_term_that_is_filled_is_never_left_blank(fitted: Synthesizer) -> None:
+    rows = invoices(600, seed=3)
+    known = rows[rows["tax"].notna()].reset_index(drop=True)
+    filled = fitted.impute(known.assign(tax=np.nan), seed=0)
+    assert (filled["net"] + filled["tax"] == filled["total"]).all()
+
+
+def test_the_start_of_an_order_is_filled() -> None:
+    random = np.random.default_rng(0)
+    low = random.integers(1, 50, 1_000)
+    is_open = random.random(1_000) < 0.3
+    high = low + random.integers(0, 30, 1_000)
+    table = pd.DataFrame({"low": np.where(is_open, np.nan, low), "high": high})
+    assert infer_schema(table).schema.rules, "low ≤ high"
+    fitted = Synthesizer.fit(table, settings={"max_steps": 20}, seed=1, device="cpu")
+    filled = fitted.impute(table.assign(low=np.nan).head(400), seed=1)
+    assert filled["low"].notna().all()
+    assert (filled["low"] <= filled["high"]).mean() > 0.98
+
+
+def test_a_chain_of_functions_is_kept_where_its_last_column_alone_is_known() -> None:
+    random = np.random.default_rng(0)
+    product = random.integers(0, 100, 1_500)
+    table = pd.DataFrame(
+        {
+            "product": [f"p{i}" for i in product],
+            "category": [f"c{i % 20}" for i in product],
+            "department": [f"d{i % 5}" for i in product],
+        }
+    )
+    fitted = Synthesizer.fit(table, settings={"max_steps": 40}, seed=0, device="cpu")
+    filled = fitted.sample(given_rows=table[["product"]].head(300), seed=0)
+    assert (filled["category"] == table["category"].head(300)).mean() > 0.97
+    assert (filled["department"] == table["department"].head(300)).mean() > 0.97
+
+
 def test_a_blank_cell_beside_a_known_one_is_filled(fitted: Synthesizer) -> None:
     rows = invoices(300, seed=2)
     rows.loc[::3, "how"] = None
