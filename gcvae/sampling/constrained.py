@@ -151,9 +151,9 @@ class ConstrainedModel:
     def _row_draws(self) -> Draws:
         return self.model.decoder.row_draws()
 
-    def allowed(self, frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
-        """Which typed rows have a probability; a blank, not known, takes none. Shape: (n,)."""
-        satisfied = self.constraints.satisfied(frame, blanks_unknown=True)
+    def allowed(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> npt.NDArray[np.bool_]:
+        """Which typed rows have a probability; an unknown blank takes none. Shape: (n,)."""
+        satisfied = self.constraints.satisfied(frame, blanks_unknown=blanks_unknown)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
     def _satisfied(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:

@@ -126,7 +126,7 @@ class KnownRows:
         at = self.rows_of(number)
         index = torch.arange(at.start, at.stop)
         typed, rows = self.typed.iloc[at].reset_index(drop=True), self.rows.take(index)
-        held = torch.from_numpy(self.constrained.allowed(typed).copy())
+        held = torch.from_numpy(self.constrained.allowed(typed, blanks_unknown=True).copy())
         codec = self.constrained.codec
         regions = known_regions(
             codec, typed, rows, self.constrained.model.order, blanks_missing=self.blanks_missing
@@ -211,7 +211,7 @@ class KnownRows:
                     "training table"
                 )
                 problems.append(self._problem(row, message))
-        broken = ~self.constrained.allowed(self.typed)
+        broken = ~self.constrained.allowed(self.typed, blanks_unknown=True)
         if broken.any():
             row = int(np.argmax(broken))
             problems.append(self._problem(row, "the known cells break a constraint"))

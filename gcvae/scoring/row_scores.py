@@ -103,7 +103,7 @@ class RowScorer:
         for _, typed in parsed_chunks(rows, self.schema, among):
             if not len(typed):  # of a frame without rows
                 return
-            part, impossible = self._encoded(typed, options), self._impossible(typed)
+            part, impossible = self._encoded(typed, options), self._impossible(typed, options)
             for run in _runs(first_row, len(typed), at_once):
                 noise = RowNoise.numbered(options.seed, "score", run)
                 at = torch.tensor(run) - first_row
@@ -153,11 +153,14 @@ class RowScorer:
         names = (self.codec.columns[j].name for j in order)
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
-    def _impossible(self, typed: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
+    def _impossible(
+        self, typed: pd.DataFrame, options: ScoreOptions
+    ) -> dict[str, npt.NDArray[np.bool_]]:
         """Which rows the copies and the constraints rule out. Shape: (n,) each."""
         found = self.codec.differing_copies(typed)
         if len(self.constrained.constraints):
-            found[self._constraints] = ~self.constrained.allowed(typed)
+            are_unknown = not options.score_missingness
+            found[self._constraints] = ~self.constrained.allowed(typed, blanks_unknown=are_unknown)
         return found
 
     def _lines(

@@ -133,3 +133,18 @@ def test_a_blank_cell_beside_a_known_one_is_filled(fitted: Synthesizer) -> None:
     filled = fitted.impute(rows, columns=["how"], seed=0)
     known = rows["paid"].notna()
     assert filled.loc[known, "how"].notna().mean() > 0.99
+
+
+def test_a_row_that_breaks_a_demanded_rule_of_blanks_is_impossible() -> None:
+    table = invoices(N_ROWS)[["paid", "how", "net"]]
+    rule = {"kind": "blanks", "column": "how", "of": "paid", "relation": "same", "keep": "demand"}
+    fitted = Synthesizer.fit(
+        table, schema={"rules": [rule]}, settings={"max_steps": 20}, seed=0, device="cpu"
+    )
+    broken = table[table["paid"].notna()].head(20).assign(how=None)
+    scores = fitted.log_likelihood(broken, score_missingness=True)["log_likelihood"]
+    assert np.isneginf(scores).all()
+    assert np.isfinite(fitted.log_likelihood(broken)["log_likelihood"]).all()
+    assert np.isfinite(
+        fitted.log_likelihood(table.head(50), score_missingness=True)["log_likelihood"]
+    ).all()
