@@ -9,7 +9,7 @@ second.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -32,7 +32,7 @@ from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
-from gcvae.schema.rules import OrderRule, Rule
+from gcvae.schema.rules import OrderRule, ProductRule, Rule, SumRule
 from gcvae.spelling.never_dates import MOST_NEVER, are_never, without_never
 
 Mask = npt.NDArray[np.bool_]
@@ -110,7 +110,10 @@ class Rewriting(Protocol):
 
 @dataclass(frozen=True)
 class Residual:
-    """e = y - g(x) in steps of y's grid, and y - fallback in rows where a parent is missing.
+    """e = y - g(x) in steps of y's grid; where a parent is missing, y less what stands for g.
+
+    A tax that is blank where there is none is 0 in the sum: that stands for g. Where no such value
+    is that of most rows in which the parent is blank, a fallback does.
 
     Attributes:
         rule: Gives g.
@@ -124,6 +127,7 @@ class Residual:
             and so on, which lie below the limits.
         stride, offset: All cells of y have a place that is the offset and so many strides more;
             residuals count strides, from the first such place on that is no less than g.
+        neutral: Parents of which a blank adds nothing to a sum, or changes nothing of a product.
     """
 
     rule: Rule
@@ -137,6 +141,7 @@ class Residual:
     beside: tuple[int, ...] = ()
     stride: int = 1
     offset: int = 0
+    neutral: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -147,7 +152,10 @@ class Residual:
             return None
         fallback = _middle(table, written)
         apart, kept = _places_beside(rule, written), _steps_kept(rule, written)
-        draft = cls(rule, written, -_FURTHEST, 0, False, fallback, (), _NO_LIMITS, apart, *kept)
+        neutral = _neutral_parents(rule, table, written)
+        draft = cls(
+            rule, written, -_FURTHEST, 0, False, fallback, (), _NO_LIMITS, apart, *kept, neutral
+        )
         has_missing = False
         counts: Counter[int] = Counter()
         defined_counts: Counter[int] = Counter()
@@ -166,7 +174,9 @@ class Residual:
             # As far below all residuals as these are apart.
             ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
         usual = _usual(counts)
-        return cls(rule, written, *ends, has_missing, fallback, usual, within, apart, *kept)
+        return cls(
+            rule, written, *ends, has_missing, fallback, usual, within, apart, *kept, neutral
+        )
 
     def __str__(self) -> str:
         """The rule in words."""
@@ -297,11 +307,16 @@ class Residual:
         return firsts, lasts
 
     def base(self, frame: pd.DataFrame) -> tuple[npt.NDArray[np.int64], Mask]:
-        """(the places of g, where it has a value; elsewhere the fallback's). Shape: (n,) twice."""
+        """(the places of g, or of what stands for it, where g has a value). Shape: (n,) twice."""
         given = predicted(self.rule, frame, self.written)
         has_value = given.notna().to_numpy()
+        if self.neutral and not has_value.all():
+            given = predicted(
+                self.rule, _without_blanks(self.rule, frame, self.neutral), self.written
+            )
+        has_place = given.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
-        base[has_value] = self.grid.places(given[has_value])
+        base[has_place] = self.grid.places(given[has_place])
         return base + (self.offset - base) % self.stride, has_value
 
     @cached_property
@@ -339,6 +354,7 @@ class Residual:
             "beside": list(self.beside),
             "stride": self.stride,
             "offset": self.offset,
+            "neutral": list(self.neutral),
         }
 
     @classmethod
@@ -364,6 +380,7 @@ class Residual:
             tuple(int(place) for place in document.get("beside", ())),
             max(int(document.get("stride", 1)), 1),
             int(document.get("offset", 0)),
+            tuple(name for name in document.get("neutral", ()) if name in rule.parents),
         )
 
 
@@ -372,6 +389,31 @@ def _places_beside(rule: Rule, written: Column) -> tuple[int, ...]:
     grid = Grid.of(written)
     assert grid is not None, "asked before"
     return tuple(int(place) for place in grid.places(beside(rule, written)))
+
+
+def _neutral_parents(rule: Rule, table: TypedTable, written: Column) -> tuple[str, ...]:
+    """The parents of a sum or a product whose blank changes nothing in most rows that have it."""
+    if not isinstance(rule, SumRule | ProductRule):
+        return ()
+    found: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
+    for chunk in row_chunks(table, [rule.column, *rule.parents]):
+        blank = chunk[list(rule.parents)].isna()
+        is_alone = (blank.sum(axis=1) == 1) & chunk[rule.column].notna()
+        for name in rule.parents:
+            some = chunk[is_alone & blank[name]]
+            if len(some) and some[name].dtype.kind != "M":
+                given = predicted(rule, _without_blanks(rule, some, (name,)), written)
+                rows[name] += len(some)
+                found[name] += int((given == some[rule.column]).fillna(False).sum())
+    return tuple(name for name in rule.parents if 2 * found[name] > rows[name] > 0)
+
+
+def _without_blanks(rule: Rule, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The parents' cells, with 0 for a blank of these names in a sum, and 1 in a product."""
+    neutral = 1 if isinstance(rule, ProductRule) else 0
+    parents = frame[list(rule.parents)]
+    return parents.assign(**{name: parents[name].fillna(neutral) for name in names})
 
 
 def _type_limits(column: Column) -> tuple[int, int] | None:

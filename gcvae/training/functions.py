@@ -107,7 +107,11 @@ def level_functions(
         shapes = column_shapes(codec)
         order = order_with_rules(column_order(shapes), shapes, found)
         found += [*_of_blanks(codec, rows, rules, order), *_beside_blank_parents(codec, rows)]
-    return sharpest_last(function for function in found if len(function.pairs))
+    return sharpest_last(
+        function
+        for function in found
+        if len(function.pairs) and all(codec.columns[j].n_codes > 1 for j in function.columns)
+    )
 
 
 def _refuse_to_demand(rules: Sequence[Rule], kept: Sequence[FunctionRule]) -> None:

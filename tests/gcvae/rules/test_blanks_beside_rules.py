@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -148,3 +150,38 @@ def test_a_row_that_breaks_a_demanded_rule_of_blanks_is_impossible() -> None:
     assert np.isfinite(
         fitted.log_likelihood(table.head(50), score_missingness=True)["log_likelihood"]
     ).all()
+
+
+def test_a_blank_term_that_is_none_is_none_in_drawn_rows(tmp_path: Path) -> None:
+    """No tax where none is due: the total is the net then, drawn, scored and loaded again."""
+    random = np.random.default_rng(0)
+    net, tax = random.gamma(2, 50, N_ROWS).round(2), random.gamma(2, 9, N_ROWS).round(2)
+    is_free = random.random(N_ROWS) < 0.2
+    total = np.where(is_free, net, (net + tax).round(2))
+    table = pd.DataFrame({"total": total, "net": net, "tax": np.where(is_free, np.nan, tax)})
+    Synthesizer.fit(table, settings={"max_steps": 30}, seed=0, device="cpu").save(tmp_path / "m")
+    fitted = Synthesizer.load(tmp_path / "m")
+    drawn = fitted.sample(4_000, seed=1)
+    free, taxed = drawn[drawn["tax"].isna()], drawn[drawn["tax"].notna()]
+    assert len(free) > 300
+    assert ((free["total"] - free["net"]).abs() < 0.005).mean() > 0.97
+    assert ((taxed["total"] - taxed["net"] - taxed["tax"]).abs() < 0.005).mean() > 0.99
+    scores = fitted.log_likelihood(table[is_free].head(60))["log_likelihood"]
+    others = table[is_free].head(60).assign(total=lambda rows: rows["total"] + 0.5)
+    assert np.isfinite(scores).all()
+    assert scores.mean() > fitted.log_likelihood(others)["log_likelihood"].mean() + 1.0
+    filled = fitted.impute(table[["net", "tax"]].assign(total=np.nan).head(200), seed=0)
+    kept = filled["net"] + table["tax"].head(200).fillna(0.0) - filled["total"]
+    assert (kept[table["tax"].head(200).notna()].abs() < 0.005).all()
+
+
+def test_a_residual_that_is_one_number_has_nothing_to_keep() -> None:
+    """All rows with a blank term have the median total, which stands for the rule there."""
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"net": random.integers(1, 90, 301), "tax": random.integers(1, 9, 301)})
+    table["total"] = table["net"] + table["tax"]
+    table["tax"] = table["tax"].astype("Int64")
+    middle = int(table["total"].median())
+    table.loc[:5, "net"], table.loc[:5, "tax"], table.loc[:5, "total"] = middle - 30, None, middle
+    fitted = Synthesizer.fit(table, settings={"max_steps": 5}, seed=0, device="cpu")
+    assert len(fitted.sample(200, seed=0)) == 200
