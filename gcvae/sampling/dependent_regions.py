@@ -218,7 +218,7 @@ class SolvedRegion:
         drawn_codes = torch.where(is_near, near.codes, torch.where(is_left, 0, free.codes))
         drawn_values = torch.where(is_near, near.values, torch.where(is_left, 0.0, free.values))
         is_inside = is_near | _lies_in(region, drawn_codes, drawn_values)
-        is_blank = is_left | (can_leave & (drawn_codes == 0))
+        is_blank = can_leave & (drawn_codes == 0)
         log_near = torch.where(is_inside, torch.log(share) - near.log_prob, -torch.inf)
         log_left = torch.where(is_blank, torch.log(left) - blank.log_prob, -torch.inf)
         log_free = torch.log1p(-share - left) - free.log_prob

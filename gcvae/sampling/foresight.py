@@ -1,4 +1,4 @@
-"""Codes of parents drawn in view of what is known of the column that they fix.
+"""Codes of a function's columns drawn in view of what is known of those after them.
 
 Where a function's column y comes after its parents and is conditioned, few codes of a parent lead
 to a possible y: of a hundred destinations one has the distance that is known. Where a parent comes
@@ -33,11 +33,11 @@ _LEAST = 1e-4
 
 @dataclass(frozen=True)
 class ForeseenRegion:
-    """A region of a parent, in view of the regions of the function's columns after it.
+    """A region of one of a function's columns, in view of the regions of those after it.
 
     Attributes:
         own: The column's own region.
-        function: Of the column that is conditioned.
+        function: Of which a later column is conditioned.
         pairs: Its pairs, each code of this column in a line of its own. Shape: (m, r + 1).
         at: Which of the function's columns this one is.
         came: Those before it.
@@ -67,7 +67,7 @@ class ForeseenRegion:
         return replace(drawn, log_prob=drawn.log_prob - taken)
 
     def _log_h(self, codes: Tensor) -> Tensor:
-        """log h of the parent's codes, given the columns that came. Shape: (N, D) -> (N, K)."""
+        """log h of the column's codes, given the columns that came. Shape: (N, D) -> (N, K)."""
         pairs = self.pairs
         said = torch.ones(len(codes), len(pairs), dtype=torch.bool)
         for i in self.came:

@@ -10,7 +10,7 @@ that share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
@@ -98,20 +98,28 @@ def level_functions(
     }
     kept = [rule for rule in kept_functions(rules, config) if places.keys() >= set(rule.columns)]
     _refuse_to_demand(rules, kept)
-    found = [
+    counted = (
         _counted(codec, rows, [places[name] for name in (*rule.of, rule.column)], rule)
         for rule in kept
-    ]
-    found = [function for function in found if len(function.pairs)]
+    )
+    found = _that_say_something(counted, codec)
     if keeps_rules(config):
         shapes = column_shapes(codec)
         order = order_with_rules(column_order(shapes), shapes, found)
-        found += [*_of_blanks(codec, rows, rules, order), *_beside_blank_parents(codec, rows)]
-    return sharpest_last(
+        blanks = (*_of_blanks(codec, rows, rules, order), *_beside_blank_parents(codec, rows))
+        found += _that_say_something(blanks, codec)
+    return sharpest_last(found)
+
+
+def _that_say_something(
+    functions: Iterable[LevelFunction], codec: TableCodec
+) -> list[LevelFunction]:
+    """Those with pairs, between columns that have a choice."""
+    return [
         function
-        for function in found
+        for function in functions
         if len(function.pairs) and all(codec.columns[j].n_codes > 1 for j in function.columns)
-    )
+    ]
 
 
 def _refuse_to_demand(rules: Sequence[Rule], kept: Sequence[FunctionRule]) -> None:
