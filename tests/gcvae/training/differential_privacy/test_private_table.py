@@ -30,7 +30,7 @@ PROMISE = {"epsilon": 8, "delta": 1e-5, "target": "aktiv", "discover": ["stadt"]
 QUICK = {"max_steps": 20, "patience_steps": 20, "annealing": 0.0}
 ONCE = "Sankt-Nirgendwo-17"
 KEY = "SECRET-KEY-4711"
-BEYOND = "98765"
+BEYOND = "987654321987"  # so long that no other number has its digits by chance
 
 
 def planted() -> tuple[pd.DataFrame, dict[str, Any]]:
