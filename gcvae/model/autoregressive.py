@@ -33,6 +33,7 @@ from gcvae.model.marginals import MarginalOutputs, Marginals
 from gcvae.model.monotone_transforms import MonotoneTransforms
 from gcvae.model.networks import ColumnShape, Dropout
 from gcvae.numerics.affine import affine, affine_silu
+from gcvae.numerics.batches import broadcast_shape
 
 _D_EMBEDDING = 8
 _N_PLACES = 2
@@ -114,6 +115,8 @@ class AutoregressiveNetwork(nn.Module):
 
     earlier: Tensor
     places: Tensor
+    grouped: Tensor
+    numbers: Tensor
 
     def __init__(
         self,
@@ -144,6 +147,9 @@ class AutoregressiveNetwork(nn.Module):
         self.outer = nn.Parameter(torch.zeros(d, d_column, d_column))
         self.groups = [(group.columns.tolist(), group.shape) for group in marginals.code_groups]
         self.real = marginals.real_columns.tolist()
+        grouped = torch.tensor([j for at, _ in self.groups for j in at], dtype=torch.long)
+        self.register_buffer("grouped", grouped, persistent=False)
+        self.register_buffer("numbers", marginals.real_columns.clone(), persistent=False)
         self.to_logits = nn.ParameterList(
             nn.Parameter(torch.zeros(len(at), d_column, shape[1])) for at, shape in self.groups
         )
@@ -166,12 +172,14 @@ class AutoregressiveNetwork(nn.Module):
         before = self._sum_of_earlier(added) + self.start[:, None]
         total = before.unflatten(1, (1,) * (context.dim() - 2) + (-1,)) + self.read(context)
         h = self._hidden(total.flatten(1, -2), slice(None), dropout)
-        shape = torch.broadcast_shapes(context.shape[:-1], rows.codes.shape[:1])
+        shape = broadcast_shape(context.shape[:-1], rows.codes.shape[:1])
+        of_groups = h.index_select(0, self.grouped).split([len(at) for at, _ in self.groups])
         logits = tuple(
-            _rows_first(torch.bmm(h[at], weight) + shift[:, None], shape)
-            for (at, _), weight, shift in zip(self.groups, self.to_logits, self.shifts, strict=True)
+            _rows_first(torch.baddbmm(shift[:, None], of_group, weight), shape)
+            for of_group, weight, shift in zip(of_groups, self.to_logits, self.shifts, strict=True)
         )
-        mixture = _rows_first(torch.bmm(h[self.real], self.to_mixture), shape)
+        of_numbers = h.index_select(0, self.numbers)
+        mixture = _rows_first(torch.bmm(of_numbers, self.to_mixture), shape)
         return MarginalOutputs(logits, with_means_moved(mixture, self._lines(x)))
 
     def _lines(self, x: Tensor) -> Tensor:
@@ -191,8 +199,8 @@ class AutoregressiveNetwork(nn.Module):
     def _hidden(self, total: Tensor, columns: slice, dropout: Dropout | None) -> Tensor:
         """Layers of each column's own. Shape: (D_part, N, d_sum) -> (D_part, N, d_column)."""
         act = nn.functional.silu
-        h = torch.bmm(act(total), self.narrow[columns]) + self.narrow_bias[columns, None]
-        inner = torch.bmm(act(h), self.inner[columns]) + self.inner_bias[columns, None]
+        h = torch.baddbmm(self.narrow_bias[columns, None], act(total), self.narrow[columns])
+        inner = torch.baddbmm(self.inner_bias[columns, None], act(h), self.inner[columns])
         inner = torch.bmm(act(inner), self.outer[columns])
         return act(h + (inner if dropout is None else dropout.kept_units(inner)))
 

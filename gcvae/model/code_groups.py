@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.model.networks import ColumnShape
+from gcvae.numerics.batches import broadcast_shape
 
 _PADDING = -1e30
 """Logit of the codes that pad a column to its group's width."""
@@ -65,7 +66,7 @@ class CodeGroup(nn.Module):
     def log_prob(self, log_beta: Tensor, codes: Tensor) -> Tensor:
         """log P(this code), -inf for -1. Shape: (..., D_group, K_group) -> (..., D_group)."""
         code = codes[..., None].long().clamp(min=0)
-        shape = torch.broadcast_shapes(code.shape[:-1], log_beta.shape[:-1])
+        shape = broadcast_shape(code.shape[:-1], log_beta.shape[:-1])
         log_beta, code = log_beta.expand(*shape, -1), code.expand(*shape, 1)
         return torch.where(codes >= 0, log_beta.gather(-1, code).squeeze(-1), -torch.inf)
 
@@ -89,7 +90,7 @@ class CodeGroup(nn.Module):
         n_below = torch.where(is_number, among, codes)
         first_above = torch.where(is_number, among, codes + 1)
         n_others = self.last_codes + ~self.is_real
-        shape = torch.broadcast_shapes(codes.shape, log_beta.shape[:-1])
+        shape = broadcast_shape(codes.shape, log_beta.shape[:-1])
         log_beta = log_beta.expand(*shape, -1)
         below = log_sum_where(log_beta, k < n_below[..., None])
         is_above = (k >= first_above[..., None]) & (k < n_others[:, None])

@@ -22,6 +22,8 @@ from gcvae.model.code_groups import CodeGroup, code_groups
 from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.networks import ColumnShape, linear
 from gcvae.model.number_marginals import Marginal, Triple
+from gcvae.numerics.batches import broadcast_shape
+from gcvae.numerics.mixture_sums import log_mixture_sums
 from gcvae.numerics.normal import normal_cdf, normal_score_of_tails
 
 _LEAST_SHAPE = 1e-5
@@ -48,8 +50,7 @@ class MarginalParameters:
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
         """The batch's shape, with rows of such a shape before it."""
-        shape: torch.Size = torch.broadcast_shapes(self.numbers.outputs.shape[:-3], n_rows)
-        return shape
+        return broadcast_shape(self.numbers.outputs.shape[:-3], n_rows)
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,10 @@ class AtomShapes(nn.Module):
         Shape: (..., D_shaped, 3 M) -> (..., D_shaped, K_group).
         """
         terms = _exponent_terms(mixture)
-        # One matrix product for each column: (D_shaped, N M, 3) @ (D_shaped, 3, K_group).
-        by_column = terms.reshape(-1, *terms.shape[-3:]).movedim(1, 0)
-        density = (by_column.flatten(1, 2) @ self.powers[at]).exp()
-        density = density.unflatten(1, by_column.shape[1:3]).sum(2)
-        shapes: Tensor = (density + _LEAST_SHAPE).log() * self.shaped[at][:, None]
+        # One matrix product for each column: (D_shaped, M N, 3) @ (D_shaped, 3, K_group).
+        by_column = terms.reshape(-1, *terms.shape[-3:]).permute(1, 2, 0, 3).contiguous()
+        shapes = log_mixture_sums(by_column, self.powers[at], _LEAST_SHAPE)
+        shapes = shapes * self.shaped[at][:, None]
         return shapes.movedim(0, 1).reshape(*terms.shape[:-2], -1)
 
 

@@ -24,6 +24,8 @@ from gcvae.errors import DivergedError
 from gcvae.model.bounds import draw_elbo, elbo, locality_penalty, rank_penalty
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.networks import Dropout
+from gcvae.numerics.adam import AdamW
+from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.generators import generator_for
 from gcvae.training.augmentation import ImaginedRows
 from gcvae.training.checkpoints import CheckpointStore, Saver
@@ -85,6 +87,7 @@ def train(
         CancelledError: out of the progress callback.
     Source: Algorithm 1 (AEVB for GCVAE), Eq. (elbo_vae_roc_reg).
     """
+    keep_freed_memory()
     run = _Run(model, rows, config, seed, log_scale)
     reporter = Reporter(run, progress)
     saver = Saver(run, checkpoints)
@@ -141,6 +144,8 @@ class _Run:
         self.steps_per_epoch = -(-len(train_index) // self.batch_size)
         self.first_weights = {name: t.clone() for name, t in self.model.state_dict().items()}
         self.optimiser = self._new_optimiser()
+        # The tensors themselves, which steps and `load_state_dict` write into.
+        self._state = self.model.state_dict()
         self._order_of: tuple[int, Tensor] | None = None
 
     def _imagine(self) -> ImaginedRows:
@@ -158,14 +163,9 @@ class _Run:
         """Rows of the table, where the model is."""
         return self.rows.take(index).to(self.device)
 
-    def _new_optimiser(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(
-            self.parameters,
-            lr=self.base_rate,
-            betas=(0.9, self.config.gradient_memory),
-            weight_decay=self.config.weight_decay,
-            fused=True,
-        )
+    def _new_optimiser(self) -> AdamW:
+        betas = 0.9, self.config.gradient_memory
+        return AdamW(self.parameters, betas, self.config.weight_decay)
 
     @property
     def base_rate(self) -> float:
@@ -223,13 +223,11 @@ class _Run:
 
     def _advance(self) -> None:
         loss = self._loss(self._taken(self._batch()))
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.forget_gradients()
         loss.backward()
         if self.config.gradient_limit is not None:
             torch.nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_limit)
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.base_rate * self.schedule.learning_rate
-        self.optimiser.step()
+        self.optimiser.step(self.base_rate * self.schedule.learning_rate)
         self.step += 1
         self._average()
         schedule = self.schedule
@@ -248,9 +246,9 @@ class _Run:
         """Moves the average a step towards the weights, faster at the start."""
         if not self.config.averaging:
             return
-        state = self.model.state_dict()
+        state = self._state
         if not self.averaged:
-            self.averaged = {name: tensor.detach().clone() for name, tensor in state.items()}
+            self.averaged = {name: tensor.clone() for name, tensor in state.items()}
         share = 1.0 - min(self.config.averaging, (1.0 + self.step) / (10.0 + self.step))
         torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
 
@@ -373,8 +371,8 @@ class _Run:
         tensors = {f"weights/{name}": t for name, t in self.model.state_dict().items()}
         tensors |= {f"best/{name}": t for name, t in self.best_weights.items()}
         tensors |= {f"averaged/{name}": t for name, t in self.averaged.items()}
-        for i, state in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser/{i}/{name}": t for name, t in state.items()}
+        moments = self.optimiser.to_tensors()
+        tensors |= {f"optimiser/{name}": t for name, t in moments.items()}
         history = [dataclasses.astuple(evaluation) for evaluation in self.history]
         place = {
             "fingerprint": fingerprint,
@@ -397,12 +395,7 @@ class _Run:
         self.averaged = _under("averaged/", tensors)
         self.annealing_from = place["annealing_from"]
         self.divergences = [Divergence(*values) for values in place["divergences"]]
-        self.optimiser.load_state_dict(
-            {
-                **self.optimiser.state_dict(),
-                "state": _optimiser_state(_under("optimiser/", tensors)),
-            }
-        )
+        self.optimiser.take_tensors(_under("optimiser/", tensors))
         self.step, self.loss_sum = place["step"], place["loss_sum"]
         self.history = [Evaluation(*values) for values in place["history"]]
         return True
@@ -410,11 +403,3 @@ class _Run:
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)}
-
-
-def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        i, key = name.split("/")
-        state.setdefault(int(i), {})[key] = tensor.cpu() if key == "step" else tensor
-    return state

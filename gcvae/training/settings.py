@@ -60,8 +60,8 @@ class TrainingConfig:
     """Mean rate at which the autoregressive decoder's input columns are dropped in training. Rule:
     0.1 under 3,000 rows, 0 from there on."""
     hidden_dropout: Annotated[float | None, USUAL] = 0.0
-    """Rate at which the autoregressive decoder's hidden units are dropped in training. Rule: 0.3
-    under 3,000 rows, 0.2 from there on."""
+    """Rate at which the autoregressive decoder's hidden units are dropped in training, to the
+    nearest 256th. Rule: 0.3 under 3,000 rows, 0.2 from there on."""
     weight_decay: Annotated[float | None, USUAL] = 0.0
     """Decoupled weight decay (AdamW); 0 is the paper's Adam. Rule: 0.1 under 3,000 rows, then
     0.2."""
