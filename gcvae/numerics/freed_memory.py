@@ -11,9 +11,9 @@ _BYTES = 33_000_000
 def keep_freed_memory() -> None:
     """Has the process keep up to 64 MiB of freed memory, instead of asking for it anew each time.
 
-    A training step frees what it has allocated. The GNU allocator gives such memory back, and the
-    kernel clears each page that is asked for again: a seventh of a step's time. It keeps twice the
-    largest block that was ever freed, so one that is never touched is freed here. Other allocators
-    take no notice.
+    A training step or a block of rows frees what it has allocated. The GNU allocator gives such
+    memory back, and the kernel clears each page that is asked for again: a seventh of a step's
+    time. It keeps twice the largest block that was ever freed, so one that is never touched is
+    freed here. Other allocators take no notice.
     """
     torch.empty(_BYTES, dtype=torch.uint8)

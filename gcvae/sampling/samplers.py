@@ -23,6 +23,7 @@ import torch
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.region import Region
 from gcvae.errors import ConditionError, Problem, SettingError, json_pointer
+from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.generators import generator_for
 from gcvae.sampling.conditioning import ConditionedModel
 from gcvae.sampling.conditions import Condition, read_condition
@@ -68,6 +69,7 @@ def block_places(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
     """
     among = range(rows) if among is None else among
     assert among.start % SAMPLE_BLOCK_ROWS == 0, "a run of rows begins with a block"
+    keep_freed_memory()
     for first_row in range(among.start, max(among.stop, among.start + 1), SAMPLE_BLOCK_ROWS):
         yield first_row, min(SAMPLE_BLOCK_ROWS, among.stop - first_row)
 

@@ -18,6 +18,7 @@ from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.model.bounds import BoundEstimate, iwae_bound
 from gcvae.model.decoders import GenerativeModel
+from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
@@ -231,6 +232,7 @@ def score(
     model: GenerativeModel, rows: EncodedTable, options: ScoreOptions, noise: RowNoise
 ) -> BoundEstimate:
     """The bound of each row, in the codec's units."""
+    keep_freed_memory()
     with torch.no_grad():
         if options.draws is not None:
             return iwae_bound(model, rows, noise, n_draws=options.draws, n_jitters=options.jitters)
