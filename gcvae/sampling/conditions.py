@@ -29,7 +29,7 @@ from gcvae.codec.column_codecs import LINES, RealCodec
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
-from gcvae.codec.rare_levels import GroupedLevelCodec
+from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.numerics.generators import uniform
@@ -484,7 +484,12 @@ def _unknown_level(
     level: Any, codec: LevelCodec | GroupedLevelCodec
 ) -> tuple[str, str, str | None]:
     meant = nearest(level, map(str, codec.levels)) if isinstance(level, str) else None
-    return f"there is no level {_shown(level)}", _levels_of(codec), meant
+    message = f"there is no level {_shown(level)}"
+    if isinstance(codec, GroupedLevelCodec) and codec.withheld.any():
+        message += " in the model, which has no levels of few rows"
+        if OTHER in codec.levels:
+            message, meant = f"{message} but {OTHER!r} for all of them", meant or OTHER
+    return message, _levels_of(codec), meant
 
 
 def _levels_of(codec: LevelCodec | GroupedLevelCodec) -> str:
