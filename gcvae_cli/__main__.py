@@ -1,4 +1,4 @@
-"""Runs the command and turns its errors into one line and an exit code."""
+"""Runs the command and turns its errors into lines, one for each problem, and an exit code."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from typer.exceptions import Abort, TyperException
 
-from gcvae.errors import GcvaeError, SettingError
+from gcvae.errors import GcvaeError, InputError, SettingError
 from gcvae_cli.app import app
 from gcvae_cli.errors import CommandError
 from gcvae_cli.signals import Ended, raised_signals
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_MOST_PROBLEMS = 12
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,8 +37,10 @@ def _run(given: list[str]) -> int:
         return _refuse(_usage_line(error), error.exit_code)
     except CommandError as error:
         return _refuse(str(error), error.exit_code)
+    except InputError as error:
+        return _refuse(_problem_lines(error), 2 if isinstance(error, SettingError) else 1)
     except GcvaeError as error:
-        return _refuse(str(error), 2 if isinstance(error, SettingError) else 1)
+        return _refuse(str(error), 1)
     except BrokenPipeError:
         return _close_broken_pipe()
     except OSError as error:
@@ -46,9 +49,16 @@ def _run(given: list[str]) -> int:
         return _INTERRUPTED
 
 
-def _refuse(line: str, exit_code: int) -> int:
-    print(f"gcvae: {' '.join(line.split())}", file=sys.stderr)
+def _refuse(found: str | list[str], exit_code: int) -> int:
+    for line in [found] if isinstance(found, str) else found:
+        print(f"gcvae: {' '.join(line.split())}", file=sys.stderr)
     return exit_code
+
+
+def _problem_lines(error: InputError) -> list[str]:
+    n_more = len(error.problems) - _MOST_PROBLEMS
+    lines = [str(problem) for problem in error.problems[:_MOST_PROBLEMS]] or [str(error)]
+    return [*lines, f"and {n_more} more problems"] if n_more > 0 else lines
 
 
 def _usage_line(error: TyperException) -> str:

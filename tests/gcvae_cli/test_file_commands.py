@@ -160,6 +160,20 @@ def test_a_manifold_is_of_two_dimensions_only(
     assert "d_latent 2" in error
 
 
+def test_every_problem_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, schema = tmp_path / "t.csv", tmp_path / "schema.json"
+    table.write_text("größe,b\n1,2\n3,4\n")
+    given = [{"name": "größe", "kind": "contnuous"}, {"name": "b", "minimun": 3}]
+    schema.write_text(json.dumps({"columns": given}))
+    asked = ["train", str(table), "--schema", str(schema), "-o", str(tmp_path / "m.gcvae")]
+    assert main(asked) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "gcvae: /columns/0/kind, column 'größe': kind can not be 'contnuous'; "
+        "did you mean 'continuous'?",
+        "gcvae: /columns/1/minimun, column 'b': there is no such member; did you mean 'minimum'?",
+    ]
+
+
 def test_a_minus_sign_is_the_standard_output(folder: Path) -> None:
     command = [sys.executable, "-m", "gcvae_cli", "sample", str(folder / "model.gcvae")]
     asked = [*command, "--rows", "7", "--seed", "1", "-o", "-"]

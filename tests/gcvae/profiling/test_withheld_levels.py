@@ -140,7 +140,7 @@ def test_a_rare_level_that_is_known_says_nothing_and_stays(model: Synthesizer) -
     assert filled["size"].notna().all()
     drawn = model.sample(given_rows=rows[["city", "zone"]], seed=2)
     assert not drawn["city"].str.startswith("village").any()
-    with pytest.raises(ConditionError, match="no level 'village 20' in the model, .* few rows"):
+    with pytest.raises(ConditionError, match=r"no level 'village 20' in the model, .* few rows"):
         model.sample(3, given={"city": "village 20"})
     with pytest.raises(ConditionError, match=r"few rows but '\(other\)' for all") as refused:
         model.sample(3, given={"note": "a note of nobody"})
