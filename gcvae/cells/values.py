@@ -156,6 +156,8 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
     blank = pd.DataFrame(None, frame.index, [column.name for column in absent], dtype=object)
     if "parquet_types" in frame.attrs or not all(is_text(frame[name]) for name in frame):
         blank = parse_table(blank, TableSchema(tuple(absent)))
+        truths = [c.name for c in absent if c.kind.outcomes is Outcomes.TRUTH_VALUES]
+        blank = blank.astype(dict.fromkeys(truths, "boolean"))  # objects are text where blank
     whole = pd.concat([frame, blank], axis=1)
     whole.attrs = dict(frame.attrs)
     return whole

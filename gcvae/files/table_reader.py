@@ -251,11 +251,25 @@ def parsed_chunks(
         return
     if among is not None:
         rows = rows.iloc[among.start : among.stop]
-    rows = with_absent_columns(rows, schema)
+    rows = _with_blank_columns(rows, schema)
     typed = parse_table(rows, schema)
     for first in range(0, max(len(rows), 1), CHUNK_ROWS):
         at = slice(first, first + CHUNK_ROWS)
         yield rows.iloc[at], typed.iloc[at]
+
+
+def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+    """The table in memory with the modelled columns that it lacks.
+
+    A column without a cell is as one that it lacks: its dtype says nothing of what is to stand
+    there.
+    """
+    modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
+    blank = [name for name in modelled if len(rows) and rows[name].isna().all()]
+    if len(blank) == len(modelled):
+        return with_absent_columns(rows, schema)
+    whole = with_absent_columns(rows.drop(columns=blank), schema)
+    return whole[[*rows, *(name for name in whole if name not in rows)]]
 
 
 def _chunks_among(
