@@ -51,6 +51,9 @@ _HEAD_EVERY_STEPS = 4
 as much as the decoder."""
 _MOST_ROWS_TO_IMAGINE_FROM = 100_000
 _DIGESTED_ROWS = 1 << 16
+_STEPS = 2
+"""Number of the way in which steps are made, which goes up where the same seed makes others, or a
+checkpoint holds other tensors."""
 
 
 def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -355,10 +358,11 @@ class _Run:
         """What makes two runs the same: version, configuration, seed, weights' shapes and rows.
 
         The version is of the model's format: what codes mean and how a model is built changes with
-        it, also where the codes stay the same.
+        it, also where the codes stay the same. Builds that make other steps leave each other's
+        checkpoints.
         """
         shapes = {name: [*weights.shape] for name, weights in self.model.state_dict().items()}
-        same = [VERSION, dataclasses.asdict(self.config), self.seed, shapes]
+        same = [VERSION, _STEPS, dataclasses.asdict(self.config), self.seed, shapes]
         digest = hashlib.sha256(json.dumps(same).encode())
         for index in torch.arange(len(self.rows), device=self.rows.device).split(_DIGESTED_ROWS):
             part = self.rows.take(index)

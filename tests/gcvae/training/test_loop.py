@@ -172,15 +172,17 @@ def test_a_checkpoint_of_another_run_is_left_unread() -> None:
     assert memory.heard == [False]
 
 
-def test_a_checkpoint_of_another_version_of_the_format_is_left_unread(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("version", ["VERSION", "_STEPS"])
+def test_a_checkpoint_of_another_version_is_left_unread(
+    monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    """What a code means, and how a model is built, may be another, whatever the numbers are."""
+    """What a code means, and how a model is built, may be another, whatever the numbers are; or a
+    step."""
     memory = Memory(stop_after=2)
     with pytest.raises(KeyboardInterrupt):
         fit(config(), checkpoints=memory)
     memory.stop_after = 10**9
-    monkeypatch.setattr(training, "VERSION", training.VERSION + 1)
+    monkeypatch.setattr(training, version, getattr(training, version) + 1)
     after, _ = fit(config(), checkpoints=memory)
     assert memory.heard == [False]
     assert same(after, fit(config())[0])
