@@ -261,11 +261,12 @@ def parsed_chunks(
 def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """The table in memory with the modelled columns that it lacks.
 
-    A column without a cell is as one that it lacks: its dtype says nothing of what is to stand
-    there.
+    A column of objects or floats without a cell is as one that it lacks: its dtype says nothing of
+    what is to stand there.
     """
     modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
-    blank = [name for name in modelled if len(rows) and rows[name].isna().all()]
+    open_ = [name for name in modelled if rows[name].dtype in (object, float)]
+    blank = [name for name in open_ if len(rows) and rows[name].isna().all()]
     if len(blank) == len(modelled):
         return with_absent_columns(rows, schema)
     whole = with_absent_columns(rows.drop(columns=blank), schema)
