@@ -317,6 +317,7 @@ def _plain(series: Any) -> Any:
         series = series.sparse.to_dense()
     if series.dtype == object:
         held = pd.api.types.infer_dtype(series, skipna=True)
+        series = series.mask(series.isna(), None)  # no float is made of pd.NA
         if held in _HELD_DTYPES:
             return series.astype(_HELD_DTYPES[held])
         if held in ("date", "datetime", "datetime64"):

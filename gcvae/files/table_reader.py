@@ -268,7 +268,7 @@ def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame
     open_ = [name for name in modelled if rows[name].dtype in (object, float)]
     blank = [name for name in open_ if len(rows) and rows[name].isna().all()]
     if len(blank) == len(modelled):
-        return with_absent_columns(rows, schema)
+        return with_absent_columns(rows.astype(dict.fromkeys(blank, object)), schema)
     whole = with_absent_columns(rows.drop(columns=blank), schema)
     return whole[[*rows, *(name for name in whole if name not in rows)]]
 

@@ -336,3 +336,9 @@ def test_a_condition_takes_the_values_of_a_frame_as_they_are(
 def test_a_time_that_the_column_can_not_write_is_refused(of_typed_columns: Synthesizer) -> None:
     with pytest.raises(ConditionError, match="2024-02-01 12:00:00"):
         of_typed_columns.sample(3, given={"day": pd.Timestamp("2024-02-01 12:00")})
+
+
+@pytest.mark.parametrize("given", ["x", 5, [1]])
+def test_a_condition_that_is_no_object_is_refused(given: Any) -> None:
+    with pytest.raises(ConditionError, match=f"a condition is no {type(given).__name__}"):
+        fitted("fast").sample(2, given=given)

@@ -56,6 +56,11 @@ def test_a_column_without_a_cell_is_filled_in_the_schemas_dtype(blank: object) -
         "größe": "float64",
     }  # fmt: skip
     assert not filled.isna().any(axis=None)
+    some = whole.head(5).astype({"größe": object})
+    some.loc[0, "größe"] = blank
+    assert model.impute(some, seed=1)["größe"].iloc[1:].tolist() == size[1:5].tolist()
+    nothing = model.impute(rows.assign(grade=blank, of=blank), seed=1)
+    assert not nothing.isna().any(axis=None)
     absent = model.impute(rows[["grade", "of"]], seed=1)
     assert absent[[*filled]].equals(filled)
     as_text = model.impute(rows.astype({"of": str}), seed=1)
