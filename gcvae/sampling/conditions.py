@@ -89,10 +89,6 @@ def read_condition(
         ConditionError: A column is unknown or not modelled, or a value none of its column's; every
             problem has its pointer.
     """
-    if not isinstance(given, Mapping):
-        message = f"a condition is no {type(given).__name__}"
-        expected = 'the columns and what is known of them, such as {"age": 40}'
-        raise ConditionError(Problem(message, "/given", expected=expected))
     condition = Condition([None] * len(codec.columns))
     given = dict(sorted(given.items(), key=lambda item: item[0] in codec.reduction.rewritten))
     problems, known = _unknown(given, codec.schema), _known_cells(given, codec)

@@ -102,6 +102,10 @@ def make_sampler(
         ConditionError: Something is malformed, unknown, or too improbable under the model.
         TableError: A cell of `given_rows` can not be read.
     """
+    if given is not None and not isinstance(given, Mapping):
+        message = f"a condition is no {type(given).__name__}"
+        expected = 'the columns and what is known of them, such as {"age": 40}'
+        raise ConditionError(Problem(message, "/given", expected=expected))
     if given_rows is not None:
         if given is not None or distribution is not None:
             message = "rows of known cells can not be joined with another condition"
