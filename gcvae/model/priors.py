@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -13,12 +12,11 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor, nn
 
-from gcvae.numerics.generators import normal, uniform
+from gcvae.numerics.gaussian_mixtures import fit_gaussian_mixture
+from gcvae.numerics.generators import generator_for, normal, uniform
 from gcvae.numerics.normal import LOG_SQRT_2PI, log_normal_density
 from gcvae.progress import Report, report_to_nobody
 
-_N_EM_STEPS = 60
-_RIDGE = 1e-4
 _LEAST_DRAWS = 50
 _LEAST_LOG_SIGMA = -7.0
 _QUANTILE_DRAWS = 20_000
@@ -263,23 +261,11 @@ def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior
     """The mixture by expectation maximisation over draws of z. Shape: (n, K)."""
     if z.shape[1] == 0:
         return GaussianMixturePrior(1, 0)
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-
-    fitted = GaussianMixture(
-        n_components,
-        init_params="k-means++",
-        max_iter=_N_EM_STEPS,
-        reg_covar=_RIDGE,
-        random_state=seed % 2**32,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit((z if len(z) > 1 else z.repeat(2, 1)).double().numpy())  # it asks for two
+    fitted = fit_gaussian_mixture(z, n_components, generator_for(seed, "mixture"))
     prior = GaussianMixturePrior(n_components, z.shape[1])
-    prior.log_weight.copy_(torch.from_numpy(np.log(fitted.weights_)))
-    prior.mean.copy_(torch.from_numpy(fitted.means_))
-    prior.factor.copy_(torch.from_numpy(np.linalg.cholesky(fitted.covariances_)))
+    prior.log_weight.copy_(fitted.weight.log())
+    prior.mean.copy_(fitted.mean)
+    prior.factor.copy_(fitted.factor)
     return prior
 
 

@@ -14,6 +14,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+_AT_ONCE = 1_000_000
+"""Exponentials in memory at a time, where no gradient asks for all of them."""
+
 
 def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
     """log of `least` + sum_m exp(A_m + B_m s_k + C_m s_k^2) at each s_k.
@@ -25,8 +28,22 @@ def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
         powers: (1, s, s^2) of each place; no gradient is taken of them.
         least: What the sum is at least.
     """
-    found: Tensor = _LogMixtureSums.apply(terms, powers, least)  # type: ignore[no-untyped-call]
-    return found
+    if terms.requires_grad and torch.is_grad_enabled():
+        found: Tensor = _LogMixtureSums.apply(terms, powers, least)  # type: ignore[no-untyped-call]
+        return found
+    n_at_once = max(
+        1, _AT_ONCE * terms.shape[-2] // max(1, terms[..., 0].numel() * powers.shape[2])
+    )
+    parts = [_sums(part, powers, least)[1].log() for part in terms.split(n_at_once, dim=2)]
+    return torch.cat(parts, dim=1)
+
+
+def _sums(terms: Tensor, powers: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """The exponentials and their sums. Shape: (G, M, n, K), (G, n, K)."""
+    # Powers of two are faster than powers of e.
+    flat = torch.bmm(terms.flatten(1, 2), powers / math.log(2.0)).exp2_()
+    exponentials = flat.view(*terms.shape[:-1], powers.shape[-1])
+    return exponentials, exponentials.sum(1).add_(least)
 
 
 class _LogMixtureSums(torch.autograd.Function):
@@ -34,11 +51,7 @@ class _LogMixtureSums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, terms: Tensor, powers: Tensor, least: float) -> Tensor:
-        n_places = powers.shape[-1]
-        # Powers of two are faster than powers of e.
-        flat = torch.bmm(terms.flatten(1, 2), powers / math.log(2.0)).exp2_()
-        exponentials = flat.view(*terms.shape[:-1], n_places)
-        sums = exponentials.sum(1).add_(least)
+        exponentials, sums = _sums(terms, powers, least)
         ctx.save_for_backward(powers, sums)
         ctx.exponentials = exponentials
         return sums.log()

@@ -38,8 +38,7 @@ _EVALUATIONS_BETWEEN_LOOKS = 1 << 17
 assert CHUNK_ROWS % SCORE_BLOCK_ROWS == SHARD_UNIT_ROWS % SCORE_BLOCK_ROWS == 0
 REFERENCE_ROWS = 500
 """Held-out rows that are scored after training, for the percentiles of later scores."""
-_REFERENCE_DRAWS = 100
-_REFERENCE_BLOCK_ROWS = 64
+_REFERENCE_BLOCK_ROWS = 256
 CONSTRAINTS = "(constraints)"
 """The contribution of the schema's constraints: -log(acceptance), or -inf."""
 
@@ -284,7 +283,7 @@ def reference_scores(
     blanks = codec.without_missing_level(rows)
     with_blanks = (~blanks.observed.all(1)).nonzero()[:, 0]
     scored, integrated = (
-        ScoreOptions(_REFERENCE_DRAWS, seed, score_missingness=missing) for missing in (True, False)
+        ScoreOptions(seed=seed, score_missingness=missing) for missing in (True, False)
     )
     n, n_all = len(rows), len(rows) + len(with_blanks)
     bounds = _bounds_in_units(model, codec, rows, scored, lambda done: report(done / n_all))

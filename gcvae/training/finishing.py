@@ -70,7 +70,7 @@ def adjust(
     }
 
 
-GAP_ROWS, _GAP_DRAWS = 2_000, 10
+GAP_ROWS, _GAP_DRAWS = 2_000, 4
 KEPT_ROWS = 4_096
 """Rows of a model of which is counted how many keep each rule."""
 

@@ -7,6 +7,7 @@ best, unless that brings much.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,11 @@ whose bound rises by 1, gain half a nat."""
 _GROWTH = 0.5
 """By this share of the first steps."""
 _PAYS = 0.05
-"""Nats a row: a short annealing that brought so much in its first part becomes a long one."""
+"""Nats a row: a short annealing that brought so much in its first part becomes a long one, and a
+bound that rose by less over the last half of the steps has stopped rising. As many steps again
+would bring no more."""
+_FLAT_FROM = 0.25
+"""Of `max_steps`: sooner no bound is flat."""
 _WARM_UP_STEPS = 100
 
 
@@ -96,8 +101,10 @@ class Schedule:
         share = self.config.annealing
         return before_annealing(
             step=self.step,
+            best=self.best.step if self.history else 0,
             waits_from=self.waits_from,
             patience=self.config.patience_steps,
+            flat_at=self._flat_at,
             most=self.most_steps,
             shares=(share * _ANNEALING_OF_A_RUN_AT_ITS_BEST, share),
         )
@@ -114,7 +121,35 @@ class Schedule:
     def is_at_its_best(self) -> bool:
         """Whether the held-out bound has stopped rising, or the steps are used up."""
         out_of_patience = self.step - self.waits_from >= self.config.patience_steps
-        return self.step >= self.most_steps or out_of_patience
+        return self.step >= self.most_steps or out_of_patience or self._is_flat
+
+    @property
+    def _is_flat(self) -> bool:
+        """Whether a look at this step found that the bound hardly rose over the last half."""
+        if not self._can_be_flat or self.step < _FLAT_FROM * self.config.max_steps:
+            return False
+        is_looked_at = bool(self.history) and self.history[-1].step == self.step
+        return is_looked_at and self._rise_until(self.step) < _PAYS
+
+    @property
+    def _can_be_flat(self) -> bool:
+        """Whether it is known of a bound that it rises no more: not while z comes into use late,
+        and not without an annealing, which makes good what is missed. Who has patience for all
+        steps wants them all."""
+        config = self.config
+        is_patient = config.patience_steps >= config.max_steps
+        return config.annealing > 0.0 and config.kl_warm_up == 0.0 and not is_patient
+
+    @property
+    def _flat_at(self) -> tuple[float, float]:
+        """The step at which the bound will be flat: if no better one comes, and if it goes on to
+        rise, by so much less as the steps are more."""
+        if not (self._can_be_flat and self.history):
+            return math.inf, math.inf
+        last, first = self.history[-1].step, _FLAT_FROM * self.config.max_steps
+        rise = self._rise_until(last) or math.inf
+        rising = max(last * rise / _PAYS, first, self.step)
+        return min(max(2 * self.best.step, first, self.step), rising), rising
 
     @property
     def waits_from(self) -> int:

@@ -74,7 +74,8 @@ class TrainingConfig:
     """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
     annealing: float = 0.0
     """Share of the steps so far over which the learning rate then falls to zero: of all of it after
-    `max_steps`, of a quarter where the held-out bound stopped rising before; 0 stops at once."""
+    `max_steps`, of a quarter where the held-out bound stopped rising before (by less than 0.05 nats
+    over the last half of the steps, or not at all for `patience_steps`); 0 stops at once."""
     gradient_limit: float | None = None
     """Norm to which gradients are cut."""
     calibration: bool = False

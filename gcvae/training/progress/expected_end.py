@@ -16,6 +16,8 @@ _WEIGHT_OF_THE_SOONEST = 0.45
 """Just after a better bound. Of eleven runs on four tables (three presets), which ended after 0.7
 to 2.0 times the steps before annealing, nine were within a factor of two throughout, the others
 within 2.2."""
+_LATER = 1.5
+"""By how much later than expected a bound becomes flat at the latest."""
 _BEND = 1.5
 """How slowly staleness counts at first: most bounds that are late still come."""
 
@@ -45,24 +47,35 @@ class StepsLeft:
 
 
 def before_annealing(
-    *, step: int, waits_from: int, patience: int, most: int, shares: tuple[float, float]
+    *,
+    step: int,
+    best: int,
+    waits_from: int,
+    patience: int,
+    flat_at: tuple[float, float],
+    most: int,
+    shares: tuple[float, float],
 ) -> StepsLeft:
     """Of a run whose learning rate has not begun to fall.
 
     Args:
         step: Where it is.
+        best: The step of its best bound.
         waits_from: The step from which its patience counts.
         patience: Steps without a better bound after which it anneals.
+        flat_at: The step at which its bound will have stopped rising, if no better one comes and
+            if better ones do; infinite where nothing says so.
         most: Steps after which it anneals in any case.
         shares: Of the steps before it, how long annealing takes after early and after `most` steps.
     """
     early, late = shares
-    stop = min(waits_from + patience, most)
+    stop = min(waits_from + patience, flat_at[0], most)
+    last = min(_LATER * flat_at[1], most)
     annealing = (late if stop >= most else early) * stop / math.sqrt(PARTS_OF_AN_ANNEALING)
     return StepsLeft(
         soonest=max(stop - step, 0) + annealing,
-        latest=max(most - step, 0) + late * most,
-        staleness=(step - waits_from) / patience,
+        latest=max(last - step, 0) + (late if last >= most else early) * last,
+        staleness=max((step - waits_from) / patience, (step - best) / max(flat_at[0] - best, 1.0)),
     )
 
 

@@ -28,9 +28,9 @@ _DRAWING = {
     "paper-gcvae": (1.0e-6, 1.0e-6),
 }
 """Seconds of each cell that is drawn and calibrated: in columns of codes, and of numbers."""
-_SCORING = {"default": 2.4e-4, "fast": 1.5e-4, "gcvae": 1.0e-3, "paper-gcvae": 4.6e-4}
+_SCORING = {"default": 1.2e-4, "fast": 8e-5, "gcvae": 1.0e-3, "paper-gcvae": 4.6e-4}
 """Seconds of each cell that is scored."""
-_PRIOR, _MAP = (0.2, 4e-5), 3e-9
+_PRIOR, _MAP = (0.1, 2e-5), 3e-9
 """Seconds of a fitted prior and of each of its rows; of each pair of cells that a map compares."""
 _MOST_PAIRS = 2e8
 

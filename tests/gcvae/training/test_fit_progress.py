@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from gcvae.training.progress.expected_end import StepsLeft, before_annealing, in
 from gcvae.training.progress.fit_costs import TableSize, finishing_seconds, step_seconds
 from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.progress.training_progress import Evaluation, Progress, Reporter
-from gcvae.training.settings import TrainingConfig, settle
+from gcvae.training.schedule import Schedule
+from gcvae.training.settings import TrainingConfig, configure, settle
 
 RUNS = json.loads((Path(__file__).parents[1] / "training_runs.json").read_text())
 """Runs of default settings on four real tables: where they looked at the held-out bound, and what
@@ -235,24 +237,19 @@ def said_by_real(run: dict[str, Any]) -> np.ndarray[Any, Any]:
     What follows on training takes as long as a fifth of the steps before annealing, as it does on
     these tables.
     """
-    most, begun, end = run["max_steps"], run["annealing_from"], run["steps"]
-    finishing = 0.2 * most
+    config = settle(configure("default", run["settings"]), n_rows=10_000, n_columns=10)
+    looks = [Evaluation(at, bound, bound) for at, bound in run["bounds"]]
+    finishing, end, annealing_from = 0.2 * config.max_steps, run["steps"], None
     ratios = []
-    for step in range(round(0.2 * (end + finishing)), end):
-        looks = [look for look in run["bounds"] if look[0] <= step]
-        best = max(looks, key=lambda look: look[1])[0] if looks else 0
-        if step >= begun:
-            steps = round((0.25 if begun < most else 1.0) * begun)
-            left = in_annealing(done=step - begun, steps=steps, has_better=best > begun)
-        else:
-            left = before_annealing(
-                step=step,
-                waits_from=max(best, run["waits_from"]),
-                patience=run["patience_steps"],
-                most=most,
-                shares=(0.25, 1.0),
-            )
-        ratios.append((left.expected + finishing) / (end - step + finishing))
+    for step in range(end):
+        schedule = Schedule(config, step, [x for x in looks if x.step <= step], annealing_from)
+        if annealing_from is None and schedule.is_over:
+            annealing_from = step
+            schedule = replace(schedule, annealing_from=step)
+        if step >= 0.2 * (end + finishing):
+            said = schedule.steps_left.expected + finishing
+            ratios.append(said / (end - step + finishing))
+    assert annealing_from is not None
     return np.array(ratios)
 
 
@@ -266,5 +263,13 @@ def test_the_end_of_a_real_run_is_expected_within_a_factor_of_two(run: dict[str,
 
 def test_a_run_that_is_over_takes_no_more_steps() -> None:
     assert in_annealing(done=40, steps=40, has_better=True).expected == 0.0
-    left = before_annealing(step=100, waits_from=100, patience=50, most=100, shares=(0.0, 0.0))
+    left = before_annealing(
+        step=100,
+        best=100,
+        waits_from=100,
+        patience=50,
+        flat_at=(math.inf, math.inf),
+        most=100,
+        shares=(0.0, 0.0),
+    )
     assert left.expected == 0.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +13,7 @@ from gcvae.training.schedule import Schedule
 from gcvae.training.settings import SettledConfig, configure, settle
 
 SETTINGS = {"max_steps": 100, "max_extension": 2.0, "patience_steps": 1000}
+LONG: dict[str, object] = {"max_steps": 1000, "patience_steps": 900, "patience_from": 1000}
 
 
 def config(**settings: object) -> SettledConfig:
@@ -85,6 +88,40 @@ def test_small_tables_have_no_more_steps() -> None:
         for n in (2_999, 3_000)
     )
     assert (few, many) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(("step", "is_flat"), [(390, False), (660, False), (690, True)])
+def test_a_run_whose_bound_hardly_rose_over_the_last_half_is_at_its_best(
+    step: int, is_flat: bool
+) -> None:
+    """0.2 log2(400 / 330) is 0.056 nats, 0.2 log2(400 / 345) 0.043."""
+    found = schedule(lambda at: 0.2 * math.log2(min(at, 400)), step, **LONG)
+    assert found.is_at_its_best == is_flat
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"kl_warm_up": 0.5}, {"annealing": 0.0}, {"max_steps": 4_000}, {"patience_steps": 1_000}],
+)
+def test_no_bound_is_flat_while_z_comes_into_use_or_without_an_annealing_or_soon_or_for_the_patient(
+    settings: dict[str, object],
+) -> None:
+    assert schedule(flat, 800, **LONG).is_at_its_best
+    assert not schedule(flat, 800, **(LONG | settings)).is_at_its_best
+
+
+def test_a_bound_is_flat_at_looks_alone() -> None:
+    """Where no look says so, nothing is known: the last half is another one."""
+    found = schedule(flat, 800, **LONG)
+    assert replace(found, step=795, history=found.history[:-1]).is_at_its_best is False
+
+
+def test_the_end_of_a_run_is_expected_where_its_bound_will_be_flat() -> None:
+    """It rises by 0.2 nats in a doubling: by 0.05 from step 1600 on, if as 1 / step."""
+    left = schedule(lambda at: 0.2 * math.log2(at), 400, **(LONG | {"max_steps": 4000})).steps_left
+    assert left.soonest < 1200 + 400 < left.latest < 4000 + 4000
+    slow = schedule(lambda at: 2.0 * math.log2(at), 400, **(LONG | {"max_steps": 4000})).steps_left
+    assert slow.latest == 3600 + 4000
 
 
 @pytest.mark.parametrize(("gain", "n_steps"), [(0.06, 800), (0.04, 200)])
