@@ -18,13 +18,14 @@ _START_SECONDS = 60.0
 
 @contextmanager
 def running_service(
-    folder: Path, command: str = "api"
+    folder: Path, command: str = "api", pause: float = 0.1
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Its address and its process, on the records of a folder.
 
     Args:
         folder: Where its data and its log are.
         command: `api` alone, or `serve` with a worker.
+        pause: Seconds between two looks whether it answers.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -36,7 +37,7 @@ def running_service(
         )
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait_for(url, process)
+        _wait_for(url, process, pause)
         yield url, process
     finally:
         process.terminate()
@@ -49,12 +50,12 @@ def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     return sum(sum(each.cpu_times()[:4]) for each in (first, *first.children(recursive=True)))
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_for(url: str, process: subprocess.Popen[bytes], pause: float) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:
             httpx.get(f"{url}/readyz", timeout=5).raise_for_status()
             return
         except httpx.HTTPError:
-            time.sleep(0.1)
+            time.sleep(pause)
     raise RuntimeError("the service did not start")

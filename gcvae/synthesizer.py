@@ -35,7 +35,7 @@ from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.imputation import impute_blocks
-from gcvae.sampling.samplers import Sampler, free_blocks, make_sampler
+from gcvae.sampling.samplers import CONDITIONS, Sampler, free_blocks, make_sampler
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankReferences
 from gcvae.scoring.row_scores import RowScorer
@@ -226,6 +226,8 @@ class Synthesizer:
         Raises:
             ConditionError: malformed, unknown, or too improbable under the model.
         """
+        for name in conditions.keys() - CONDITIONS:
+            raise TypeError(f"rows have no condition {name!r}; there are {', '.join(CONDITIONS)}")
         if conditions.get("given_rows") is not None:
             conditions["given_rows"] = given_frame(conditions["given_rows"])
         seed = fresh_seed() if seed is None else seed
@@ -244,7 +246,8 @@ class Synthesizer:
         """The table with its blanks filled from p(missing | known); known cells stay as they are.
 
         With more than one draw each row comes so many times, numbered in a first column `draw`.
-        It is of the frame's kind (pandas, polars, Arrow), and columns keep their dtypes.
+        It is of the frame's kind (pandas, polars, Arrow), and columns keep their dtypes. Rows come
+        in their order, numbered from 0; an index of pandas is left.
 
         Args:
             frame: Rows, with columns of the table; of one that they lack each cell is blank.

@@ -32,8 +32,6 @@ _PAYS = 0.05
 """Nats a row: a short annealing that brought so much in its first part becomes a long one, and a
 bound that rose by less over the last half of the steps has stopped rising. As many steps again
 would bring no more."""
-_FLAT_FROM = 0.25
-"""Of `max_steps`: sooner no bound is flat."""
 _WARM_UP_STEPS = 100
 
 
@@ -126,7 +124,7 @@ class Schedule:
     @property
     def _is_flat(self) -> bool:
         """Whether a look at this step found that the bound hardly rose over the last half."""
-        if not self._can_be_flat or self.step < _FLAT_FROM * self.config.max_steps:
+        if not self._can_be_flat or self.step < self.config.patience_from:
             return False
         is_looked_at = bool(self.history) and self.history[-1].step == self.step
         return is_looked_at and self._rise_until(self.step) < _PAYS
@@ -146,7 +144,7 @@ class Schedule:
         rise, by so much less as the steps are more."""
         if not (self._can_be_flat and self.history):
             return math.inf, math.inf
-        last, first = self.history[-1].step, _FLAT_FROM * self.config.max_steps
+        last, first = self.history[-1].step, self.config.patience_from
         rise = self._rise_until(last) or math.inf
         rising = max(last * rise / _PAYS, first, self.step)
         return min(max(2 * self.best.step, first, self.step), rising), rising

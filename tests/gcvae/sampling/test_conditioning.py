@@ -342,3 +342,9 @@ def test_a_time_that_the_column_can_not_write_is_refused(of_typed_columns: Synth
 def test_a_condition_that_is_no_object_is_refused(given: Any) -> None:
     with pytest.raises(ConditionError, match=f"a condition is no {type(given).__name__}"):
         fitted("fast").sample(2, given=given)
+
+
+@pytest.mark.parametrize("given", [None, {"age": 40}])
+def test_a_condition_of_another_name_is_refused(given: Any) -> None:
+    with pytest.raises(TypeError, match="no condition 'givne'; there are given, given_rows, dist"):
+        fitted("fast").sampler(givne=given)
