@@ -4,7 +4,8 @@ A column y that a rule gives from others, y = g(x) + e, is modelled as e. What i
 number or a range, is known of e given x: the region of e is that of y less g(x), another for each
 particle. A parent that is itself unknown is proposed near what y asks of it, for a free draw hardly
 ever meets a sharp rule: eight of ten particles draw it among the solutions, one leaves it
-blank, where the rule asks nothing, and the weights are those of a draw from the model.
+blank, where the rule asks nothing, and the weights are those of a draw from the model. Where a
+later parent is unknown, too, the solutions are those with some value of that one.
 
 Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +42,8 @@ _PROPOSED = 0.8
 """Share of the particles that draw a solved parent among its solutions."""
 _LEFT_BLANK = 0.1
 """Share of those that leave it blank, if it can be; half of them where it has no solution."""
+_MOST_LATER = 2
+"""Unknown parents after one that is proposed: each doubles what is solved."""
 _FAR_LESS = 20.0
 """Nats by which solutions that are less likely than a blank parent are none: they lie beyond all
 that the parent can be."""
@@ -149,8 +153,9 @@ class SolvedRegion:
         part: The column of the reduced table, of those that stand for the parent.
         name: The column that the rule gives.
         wanted: What is known of that.
-        is_open: Where it is the parent to be proposed. Shape: (n,), or (1,).
-        known: What is known of the other parents, typed; None where they are all drawn before.
+        is_open: Where the parent is to be proposed. Shape: (n,), or (1,).
+        later: Those parents that are drawn after it.
+        known: What is known of the other parents, typed.
         may_be_blank: The parent may turn out to be missing.
     """
 
@@ -160,7 +165,8 @@ class SolvedRegion:
     name: str
     wanted: WantedPlaces
     is_open: Mask
-    known: pd.DataFrame | None = None
+    later: tuple[str, ...]
+    known: pd.DataFrame
     may_be_blank: bool = True
 
     @property
@@ -179,7 +185,7 @@ class SolvedRegion:
             return self
         at = _places_of(rows, self.wanted)
         is_open = self.is_open if len(self.is_open) == 1 else self.is_open[at]
-        known = None if self.known is None else self.known.iloc[at].reset_index(drop=True)
+        known = self.known.iloc[at].reset_index(drop=True)
         return replace(self, wanted=self.wanted.take(at), is_open=is_open, known=known)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
@@ -189,14 +195,12 @@ class SolvedRegion:
         is_open = np.broadcast_to(self.is_open, n)
         rewriting = self.codec.reduction.rewritten[self.name]
         names = [name for name in rewriting.parents if name != self.parent]
-        others = self.codec.written(names, codes, values)
-        if self.known is not None:
-            cells = self.known[names]
-            if len(cells) < n:  # the same is known of all rows
-                cells = cells.iloc[np.zeros(n, dtype=np.int64)].reset_index(drop=True)
-            others = cells.where(cells.notna(), others)
-        own, column_of_parent = self.codec.column_codec(self.part), self.codec.schema[self.parent]
-        low, high = rewriting.solutions(column_of_parent, others, wanted.low, wanted.high)
+        cells = self.known[names]
+        if len(cells) < n:  # the same is known of all rows
+            cells = cells.iloc[np.zeros(n, dtype=np.int64)].reset_index(drop=True)
+        others = cells.where(cells.notna(), self.codec.written(names, codes, values))
+        own = self.codec.column_codec(self.part)
+        low, high = self._solutions(rewriting, others, cells, wanted)
         if self.parent in self.codec.reduction.rewritten:
             split = self.codec.reduction.rewritten[self.parent]
             earlier = self.codec.earlier(split, self.part, codes, values)
@@ -224,6 +228,23 @@ class SolvedRegion:
         log_free = torch.log1p(-share - left) - free.log_prob
         log_proposal = torch.stack([log_near, log_left, log_free]).logsumexp(0)
         return Drawn(-log_proposal, drawn_codes, drawn_values)
+
+    def _solutions(
+        self, rewriting: Rewriting, others: pd.DataFrame, cells: pd.DataFrame, wanted: WantedPlaces
+    ) -> tuple[Places, Places]:
+        """Where the parent lies: what is drawn later is anything between its column's limits.
+
+        The rule rises or falls with each parent, so its ends are at theirs.
+        """
+        column, ends = self.codec.schema[self.parent], []
+        unknown = [name for name in self.later if cells[name].isna().any()]
+        for corner in product(("low", "high"), repeat=len(unknown)):
+            for name, end in zip(unknown, corner, strict=True):
+                limit = _limit(self.codec, name, end)
+                others[name] = cells[name].where(cells[name].notna(), limit)
+            ends.append(rewriting.solutions(column, others, wanted.low, wanted.high))
+        lows, highs = zip(*ends, strict=True)
+        return np.minimum.reduce(lows), np.maximum.reduce(highs)
 
 
 @dataclass(frozen=True)
@@ -259,6 +280,13 @@ class EitherRegion:
             torch.where(says_more, more.codes, own.codes),
             torch.where(says_more, more.values, own.values),
         )
+
+
+def _limit(codec: TableCodec, name: str, end: str) -> Any:
+    """The lowest or the highest cell of a column, typed."""
+    grid = Grid.of(codec.schema[name])
+    assert grid is not None, "it is proposed, so it has one"
+    return pd.Series(grid.values(np.array([getattr(grid, end)])))[0]
 
 
 def _places_of(rows: Tensor, wanted: WantedPlaces) -> npt.NDArray[np.int64]:
@@ -351,11 +379,11 @@ def regions_of_all(
         if part.name in places
     }
     parents = _by_order(codec, rewriting.parents, order)
-    unknown = [parent for parent in parents if parent not in known]
-    if unknown:
-        everywhere = np.ones(1, dtype=bool)
-        cells = None if unknown[-1] == parents[-1] else known.reindex(columns=parents)
-        regions |= _solved(codec, rewriting, unknown[-1], wanted, everywhere, cells)
+    cells, everywhere = known.reindex(columns=parents), np.ones(1, dtype=bool)
+    for parent in reversed(parents):
+        if parent not in known:
+            found = _solved(codec, rewriting, parent, wanted, everywhere, cells)
+            regions = found | regions
     return regions
 
 
@@ -369,7 +397,7 @@ def regions_of_rows(
 ) -> DependentRegions:
     """The regions of rows of which a column that a rule gives is known, and a parent of it is not.
 
-    Of several unknown parents the one that is drawn last is proposed where the rule asks for it.
+    The unknown parents are proposed where the rule asks for them.
 
     Args:
         codec: Of the table.
@@ -393,11 +421,11 @@ def regions_of_rows(
         cells = frame[name].where(is_loose)
         wanted = WantedPlaces.of_cells(grid, cells, blanks_missing=blanks_missing)
         regions[codec.places[name]] = DependentRegion(codec, name, name, wanted, are_scored)
-        for i, parent in enumerate(parents):
-            is_last = is_loose & blank[i] & ~blank[i + 1 :].any(axis=0)
-            if is_last.any():
+        for i, parent in reversed(list(enumerate(parents))):
+            is_open = is_loose & blank[i]
+            if is_open.any():
                 found = _solved(
-                    codec, rewriting, parent, wanted, is_last, frame[parents], blanks_missing
+                    codec, rewriting, parent, wanted, is_open, frame[parents], blanks_missing
                 )
                 regions = found | regions
     return regions
@@ -431,18 +459,30 @@ def _solved(
     parent: str,
     wanted: WantedPlaces,
     is_open: Mask,
-    known: pd.DataFrame | None,
+    known: pd.DataFrame,
     may_be_blank: bool = True,
 ) -> DependentRegions:
-    """Where the parts of a parent are proposed; nothing where the rule can not be solved for it."""
+    """Where the parts of a parent are proposed; nothing where the rule can not be solved for it.
+
+    Args:
+        codec, rewriting, parent, wanted, is_open, may_be_blank: As of `SolvedRegion`.
+        known: What is known of all parents, in the order in which they are drawn.
+    """
     own = codec.reduction.rewritten.get(parent)
-    has_grid = Grid.of(codec.schema[parent]) is not None
-    if not (has_grid and rewriting.can_solve(parent)) or (own is not None and own.parents):
+    names = list(known.columns)
+    after = names[names.index(parent) + 1 :]
+    later = tuple(name for name in after if known[name].isna().any())
+    can_solve = all(_is_solvable(codec, rewriting, name) for name in (parent, *later))
+    if not can_solve or len(later) > _MOST_LATER or (own is not None and own.parents):
         return {}
     return {
         codec.places[part]: SolvedRegion(
-            codec, parent, part, rewriting.column, wanted, is_open, known, may_be_blank
+            codec, parent, part, rewriting.column, wanted, is_open, later, known, may_be_blank
         )
         for part in codec.reduction.parts_of(parent)
         if part in codec.places
     }
+
+
+def _is_solvable(codec: TableCodec, rewriting: Rewriting, parent: str) -> bool:
+    return Grid.of(codec.schema[parent]) is not None and rewriting.can_solve(parent)

@@ -124,7 +124,8 @@ class TrainingConfig:
     half over the rows, at least 150."""
     patience_from: int | None = 0
     """The update from which the patience counts, and a bound can be said to rise no more: while z
-    comes into use, it falls for a while although rows are described better. Rule: two fifths of `max_steps`' rule."""
+    comes into use, it falls for a while although rows are described better. Rule: two fifths of
+    `max_steps`' rule."""
     evaluate_every_steps: int | None = 100
     """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
     20 and at most 200."""
