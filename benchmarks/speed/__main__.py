@@ -62,11 +62,11 @@ def main() -> int:
     except (NoTableError, beside.NoPeerError) as error:
         print(error, file=sys.stderr)
         return 2
+    document = _latest(results)
     # Products, half of all drawing and scoring, gain most by wider vectors.
     machine = f"{processor()} ({torch.backends.cpu.get_cpu_capability()})"
-    document = _latest(results) | {"machine": machine}
     for name, measures in measured.items():
-        document["subjects"][name] = {"date": today, "measures": measures}
+        document["subjects"][name] = {"date": today, "machine": machine, "measures": measures}
     if "sample" in measured:
         document["products"] = {
             preset: products(sampling.fitted(preset, options).model) for preset in sampling.PRESETS
