@@ -29,7 +29,8 @@ from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid
-from gcvae.rules.residuals import Rewriting
+from gcvae.rules.residuals import Residual, Rewriting
+from gcvae.schema.rules import OrderRule
 
 if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
@@ -408,7 +409,8 @@ def regions_of_rows(
     """
     frame = frame.reset_index(drop=True)
     regions: DependentRegions = {}
-    for rewriting in codec.reduction.rewritings:
+    # What two rules ask of is proposed for the sharper one: an order leaves more open.
+    for rewriting in sorted(codec.reduction.rewritings, key=_is_an_order):
         name, parents = rewriting.column, _by_order(codec, rewriting.parents, order)
         if not parents:
             continue
@@ -482,6 +484,10 @@ def _solved(
         for part in codec.reduction.parts_of(parent)
         if part in codec.places
     }
+
+
+def _is_an_order(rewriting: Rewriting) -> bool:
+    return isinstance(rewriting, Residual) and isinstance(rewriting.rule, OrderRule)
 
 
 def _is_solvable(codec: TableCodec, rewriting: Rewriting, parent: str) -> bool:

@@ -22,7 +22,7 @@ from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
-from gcvae.sampling.dependent_regions import regions_of_rows
+from gcvae.sampling.dependent_regions import DependentRegion, regions_of_rows
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankRanks, BlankReferences, mid_ranks
 from gcvae.scoring.draws_by_need import bound_by_need
@@ -202,6 +202,7 @@ class RowScorer:
             return np.full(len(bound), np.nan)
         are_blank = self._are_blank(rows)
         of_blanks = ranks.percentiles(bound, are_blank, first_row)
+        of_blanks[_without_terms(rows)] = np.nan
         if self.reference is None:  # whole rows have none
             return of_blanks
         reference = np.asarray(self.reference[reference_key(options)])
@@ -214,6 +215,7 @@ class RowScorer:
         part in it. Nobody can say of rows with too many sets of blanks."""
         bound, are_blank = lines["log_likelihood"].to_numpy(), self._are_blank(rows)
         percentiles = ranks.percentiles(bound, are_blank, first_row)
+        percentiles[_without_terms(rows)] = np.nan
         is_whole = ~are_blank.any(axis=1)
         if is_whole.any():
             whole = self.of_blanks.scores(np.zeros(are_blank.shape[1], dtype=bool))
@@ -225,6 +227,18 @@ class RowScorer:
     def _are_blank(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
         """Which cells are not known. Shape: (n, D)."""
         return np.asarray(~(rows.observed | self.codec.hidden_cells(rows)).numpy())
+
+
+def _without_terms(rows: EncodedTable) -> npt.NDArray[np.bool_]:
+    """Rows of which a rule's column is known, and not all that it follows from. Shape: (n,).
+
+    The model has such a cell by its residual, which is not known: no drawn rows are blank alike.
+    """
+    found = np.zeros(len(rows), dtype=bool)
+    for region in rows.dependent.values():
+        if isinstance(region, DependentRegion):
+            found |= region.says_more
+    return found
 
 
 def score(

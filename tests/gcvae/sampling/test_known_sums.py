@@ -62,6 +62,7 @@ def test_terms_that_are_unknown_together_are_drawn_for_their_sum(
     """Each is proposed where some value of those after it makes the sum."""
     rows = heavy_bills(60, 1)
     known = rows.drop(columns=unknown)
+    assert of_three.log_likelihood(known.head(3))["percentile"].isna().all(), "nobody can say"
     assert np.isfinite(of_three.log_likelihood(known)["log_likelihood"]).mean() > 0.98
     filled = of_three.impute(known.assign(**dict.fromkeys(unknown, np.nan)), seed=1)
     sums = filled[["net", "tax", "fee"]].astype(float).sum(axis=1)
@@ -78,3 +79,18 @@ def test_a_sum_of_terms_that_are_unknown_has_the_density_of_drawn_sums(
     scores = of_three.log_likelihood(pd.DataFrame({"总": grid}), tolerance=0.05)
     mass = np.trapezoid(np.exp(scores["log_likelihood"]), grid)
     assert mass == pytest.approx(0.4, abs=0.04)
+
+
+def test_a_start_that_is_unknown_is_solved_for_by_the_days_and_not_by_the_order_alone() -> None:
+    random = np.random.default_rng(2)
+    start = pd.Timestamp("2023-01-01") + pd.to_timedelta(random.integers(0, 700, 600), unit="D")
+    days = random.geometric(0.1, 600)
+    rows = pd.DataFrame({"start": start, "days": days})
+    rows["end"] = rows["start"] + pd.to_timedelta(days, unit="D")
+    settings = {"max_steps": 60}
+    model = Synthesizer.fit(rows, preset="fast", seed=1, settings=settings, progress=False)
+    assert len(model.schema.rules or ()) == 2, "days = end - start, start <= end"
+    known = rows[["end", "days"]].head(60)
+    assert np.isfinite(model.log_likelihood(known)["log_likelihood"]).all()
+    filled = model.impute(known, seed=1)
+    assert (filled["start"] == rows["start"].head(60)).all()
