@@ -22,9 +22,8 @@ the machine can do.
 writes this page out of one result, `benchmarks/results/speed-*.json`; no number of it is typed.
 One thread; CPU seconds, which other work on the machine moves by a fifth and more. A figure is the
 median of its runs, in parentheses the least and the most.
-Adult is the training table of 32,561 rows and 15 columns. Each part has its date and its machine,
-and parts of different machines do not compare: with vectors of 512 bits products take half the
-time, of ours and of others' alike.
+Adult is the training table of 32,561 rows and 15 columns. Each part has its date and its machine:
+those of different machines do not compare.
 """
 _RATIO_HINT = """
 *Limit* is the matrix products of the drawn rows and the faster of the CSV writers of Arrow and

@@ -51,9 +51,9 @@ _HEAD_EVERY_STEPS = 4
 as much as the decoder."""
 _MOST_ROWS_TO_IMAGINE_FROM = 100_000
 _DIGESTED_ROWS = 1 << 16
-_STEPS = 2
-"""Number of the way in which steps are made, which goes up where the same seed makes others, or a
-checkpoint holds other tensors."""
+_STEPS = 3
+"""Number of the way in which steps are made, which goes up where the same seed makes others or ends
+elsewhere, or a checkpoint holds other tensors."""
 
 
 def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
