@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import sys
@@ -111,6 +112,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the port."""
         await super().startup(sockets)
+        # A look at all that is imported takes a tenth of a second, for which every request waits.
+        gc.freeze()
+        gc.enable()
         if self.started and self._on_ready is not None:
             host, port, *_ = self.servers[0].sockets[0].getsockname()
             self._on_ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")

@@ -2,7 +2,8 @@
 
     locust -f benchmarks/load/locustfile.py --headless -u 210 -r 50 -t 5m --host URL
 
-with LOAD_JOB and LOAD_MODEL in the environment; `python -m benchmarks.load` sets up all of it.
+with LOAD_JOB, LOAD_MODEL and LOAD_SAMPLE in the environment; `python -m benchmarks.load` sets up
+all of it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import gevent
 from locust import between, constant_pacing, task
 from locust.contrib.fasthttp import FastHttpUser
 
+from benchmarks.load.system import STREAMED_ROWS
+
 POLLERS = int(os.environ.get("LOAD_POLLERS", "200"))
 SAMPLERS = int(os.environ.get("LOAD_SAMPLERS", "10"))
 STREAMERS = int(os.environ.get("LOAD_STREAMERS", "0"))
-ROWS, STREAMED_ROWS = 1000, 10_000_000
+ROWS = 1000
 CHUNK_BYTES = 1 << 20
 
 
@@ -71,24 +74,20 @@ class Sampler(FastHttpUser):
 
 
 class Streamer(FastHttpUser):
-    """Has 10,000,000 rows drawn by a job, reads them as they come, and begins again."""
+    """Reads 10,000,000 rows that were drawn before, again and again; a job draws as many beside."""
 
     fixed_count = STREAMERS
     network_timeout = 600.0
 
+    def on_start(self) -> None:
+        """Nothing is being drawn."""
+        self.drawing = ""
+
     @task
     def stream(self) -> None:
-        """Draw by a job, wait for it, read its rows and count them."""
-        body = {"rows": STREAMED_ROWS, "seed": random.randrange(2**31)}
-        path = f"/v1/models/{os.environ['LOAD_MODEL']}/samples"
-        sample = self.client.post(path, json=body, name="ask for a stream").json()
-        place = f"/v1/samples/{sample['id']}"
-        while sample["status"] in ("queued", "running"):
-            gevent.sleep(1.0)
-            sample = self.client.get(place, name="wait for a stream").json()
-        self._read(f"{place}/content")
-
-    def _read(self, path: str) -> None:
+        """See that a job draws, and read the rows that are there."""
+        self._draw_beside()
+        path = f"/v1/samples/{os.environ['LOAD_SAMPLE']}/content"
         with self.client.get(path, name="stream", stream=True, catch_response=True) as answer:
             n_lines, body = 0, answer._response
             while chunk := _next(body):
@@ -98,6 +97,15 @@ class Streamer(FastHttpUser):
                 answer.success()
             else:
                 answer.failure(f"status {answer.status_code}: {n_lines - 1} rows")
+
+    def _draw_beside(self) -> None:
+        if self.drawing:
+            sample = self.client.get(f"/v1/samples/{self.drawing}", name="is it drawn").json()
+            if sample["status"] in ("queued", "running"):
+                return
+        body = {"rows": STREAMED_ROWS, "seed": random.randrange(2**31)}
+        path = f"/v1/models/{os.environ['LOAD_MODEL']}/samples"
+        self.drawing = self.client.post(path, json=body, name="draw beside").json()["id"]
 
 
 def _next(body: Any) -> bytes:

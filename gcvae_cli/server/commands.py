@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -64,6 +65,7 @@ def api(
     host: Host = None, port: Port = None, data_dir: DataDir = None, parent: Parent = None
 ) -> None:
     """Run the HTTP API alone."""
+    gc.disable()  # what is imported stays; `service.server` turns it on again once the API answers
     _tie_to(parent)
     with server_errors():
         from service import run
