@@ -15,6 +15,8 @@ from gcvae.schema.columns import Column
 from gcvae.schema.rules import ClockRule, OrderRule, ProductRule, Rule, SumRule
 
 Places = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 _MINUTES = 1440
 _FARTHEST = 1 << 40
 """Places of a parent beyond this are not looked for."""
@@ -53,7 +55,7 @@ def solutions(
     if isinstance(rule, ClockRule):
         return _of_clock(rule, parent.name, others, low)
 
-    def g(places: Places) -> npt.NDArray[np.float64]:
+    def g(places: Places) -> Numbers:
         """Places of g where the parent has these; NaN where g has no value. Shape: (n,)."""
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(places), index=others.index)
@@ -69,29 +71,63 @@ def solutions(
 
 
 def _of_monotone(
-    g: Callable[[Places], npt.NDArray[np.float64]], grid: Grid, low: Places, high: Places
+    g: Callable[[Places], Numbers], grid: Grid, low: Places, high: Places
 ) -> tuple[Places, Places]:
-    """First and last place with low <= g <= high, by bisection; g rises or falls throughout."""
+    """First and last place with low <= g <= high; g rises or falls throughout.
+
+    Nearly all g are straight lines, rounded: what is looked for is next to where the line from end
+    to end has it. Bisection finds what is left.
+    """
     n = len(low)
     first = np.full(n, max(grid.low, -_FARTHEST))
     last = np.full(n, min(grid.high, _FARTHEST))
-    falls = g(first) > g(last)
+    at_first, at_last = g(first), g(last)
+    falls = at_first > at_last
 
-    def crossing(is_beyond: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]) -> Places:
+    def crossing(is_beyond: Callable[[Numbers], Mask], wanted: Numbers) -> Places:
         """The smallest place at which g is beyond an end; one past the last where none is."""
         below, above = first - 1, last + 1
+
+        def look(middle: Places) -> None:
+            nonlocal below, above
+            is_between = (below < middle) & (middle < above)
+            beyond = is_beyond(g(np.clip(middle, first, last)))
+            below = np.where(is_between & ~beyond, middle, below)
+            above = np.where(is_between & beyond, middle, above)
+
+        for near in _beside_line(first, last, at_first, at_last, wanted):
+            look(near)
         while (above - below > 1).any():
-            middle = (below + above) // 2
-            beyond = is_beyond(g(middle)) | (above - below <= 1)
-            below, above = (
-                np.where((above - below > 1) & ~beyond, middle, below),
-                np.where((above - below > 1) & beyond, middle, above),
-            )
+            look((below + above) // 2)
         return above
 
-    start = crossing(lambda found: np.where(falls, found <= high, found >= low))
-    end = crossing(lambda found: np.where(falls, found < low, found > high)) - 1
-    return start, end
+    upper, lower = high + 0.5, low - 0.5
+    start = crossing(
+        lambda found: np.where(falls, found <= high, found >= low), np.where(falls, upper, lower)
+    )
+    end = crossing(
+        lambda found: np.where(falls, found < low, found > high), np.where(falls, lower, upper)
+    )
+    return start, end - 1
+
+
+def _beside_line(
+    first: Places, last: Places, at_first: Numbers, at_last: Numbers, wanted: Numbers
+) -> tuple[Places, Places]:
+    """Places on both sides of where the line between two points has the wanted height, as near as
+    rounded heights allow; the first place where there is no such line."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        run = (last - first) / (at_last - at_first)
+        found = first + (wanted - at_first) * run
+        reach = np.ceil(np.abs(run)) + 1.0
+        below, above = found - reach, found + reach
+    return _clipped(below, first, last), _clipped(above, first, last)
+
+
+def _clipped(places: Numbers, first: Places, last: Places) -> Places:
+    """Whole places between two; the first where there is none."""
+    inside = np.clip(np.where(np.isnan(places), first, places), first, last)
+    return inside.astype(np.int64)
 
 
 def _of_clock(

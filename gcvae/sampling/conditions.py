@@ -34,7 +34,7 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.numerics.generators import uniform
 from gcvae.rules.grids import Grid
-from gcvae.sampling.dependent_regions import WantedPlaces, regions_of_all
+from gcvae.sampling.dependent_regions import WantedPlaces, regions_of_all, turn
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
@@ -90,7 +90,7 @@ def read_condition(
             problem has its pointer.
     """
     condition = Condition([None] * len(codec.columns))
-    given = dict(sorted(given.items(), key=lambda item: item[0] in codec.reduction.rewritten))
+    given = dict(sorted(given.items(), key=lambda item: turn(codec, item[0])))
     problems, known = _unknown(given, codec.schema), _known_cells(given, codec)
     for name, wanted in given.items():
         if name not in codec.schema:

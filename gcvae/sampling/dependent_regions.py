@@ -409,8 +409,7 @@ def regions_of_rows(
     """
     frame = frame.reset_index(drop=True)
     regions: DependentRegions = {}
-    # What two rules ask of is proposed for the sharper one: an order leaves more open.
-    for rewriting in sorted(codec.reduction.rewritings, key=_is_an_order):
+    for rewriting in sorted(codec.reduction.rewritings, key=lambda each: turn(codec, each.column)):
         name, parents = rewriting.column, _by_order(codec, rewriting.parents, order)
         if not parents:
             continue
@@ -486,8 +485,14 @@ def _solved(
     }
 
 
-def _is_an_order(rewriting: Rewriting) -> bool:
-    return isinstance(rewriting, Residual) and isinstance(rewriting.rule, OrderRule)
+def turn(codec: TableCodec, name: str) -> int:
+    """When what is known of a column is looked at: after those of no rule; orders, which leave more
+    open, last, for a parent is proposed by the first rule that asks for it."""
+    rewriting = codec.reduction.rewritten.get(name)
+    if rewriting is None:
+        return 0
+    is_an_order = isinstance(rewriting, Residual) and isinstance(rewriting.rule, OrderRule)
+    return 2 if is_an_order else 1
 
 
 def _is_solvable(codec: TableCodec, rewriting: Rewriting, parent: str) -> bool:

@@ -94,3 +94,8 @@ def test_a_start_that_is_unknown_is_solved_for_by_the_days_and_not_by_the_order_
     assert np.isfinite(model.log_likelihood(known)["log_likelihood"]).all()
     filled = model.impute(known, seed=1)
     assert (filled["start"] == rows["start"].head(60)).all()
+    wanted = {"end": rows["end"][0], "days": int(days[0])}
+    for given in (wanted, dict(reversed(wanted.items()))):
+        drawn = model.sample(60, seed=1, given=given)
+        assert (drawn["start"] == rows["start"][0]).all()
+        assert drawn.attrs["effective_sample_size"] > 50, "the order comes second"
