@@ -23,6 +23,8 @@ SAMPLERS = int(os.environ.get("LOAD_SAMPLERS", "10"))
 STREAMERS = int(os.environ.get("LOAD_STREAMERS", "0"))
 ROWS = 1000
 CHUNK_BYTES = 1 << 20
+CHUNKS_PER_SECOND = 20
+"""At full speed the one process of all clients has no time left to look at the clock."""
 
 
 class Poller(FastHttpUser):
@@ -92,7 +94,7 @@ class Streamer(FastHttpUser):
             n_lines, body = 0, answer._response
             while chunk := _next(body):
                 n_lines += chunk.count(b"\n")
-                gevent.sleep(0)  # the pollers' turn
+                gevent.sleep(1 / CHUNKS_PER_SECOND)
             if n_lines == STREAMED_ROWS + 1:
                 answer.success()
             else:
