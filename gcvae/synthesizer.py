@@ -35,7 +35,7 @@ from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.imputation import impute_blocks
-from gcvae.sampling.samplers import CONDITIONS, Sampler, free_blocks, make_sampler
+from gcvae.sampling.samplers import Sampler, free_blocks, make_sampler
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankReferences
 from gcvae.scoring.row_scores import RowScorer
@@ -181,8 +181,10 @@ class Synthesizer:
         rows: int | None = None,
         seed: int | None = None,
         *,
+        given: Mapping[str, Any] | None = None,
+        given_rows: Rows | None = None,
+        distribution: Mapping[str, Mapping[str, float]] | None = None,
         frames: str | None = None,
-        **conditions: Any,
     ) -> Any:
         """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
 
@@ -190,19 +192,20 @@ class Synthesizer:
         names: `pandas` (so it is of files), `polars` or `arrow`. Columns have its dtypes; the
         library's own, where it was a file or text. Without a seed they are others at each call;
         `attrs["seed"]` of a frame of pandas gives them again. Every row satisfies the schema's
-        constraints, and what `sampler` says of `conditions`; what is known of these
-        (`Sampler.summary`) stands in `attrs`, too. `rows` may be left out where `given_rows` is
-        their table. Warns of identifiers that get wider than the table's.
+        constraints, and the conditions `given`, `given_rows` and `distribution` as `sampler` has
+        them; what is known of these (`Sampler.summary`) stands in `attrs`, too. `rows` may be left
+        out where `given_rows` is their table. Warns of identifiers that get wider than the table's.
         """
-        if conditions.get("given_rows") is not None:
-            conditions["given_rows"] = given_frame(conditions["given_rows"])
-            rows = len(conditions["given_rows"]) if rows is None else rows
+        if given_rows is not None:
+            given_rows = given_frame(given_rows)
+            rows = len(given_rows) if rows is None else rows
         if rows is None:
             raise SettingError("rows is not given; only given_rows stands in for it")
         for note in self.notes(whole_number("rows", rows, 0)):
             warnings.warn(note, WiderIdentifiersWarning, stacklevel=2)
         kind = frame_kind(frames or self.training_record.get("frame", FrameKind.PANDAS))
         seed = fresh_seed() if seed is None else seed
+        conditions = {"given": given, "given_rows": given_rows, "distribution": distribution}
         sampler = self._sampler_of(conditions, seed)
         drawn = pd.concat(self._blocks(rows, seed, sampler, None), ignore_index=True)
         drawn.attrs |= {} if sampler is None else sampler.summary(rows)
@@ -213,26 +216,30 @@ class Synthesizer:
         table's, since more are drawn than there are fresh ones of its width."""
         return self.codec.notes(rows)
 
-    def sampler(self, seed: int | None = None, **conditions: Any) -> Sampler:
+    def sampler(
+        self,
+        seed: int | None = None,
+        *,
+        given: Mapping[str, Any] | None = None,
+        given_rows: Rows | None = None,
+        distribution: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Sampler:
         """What draws rows under conditions, and knows their probability before it does.
 
         Args:
-            seed: Of all draws, the pilot's included; without one a fresh one, which the sampler
-                has as its `seed`.
-            conditions: `given` (column: a value, a list of values, {"min": ..., "max": ...} or
-                None for missing), with or without `distribution` ({column: {level: share}}); or
-                `given_rows`, a table of known cells, one row drawn around each.
+            seed: Of all draws, the pilot's, too; where not given a fresh one.
+            given: By column a value, a list of values, {"min": ..., "max": ...}, or None: missing.
+            given_rows: A table of known cells, one row drawn around each; without the others.
+            distribution: {column: {level: share}}, of one column.
 
         Raises:
             ConditionError: malformed, unknown, or too improbable under the model.
         """
-        for name in conditions.keys() - CONDITIONS:
-            raise TypeError(f"rows have no condition {name!r}; there are {', '.join(CONDITIONS)}")
-        if conditions.get("given_rows") is not None:
-            conditions["given_rows"] = given_frame(conditions["given_rows"])
+        known = None if given_rows is None else given_frame(given_rows)
+        asked: dict[str, Any] = {"given": given, "given_rows": known, "distribution": distribution}
         seed = fresh_seed() if seed is None else seed
         # The probability of a condition that names a whole row is its score.
-        return make_sampler(self._constrained, seed, is_told=self.scoring == FULL, **conditions)
+        return make_sampler(self._constrained, seed, is_told=self.scoring == FULL, **asked)
 
     def impute(
         self,
@@ -282,7 +289,7 @@ class Synthesizer:
         Each block's `attrs["seed"]` is the seed of all. A block is drawn as if it were whole and
         then cut: its numbers do not depend on `rows`. With `among` only those of the rows that it
         names come; it begins at a multiple of `SAMPLE_BLOCK_ROWS`. So several processes can draw
-        one table between them, where they are given its seed.
+        one table between them, where they are given its seed. Conditions are as of `sampler`.
 
         Raises:
             ConstraintError: too few of the model's rows satisfy the constraints.
@@ -311,7 +318,15 @@ class Synthesizer:
         return pd.concat(free_blocks(self._constrained, rows, seed, None), ignore_index=True)
 
     def log_likelihood(
-        self, frame: Rows, draws: int | None = None, seed: int = 0, **options: Any
+        self,
+        frame: Rows,
+        draws: int | None = None,
+        seed: int = 0,
+        *,
+        tolerance: float | None = None,
+        measure: str = "density",
+        score_missingness: bool = False,
+        jitters: int = 0,
     ) -> Any:
         """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
 
@@ -325,9 +340,8 @@ class Synthesizer:
 
         Args:
             frame: Rows, with columns of the table; of one that they lack each cell is blank.
-            draws: Of z for each row; None leaves them to the tolerance.
-            seed: The same seed gives the same scores.
-            **options: The others of `ScoreOptions`, by name, such as `tolerance` (0.1 nats).
+            draws, seed, tolerance, measure, score_missingness, jitters: As of `ScoreOptions`;
+                without draws a row has as many as a standard error of 0.1 nats asks.
 
         Returns:
             `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among
@@ -340,7 +354,8 @@ class Synthesizer:
             SettingError: an option is out of range, or none that a flag has.
             ScoringError: `scoring` is off.
         """
-        blocks = list(self.score_blocks(frame, draws, seed, **options))
+        options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
+        blocks = list(self.scorer.blocks(frame, options))
         scores = pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
         return of_kind(scores, kind_of(frame))
 

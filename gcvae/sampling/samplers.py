@@ -84,10 +84,6 @@ def free_blocks(
         yield constrained.codec.decode(block, first_row, seed)
 
 
-CONDITIONS = ("given", "given_rows", "distribution")
-"""What `make_sampler` takes, by name."""
-
-
 def make_sampler(
     constrained: ConstrainedModel,
     seed: int,

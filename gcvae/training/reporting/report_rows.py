@@ -44,7 +44,7 @@ class Model(Protocol):
         """Synthetic rows."""
 
     def log_likelihood(
-        self, frame: Rows, draws: int = 100, seed: int = 0, **options: Any
+        self, frame: Rows, draws: int, seed: int, *, score_missingness: bool
     ) -> pd.DataFrame:
         """How likely rows are, a line each."""
 

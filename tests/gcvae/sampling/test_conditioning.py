@@ -344,7 +344,7 @@ def test_a_condition_that_is_no_object_is_refused(given: Any) -> None:
         fitted("fast").sample(2, given=given)
 
 
-@pytest.mark.parametrize("given", [None, {"age": 40}])
-def test_a_condition_of_another_name_is_refused(given: Any) -> None:
-    with pytest.raises(TypeError, match="no condition 'givne'; there are given, given_rows, dist"):
-        fitted("fast").sampler(givne=given)
+@pytest.mark.parametrize("call", ["sample", "sampler", "log_likelihood"])
+def test_an_argument_of_another_name_is_refused_by_the_call_itself(call: str) -> None:
+    with pytest.raises(TypeError, match=rf"\.{call}\(\) got an unexpected .*'givne'"):
+        getattr(fitted("fast"), call)(givne={"age": 40})
