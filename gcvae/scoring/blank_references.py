@@ -7,13 +7,12 @@ that have the same cells blank it is as likely or unlikely as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.files.shards import SHARD_UNIT_ROWS
@@ -21,6 +20,7 @@ from gcvae.model.bounds import iwae_bound
 from gcvae.numerics.generators import generator_for
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.sampling.constrained import ConstrainedModel
+from gcvae.scoring.partly_known_rows import with_blank_cells
 from gcvae.scoring.score_options import BLANK_REFERENCE_ROWS, MOST_BLANK_SETS
 
 _DRAWS = 20
@@ -49,19 +49,20 @@ class BlankReferences:
         return self.constrained.draw(BLANK_REFERENCE_ROWS, BLANK_REFERENCE_ROWS, generator)
 
     def scores(self, is_blank: Mask) -> Numbers:
-        """Ascending scores of the model's rows with these columns blank. Shape: (D,) -> (R,)."""
+        """Ascending scores of the model's rows with the cells blank that `blank_cells` names.
+
+        Shape: (D + C,) -> (R,).
+        """
         key = is_blank.tobytes()
         if key not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            self._kept[key] = self._scored(torch.from_numpy(is_blank))
+            self._kept[key] = self._scored(is_blank)
         return self._kept[key]
 
-    def _scored(self, is_blank: Tensor) -> Numbers:
-        """Cells that a row of the model lacks itself are integrated out, as a table's are."""
+    def _scored(self, is_blank: Mask) -> Numbers:
         model, codec = self.constrained.model, self.constrained.codec
-        rows = codec.without_missing_level(self._rows)
-        rows = replace(rows, observed=rows.observed & ~is_blank)
+        rows = with_blank_cells(self.constrained, self._rows, is_blank)
         noise = RowNoise.numbered(0, "scores for blanks", range(len(rows)))
         with torch.no_grad():
             bounds = iwae_bound(model, rows, noise, n_draws=_DRAWS).bound
@@ -88,7 +89,7 @@ class BlankRanks:
 
         Args:
             scores: Shape: (n,).
-            are_blank: Shape: (n, D).
+            are_blank: As `blank_cells` has them. Shape: (n, D + C).
             first_row: The number of the first of them among all; all are of one unit.
         """
         if first_row // SHARD_UNIT_ROWS != self._unit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,10 @@ from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
-from gcvae.sampling.dependent_regions import DependentRegion, regions_of_rows
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.blank_references import BlankRanks, BlankReferences, mid_ranks
 from gcvae.scoring.draws_by_need import bound_by_need
+from gcvae.scoring.partly_known_rows import blank_cells, partly_known
 from gcvae.scoring.score_measures import measured
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import CONTRIBUTION
@@ -43,6 +43,7 @@ CONSTRAINTS = "(constraints)"
 """The contribution of the schema's constraints: -log(acceptance), or -inf."""
 
 Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -104,16 +105,18 @@ class RowScorer:
             if not len(typed):  # of a frame without rows
                 return
             part, impossible = self._encoded(typed, options), self._impossible(typed, options)
+            are_blank = blank_cells(self.codec, typed, part)
             for run in _runs(first_row, len(typed), at_once):
                 noise = RowNoise.numbered(options.seed, "score", run)
                 at = torch.tensor(run) - first_row
                 estimate = score(self.constrained.model, part.take(at), options, noise)
                 ruled_out = {name: found[at.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, part.take(at), ruled_out)
+                blank = are_blank[at.numpy()]
                 if self.scoring == FLAG:
-                    lines = self._flags(lines, part.take(at), ranks, run.start)
+                    lines = self._flags(lines, blank, ranks, run.start)
                 else:
-                    percentiles = self._percentiles(lines, part.take(at), options, ranks, run.start)
+                    percentiles = self._percentiles(lines, blank, options, ranks, run.start)
                     lines["percentile"] = percentiles
                 for first in range(0, len(lines), SCORE_BLOCK_ROWS):
                     yield lines[first : first + SCORE_BLOCK_ROWS]
@@ -121,14 +124,12 @@ class RowScorer:
 
     def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
         """The rows as the model has them, with what is known of their blanks."""
-        part = self.codec.encode(typed, blanks_unknown=not options.score_missingness)
-        part = measured(self.codec, part, options.measure)
-        if not len(self.codec.reduction) or options.score_missingness:
-            return part
-        order = self.constrained.model.order or ()
-        per_unit = options.measure == "density"
-        loose = regions_of_rows(self.codec, typed, order, blanks_missing=True, are_scored=per_unit)
-        return replace(part, dependent=loose)
+        if options.score_missingness:
+            part = self.codec.encode(typed)
+        else:
+            per_unit = options.measure == "density"
+            part = partly_known(self.constrained, typed, per_unit=per_unit)
+        return measured(self.codec, part, options.measure)
 
     def heading(self, options: ScoreOptions) -> dict[str, Any]:
         """What stands before the lines: what they mean under this model."""
@@ -191,7 +192,7 @@ class RowScorer:
     def _percentiles(
         self,
         lines: pd.DataFrame,
-        rows: EncodedTable,
+        are_blank: Mask,
         options: ScoreOptions,
         ranks: BlankRanks,
         first_row: int,
@@ -200,22 +201,19 @@ class RowScorer:
         bound = lines["log_likelihood"].to_numpy()
         if not options.has_percentiles:
             return np.full(len(bound), np.nan)
-        are_blank = self._are_blank(rows)
         of_blanks = ranks.percentiles(bound, are_blank, first_row)
-        of_blanks[_without_terms(rows)] = np.nan
         if self.reference is None:  # whole rows have none
             return of_blanks
         reference = np.asarray(self.reference[reference_key(options)])
         return np.where(are_blank.any(axis=1), of_blanks, mid_ranks(reference, bound))
 
     def _flags(
-        self, lines: pd.DataFrame, rows: EncodedTable, ranks: BlankRanks, first_row: int
+        self, lines: pd.DataFrame, are_blank: Mask, ranks: BlankRanks, first_row: int
     ) -> pd.DataFrame:
         """Which rows are rare among the model's own with the same blanks; those of training have no
         part in it. Nobody can say of rows with too many sets of blanks."""
-        bound, are_blank = lines["log_likelihood"].to_numpy(), self._are_blank(rows)
+        bound = lines["log_likelihood"].to_numpy()
         percentiles = ranks.percentiles(bound, are_blank, first_row)
-        percentiles[_without_terms(rows)] = np.nan
         is_whole = ~are_blank.any(axis=1)
         if is_whole.any():
             whole = self.of_blanks.scores(np.zeros(are_blank.shape[1], dtype=bool))
@@ -223,22 +221,6 @@ class RowScorer:
         is_rare = pd.array(percentiles < RARE_PERCENTILE, dtype="boolean")
         is_rare[np.isnan(percentiles)] = pd.NA
         return pd.DataFrame({IS_RARE: is_rare})
-
-    def _are_blank(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
-        """Which cells are not known. Shape: (n, D)."""
-        return np.asarray(~(rows.observed | self.codec.hidden_cells(rows)).numpy())
-
-
-def _without_terms(rows: EncodedTable) -> npt.NDArray[np.bool_]:
-    """Rows of which a rule's column is known, and not all that it follows from. Shape: (n,).
-
-    The model has such a cell by its residual, which is not known: no drawn rows are blank alike.
-    """
-    found = np.zeros(len(rows), dtype=bool)
-    for region in rows.dependent.values():
-        if isinstance(region, DependentRegion):
-            found |= region.says_more
-    return found
 
 
 def score(

@@ -62,7 +62,6 @@ def test_terms_that_are_unknown_together_are_drawn_for_their_sum(
     """Each is proposed where some value of those after it makes the sum."""
     rows = heavy_bills(60, 1)
     known = rows.drop(columns=unknown)
-    assert of_three.log_likelihood(known.head(3))["percentile"].isna().all(), "nobody can say"
     assert np.isfinite(of_three.log_likelihood(known)["log_likelihood"]).mean() > 0.98
     filled = of_three.impute(known.assign(**dict.fromkeys(unknown, np.nan)), seed=1)
     sums = filled[["net", "tax", "fee"]].astype(float).sum(axis=1)
@@ -79,6 +78,18 @@ def test_a_sum_of_terms_that_are_unknown_has_the_density_of_drawn_sums(
     scores = of_three.log_likelihood(pd.DataFrame({"总": grid}), tolerance=0.05)
     mass = np.trapezoid(np.exp(scores["log_likelihood"]), grid)
     assert mass == pytest.approx(0.4, abs=0.04)
+
+
+@pytest.mark.parametrize("unknown", [["net", "tax"], ["net", "tax", "fee"]])
+def test_totals_without_their_terms_are_ranked_among_totals_without_them(
+    of_three: Synthesizer, unknown: list[str]
+) -> None:
+    drawn = of_three.sample(150, seed=7)[["fee", "tax", "总", "net"]]
+    drawn.loc[0, ["总", "fee"]] = 30_000.0, 3.0
+    percentiles = of_three.log_likelihood(drawn.drop(columns=unknown))["percentile"]
+    assert percentiles[0] < 1.0
+    assert percentiles.mean() == pytest.approx(50.0, abs=8.0)
+    assert percentiles.std() == pytest.approx(100.0 / 12**0.5, abs=7.0)
 
 
 def test_a_start_that_is_unknown_is_solved_for_by_the_days_and_not_by_the_order_alone() -> None:
