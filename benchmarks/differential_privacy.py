@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.pages_of_results import replaced_part, table_of
-from benchmarks.quality.results import processor
+from benchmarks.quality.results import peak_bytes, processor
 from benchmarks.quality.tables import BenchmarkTable, data_folder, load_table
 from gcvae import Synthesizer
 from gcvae.cells.values import parse_table
@@ -81,7 +80,7 @@ def run(table: BenchmarkTable, epsilon: float, seed: int) -> dict[str, Any]:
         "seed": seed,
         "cpu_seconds": round(cpu_seconds, 1),
         "cpu_seconds_until": phases.ends,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_bytes": peak_bytes(),
         "measured": {what: counted.count(what) for what in dict.fromkeys(counted)},
         "rho": record["rho"],
         "rows_estimated": record["rows_estimated"],

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.quality.models import Model, make_model
+from benchmarks.quality.results import peak_bytes
 from gcvae.schema.columns import TableSchema
 
 Result = TypeVar("Result")
@@ -87,12 +88,12 @@ def run_task(folder: Path) -> None:
     if task.n_speed_rows:
         n_timed = task.n_speed_rows
         _, sampling = _timed(lambda: model.sample(n_timed, task.seed + 1))
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = peak_bytes()
     nats, standard_error, n_impossible = _score(model, folder / "score.pickle")
     outcome = Outcome(
         fit=fit,
         rows_per_second=n_timed / max(sampling.cpu_seconds, 1e-3),
-        peak_bytes=peak_bytes,
+        peak_bytes=peak,
         nats_per_row=nats,
         nats_standard_error=standard_error,
         n_impossible_rows=n_impossible,

@@ -147,3 +147,13 @@ def processor() -> str:
         return platform.machine()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held.
+
+    Of Linux's own status: its resource usage begins with what the parent held when it forked.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kilobytes) * 1024

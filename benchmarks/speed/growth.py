@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from benchmarks.quality.results import peak_bytes
 from benchmarks.speed.measures import Measure, Options, cpu_seconds_of
 from gcvae import Synthesizer
 
@@ -54,8 +54,7 @@ def main() -> None:
         lambda: fitted.append(Synthesizer.fit(table, settings=settings, seed=0, device="cpu"))
     )
     draw = cpu_seconds_of(lambda: fitted[0].sample(DRAWN, seed=1))
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"fit": fit, "draw": draw, "memory": memory}))
+    print(json.dumps({"fit": fit, "draw": draw, "memory": peak_bytes()}))
 
 
 def _of_columns(rng: np.random.Generator, rows: int, count: int) -> pd.DataFrame:
