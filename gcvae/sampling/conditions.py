@@ -34,8 +34,9 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.numerics.generators import uniform
 from gcvae.rules.grids import Grid
-from gcvae.sampling.dependent_regions import WantedPlaces, regions_of_all, turn
+from gcvae.sampling.dependent_regions import DependentRegion, regions_of_all, turn
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
+from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
@@ -252,10 +253,9 @@ def _add_dependent(
     ends = [grid.places(cells)[None] if len(cells) else _NO_PLACES for cells in (low, high)]
     if not len(low):
         ends[0] = ends[0] + 1  # an empty interval
-    is_known, is_missing = np.ones(1, dtype=bool), np.full(1, missing)
-    wanted_places = WantedPlaces(ends[0], ends[1], is_known, is_missing)
-    for j, region in regions_of_all(codec, name, wanted_places, order, known).items():
-        if condition.regions[j] is None:
+    places = WantedPlaces(ends[0], ends[1], np.ones(1, dtype=bool), np.full(1, missing))
+    for j, region in regions_of_all(codec, name, places, order, known).items():
+        if condition.regions[j] is None or isinstance(region, DependentRegion):
             condition.regions[j] = region
 
 

@@ -2,91 +2,39 @@
 
 A column y that a rule gives from others, y = g(x) + e, is modelled as e. What is known of y, a
 number or a range, is known of e given x: the region of e is that of y less g(x), another for each
-particle. A parent that is itself unknown is proposed near what y asks of it, for a free draw hardly
-ever meets a sharp rule: eight of ten particles draw it among the solutions, one leaves it
-blank, where the rule asks nothing, and the weights are those of a draw from the model. Where a
-later parent is unknown, too, the solutions are those with some value of that one.
-
-Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
+particle. Parents that are themselves unknown are proposed near what y asks of them
+(`gcvae.sampling.solved_regions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
 from gcvae.codec.code_units import codes_with_units
-from gcvae.codec.column_codecs import RealCodec
-from gcvae.codec.level_codec import LevelCodec
-from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid
+from gcvae.rules.predictions import predicted
 from gcvae.rules.residuals import Residual, Rewriting
+from gcvae.sampling.asked_dates import asked_dates
+from gcvae.sampling.solved_regions import Asked, SolvedRegion, filled
+from gcvae.sampling.wanted_places import Mask, WantedPlaces, places_of_rows, region_of_wholes
 from gcvae.schema.rules import OrderRule
 
 if TYPE_CHECKING:
-    from gcvae.codec.column_codec import ColumnCodec
     from gcvae.codec.table_codec import TableCodec
 
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-_PROPOSED = 0.8
-"""Share of the particles that draw a solved parent among its solutions."""
-_LEFT_BLANK = 0.1
-"""Share of those that leave it blank, if it can be; half of them where it has no solution."""
 _MOST_LATER = 2
 """Unknown parents after one that is proposed: each doubles what is solved."""
-_FAR_LESS = 20.0
-"""Nats by which solutions that are less likely than a blank parent are none: they lie beyond all
-that the parent can be."""
-_LEAST_LOG_MASS = -600.0
-_LARGEST_NOISE = 1.0 - 1e-15
-_NOWHERE = 38.0
-"""A normal score above which no double has a mass: the lower end of an empty interval."""
-
-
-@dataclass(frozen=True)
-class WantedPlaces:
-    """What is known of one written column of n rows, or of all rows alike (n = 1).
-
-    Shape: low, high (n, m), places of the column's grid; an interval with low > high is empty.
-
-    Attributes:
-        is_known: Where something is known at all. Shape: (n,).
-        missing: Where a missing cell is possible. Shape: (n,).
-    """
-
-    low: Places
-    high: Places
-    is_known: Mask
-    missing: Mask
-
-    def take(self, rows: npt.NDArray[np.int64]) -> WantedPlaces:
-        """What is known of these rows."""
-        low, high, is_known, missing = self.low[rows], self.high[rows], self.is_known, self.missing
-        return WantedPlaces(low, high, is_known[rows], missing[rows])
-
-    @classmethod
-    def of_cells(cls, grid: Grid, series: pd.Series[Any], *, blanks_missing: bool) -> WantedPlaces:
-        """What typed cells say, of which blank ones are not known."""
-        is_known = series.notna().to_numpy()
-        places = np.zeros(len(series), dtype=np.int64)
-        places[is_known] = grid.places(series[is_known])
-        missing = ~is_known & blanks_missing
-        return cls(places[:, None], places[:, None], is_known, missing)
-
-    def of_particles(self, n: int) -> WantedPlaces:
-        """What is known, for each of n particles."""
-        return self.take(np.zeros(n, dtype=np.int64)) if len(self.low) == 1 else self
+_LONGEST_CHAIN = 3
+"""Rules on the way from what is known to a parent that is proposed."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +69,14 @@ class DependentRegion:
         """The region of these rows."""
         if rows is None:
             return self
-        return replace(self, wanted=self.wanted.take(_places_of(rows, self.wanted)))
+        return replace(self, wanted=self.wanted.take(places_of_rows(rows, len(self.wanted.low))))
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """A cell for each particle within its region, and the region's probability.
 
         Shape: noise (N,); codes and values of the columns that are drawn, (N, D).
         """
-        wanted = self.wanted.of_particles(len(noise))
+        wanted = self.wanted.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
         earlier = self.codec.earlier(rewriting, self.part, codes, values)
         low, high = rewriting.part_places(self.part, earlier, wanted.low, wanted.high)
@@ -145,107 +93,37 @@ class DependentRegion:
 
 
 @dataclass(frozen=True)
-class SolvedRegion:
-    """Where a parent that is not known is proposed, so that a sharp rule can be met.
+class SeveralRegions:
+    """What several rules say of one column: in each row the first that says something."""
 
-    Attributes:
-        codec: Of the table.
-        parent: The written column that is proposed; all other parents are drawn before it.
-        part: The column of the reduced table, of those that stand for the parent.
-        name: The column that the rule gives.
-        wanted: What is known of that.
-        is_open: Where the parent is to be proposed. Shape: (n,), or (1,).
-        later: Those parents that are drawn after it.
-        known: What is known of the other parents, typed.
-        may_be_blank: The parent may turn out to be missing.
-    """
-
-    codec: TableCodec
-    parent: str
-    part: str
-    name: str
-    wanted: WantedPlaces
-    is_open: Mask
-    later: tuple[str, ...]
-    known: pd.DataFrame
-    may_be_blank: bool = True
+    regions: tuple[DependentRegion | SolvedRegion, ...]
 
     @property
     def has_density(self) -> bool:
-        """False: nothing is said of the parent itself."""
+        """False: none has."""
         return False
 
     @property
     def says_more(self) -> Mask:
-        """In which rows the parent is asked for. Shape: (n,) or (1,)."""
-        return self.is_open & self.wanted.is_known
+        """Of which rows something is known. Shape: (n,) or (1,)."""
+        found: Mask = np.logical_or.reduce([region.says_more for region in self.regions])
+        return found
 
-    def take(self, rows: Tensor | None) -> SolvedRegion:
-        """The region of these rows."""
-        if rows is None:
-            return self
-        at = _places_of(rows, self.wanted)
-        is_open = self.is_open if len(self.is_open) == 1 else self.is_open[at]
-        known = self.known.iloc[at].reset_index(drop=True)
-        return replace(self, wanted=self.wanted.take(at), is_open=is_open, known=known)
+    def take(self, rows: Tensor | None) -> SeveralRegions:
+        """The regions of these rows."""
+        return SeveralRegions(tuple(region.take(rows) for region in self.regions))
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """A cell of the parent for each particle, and log p - log q of its proposal q."""
-        n = len(noise)
-        wanted = self.wanted.of_particles(n)
-        is_open = np.broadcast_to(self.is_open, n)
-        rewriting = self.codec.reduction.rewritten[self.name]
-        names = [name for name in rewriting.parents if name != self.parent]
-        cells = self.known[names]
-        if len(cells) < n:  # the same is known of all rows
-            cells = cells.iloc[np.zeros(n, dtype=np.int64)].reset_index(drop=True)
-        others = cells.where(cells.notna(), self.codec.written(names, codes, values))
-        own = self.codec.column_codec(self.part)
-        low, high = self._solutions(rewriting, others, cells, wanted)
-        if self.parent in self.codec.reduction.rewritten:
-            split = self.codec.reduction.rewritten[self.parent]
-            earlier = self.codec.earlier(split, self.part, codes, values)
-            low, high = split.part_places(self.part, earlier, low, high)
-        solved = WantedPlaces(low, high, np.ones(n, dtype=bool), np.zeros(n, dtype=bool))
-        region = region_of_wholes(own, solved)
-        near = column.draw_within(region, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
-        blank = column.draw_within(_blanks(own, alone=True), noise)
-        is_asked = torch.from_numpy(is_open & wanted.is_known)
-        can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS) & self.may_be_blank
-        least = torch.where(can_leave, blank.log_prob - _FAR_LESS, _LEAST_LOG_MASS)
-        can_solve = is_asked & (near.log_prob > least.clamp(min=_LEAST_LOG_MASS))
-        share = torch.where(can_solve, _PROPOSED, 0.0).double()
-        left = torch.where(can_leave, torch.where(can_solve, _LEFT_BLANK, 0.5), 0.0).double()
-        is_near, is_left = noise < share, (noise >= share) & (noise < share + left)
-        rest = (noise - share - left) / (1.0 - share - left)
-        everything = None if self.may_be_blank else _blanks(own, alone=False)
-        free = column.draw_within(everything, rest.clamp(1.0 - _LARGEST_NOISE, _LARGEST_NOISE))
-        drawn_codes = torch.where(is_near, near.codes, torch.where(is_left, 0, free.codes))
-        drawn_values = torch.where(is_near, near.values, torch.where(is_left, 0.0, free.values))
-        is_inside = is_near | _lies_in(region, drawn_codes, drawn_values)
-        is_blank = can_leave & (drawn_codes == 0)
-        log_near = torch.where(is_inside, torch.log(share) - near.log_prob, -torch.inf)
-        log_left = torch.where(is_blank, torch.log(left) - blank.log_prob, -torch.inf)
-        log_free = torch.log1p(-share - left) - free.log_prob
-        log_proposal = torch.stack([log_near, log_left, log_free]).logsumexp(0)
-        return Drawn(-log_proposal, drawn_codes, drawn_values)
+        """A cell for each particle, by the first region that says something of its row."""
+        *others, last = self.regions
+        drawn = last.draw(column, noise, codes, values)
+        for region in reversed(others):
+            own = region.draw(column, noise, codes, values)
+            drawn = _where(region.says_more, own, drawn)
+        return drawn
 
-    def _solutions(
-        self, rewriting: Rewriting, others: pd.DataFrame, cells: pd.DataFrame, wanted: WantedPlaces
-    ) -> tuple[Places, Places]:
-        """Where the parent lies: what is drawn later is anything between its column's limits.
 
-        The rule rises or falls with each parent, so its ends are at theirs.
-        """
-        column, ends = self.codec.schema[self.parent], []
-        unknown = [name for name in self.later if cells[name].isna().any()]
-        for corner in product(("low", "high"), repeat=len(unknown)):
-            for name, end in zip(unknown, corner, strict=True):
-                limit = _limit(self.codec, name, end)
-                others[name] = cells[name].where(cells[name].notna(), limit)
-            ends.append(rewriting.solutions(column, others, wanted.low, wanted.high))
-        lows, highs = zip(*ends, strict=True)
-        return np.minimum.reduce(lows), np.maximum.reduce(highs)
+AskedRegion = DependentRegion | SolvedRegion | SeveralRegions
 
 
 @dataclass(frozen=True)
@@ -257,7 +135,7 @@ class EitherRegion:
     """
 
     plain: Region | None
-    dependent: DependentRegion | SolvedRegion
+    dependent: AskedRegion
 
     @property
     def has_density(self) -> bool:
@@ -271,93 +149,22 @@ class EitherRegion:
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
         """A cell for each particle, from the one or the other."""
-        own, more = (
-            column.draw_within(self.plain, noise),
-            self.dependent.draw(column, noise, codes, values),
-        )
-        says_more = torch.from_numpy(np.broadcast_to(self.dependent.says_more, len(noise)).copy())
-        return Drawn(
-            torch.where(says_more, more.log_prob, own.log_prob),
-            torch.where(says_more, more.codes, own.codes),
-            torch.where(says_more, more.values, own.values),
-        )
+        own = column.draw_within(self.plain, noise)
+        more = self.dependent.draw(column, noise, codes, values)
+        return _where(self.dependent.says_more, more, own)
 
 
-def _limit(codec: TableCodec, name: str, end: str) -> Any:
-    """The lowest or the highest cell of a column, typed."""
-    grid = Grid.of(codec.schema[name])
-    assert grid is not None, "it is proposed, so it has one"
-    return pd.Series(grid.values(np.array([getattr(grid, end)])))[0]
+def _where(is_first: Mask, first: Drawn, second: Drawn) -> Drawn:
+    """The one drawn cell or the other of each particle."""
+    at = torch.from_numpy(np.broadcast_to(is_first, len(first.codes)).copy())
+    return Drawn(
+        torch.where(at, first.log_prob, second.log_prob),
+        torch.where(at, first.codes, second.codes),
+        torch.where(at, first.values, second.values),
+    )
 
 
-def _places_of(rows: Tensor, wanted: WantedPlaces) -> npt.NDArray[np.int64]:
-    """The rows' numbers; 0 where what is known is of all rows alike."""
-    return rows.numpy() if len(wanted.low) > 1 else np.zeros(len(rows), dtype=np.int64)
-
-
-def _blanks(codec: ColumnCodec, *, alone: bool) -> Region:
-    """The missing cell alone, which a column without has not; or all others. Of all rows."""
-    everything = Region.everything(codec.n_codes)
-    is_blank = torch.arange(codec.n_codes) == (0 if codec.has_missing else -1)
-    if not alone:
-        return replace(everything, log_share=everything.log_share.masked_fill(is_blank, -torch.inf))
-    nowhere = torch.full((1, 1), _NOWHERE, dtype=torch.float64)
-    log_share = everything.log_share.masked_fill(~is_blank, -torch.inf)
-    return Region(log_share, nowhere, everything.upper)
-
-
-def _lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
-    """Which cells a region of as many rows holds. Shape: (N,), (N,) -> (N,)."""
-    is_code = ~torch.isneginf(region.log_share.gather(-1, codes.long()[:, None])[:, 0])
-    if not region.lower.shape[-1]:
-        return is_code
-    placed = values[:, None]
-    is_value = ((placed >= region.lower) & (placed <= region.upper)).any(-1)
-    is_point = codes == region.log_share.shape[-1] - 1
-    return is_code & (is_value | ~is_point)
-
-
-def region_of_wholes(codec: ColumnCodec, wanted: WantedPlaces) -> Region:
-    """The region of whole numbers within intervals; everything where nothing is known.
-
-    Args:
-        codec: Of numbers on a grid, or of levels that are whole numbers.
-        wanted: In places of the codec's column.
-    """
-    n, m = wanted.low.shape
-    log_share = np.where(wanted.is_known, -np.inf, 0.0)[:, None].repeat(codec.n_codes, 1)
-    if codec.has_missing:
-        log_share[wanted.is_known & wanted.missing, 0] = 0.0
-        log_share[~wanted.is_known & ~wanted.missing, 0] = -np.inf
-    if isinstance(codec, LevelCodec):
-        levels = np.array(codec.levels, dtype=np.int64)
-        inside = (wanted.low[..., None] <= levels) & (levels <= wanted.high[..., None])
-        at = log_share[:, codec.has_missing :]
-        at[inside.any(1) & wanted.is_known[:, None]] = 0.0
-        nothing = torch.zeros(n, 0, dtype=torch.float64)
-        return Region(torch.from_numpy(log_share), nothing, nothing)
-    assert isinstance(codec, QuantileCodec | RealCodec), "numbers or levels"
-    grid = Grid.of(codec.column)
-    assert grid is not None, "only columns that have one are parts of rules"
-    low, high = np.maximum(wanted.low, grid.low), np.minimum(wanted.high, grid.high)
-    is_empty = (low > high) & wanted.is_known[:, None]
-    first, last = np.where(is_empty, grid.low, low), np.where(is_empty, grid.low, high)
-    cells = [pd.Series(grid.values(ends.ravel())) for ends in (first, last)]
-    lower, upper = (ends.reshape(n, m) for ends in codec.edges(*cells))
-    if isinstance(codec, QuantileCodec):
-        atoms = codec.codes_between(*cells).reshape(n, m, codec.n_codes) & ~is_empty[..., None]
-        log_share[atoms.any(1) & wanted.is_known[:, None]] = 0.0
-        is_empty |= atoms.any(-1) & (lower >= upper)  # no other number is between
-    log_share[(~is_empty).any(1) & wanted.is_known, -1] = 0.0
-    is_free = ~wanted.is_known
-    lower, upper = np.where(is_empty, _NOWHERE, lower), np.where(is_empty, np.inf, upper)
-    lower[is_free], upper[is_free] = _NOWHERE, np.inf
-    lower[is_free, 0] = -np.inf
-    ends = torch.from_numpy(lower), torch.from_numpy(np.maximum(lower, upper))
-    return Region(torch.from_numpy(log_share), *ends)
-
-
-DependentRegions = dict[int, DependentRegion | SolvedRegion]
+DependentRegions = dict[int, AskedRegion]
 """By the codec's columns."""
 
 
@@ -373,19 +180,16 @@ def regions_of_all(
         order: Of the columns in the chain rule.
         known: The cells that are known of other columns. One row, typed.
     """
-    rewriting, places = codec.reduction.rewritten[name], codec.places
-    regions: DependentRegions = {
-        places[part.name]: DependentRegion(codec, name, part.name, wanted)
+    rewriting = codec.reduction.rewritten[name]
+    own = [
+        (codec.places[part.name], DependentRegion(codec, name, part.name, wanted))
         for part in rewriting.parts
-        if part.name in places
-    }
-    parents = _by_order(codec, rewriting.parents, order)
-    cells, everywhere = known.reindex(columns=parents), np.ones(1, dtype=bool)
-    for parent in reversed(parents):
-        if parent not in known:
-            found = _solved(codec, rewriting, parent, wanted, everywhere, cells)
-            regions = found | regions
-    return regions
+        if part.name in codec.places
+    ]
+    cells = known.reindex(columns=list(codec.schema.names))
+    asking = _Asking(codec, cells, order, may_be_blank=True)
+    asked = asking.of(rewriting, _always(wanted), np.ones(1, dtype=bool))
+    return _by_column([*own, *((place, region) for _, place, region in asked)])
 
 
 def regions_of_rows(
@@ -398,7 +202,8 @@ def regions_of_rows(
 ) -> DependentRegions:
     """The regions of rows of which a column that a rule gives is known, and a parent of it is not.
 
-    The unknown parents are proposed where the rule asks for them.
+    The unknown parents are proposed where the rule asks for them, and theirs where they follow from
+    others.
 
     Args:
         codec: Of the table.
@@ -408,81 +213,162 @@ def regions_of_rows(
         are_scored: As of `DependentRegion`.
     """
     frame = frame.reset_index(drop=True)
-    regions: DependentRegions = {}
+    asking = _Asking(codec, frame, order, may_be_blank=blanks_missing)
+    own: list[tuple[int, DependentRegion | SolvedRegion]] = []
+    asked: list[tuple[int, int, SolvedRegion]] = []
     for rewriting in sorted(codec.reduction.rewritings, key=lambda each: turn(codec, each.column)):
-        name, parents = rewriting.column, _by_order(codec, rewriting.parents, order)
-        if not parents:
-            continue
-        blank = np.stack([frame[parent].isna().to_numpy() for parent in parents])
-        is_loose = frame[name].notna().to_numpy() & blank.any(axis=0)
+        name = rewriting.column
+        is_known = frame[name].notna().to_numpy()
+        is_loose = is_known & frame[list(rewriting.parents)].isna().to_numpy().any(axis=1)
         if not is_loose.any():
             continue
         grid = Grid.of(codec.schema[name])
         assert grid is not None, "only columns that have one are rewritten"
         cells = frame[name].where(is_loose)
         wanted = WantedPlaces.of_cells(grid, cells, blanks_missing=blanks_missing)
-        regions[codec.places[name]] = DependentRegion(codec, name, name, wanted, are_scored)
-        for i, parent in reversed(list(enumerate(parents))):
-            is_open = is_loose & blank[i]
-            if is_open.any():
-                found = _solved(
-                    codec, rewriting, parent, wanted, is_open, frame[parents], blanks_missing
-                )
-                regions = found | regions
-    return regions
+        own.append((codec.places[name], DependentRegion(codec, name, name, wanted, are_scored)))
+        asked += asking.of(rewriting, _always(wanted), is_loose)
+    asked.sort(key=lambda each: each[0])  # the nearest rule first
+    dates = asking.of_dates()
+    return _by_column([*own, *dates, *((place, region) for _, place, region in asked)])
+
+
+def _by_column(
+    found: Iterable[tuple[int, DependentRegion | SolvedRegion]],
+) -> DependentRegions:
+    """What is said of each column, the first first."""
+    regions: dict[int, list[DependentRegion | SolvedRegion]] = {}
+    for place, region in found:
+        regions.setdefault(place, []).append(region)
+    return {
+        place: said[0] if len(said) == 1 else SeveralRegions(tuple(said))
+        for place, said in regions.items()
+    }
+
+
+AskedAt = Callable[[int], WantedPlaces | Asked | None]
+"""What is known of a column when the one at a place of the order is drawn; None for nothing."""
+
+
+def _always(wanted: WantedPlaces) -> AskedAt:
+    """What is known from the beginning."""
+    return lambda _: wanted
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """Proposes the unknown parents of rules.
+
+    Attributes:
+        codec: Of the table.
+        frame: What is known, typed. n rows, or one for all.
+        order: Of the columns in the chain rule.
+        may_be_blank: As of `SolvedRegion`.
+    """
+
+    codec: TableCodec
+    frame: pd.DataFrame
+    order: Sequence[int]
+    may_be_blank: bool
+
+    def of(
+        self, rewriting: Rewriting, wanted_at: AskedAt, is_loose: Mask, length: int = 1
+    ) -> Iterator[tuple[int, int, SolvedRegion]]:
+        """(rules on the way, column of the codec, region) of parents that are not known.
+
+        Args:
+            rewriting: Of the column of which something is known.
+            wanted_at: What is known of it.
+            is_loose: In which rows. Shape: (n,).
+            length: Rules on the way so far.
+        """
+        for parent in rewriting.parents:
+            is_open = is_loose & self.frame[parent].isna().to_numpy()
+            if not is_open.any():
+                continue
+
+            def asked_at(place: int, parent: str = parent) -> Asked | None:
+                return self._asked(rewriting, parent, wanted_at, place)
+
+            for part in self._parts(parent):
+                asked = asked_at(self.order.index(part))
+                if asked is not None:
+                    name = self.codec.columns[part].name
+                    yield length, part, SolvedRegion(asked, name, is_open, self.may_be_blank)
+            own = self.codec.reduction.rewritten.get(parent)
+            if own is not None and own.parents and length < _LONGEST_CHAIN:
+                yield from self.of(own, asked_at, is_open, length + 1)
+
+    def of_dates(self) -> Iterator[tuple[int, SolvedRegion]]:
+        """(column of the codec, region) of the dates of which parts are known."""
+        for asked in asked_dates(self.codec, self.frame):
+            is_open = self.frame[asked.parent].isna().to_numpy()
+            for part in self._parts(asked.parent):
+                name = self.codec.columns[part].name
+                yield part, SolvedRegion(asked, name, is_open, self.may_be_blank)
+
+    def _asked(
+        self, rewriting: Rewriting, parent: str, wanted_at: AskedAt, place: int
+    ) -> Asked | None:
+        """What is asked of a parent when the column at a place is drawn; None if nothing can be."""
+        wanted = wanted_at(place)
+        later = tuple(
+            name
+            for name in rewriting.parents
+            if name != parent and self.frame[name].isna().any() and self._drawn_at(name) >= place
+        )
+        is_solvable = all(
+            Grid.of(self.codec.schema[name]) is not None and rewriting.can_solve(name)
+            for name in (parent, *later)
+        )
+        if wanted is None or not is_solvable or len(later) > _MOST_LATER:
+            return None
+        known, guessed = (frame[list(rewriting.parents)] for frame in (self.frame, self.guessed))
+        return Asked(self.codec, rewriting.column, parent, wanted, known, guessed, later)
+
+    @cached_property
+    def guessed(self) -> pd.DataFrame:
+        """What is known, and what rules say of blank cells whose parents are known."""
+        cells = dict(self.frame.items())
+        for rewriting in self.codec.reduction.rewritings:
+            if not isinstance(rewriting, Residual) or isinstance(rewriting.rule, OrderRule):
+                continue
+            name, parents = (
+                rewriting.column,
+                {parent: cells[parent] for parent in rewriting.parents},
+            )
+            is_told = cells[name].isna() & pd.DataFrame(parents).notna().all(axis=1)
+            if is_told.any():
+                rows = pd.DataFrame(parents)[is_told]
+                said = predicted(rewriting.rule, rows, self.codec.schema[name])
+                cells[name] = filled(cells[name], said.reindex(cells[name].index))
+        return pd.DataFrame(cells)
+
+    def _parts(self, name: str) -> list[int]:
+        """The codec's columns of a written one."""
+        places = self.codec.places
+        return [places[part] for part in self.codec.reduction.parts_of(name) if part in places]
+
+    def _drawn_at(self, name: str) -> int:
+        """The place in the order after which a written column is known."""
+        return max((self.order.index(part) for part in self._parts(name)), default=-1)
 
 
 def exact_columns(regions: Iterable[object]) -> set[str]:
     """The columns on whose numbers what is known of others rests."""
-    own = (r.dependent if isinstance(r, EitherRegion) else r for r in regions)
-    return {
-        part
-        for region in own
-        if isinstance(region, DependentRegion)
-        for parent in region.codec.reduction.rewritten[region.name].parents
-        for part in region.codec.reduction.parts_of(parent)
-    }
+    found: set[str] = set()
+    for region in regions:
+        for own in dependent_parts(region):
+            reduction = own.codec.reduction
+            found |= reduction.needed(reduction.rewritten[own.name].parents)
+    return found
 
 
-def _by_order(codec: TableCodec, names: Iterable[str], order: Sequence[int]) -> list[str]:
-    """Written columns in the order in which the last of their parts is drawn."""
-
-    def drawn_at(name: str) -> int:
-        parts = codec.reduction.parts_of(name)
-        return max(order.index(codec.places[part]) for part in parts if part in codec.places)
-
-    return sorted(names, key=drawn_at)
-
-
-def _solved(
-    codec: TableCodec,
-    rewriting: Rewriting,
-    parent: str,
-    wanted: WantedPlaces,
-    is_open: Mask,
-    known: pd.DataFrame,
-    may_be_blank: bool = True,
-) -> DependentRegions:
-    """Where the parts of a parent are proposed; nothing where the rule can not be solved for it.
-
-    Args:
-        codec, rewriting, parent, wanted, is_open, may_be_blank: As of `SolvedRegion`.
-        known: What is known of all parents, in the order in which they are drawn.
-    """
-    own = codec.reduction.rewritten.get(parent)
-    names = list(known.columns)
-    after = names[names.index(parent) + 1 :]
-    later = tuple(name for name in after if known[name].isna().any())
-    can_solve = all(_is_solvable(codec, rewriting, name) for name in (parent, *later))
-    if not can_solve or len(later) > _MOST_LATER or (own is not None and own.parents):
-        return {}
-    return {
-        codec.places[part]: SolvedRegion(
-            codec, parent, part, rewriting.column, wanted, is_open, later, known, may_be_blank
-        )
-        for part in codec.reduction.parts_of(parent)
-        if part in codec.places
-    }
+def dependent_parts(region: object) -> list[DependentRegion]:
+    """The regions of known columns among what is said of one column."""
+    own = region.dependent if isinstance(region, EitherRegion) else region
+    parts = own.regions if isinstance(own, SeveralRegions) else (own,)
+    return [part for part in parts if isinstance(part, DependentRegion)]
 
 
 def turn(codec: TableCodec, name: str) -> int:
@@ -493,7 +379,3 @@ def turn(codec: TableCodec, name: str) -> int:
         return 0
     is_an_order = isinstance(rewriting, Residual) and isinstance(rewriting.rule, OrderRule)
     return 2 if is_an_order else 1
-
-
-def _is_solvable(codec: TableCodec, rewriting: Rewriting, parent: str) -> bool:
-    return Grid.of(codec.schema[parent]) is not None and rewriting.can_solve(parent)

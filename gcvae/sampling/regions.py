@@ -20,18 +20,13 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Region
 from gcvae.codec.table_codec import TableCodec
-from gcvae.sampling.dependent_regions import (
-    DependentRegion,
-    EitherRegion,
-    SolvedRegion,
-    regions_of_rows,
-)
+from gcvae.sampling.dependent_regions import AskedRegion, EitherRegion, regions_of_rows
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-AnyRegion = Region | DependentRegion | SolvedRegion | EitherRegion
+AnyRegion = Region | AskedRegion | EitherRegion
 Regions = Sequence[AnyRegion | None]
 """The regions of all columns; None where every cell is possible."""
 

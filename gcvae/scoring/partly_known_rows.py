@@ -17,7 +17,7 @@ from gcvae.cells.values import parse_table, with_absent_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.sampling.constrained import ConstrainedModel
-from gcvae.sampling.dependent_regions import DependentRegion, regions_of_rows
+from gcvae.sampling.dependent_regions import dependent_parts, regions_of_rows
 
 Mask = npt.NDArray[np.bool_]
 
@@ -50,8 +50,8 @@ def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> M
     are_blank = ~(rows.observed | codec.hidden_cells(rows)).numpy()
     are_told = np.logical_and.reduce(are_blank, axis=1)
     for region in rows.dependent.values():
-        if isinstance(region, DependentRegion):
-            are_told |= region.says_more
+        for known in dependent_parts(region):
+            are_told |= known.says_more
     written = typed[_written_columns(codec)].isna().to_numpy() & are_told[:, None]
     return np.concatenate([are_blank, written], axis=1)
 
