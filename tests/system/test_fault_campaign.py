@@ -42,7 +42,8 @@ def test_faults_at_random_moments_lose_nothing_and_leave_nothing(
     [spoilt] = verdicts
     assert spoilt.orphans == ["models/nobody/model.gcvae"]
     assert len(spoilt.missing) == 2  # the record without bytes, and its job's outcome
-    assert [found.partition(" of ")[2] for found in spoilt.crossed[:1]] == ["north: 200, not 404"]
+    found = spoilt.crossed[0].partition(" of ")[2]
+    assert found in ("north: 200, not 404", "north: 204, not 404"), "read, or deleted"
     assert not spoilt.is_right
 
 
