@@ -23,7 +23,7 @@ from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid
 from gcvae.rules.predictions import predicted
 from gcvae.rules.residuals import Residual, Rewriting
-from gcvae.sampling.asked_dates import asked_dates
+from gcvae.sampling.asked_dates import AskedDate, asked_dates
 from gcvae.sampling.solved_regions import Asked, SolvedRegion, filled
 from gcvae.sampling.wanted_places import Mask, WantedPlaces, places_of_rows, region_of_wholes
 from gcvae.schema.rules import OrderRule
@@ -188,8 +188,7 @@ def regions_of_all(
     ]
     cells = known.reindex(columns=list(codec.schema.names))
     asking = _Asking(codec, cells, order, may_be_blank=True)
-    asked = asking.of(rewriting, _always(wanted), np.ones(1, dtype=bool))
-    return _by_column([*own, *((place, region) for _, place, region in asked)])
+    return _by_column(own, asking.of(rewriting, _always(wanted), np.ones(1, dtype=bool)))
 
 
 def regions_of_rows(
@@ -214,8 +213,8 @@ def regions_of_rows(
     """
     frame = frame.reset_index(drop=True)
     asking = _Asking(codec, frame, order, may_be_blank=blanks_missing)
-    own: list[tuple[int, DependentRegion | SolvedRegion]] = []
-    asked: list[tuple[int, int, SolvedRegion]] = []
+    own: list[tuple[int, DependentRegion]] = []
+    asked = [*asking.of_dates()]
     for rewriting in sorted(codec.reduction.rewritings, key=lambda each: turn(codec, each.column)):
         name = rewriting.column
         is_known = frame[name].notna().to_numpy()
@@ -228,17 +227,25 @@ def regions_of_rows(
         wanted = WantedPlaces.of_cells(grid, cells, blanks_missing=blanks_missing)
         own.append((codec.places[name], DependentRegion(codec, name, name, wanted, are_scored)))
         asked += asking.of(rewriting, _always(wanted), is_loose)
-    asked.sort(key=lambda each: each[0])  # the nearest rule first
-    dates = asking.of_dates()
-    return _by_column([*own, *dates, *((place, region) for _, place, region in asked)])
+    return _by_column(own, asked)
+
+
+_Rank = tuple[int, int, int]
+"""How little a rule is likely to leave open: rules on the way, `turn`, unknown later parents."""
+_OF_DATES: _Rank = (1, 1, 1)
+"""Parts of a date leave more open than a sum without unknown terms, and less than an order."""
+_Proposal = tuple[_Rank, int, SolvedRegion]
+"""(rank, column of the codec, region)."""
 
 
 def _by_column(
-    found: Iterable[tuple[int, DependentRegion | SolvedRegion]],
+    own: Iterable[tuple[int, DependentRegion]], asked: Iterable[_Proposal]
 ) -> DependentRegions:
-    """What is said of each column, the first first."""
+    """What is said of each column, the sharpest first."""
     regions: dict[int, list[DependentRegion | SolvedRegion]] = {}
-    for place, region in found:
+    for place, known in own:
+        regions.setdefault(place, []).append(known)
+    for _, place, region in sorted(asked, key=lambda each: each[0]):
         regions.setdefault(place, []).append(region)
     return {
         place: said[0] if len(said) == 1 else SeveralRegions(tuple(said))
@@ -273,8 +280,8 @@ class _Asking:
 
     def of(
         self, rewriting: Rewriting, wanted_at: AskedAt, is_loose: Mask, length: int = 1
-    ) -> Iterator[tuple[int, int, SolvedRegion]]:
-        """(rules on the way, column of the codec, region) of parents that are not known.
+    ) -> Iterator[_Proposal]:
+        """Proposals of parents that are not known.
 
         Args:
             rewriting: Of the column of which something is known.
@@ -293,19 +300,21 @@ class _Asking:
             for part in self._parts(parent):
                 asked = asked_at(self.order.index(part))
                 if asked is not None:
-                    name = self.codec.columns[part].name
-                    yield length, part, SolvedRegion(asked, name, is_open, self.may_be_blank)
+                    rank = length, turn(self.codec, rewriting.column), len(asked.later)
+                    yield rank, part, self._proposal(asked, part, is_open)
             own = self.codec.reduction.rewritten.get(parent)
             if own is not None and own.parents and length < _LONGEST_CHAIN:
                 yield from self.of(own, asked_at, is_open, length + 1)
 
-    def of_dates(self) -> Iterator[tuple[int, SolvedRegion]]:
-        """(column of the codec, region) of the dates of which parts are known."""
+    def of_dates(self) -> Iterator[_Proposal]:
+        """Proposals of the dates of which parts are known."""
         for asked in asked_dates(self.codec, self.frame):
             is_open = self.frame[asked.parent].isna().to_numpy()
             for part in self._parts(asked.parent):
-                name = self.codec.columns[part].name
-                yield part, SolvedRegion(asked, name, is_open, self.may_be_blank)
+                yield _OF_DATES, part, self._proposal(asked, part, is_open)
+
+    def _proposal(self, asked: Asked | AskedDate, part: int, is_open: Mask) -> SolvedRegion:
+        return SolvedRegion(asked, self.codec.columns[part].name, is_open, self.may_be_blank)
 
     def _asked(
         self, rewriting: Rewriting, parent: str, wanted_at: AskedAt, place: int
@@ -333,14 +342,11 @@ class _Asking:
         for rewriting in self.codec.reduction.rewritings:
             if not isinstance(rewriting, Residual) or isinstance(rewriting.rule, OrderRule):
                 continue
-            name, parents = (
-                rewriting.column,
-                {parent: cells[parent] for parent in rewriting.parents},
-            )
-            is_told = cells[name].isna() & pd.DataFrame(parents).notna().all(axis=1)
+            name = rewriting.column
+            parents = pd.DataFrame({parent: cells[parent] for parent in rewriting.parents})
+            is_told = cells[name].isna() & parents.notna().all(axis=1)
             if is_told.any():
-                rows = pd.DataFrame(parents)[is_told]
-                said = predicted(rewriting.rule, rows, self.codec.schema[name])
+                said = predicted(rewriting.rule, parents[is_told], self.codec.schema[name])
                 cells[name] = filled(cells[name], said.reindex(cells[name].index))
         return pd.DataFrame(cells)
 

@@ -111,7 +111,8 @@ def test_a_date_is_found_by_its_parts_together(of_stays: Synthesizer) -> None:
     rules = [str(rule) for rule in of_stays.schema.rules or ()]
     assert sum(" of start" in rule for rule in rules) == 2, rules
     rows = stays(60)
-    for known in (["weekday", "month"], ["month"], ["weekday", "days"]):
+    by_end = ["end", "days", "month"]  # the end and the days leave one start, the month many
+    for known in (["weekday", "month"], ["month"], ["weekday", "days"], by_end):
         scored = of_stays.log_likelihood(rows[known])
         assert np.isfinite(scored["log_likelihood"]).all(), known
     filled = of_stays.impute(rows.assign(start=pd.NaT), seed=1)
