@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,24 +66,49 @@ def solutions(
         places_of_g[has_value] = grid.places(found[has_value])
         return places_of_g
 
-    ends = [_of_monotone(g, own, low[:, i], high[:, i]) for i in range(low.shape[1])]
+    # The ends of the parent are the same for all intervals.
+    first = np.full(len(others), max(own.low, -_FARTHEST))
+    last = np.full(len(others), min(own.high, _FARTHEST))
+    line = _Line(first, last, g(first), g(last))
+    ends = [_of_monotone(g, line, low[:, i], high[:, i]) for i in range(low.shape[1])]
     firsts, lasts = (np.stack(part, axis=1) for part in zip(*ends, strict=True))
     return firsts, lasts
 
 
+@dataclass(frozen=True)
+class _Line:
+    """The straight line of g from a parent's first place to its last. Shape: (n,) each."""
+
+    first: Places
+    last: Places
+    at_first: Numbers
+    at_last: Numbers
+
+    def beside(self, wanted: Numbers) -> tuple[Places, Places]:
+        """Places on both sides of where the line has the wanted height, as near as rounded heights
+        allow; the first place where there is no such line. Shape: (n,) -> (n,), (n,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            run = (self.last - self.first) / (self.at_last - self.at_first)
+            found = self.first + (wanted - self.at_first) * run
+            reach = np.ceil(np.abs(run)) + 1.0
+            below, above = found - reach, found + reach
+        return self._clipped(below), self._clipped(above)
+
+    def _clipped(self, places: Numbers) -> Places:
+        """Whole places between the ends; the first where there is none."""
+        inside = np.clip(np.where(np.isnan(places), self.first, places), self.first, self.last)
+        return inside.astype(np.int64)
+
+
 def _of_monotone(
-    g: Callable[[Places], Numbers], grid: Grid, low: Places, high: Places
+    g: Callable[[Places], Numbers], line: _Line, low: Places, high: Places
 ) -> tuple[Places, Places]:
     """First and last place with low <= g <= high; g rises or falls throughout.
 
     Nearly all g are straight lines, rounded: what is looked for is next to where the line from end
     to end has it. Bisection finds what is left.
     """
-    n = len(low)
-    first = np.full(n, max(grid.low, -_FARTHEST))
-    last = np.full(n, min(grid.high, _FARTHEST))
-    at_first, at_last = g(first), g(last)
-    falls = at_first > at_last
+    first, last, falls = line.first, line.last, line.at_first > line.at_last
 
     def crossing(is_beyond: Callable[[Numbers], Mask], wanted: Numbers) -> Places:
         """The smallest place at which g is beyond an end; one past the last where none is."""
@@ -95,7 +121,7 @@ def _of_monotone(
             below = np.where(is_between & ~beyond, middle, below)
             above = np.where(is_between & beyond, middle, above)
 
-        for near in _beside_line(first, last, at_first, at_last, wanted):
+        for near in line.beside(wanted):
             look(near)
         while (above - below > 1).any():
             look((below + above) // 2)
@@ -109,25 +135,6 @@ def _of_monotone(
         lambda found: np.where(falls, found < low, found > high), np.where(falls, lower, upper)
     )
     return start, end - 1
-
-
-def _beside_line(
-    first: Places, last: Places, at_first: Numbers, at_last: Numbers, wanted: Numbers
-) -> tuple[Places, Places]:
-    """Places on both sides of where the line between two points has the wanted height, as near as
-    rounded heights allow; the first place where there is no such line."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        run = (last - first) / (at_last - at_first)
-        found = first + (wanted - at_first) * run
-        reach = np.ceil(np.abs(run)) + 1.0
-        below, above = found - reach, found + reach
-    return _clipped(below, first, last), _clipped(above, first, last)
-
-
-def _clipped(places: Numbers, first: Places, last: Places) -> Places:
-    """Whole places between two; the first where there is none."""
-    inside = np.clip(np.where(np.isnan(places), first, places), first, last)
-    return inside.astype(np.int64)
 
 
 def _of_clock(
