@@ -5,6 +5,7 @@
 #   TABLE=file.csv         the table for `make demo`, whose results go to demo-out/file/
 #   ENCODING=cp1252        the encoding of that table, if it is not UTF-8
 #   TIMES=80               how many times the suite's generated tables `make test-properties` tries
+#   TESTS=tests/gcvae      the tests whose wordings `make wordings` keeps as they are
 #   FAULTS=300 JOBS=60     how many faults `make test-faults` injects, over how many jobs at least
 #   FAULT_ARGS="..."       its other arguments: --seed, --real-share, --logs, ...
 #   CALLS=20000            how many calls `make test-api` makes
@@ -38,6 +39,7 @@ ABUSE_ARGS ?=
 AUDIT_ARGS ?=
 HOST ?= 127.0.0.1
 PORT ?= 8000
+TESTS ?= tests
 SECRETS_DIR ?= secrets
 
 VENV := .venv
@@ -51,7 +53,7 @@ CLIENT := -e ./gcvae_client
 OURS := gcvae gcvae-server gcvae-client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve docs notebooks secrets test test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs notebooks secrets test wordings test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -62,6 +64,7 @@ help:
 	@echo "make notebooks   runs the notebooks of docs/ anew, and keeps what they print"
 	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
 	@echo "make test    the test suite"
+	@echo "make wordings    the errors' texts as they are now, into tests/wordings.json; TESTS=tests/gcvae"
 	@echo "make test-properties   the laws of every table, on TIMES=80 times as many generated tables"
 	@echo "make test-report   how often the attacks of a report raise an alarm where nothing leaks"
 	@echo "make test-faults   FAULTS=300 faults over JOBS=60 jobs, on real servers: half an hour"
@@ -107,6 +110,11 @@ secrets:
 # worksteal: neighbours stay together, so that what a file's tests share is made once.
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+
+# Of the files that have any: the others would only take time.
+wordings: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest --write-wordings $(PYTEST_ARGS) \
+	  $$(grep -rl --include='test_*.py' 'from tests.wordings import' $(TESTS))
 
 test-properties: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 GCVAE_TIMES_EXAMPLES=$(TIMES) $(VENV)/bin/python -m pytest -n 2 \

@@ -1,16 +1,51 @@
-"""What several tests need: the folder of real tables."""
+"""What several tests need: the folder of real tables, and the kept wordings of errors."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.wordings import WORDINGS
+
 _REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "keep the wordings of the tests that run as they are, in tests/wordings.json"
+    parser.addoption("--write-wordings", action="store_true", help=told)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    WORDINGS.writes = config.getoption("--write-wordings")
+    if WORDINGS.writes and (config.getoption("numprocesses", None) or config.getoption("lf", None)):
+        raise pytest.UsageError("--write-wordings goes with one process and whole files: no -n")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not any("::" in arg for arg in config.args):
+        WORDINGS.collect(item.nodeid for item in items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    with WORDINGS.of(item.nodeid):
+        return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    if WORDINGS.writes:
+        WORDINGS.write()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _folders(tmp_path_factory: pytest.TempPathFactory) -> None:
+    WORDINGS.folders = tmp_path_factory.getbasetemp()
 
 
 @pytest.fixture(scope="session")
