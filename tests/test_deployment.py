@@ -19,6 +19,7 @@ from runtime.settings import USUAL, RuntimeSettings, variable
 from service.access import refuse_open_address
 from service.errors import StartError
 from service.settings import ServiceSettings
+from tests.wordings import refuses
 from worker.settings import JobSettings
 
 ROOT = Path(__file__).parents[1]
@@ -260,7 +261,7 @@ def test_the_service_may_listen_inside_its_container_once_the_first_key_is_made(
     subprocess.run(["make", "-C", str(ROOT), "secrets", f"SECRETS_DIR={tmp_path}/made"], check=True)
     said[said.index("/run/secrets/api_key")] = f"{tmp_path}/made/api_key"
     settings = ServiceSettings(host="0.0.0.0", home_dir=tmp_path / "data")
-    with pytest.raises(StartError, match="no keys yet"):
+    with refuses(StartError):
         refuse_open_address(settings)
     monkeypatch.setenv("GCVAE_HOME_DIR", str(tmp_path / "data"))
     for _ in range(2):

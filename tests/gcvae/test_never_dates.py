@@ -18,6 +18,7 @@ from gcvae.errors import ConditionError, SchemaError
 from gcvae.evaluation.report.histograms import column_shares
 from gcvae.evaluation.utility import utility
 from gcvae.training.settings import PRESETS
+from tests.wordings import refuses
 
 N = 2_000
 NEVER, UNTIL, SINCE, STATE = "9999-12-31", "до", "有效自", "état"
@@ -195,7 +196,7 @@ def test_a_range_reaches_never_and_a_range_of_dates_does_not(model: Synthesizer)
 def test_another_far_date_is_refused_with_what_would_be_right(
     model: Synthesizer, given: Any
 ) -> None:
-    with pytest.raises(ConditionError, match=r"9998-12-31.*a date of .* or 9999-12-31"):
+    with refuses(ConditionError, "/given/до"):
         model.sample(5, given={UNTIL: given})
 
 
@@ -286,9 +287,8 @@ def test_the_schema_may_say_never_and_refuses_what_is_none() -> None:
     as_text = infer_schema(table, {"columns": [{"name": UNTIL, "never": []}]}).schema
     assert as_text[UNTIL].kind == "categorical"
     for wrong in ([NEVER, "2099-12-31"], [NEVER, "no"], NEVER, [1], [NEVER, NEVER]):
-        with pytest.raises(SchemaError) as error:
+        with refuses(SchemaError, "/columns/0/never"):
             infer_schema(table, {"columns": [{"name": UNTIL, "kind": "datetime", "never": wrong}]})
-        assert error.value.problems[0].pointer == "/columns/0/never"
 
 
 def test_a_dash_is_an_empty_cell_beside_never() -> None:

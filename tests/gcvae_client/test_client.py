@@ -30,6 +30,7 @@ from gcvae_client import (
     WaitTimeoutError,
 )
 from tests.running_service import Running, library, train, work, working
+from tests.wordings import refuses
 
 
 def test_the_client_loads_neither_torch_nor_pandas() -> None:
@@ -69,7 +70,7 @@ def test_a_model_goes_from_one_service_to_another_and_draws_the_same_rows(
     assert brought["name"] == ("shades" if as_path else "model")
     assert client.sample(brought, 9, seed=2).equals(client.sample(model, 9, seed=2))
     assert client.import_model(path, name="mine")["name"] == "mine"
-    with pytest.raises(InvalidError, match="truncated"):
+    with refuses(InvalidError):
         client.import_model(path.read_bytes()[:-1])
 
 
@@ -85,10 +86,10 @@ def test_a_model_is_taken_away_minimal_and_made_to_say_less_of_rows(
     assert model.restrict_scoring("flag")["scoring"] == "flag"
     assert client.score(model, rows, draws=3).columns.to_list() == ["is_rare"]
     model.restrict_scoring("off")
-    with pytest.raises(ProblemError, match="published with scoring off") as raised:
+    with refuses(ProblemError) as raised:
         client.score(model, rows)
     assert raised.value.status == 403
-    with pytest.raises(ConflictError, match="is 'off' and is never made looser, as 'full' is;"):
+    with refuses(ConflictError):
         client.restrict_scoring(model, "full")
     dataset = client.upload(table)
     untrained = client.train(dataset, scoring="off", max_steps=5)
@@ -101,7 +102,7 @@ def test_a_dataset_has_a_ledger_and_a_cap(client: Client, table: bytes) -> None:
     cap = {"epsilon": 2.0, "delta": 1e-6}
     assert dataset.cap_privacy(cap)["cap"] == cap
     assert dataset.refresh()["privacy"]["cap"] == cap
-    with pytest.raises(ProblemError, match="has no bound, and exceeds the cap of the dataset"):
+    with refuses(ProblemError):
         dataset.train()
     private = dataset.train(differential_privacy={"epsilon": 1.5, "delta": 1e-6})
     told = client.privacy(dataset, delta=1e-5)
@@ -113,7 +114,7 @@ def test_a_dataset_has_a_ledger_and_a_cap(client: Client, table: bytes) -> None:
 
 
 def test_a_refusal_says_what_is_wrong_and_where(client: Client) -> None:
-    with pytest.raises(InvalidError, match="line 3") as refusal:
+    with refuses(InvalidError) as refusal:
         client.upload(b"a,b\n1,2\n3\n")
     assert refusal.value.status == 422
     assert refusal.value.type == "urn:gcvae:problem:invalid-table"
@@ -145,7 +146,7 @@ def test_a_model_is_trained_waited_for_and_taken_away(
 
 def test_a_job_that_did_not_succeed_raises(client: Client, table: bytes, service: Running) -> None:
     model = client.train(client.upload(table)["id"])
-    with pytest.raises(WaitTimeoutError, match="queued"):
+    with refuses(WaitTimeoutError):
         client.wait(model, timeout_seconds=0)
     assert client.cancel(model)["status"] == "cancelled"
     with pytest.raises(JobCancelledError):
@@ -157,9 +158,9 @@ def test_a_job_that_did_not_succeed_raises(client: Client, table: bytes, service
     with pytest.raises(JobFailedError) as failure:
         client.wait(model, timeout_seconds=60)
     assert failure.value.job["error"]["message"] in str(failure.value)
-    with pytest.raises(ConflictError, match="failed"):
+    with refuses(ConflictError):
         client.cancel(model)
-    with pytest.raises(ConflictError, match="ready"):
+    with refuses(ConflictError):
         client.sample(model["id"], 5)
 
 
@@ -222,7 +223,7 @@ def test_dependencies_come_as_document_or_picture(
     assert Path(str(picture)).read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match=r"must end in \.json, \.png, \.svg"):
         client.dependencies(model["id"], to=tmp_path / "map.gif")
-    with pytest.raises(InvalidError, match="local"):
+    with refuses(InvalidError):
         client.dependencies(model["id"], "local")
     local = client.dependencies(model["id"], row={"size": 3.5}, seed=2)
     assert isinstance(local, dict)
@@ -250,7 +251,7 @@ def test_a_service_that_is_not_there_is_told(client: Client) -> None:
         port = probe.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}", retries=0) as nobody:
         assert not nobody.is_ready()
-        with pytest.raises(UnreachableError, match=str(port)):
+        with refuses(UnreachableError, names=str(port)):
             nobody.dataset("ds_x")
     assert client.is_ready()
 
@@ -274,7 +275,7 @@ def test_a_call_gives_up_after_its_retries() -> None:
     with (
         scripted([busy] * 3) as (url, requests),
         Client(url, retries=2) as client,
-        pytest.raises(BusyError, match="Full: come back") as refusal,
+        refuses(BusyError) as refusal,
     ):
         client.dataset("ds_1")
     assert refusal.value.retry_after_seconds == 0
@@ -357,7 +358,7 @@ def test_conditions_and_imputations_are_the_library_s(
     assert isinstance(drawn, bytes)
     first, second = (json.loads(line) for line in drawn.splitlines())
     assert (first["colour"], second["size"]) == ("red", 12.0)
-    with pytest.raises(InvalidError, match="no level"):
+    with refuses(InvalidError):
         client.sample(model["id"], 5, given={"colour": "pink"})
     blanks = b"size,colour\n" + b"3.5,\n,red\n" * 15
     completed = client.impute(model["id"], blanks, draws=2, format="csv")

@@ -19,6 +19,7 @@ import pytest
 from gcvae_client import Client, InvalidError, ModelNotReadyError
 from gcvae_client.frames import plain, read_frame, row_documents
 from tests.running_service import Running, library, train, working
+from tests.wordings import refuses
 
 N_ROWS = 60
 
@@ -178,21 +179,17 @@ def test_a_column_of_several_types_is_refused_by_name(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    "frame",
     [
-        (pd.DataFrame(), "the table has neither columns nor rows"),
-        (pl.DataFrame(), "the table has neither columns nor rows"),
-        (pd.DataFrame({"a": [], "b": []}), "the table has no rows (columns: 2)"),
-        (pl.DataFrame({"a": []}), "the table has no rows (columns: 1)"),
+        pd.DataFrame(),
+        pl.DataFrame(),
+        pd.DataFrame({"a": [], "b": []}),
+        pl.DataFrame({"a": []}),
     ],
 )
-def test_a_frame_without_cells_is_refused_by_what_it_lacks(
-    client: Client, frame: Any, told: str
-) -> None:
-    with pytest.raises(InvalidError) as refused:
+def test_a_frame_without_cells_is_refused_by_what_it_lacks(client: Client, frame: Any) -> None:
+    with refuses(InvalidError):
         client.upload(frame)
-    assert told in str(refused.value)
-    assert "at least one column and one row" in str(refused.value)
 
 
 def test_resources_are_named_by_their_documents(
@@ -221,22 +218,22 @@ def test_resources_are_named_by_their_documents(
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "said"),
+    ("given", "error"),
     [
-        ({"rows": 3}, TypeError, "no id, but 'rows'"),
-        ({}, TypeError, "no id, but nothing at all"),
-        (None, TypeError, "a model is needed: its id or its document; this is a NoneType"),
-        ([1], TypeError, "this is a list"),
-        ({"id": "ds_1"}, ValueError, "'ds_1' is the id of a dataset; that of a model is needed"),
-        ("ds_1", ValueError, "that of a model is needed"),
-        ({"id": "job_1", "model_id": None}, ValueError, "is the id of a job"),
+        ({"rows": 3}, TypeError),
+        ({}, TypeError),
+        (None, TypeError),
+        ([1], TypeError),
+        ({"id": "ds_1"}, ValueError),
+        ("ds_1", ValueError),
+        ({"id": "job_1", "model_id": None}, ValueError),
     ],
 )
 def test_what_names_no_model_is_told_before_the_service_is_asked(
-    given: Any, error: type[Exception], said: str
+    given: Any, error: type[Exception]
 ) -> None:
     client = Client("http://127.0.0.1:1", retries=0)
-    with pytest.raises(error, match=said):
+    with refuses(error):
         client.sample(given, 5)
 
 
@@ -248,11 +245,11 @@ def test_what_names_no_dataset_is_told_before_the_service_is_asked(given: Any) -
 
 def test_a_model_that_is_not_ready_says_how_to_wait(client: Client, table: bytes) -> None:
     model = client.train(client.upload(table))
-    with pytest.raises(ModelNotReadyError, match=r"is training.*client\.wait\(model\)") as refusal:
+    with refuses(ModelNotReadyError) as refusal:
         client.sample(model, 5)
     assert refusal.value.status == 409
     client.cancel(model)
-    with pytest.raises(ModelNotReadyError, match="is cancelled"):
+    with refuses(ModelNotReadyError):
         client.score(model, table)
 
 
@@ -322,7 +319,7 @@ print(rows.to_csv(index=False))
 def test_a_refusal_of_a_frames_rows_is_the_services(
     client: Client, orders_model: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvalidError, match="Farbe"):
+    with refuses(InvalidError):
         client.score(orders_model, orders().assign(Farbe="red"))
 
 

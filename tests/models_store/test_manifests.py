@@ -12,6 +12,7 @@ import pytest
 from models_store import Store, open_store
 from models_store.errors import CorruptedError, MissingObjectError, ShardsLostError
 from models_store.manifests import Manifest
+from tests.wordings import refuses
 
 _PIECES = (b"a,b\n1,2\n", b"3,4\n" * 700_000, b"", b"5,6\n")
 _WHOLE = b"".join(_PIECES)
@@ -66,7 +67,7 @@ def test_lost_and_damaged_shards_are_named_all_at_once(store: Store, tmp_path: P
     shards = [store.publish(f"results/r/{n}", piece) for n, piece in enumerate(_PIECES)]
     store.delete(shards[0].key)
     (tmp_path / "store" / shards[3].key).write_bytes(b"6,5\n")
-    with pytest.raises(ShardsLostError, match="shards 0, 3 are lost") as found:
+    with refuses(ShardsLostError) as found:
         Manifest.of_shards(store, shards)
     assert found.value.numbers == (0, 3)
 

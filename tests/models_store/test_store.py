@@ -20,6 +20,7 @@ from models_store.errors import (
 )
 from tests.servers.servers import S3Server, s3_environment
 from tests.servers.store_proxy import StoreMode, StoreProxy
+from tests.wordings import refuses
 
 _LARGE = bytes(range(256)) * 4096 * 20  # 20 MiB: more than two parts
 
@@ -62,7 +63,7 @@ class StoreContract:
     @pytest.mark.parametrize("second", [b"second", _LARGE], ids=["small", "large"])
     def test_a_key_is_published_once(self, store: Store, second: bytes) -> None:
         first = store.publish("key", b"first")
-        with pytest.raises(ExistsError, match="key"):
+        with refuses(ExistsError):
             store.publish("key", second)
         assert store.read("key", first.sha256) == b"first"
         assert _keys(store) == ["key"]
@@ -105,11 +106,11 @@ class StoreContract:
 
     def test_altered_bytes_are_noticed(self, store: Store) -> None:
         store.publish("key", b"altered")
-        with pytest.raises(CorruptedError, match="key"):
+        with refuses(CorruptedError):
             store.read("key", _sha256(b"original"))
 
     def test_a_missing_key_is_named_before_the_first_block(self, store: Store) -> None:
-        with pytest.raises(MissingObjectError, match="nowhere"):
+        with refuses(MissingObjectError):
             store.stream("nowhere", _sha256(b""))
         assert not store.exists("nowhere")
 
@@ -226,5 +227,5 @@ def test_an_s3_that_is_not_there_is_said_to_be_unavailable(
 
 @pytest.mark.parametrize("url", ["", "/srv/store", "ftp://host/x", "file://host/x", "s3://"])
 def test_an_address_that_is_no_store_is_refused(url: str) -> None:
-    with pytest.raises(StoreUrlError, match="file:///FOLDER or s3://"):
+    with refuses(StoreUrlError):
         open_store(url)

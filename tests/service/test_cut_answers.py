@@ -21,6 +21,7 @@ import pytest
 
 from tests.running_service import Running, assert_problem
 from tests.service.test_access import SERVE
+from tests.wordings import same_wording
 
 MOST_SECONDS = 30
 
@@ -147,6 +148,6 @@ def test_none_of_it_leaves_a_traceback(events: Any) -> None:
 def test_a_request_that_had_no_answer_yet_gets_a_problem(events: Any) -> None:
     lines, _, refused = events
     problem = assert_problem(refused, 503, "stopping")
-    assert "send the request again" in problem["detail"]
+    same_wording(problem["detail"])
     assert refused.headers["Retry-After"] == "1"
     assert lines["waited"][-1]["status"] == 503

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tests.running_service import Running, assert_problem, train
+from tests.wordings import same_wording
 
 CSV = {"Content-Type": "text/csv"}
 
@@ -77,7 +78,7 @@ def test_a_model_finds_the_columns_of_a_file_with_an_index_again(service: Runnin
     problem = assert_problem(
         service.http.post("/v1/datasets", content=broken, headers=CSV), 422, "invalid-table"
     )
-    assert "the line of names has no name" in problem["detail"]
+    same_wording(problem["detail"])
 
 
 def test_keys_without_a_telling_name_are_found_and_doubt_is_said(service: Running) -> None:

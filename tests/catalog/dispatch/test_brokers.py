@@ -13,6 +13,7 @@ from catalog import Job, Queue
 from catalog.dispatch.celery import CeleryDispatcher, make_celery, queue_name
 from catalog.errors import DispatchError
 from tests.servers.servers import RedisServer
+from tests.wordings import refuses
 
 _READER = """
 import sys
@@ -115,9 +116,9 @@ class TestRedisIsAway:
 
 
 def _assert_away(dispatcher: CeleryDispatcher) -> None:
-    with pytest.raises(DispatchError, match="does not answer"):
+    with refuses(DispatchError):
         dispatcher.ping()
-    with pytest.raises(DispatchError, match="job_9"):
+    with refuses(DispatchError):
         dispatcher.send(_job("job_9"))
 
 

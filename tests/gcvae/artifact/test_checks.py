@@ -15,6 +15,7 @@ from gcvae import Synthesizer
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors
 from gcvae.errors import ArtifactError
 from gcvae.trial import try_out
+from tests.wordings import refuses
 
 STORED = sorted((Path(__file__).parents[1] / "artifacts").glob("version-*.gcvae"))
 NAMES = [path.stem for path in STORED]
@@ -46,7 +47,7 @@ def test_weights_that_are_no_numbers_are_refused_by_name(path: Path, number: flo
     def alter(tensors: dict[str, torch.Tensor], _: dict[str, Any]) -> None:
         tensors["encoder.eta.bias"][0] = number
 
-    with pytest.raises(ArtifactError, match=r"'encoder\.eta\.bias' hold what is no finite number"):
+    with refuses(ArtifactError):
         use(altered(path, alter))
 
 
@@ -62,7 +63,7 @@ def test_a_model_larger_than_its_file_is_refused_before_it_is_built(
         manifest["config"] |= {setting: value, "d_latent": 512, "d_hidden": 8192}
         manifest["config"] |= {"n_hidden_layers": 32}
 
-    with pytest.raises(ArtifactError, match="a larger model than it has weights for"):
+    with refuses(ArtifactError):
         use(altered(STORED[0], alter))
 
 
@@ -170,13 +171,13 @@ def test_any_number_of_the_codec_that_is_another_gives_a_working_model_or_an_err
 @pytest.mark.parametrize("number", ["NaN", "1e999", "-Infinity"])
 def test_a_manifest_of_numbers_that_are_none_is_refused(number: str) -> None:
     data = _with_text(lambda text: text.replace('"kl_warm_up":0.0', f'"kl_warm_up":{number}'))
-    with pytest.raises(ArtifactError, match="no finite number"):
+    with refuses(ArtifactError):
         Synthesizer.from_bytes(data)
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '"a"', "{", "[" * 100_000, '{"a": "\\ud800"}'])
 def test_a_manifest_that_is_no_document_is_refused(text: str) -> None:
-    with pytest.raises(ArtifactError, match="manifest"):
+    with refuses(ArtifactError):
         Synthesizer.from_bytes(_with_text(lambda _: text))
 
 

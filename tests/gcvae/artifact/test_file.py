@@ -15,6 +15,7 @@ from gcvae.artifact.file import (
     write_artifact,
 )
 from gcvae.errors import ArtifactError
+from tests.wordings import refuses
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1, 2], dtype=torch.int64)}
 MANIFEST = {"format": "gcvae-model", "version": 2, "x": [0.1, None, "é"]}
@@ -35,7 +36,7 @@ def test_equal_content_gives_equal_bytes_in_any_order() -> None:
 
 @pytest.mark.parametrize("length", [0, 7, 8, 100, -1])
 def test_a_truncated_file_is_an_error(length: int) -> None:
-    with pytest.raises(ArtifactError, match="truncated"):
+    with refuses(ArtifactError):
         unpack_tensors(pack_tensors(TENSORS, MANIFEST)[:length])
 
 
@@ -51,12 +52,12 @@ def test_a_header_of_very_many_tensors_is_refused_before_it_is_read() -> None:
     entry = '{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
     names = ",".join(f'"{i}":{entry}' for i in range(MOST_TENSORS + 1))
     header = f"{{{names}}}".encode()
-    with pytest.raises(ArtifactError, match="names 20,001 tensors"):
+    with refuses(ArtifactError):
         unpack_tensors(len(header).to_bytes(8, "little") + header)
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"none\.gcvae: No such file"):
+    with refuses(ArtifactError):
         read_artifact(tmp_path / "none.gcvae")
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from gcvae import Synthesizer, TableReader, infer_schema, parse_table, write_table
 from gcvae.errors import SettingError, TableError
+from tests.wordings import refuses, same_wording
 
 N = 120
 SETTINGS: Any = {"preset": "fast", "settings": {"max_steps": 4}}
@@ -43,29 +44,32 @@ USES: dict[str, Use] = {
     "given_rows": lambda s, t: s.sample(given_rows=t, seed=1),
     "sampler": lambda s, t: s.sampler(1, given_rows=t).summary(N),
 }
-NO_TABLES: list[tuple[Any, str]] = [
-    ([{"a": 1}], r"this is a list .*pandas\.DataFrame"),
-    (np.ones((3, 2)), r"this is a numpy\.ndarray .*pandas\.DataFrame"),
-    ({"a": [1]}, "this is a dict"),
-    (b"a,b", r"this is a bytes .*read_table"),
-    (plain()["b"], r"this is a pandas\.Series .*to_frame"),
-    (polars.Series([1]), r"this is a polars\.Series without columns"),
-    (polars.LazyFrame({"a": [1]}), r"this is a polars\.LazyFrame .*collect"),
-    ("nowhere.csv", "nowhere.csv can not be read: No such file"),
-    (plain().T, r"the column name 0 is no text .*rename\(columns=str\)"),
-    (pd.concat([plain(), plain()], axis=1), "the name is used twice"),
-    (pd.DataFrame({("a", "b"): [1]}), r"MultiIndex.*\"_\"\.join"),
-]
+NO_TABLES: dict[str, Any] = {
+    "list": [{"a": 1}],
+    "array": np.ones((3, 2)),
+    "dict": {"a": [1]},
+    "bytes": b"a,b",
+    "Series": plain()["b"],
+    "polars Series": polars.Series([1]),
+    "LazyFrame": polars.LazyFrame({"a": [1]}),
+    "no file": "nowhere.csv",
+    "numbered columns": plain().T,
+    "columns twice": pd.concat([plain(), plain()], axis=1),
+    "MultiIndex": pd.DataFrame({("a", "b"): [1]}),
+}
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize(("table", "says"), NO_TABLES, ids=[says[:20] for _, says in NO_TABLES])
+@pytest.mark.parametrize("table", NO_TABLES)
 def test_what_is_no_table_is_told_so_in_a_line_wherever_one_is_asked(
-    fitted: Synthesizer, use: str, table: Any, says: str
+    fitted: Synthesizer, table: str
 ) -> None:
-    with pytest.raises(TableError, match=says) as refused:
-        USES[use](fitted, table)
-    assert "\n" not in str(refused.value)
+    told = set()
+    for use in USES.values():
+        with pytest.raises(TableError) as refused:
+            use(fitted, NO_TABLES[table])
+        told.add(str(refused.value))
+    [line] = told
+    same_wording(line)
 
 
 @pytest.mark.parametrize("use", USES)
@@ -83,7 +87,7 @@ def test_a_path_is_read_wherever_a_table_is_asked(
 
 
 def test_nothing_is_no_table() -> None:
-    with pytest.raises(TableError, match="a table is expected, but this is None"):
+    with refuses(TableError):
         Synthesizer.fit(None)
 
 
@@ -140,7 +144,7 @@ def test_frames_of_polars_and_arrow_go_in_and_their_types_come_out(
 
 def test_a_list_among_the_columns_is_named_and_can_be_dropped() -> None:
     table = pa.table(plain()).append_column("list", pa.array([[1, 2]] * N))
-    with pytest.raises(TableError, match=r"column 'list': values of type list.* are no cells"):
+    with refuses(TableError, column="list"):
         infer_schema(table)
     given = {"columns": [{"name": "list", "drop": True}]}
     fitted = Synthesizer.fit(table, schema=given, **SETTINGS)
@@ -165,7 +169,7 @@ def test_what_comes_out_is_a_frame_of_the_kind_that_went_in(tmp_path: Path) -> N
                 write_table(drawn, tmp_path / place, loaded.schema)
         for end in ("csv", "parquet"):
             assert len({(tmp_path / f"{other}.{end}").read_bytes() for other in made}) == 1, kind
-    with pytest.raises(SettingError, match="frames is 'pandsa'; there are pandas, polars, arrow"):
+    with refuses(SettingError):
         loaded.sample(1, frames="pandsa")
 
 

@@ -20,6 +20,7 @@ from gcvae.files.tables import read_table, write_table
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
 from tests.gcvae.frames import KINDS, columns, frame_of
+from tests.wordings import refuses, same_wording
 
 TABLES = (
     "adult_test", "adult_train", "auto_mpg", "auto_mpg_with_missing", "magic", "shoppers", "spect",
@@ -176,53 +177,47 @@ def test_rows_keep_their_physical_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    "data",
     [
-        (b"a,b\n1,2\n3\n", "line 3: 1 cell, where the header has 2 cells (expected: 2 cells; a ','"
-         " within a cell needs quotes around it)"),
-        (b'a,b\n"x\ny",2\n1,2,3\n', "line 4: 3 cells, where the header has 2 cells"),
-        (b"a,b\n1\n2\n", "and 1 more"),
-        (b'a,b\n1,2\n2,"x\n3,4\n', "line 3: a quote opened in this row is never closed"),
-        (b'a,b\n1,2\n"x"y,2\n3,4\n', "line 3: text follows a closing quote"),
-        (b'a,b\n"1\n2",2\n3,"x""y" z\n', "line 4: text follows a closing quote"),
-        (b'a,b\n1,2\n""y,2\n', "line 3: text follows a closing quote"),
-        (b'a|b\n1|2\n2|"a,b"c\n', "line 3: text follows a closing quote"),
-        (b'"a"z,b\n1,2\n', "line 1: text follows a closing quote"),
-        (b"a,a\n1,2\n", "line 1: the name 'a' is used for columns 1 and 2"),
-        (b",\n1,2\n", "line 1: the line of names has no name"),
-        (b"a,b\n1,2\n3,x\ry\n", "line 3: a carriage return stands alone within a row"),
-        (b"sep=#\na#b\n1#2\n", "line 1: the line says that '#' stands between the cells"
-         " (expected: one of ',' ';' '\\t' '|')"),
-        (b"sep=;\n", "line 2: the file has no line of names"),
-        (b"sep=;\na;b\n1;2;3\n", "line 3: 3 cells, where the header has 2 cells"),
-        (b"sep=;\na;a\n1;2\n", "line 2: the name 'a' is used for columns 1 and 2"),
-        (b"sep=;\na;\xe9\n1;2\n", "line 2: byte 0xe9 at offset 8 is not UTF-8"),
-        (b'a,"b""c",' + b"x" * 140_000 + b"\n1,2,3\n", "line 1: the name of column 3 has over"
-         " 131,072 characters (expected: at most 500)"),
-        (b'a,"' + b"x" * 140_000 + b"\n1,2\n", "line 1: the name of column 2 has over 131,072"
-         " characters, as no quote closes it (expected: at most 500)"),
-        (b"a,b\n", "the table has a header but no rows"),
-        (b"", "the file is empty"),
-        (b"a,b\n1,\0\n", "line 2: the file is binary, not a CSV file"),
-        (b"PK\x03\x04rest", "the file is a zip archive, not a CSV file (expected: the CSV"),
-        (b"PAR1rest", "the Parquet file is damaged or truncated"),
-        (b"a,b\n1,caf\xe9\n", "line 2: byte 0xe9 at offset 9 is not UTF-8 (expected: UTF-8,"
-         " as spreadsheets save it under \"CSV UTF-8\"; or name its encoding;"
-         " with encoding cp1252 this reads 'café')"),
-        (b"caf\xe9,b\n1,2\n", "line 1: byte 0xe9"),
-        ("a,b\n1,2\n".encode("utf-16"), "the file is text in UTF-16"),
-        (GZIPPED[:-20], "the gzip file ends early: it is truncated"),
-        (GZIPPED[:12] + b"garbage and more of it", "the gzip file is damaged"),
-        (b'{"a": 1}', "the file is JSON, not a CSV file"),
-        (b"<!DOCTYPE html><html>", "the file is a web page or XML"),
+        b"a,b\n1,2\n3\n",
+        b'a,b\n"x\ny",2\n1,2,3\n',
+        b"a,b\n1\n2\n",
+        b'a,b\n1,2\n2,"x\n3,4\n',
+        b'a,b\n1,2\n"x"y,2\n3,4\n',
+        b'a,b\n"1\n2",2\n3,"x""y" z\n',
+        b'a,b\n1,2\n""y,2\n',
+        b'a|b\n1|2\n2|"a,b"c\n',
+        b'"a"z,b\n1,2\n',
+        b"a,a\n1,2\n",
+        b",\n1,2\n",
+        b"a,b\n1,2\n3,x\ry\n",
+        b"sep=#\na#b\n1#2\n",
+        b"sep=;\n",
+        b"sep=;\na;b\n1;2;3\n",
+        b"sep=;\na;a\n1;2\n",
+        b"sep=;\na;\xe9\n1;2\n",
+        b'a,"b""c",' + b"x" * 140_000 + b"\n1,2,3\n",
+        b'a,"' + b"x" * 140_000 + b"\n1,2\n",
+        b"a,b\n",
+        b"",
+        b"a,b\n1,\0\n",
+        b"PK\x03\x04rest",
+        b"PAR1rest",
+        b"a,b\n1,caf\xe9\n",
+        b"caf\xe9,b\n1,2\n",
+        "a,b\n1,2\n".encode("utf-16"),
+        GZIPPED[:-20],
+        GZIPPED[:12] + b"garbage and more of it",
+        b'{"a": 1}',
+        b"<!DOCTYPE html><html>",
     ],
 )  # fmt: skip
-def test_what_is_no_table_is_refused_with_its_place(data: bytes, expected: str) -> None:
-    assert expected in problem(data)
+def test_what_is_no_table_is_refused_with_its_place(data: bytes) -> None:
+    same_wording(problem(data))
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(TableError, match=r"nowhere\.csv can not be read: No such file"):
+    with refuses(TableError):
         read_table("nowhere.csv")
 
 
@@ -291,35 +286,30 @@ def test_a_usual_marker_is_missing_also_where_training_had_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "text",
     [
-        ("n,d\nabc,2024-01-01\n", "line 2, column 'n': the kind is integer, but the cell is 'abc'"
-         " (expected: a whole number)"),
-        ("n,d\n1.5,2024-01-01\n", "line 2, column 'n': the kind is integer, but the cell is '1.5'"),
-        ("n,d\n1,2024-13-01\n", "line 2, column 'd': the date format is %Y-%m-%d, but the cell is"
-         " '2024-13-01' (expected: a date of that format)"),
-        ("n\n1\n", "column 'd': the table lacks this column"),
+        "n,d\nabc,2024-01-01\n",
+        "n,d\n1.5,2024-01-01\n",
+        "n,d\n1,2024-13-01\n",
+        "n\n1\n",
     ],
 )  # fmt: skip
-def test_a_cell_that_is_not_of_its_kind_is_named(text: str, expected: str) -> None:
+def test_a_cell_that_is_not_of_its_kind_is_named(text: str) -> None:
     schema = schema_of("n,d\n" + "".join(f"{i},2024-01-{i + 1:02d}\n" for i in range(25)))
-    with pytest.raises(TableError) as caught:
+    with refuses(TableError):
         parse_table(read_table(text.encode()), schema)
-    assert expected in str(caught.value)
 
 
 def test_a_column_that_the_schema_has_not_is_named() -> None:
     schema = schema_of("n,s\n1,x\n2,y\n")
-    with pytest.raises(UnknownColumnError, match=r"column 'z'.*one of n, s"):
+    with refuses(UnknownColumnError, column="z"):
         parse_table(read_table(b"n,s,z\n1,x,1\n"), schema)
 
 
 def test_another_table_is_told_to_be_one_in_a_line() -> None:
     schema = schema_of("n,s\n1,x\n2,y\n")
-    with pytest.raises(UnknownColumnError, match="none of the schema's columns") as caught:
+    with refuses(UnknownColumnError):
         parse_table(read_table(b"town,street,house\nRome,Via,1\n"), schema)
-    assert str(caught.value).count("\n") == 0
-    assert "n, s" in str(caught.value)
 
 
 @pytest.mark.parametrize("format", ["csv", "csv.gz", "parquet"])
@@ -339,7 +329,7 @@ def test_equal_tables_are_equal_gzip_files() -> None:
 
 def test_an_unknown_format_is_named() -> None:
     frame, schema = parsed("a,b\n1,x\n2,y\n")
-    with pytest.raises(TableError, match=r"no table format 'xlsx', but csv, csv\.gz, parquet"):
+    with refuses(TableError):
         written(frame, schema, "xlsx")
 
 
@@ -357,7 +347,7 @@ def test_parquet_keeps_whole_numbers_beside_nulls(tmp_path: Path) -> None:
 def test_lists_in_parquet_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pd.DataFrame({"n": [np.array([1, 2])]}).to_parquet(path)
-    with pytest.raises(TableError, match="column 'n': values of type list"):
+    with refuses(TableError, column="n"):
         read_table(path)
 
 

@@ -16,6 +16,7 @@ from gcvae.errors import SchemaError
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
+from tests.wordings import refuses, same_wording
 
 BOOKINGS = """start,end,room,floor,nights,code
 2024-01-01,2024-01-03,single,1,2,x1
@@ -140,70 +141,44 @@ def test_combinations_hold_dates_numbers_and_booleans_to_the_digit() -> None:
 
 
 def test_a_table_that_breaks_constraints_is_told_which_how_often_and_where() -> None:
-    assert problems_of(
+    problems = problems_of(
         inequality("start", "end"),
         inequality("nights", "floor"),
         expression("end - start == nights or room == 'suite'"),
-    ) == [
-        "/constraints/0, line 4: 2 of 5 rows break start <= end, the first has start '2024-02-01',"
-        " end '2024-01-30' (expected: a constraint that every row of the table satisfies)",
-        "/constraints/1, line 2: 2 of 5 rows break nights <= floor, the first has nights '2',"
-        " floor '1' (expected: a constraint that every row of the table satisfies)",
-        "/constraints/2, line 4: 1 of 5 rows break end - start == nights or room == 'suite', the"
-        " first has end '2024-01-30', start '2024-02-01', nights '3', room 'double' (expected: a"
-        " constraint that every row of the table satisfies)",
-    ]
+    )
+    same_wording("\n".join(problems))
 
 
 def test_a_table_without_lines_is_told_the_row() -> None:
     frame = pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 2]}, index=[7, 8, 9])
-    with pytest.raises(SchemaError, match=r"1 of 3 rows break a <= b, .* b '2' \(row 3\)"):
+    with refuses(SchemaError, "/constraints/0"):
         infer_schema(frame, {"constraints": [inequality("a", "b")]})
 
 
 @pytest.mark.parametrize(
-    ("constraint", "columns", "problem"),
+    ("constraint", "columns"),
     [
-        (
-            inequality("start", "floor"),
-            [],
-            "start <= floor can not be compared: start is a date and floor a number",
-        ),
-        (
-            inequality("start", "end"),
-            [{"name": "end", "drop": True}],
-            "column 'end' is dropped: no sampled row has it",
-        ),
-        (
-            combinations("room", "code"),
-            [{"name": "code", "kind": "identifier"}],
-            "column 'code' is an identifier, whose values are made up anew;"
-            " give it another kind if its values mean something",
-        ),
-        (
-            combinations("room", "start"),
-            [],
-            "5 of the 5 unique combinations of room, start stand in one row only: numbers and dates"
-            " that hardly repeat can not be drawn again"
-            " (expected: columns of levels (kind categorical or ordinal))",
-        ),
-        (expression("1 < 2"), [], "the expression names no column"),
-        (expression("floor < 1j"), [], "1j is not allowed in an expression"),
-        (expression("-" * 200 + "floor > 0"), [], "the expression nests more than 100 terms"),
-        (expression("(" * 500 + "floor" + ")" * 500), [], "can not be read"),
-        (expression("floor.real > 0"), [], "Attribute is not allowed in an expression"),
+        (inequality("start", "floor"), []),
+        (inequality("start", "end"), [{"name": "end", "drop": True}]),
+        (combinations("room", "code"), [{"name": "code", "kind": "identifier"}]),
+        (combinations("room", "start"), []),
+        (expression("1 < 2"), []),
+        (expression("floor < 1j"), []),
+        (expression("-" * 200 + "floor > 0"), []),
+        (expression("(" * 500 + "floor" + ")" * 500), []),
+        (expression("floor.real > 0"), []),
     ],
 )
 def test_a_constraint_that_has_no_meaning_is_refused_with_its_pointer(
-    constraint: dict[str, object], columns: list[object], problem: str
+    constraint: dict[str, object], columns: list[object]
 ) -> None:
     [found] = problems_of(constraint, columns=columns)
     assert found.startswith("/constraints/0: ")
-    assert problem in found
+    same_wording(found)
 
 
 def test_a_backtick_in_a_text_is_no_column() -> None:
     frame = pd.DataFrame({"a b": ["x`y`", "z", "z"], "n": [1, 2, 3]})
     infer_schema(frame, {"constraints": [expression("`a b` == 'x`y`' or n > 1")]})
-    with pytest.raises(SchemaError, match="column 'a c': there is no such column"):
+    with refuses(SchemaError, "/constraints/0"):
         infer_schema(frame, {"constraints": [expression("`a c` == 'z'")]})

@@ -20,6 +20,7 @@ from gcvae.constraints.rounded_numbers import FALSE, TRUE, UNKNOWN, Amount, comp
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.constraints import Expression, Inequality
 from gcvae.schema.kinds import ColumnKind
+from tests.wordings import refuses
 
 BLANKS = Missing(allowed=True, markers=("",))
 SCHEMA = TableSchema(
@@ -215,39 +216,38 @@ def test_a_date_beyond_all_dates_is_the_last_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "message"),
+    "expression",
     [
-        ("a + colour > 1", "a + colour needs numbers, but colour is text"),
-        ("door + 1 > 2", "the levels of door are names: its kind is categorical, not ordinal"),
-        ("-colour == 'red'", "-colour needs numbers"),
-        ("colour < 'red'", "colour < 'red' asks for an order, but the texts of colour have none"),
-        ("door < 4", "door < 4 asks for an order, but the levels of door have none"),
-        ("smoker < 'yes'", "asks for an order, but the levels of smoker have none"),
-        ("grade < colour", "asks for an order, but the texts of colour have none"),
-        ("colour == 'rot'", "'rot' is no level of colour: those are 'blue', 'red'"),
-        ("smoker == 'maybe'", "'maybe' is no level of smoker: those are 'no' or 'yes'"),
-        ("colour == 1", "colour holds text, and 1 is a number: write '1'"),
-        ("a == 'one'", "a is a number and 'one' text"),
-        ("start > 5", "start is a date and 5 a number"),
-        ("start > 'soon'", "'soon' beside column 'start' is no date of the format %d.%m.%Y"),
-        ("start > '9999-12-31'", "is no date of the format"),
-        ("start + end > a", "a date takes + or - and a number of days"),
-        ("a - start > end", "a date takes + or - and a number of days"),
-        ("start * 2 > end", "start * 2 needs numbers, but start is a date"),
-        ("a", "the expression must be true or false, but a is a number"),
-        ("not a", "what follows `not` must be true or false, but a is a number"),
-        ("smoker and b", "what `and` joins must be true or false, but b is a number"),
-        ("a in 3", "after `in` stands 3, not a list"),
-        ("a in ()", "after `in` stands (), not a list"),
-        ("(a, b) == 3", "a list stands where no list can: (a, b)"),
-        ("nothing > 1", "column 'nothing' has no value in any row"),
-        ("a == 1" + "0" * 400, "a number is too large"),
+        "a + colour > 1",
+        "door + 1 > 2",
+        "-colour == 'red'",
+        "colour < 'red'",
+        "door < 4",
+        "smoker < 'yes'",
+        "grade < colour",
+        "colour == 'rot'",
+        "smoker == 'maybe'",
+        "colour == 1",
+        "a == 'one'",
+        "start > 5",
+        "start > 'soon'",
+        "start > '9999-12-31'",
+        "start + end > a",
+        "a - start > end",
+        "start * 2 > end",
+        "a",
+        "not a",
+        "smoker and b",
+        "a in 3",
+        "a in ()",
+        "(a, b) == 3",
+        "nothing > 1",
+        "a == 1" + "0" * 400,
     ],
 )
-def test_what_has_no_meaning_is_said(expression: str, message: str) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
+def test_what_has_no_meaning_is_said(expression: str) -> None:
+    with refuses(ValueError):
         compile_constraint(Expression(expression), SCHEMA)
-    assert message in str(caught.value)
 
 
 def test_the_expressions_of_the_documentation_have_a_meaning() -> None:
@@ -274,5 +274,5 @@ def test_an_inequality_is_a_comparison_of_its_columns() -> None:
     assert compile_constraint(Inequality("a", "b"), SCHEMA).evaluate(cells).tolist() == [2, 2, 0]
     strict = compile_constraint(Inequality("a", "b", strict=True), SCHEMA)
     assert strict.evaluate(cells).tolist() == [2, 0, 0]
-    with pytest.raises(ValueError, match="a is a number and start a date"):
+    with refuses(ValueError):
         compile_constraint(Inequality("a", "start"), SCHEMA)

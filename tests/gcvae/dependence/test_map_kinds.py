@@ -18,6 +18,7 @@ from gcvae.latent.encodings import encoding_columns
 from gcvae.model.decoders import CopulaDecoder
 from gcvae.model.posterior import posterior_draws
 from gcvae.numerics.generators import generator_for
+from tests.wordings import refuses
 
 QUICK = {"max_steps": 120, "evaluate_every_steps": 60}
 
@@ -133,27 +134,26 @@ def test_posterior_draws_have_the_posteriors_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "error"),
     [
-        (lambda s: s.dependencies("best"), SettingError, "unknown kind of map 'best'"),
-        (lambda s: s.dependencies("local"), SettingError, "either a row or a z"),
-        (lambda s: s.dependencies("local", row=ROW, z=[0.0]), SettingError, "either a row or a z"),
-        (lambda s: s.dependencies("total", row=ROW), SettingError, "no row and no z"),
-        (lambda s: s.dependencies("local", z=[0.0]), InputError, r"^/z: .*8 numbers"),
-        (lambda s: s.dependencies("local", z=[np.nan] * 8), InputError, "from -100 to 100"),
-        (lambda s: s.dependencies("local", row={"hp": 1}), UnknownColumnError, "/row/hp"),
-        (lambda s: s.dependencies("local", row={"size": "big"}), TableError, "^/row/size, "),
-        (lambda s: s.dependencies("local", row={"place": "moon"}), TableError, "'place'"),
-        (lambda s: s.dependencies("local", row={"size": 1e9}), TableError,
-         r"^/row/size, column 'size': 1000000000 is beyond its limits \(expected: a value from "),
-        (lambda s: s.dependencies("local", row={"change": -50}), TableError, "^/row/change, "),
-        (lambda s: s.manifold(), InputError, "8 dimensions .*d_latent 2"),
+        (lambda s: s.dependencies("best"), SettingError),
+        (lambda s: s.dependencies("local"), SettingError),
+        (lambda s: s.dependencies("local", row=ROW, z=[0.0]), SettingError),
+        (lambda s: s.dependencies("total", row=ROW), SettingError),
+        (lambda s: s.dependencies("local", z=[0.0]), InputError),
+        (lambda s: s.dependencies("local", z=[np.nan] * 8), InputError),
+        (lambda s: s.dependencies("local", row={"hp": 1}), UnknownColumnError),
+        (lambda s: s.dependencies("local", row={"size": "big"}), TableError),
+        (lambda s: s.dependencies("local", row={"place": "moon"}), TableError),
+        (lambda s: s.dependencies("local", row={"size": 1e9}), TableError),
+        (lambda s: s.dependencies("local", row={"change": -50}), TableError),
+        (lambda s: s.manifold(), InputError),
     ],
 )  # fmt: skip
 def test_what_can_not_be_mapped_is_refused_with_what_would_be_right(
-    fitted: Synthesizer, call: Any, error: type[Exception], message: str
+    fitted: Synthesizer, call: Any, error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match=message):
+    with refuses(error):
         call(fitted)
 
 

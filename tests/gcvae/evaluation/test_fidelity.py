@@ -19,6 +19,7 @@ from gcvae.evaluation.fidelity import (
     two_way_tv,
 )
 from gcvae.schema.columns import TableSchema
+from tests.wordings import refuses
 
 MEASURES = [shape_error, trend_error, two_way_tv]
 
@@ -250,13 +251,13 @@ def test_the_area_repeats_with_its_seed() -> None:
 
 
 def test_a_table_of_fewer_rows_than_folds_is_refused() -> None:
-    with pytest.raises(TableError, match="3 rows"):
+    with refuses(TableError):
         classifier_two_sample_auc(mixed_frame(3, 0), mixed_frame(50, 1), MIXED)
 
 
 def test_text_in_a_column_of_numbers_is_named() -> None:
     real = mixed_frame(10, 0)
-    with pytest.raises(TableError, match="'n'"):
+    with refuses(TableError, column="n"):
         shape_error(real, real.assign(n="many"), MIXED)
 
 

@@ -20,6 +20,7 @@ from gcvae.files.table_stream import stream_table
 from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.schema.columns import TableSchema
 from gcvae.trial import try_out
+from tests.wordings import refuses
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -277,13 +278,13 @@ def test_a_schema_says_the_dtype_and_an_unknown_one_is_refused() -> None:
     fitted = Synthesizer.fit(text, schema=schema, preset="fast", settings={"max_steps": 3})
     assert fitted.sample(5).dtypes.astype(str).tolist() == ["Int16", "category"]
     for name in ("int9", "datetime64[s, Atlantis/Here]", "(1000000,)f8", "object_"):
-        with pytest.raises(SchemaError, match="a dtype of pandas"):
+        with refuses(SchemaError, "/columns/0/dtype"):
             infer_schema(text, {"columns": [{"name": "n", "dtype": name}]})
 
 
 def test_a_value_that_the_dtype_can_not_hold_is_named() -> None:
     schema = infer_schema(pd.DataFrame({"n": WHOLE.astype("int8"), "x": REAL})).schema
-    with pytest.raises(TableError, match=r"column 'n': a value can not be written as int8"):
+    with refuses(TableError, column="n"):
         with_dtype(pd.Series([3000]), schema["n"])
 
 

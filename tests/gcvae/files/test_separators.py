@@ -15,6 +15,7 @@ from gcvae.files.table_reader import TableReader
 from gcvae.files.table_stream import stream_table
 from gcvae.files.tables import write_table
 from gcvae.schema.columns import TableSchema
+from tests.wordings import refuses
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -46,6 +47,6 @@ def test_cells_are_quoted_for_the_separator_that_the_file_has() -> None:
 
 
 def test_a_separator_that_is_none_is_refused() -> None:
-    with pytest.raises(SchemaError, match=r"/separator: separator can not be ':'.*one of , ; \|"):
+    with refuses(SchemaError, "/separator"):
         infer_schema(pd.DataFrame({"n": ["1", "2"]}), {"separator": ":"})
     assert infer_schema(pd.DataFrame({"n": ["1", "2"]}), {"separator": ";"}).schema.separator == ";"

@@ -13,6 +13,7 @@ from gcvae.errors import TableError
 from gcvae.files.table_stream import MEDIA_TYPES, stream_table
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
+from tests.wordings import refuses
 
 NOTES = ["?", '"a, b"', "c", "c", "c"]
 
@@ -76,5 +77,5 @@ def test_a_table_without_rows_is_a_whole_file(table, format):
 
 
 def test_an_unknown_format_is_refused(table):
-    with pytest.raises(TableError, match="no table format 'xls'"):
+    with refuses(TableError):
         stream_table([], table[1], "xls")

@@ -17,6 +17,7 @@ from gcvae.files.table_reader import TableReader
 from gcvae.files.tables import read_table, write_table
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.synthesizer import Synthesizer
+from tests.wordings import refuses, same_wording
 
 ENCODINGS = (
     "latin-1", "cp1252", "mac-roman", "cp850", "utf-16", "utf-16-le", "utf-16-be", "utf-32",
@@ -84,49 +85,43 @@ def test_memory_does_not_grow_with_a_file_in_another_encoding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "encoding", "expected"),
+    ("data", "encoding"),
     [
-        (b"a,b\n1,caf\xe9\n", None, "line 2: byte 0xe9 at offset 9 is not UTF-8 (expected: UTF-8,"
-         " as spreadsheets save it under \"CSV UTF-8\"; or name its encoding;"
-         " with encoding cp1252 this reads 'café')"),
-        ("a,b\n1,x\n2,474 €\n".encode("cp1252"), None, "cp1252 this reads '€'"),
-        (b"a,b\n1,M\x81ller\n", None, "or name its encoding, such as cp850, mac-roman or latin-1"),
-        ("a,b\n1,北京\n2,上海\n".encode("gb18030"), None, "such as gb18030, shift_jis, euc_kr or"),
-        ("a,b\n1,Москва\n".encode("cp1251"), None, "euc_kr or cp1251"),
-        ("a,b\n1,Größe\n".encode("latin-1") * 9, None, "cp1252 this reads 'Größe'"),
-        ("a,b\n1,2\n".encode("utf-16"), None, "text in UTF-16 (expected: a CSV file in UTF-8 with a"
-         " header row; or name its encoding, utf-16)"),
-        (TEXT.encode("utf-16-be"), None, "or name its encoding, utf-16-be by the look of it"),
-        (TEXT.encode("utf-16-le"), None, "or name its encoding, utf-16-le by the look of it"),
-        (b"a,b\n1,x\n2,\x81\n", "cp1252", "line 3: byte 0x81 at offset 10 is not cp1252 (expected:"
-         " the encoding that the file is in, such as cp1252, latin-1 or utf-16)"),
-        ("a,b\n1,x\n2,y\n".encode("utf-16")[:-1], "utf-16", "line 3: the last byte at offset 25 is"
-         " not utf-16"),
-        ("a,b\n1,x\n2,".encode("utf-16-be") + b"\xd8\x00\x00\x61", "utf-16-be", "line 3: byte 0xd8"
-         " at offset 20 is not utf-16-be"),
-        (b"a,b\n1,2\n", "latin2000", "no encoding 'latin2000' (expected: latin-1, or another)"),
-        (b"a,b\n1,2\n", "latin-99", "no encoding 'latin-99' (expected: latin-1, or another)"),
-        (b"a,b\n1,2\n", "iso-8859-99", "(expected: latin-1, or another)"),
-        (b"a,b\n1,2\n", "windows-1259", "(expected: cp1252, or another)"),
-        (b"a,b\n1,2\n", "shift-jiss", "(expected: shift_jis, or another)"),
-        (b"a,b\n1,2\n", "rot13", "no encoding 'rot13' (expected: the name of one, such as utf-8,"),
-        (b"a,b\n1,2\n", "zip", "no encoding 'zip' (expected: the name of one, such as utf-8,"),
-        (b"a,b\n1,2\n", "unicode_escape", "there is no encoding 'unicode_escape'"),
-        (b"a,b\n1,2\n", "qqqqq", "such as utf-8, cp1252, latin-1, utf-16, mac-roman,"),
-        (b"PAR1rest", "latin-1", "the encoding is iso8859-1, but the file is Parquet"),
-        (b"\xd0\xcf\x11\xe0rest", "cp1252", "an old Excel workbook"),
+        (b"a,b\n1,caf\xe9\n", None),
+        ("a,b\n1,x\n2,474 €\n".encode("cp1252"), None),
+        (b"a,b\n1,M\x81ller\n", None),
+        ("a,b\n1,北京\n2,上海\n".encode("gb18030"), None),
+        ("a,b\n1,Москва\n".encode("cp1251"), None),
+        ("a,b\n1,Größe\n".encode("latin-1") * 9, None),
+        ("a,b\n1,2\n".encode("utf-16"), None),
+        (TEXT.encode("utf-16-be"), None),
+        (TEXT.encode("utf-16-le"), None),
+        (b"a,b\n1,x\n2,\x81\n", "cp1252"),
+        ("a,b\n1,x\n2,y\n".encode("utf-16")[:-1], "utf-16"),
+        ("a,b\n1,x\n2,".encode("utf-16-be") + b"\xd8\x00\x00\x61", "utf-16-be"),
+        (b"a,b\n1,2\n", "latin2000"),
+        (b"a,b\n1,2\n", "latin-99"),
+        (b"a,b\n1,2\n", "iso-8859-99"),
+        (b"a,b\n1,2\n", "windows-1259"),
+        (b"a,b\n1,2\n", "shift-jiss"),
+        (b"a,b\n1,2\n", "rot13"),
+        (b"a,b\n1,2\n", "zip"),
+        (b"a,b\n1,2\n", "unicode_escape"),
+        (b"a,b\n1,2\n", "qqqqq"),
+        (b"PAR1rest", "latin-1"),
+        (b"\xd0\xcf\x11\xe0rest", "cp1252"),
     ],
 )  # fmt: skip
 def test_bytes_of_another_encoding_are_refused_with_a_proposal(
-    data: bytes, encoding: str | None, expected: str
+    data: bytes, encoding: str | None
 ) -> None:
-    assert expected in refusal(data, encoding)
+    same_wording(refusal(data, encoding))
 
 
 def test_a_bad_byte_is_named_by_its_line_behind_the_first_megabyte(tmp_path: Path) -> None:
     path = tmp_path / "late.csv"
     path.write_bytes(b"a,b\n" + b"1,\xe4\n" * 600_000 + b"2,\x81\n")
-    with pytest.raises(TableError, match="line 600002: byte 0x81 at offset 2400006 is not cp1252"):
+    with refuses(TableError, line=600002):
         list(TableReader(path, encoding="cp1252").chunks(1000))
 
 
@@ -162,32 +157,27 @@ def zipped(*names: str, mimetype: bytes | None = None) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "what", "way_out"),
+    "data",
     [
-        (zipped("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook", "CSV UTF-8"),
-        (zipped("docProps/app.xml", "xl/workbook.xml"), "an Excel workbook", "read_excel"),
-        (zipped(mimetype=b"application/vnd.oasis.opendocument.spreadsheet"),
-         "an OpenDocument spreadsheet", 'read_excel("book.ods").to_csv("table.csv", index=False)'),
-        (zipped("table.csv"), "a zip archive", "the CSV file in it, unpacked"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook", "read_excel"),
-        (b"%PDF-1.7\n%\xe2\xe3", "a PDF document", "a CSV file in UTF-8 with a header row"),
-        (b"$FL2@(#) SPSS DATA FILE", "an SPSS file", "read_spss"),
-        (b"<stata_dta><header>", "a Stata file", "read_stata"),
-        (b"ARROW1\0\0\xff\xff", "an Arrow (Feather) file", "read_feather"),
-        (b'{\n  "rows": []}', "JSON", 'read_json("file.json").to_csv'),
-        (b'[\n  {"a": 1}]', "JSON", "read_json"),
-        (b"BZh91AY&SY\x8f", "packed by bzip2", "unpacked"),
-        (bytes(257) + b"ustar\x0000", "a tar archive", "unpacked"),
-        (b"<?xml version='1.0'?>", "a web page or XML", "a CSV file"),
+        zipped("[Content_Types].xml", "xl/workbook.xml"),
+        zipped("docProps/app.xml", "xl/workbook.xml"),
+        zipped(mimetype=b"application/vnd.oasis.opendocument.spreadsheet"),
+        zipped("table.csv"),
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        b"%PDF-1.7\n%\xe2\xe3",
+        b"$FL2@(#) SPSS DATA FILE",
+        b"<stata_dta><header>",
+        b"ARROW1\0\0\xff\xff",
+        b'{\n  "rows": []}',
+        b'[\n  {"a": 1}]',
+        b"BZh91AY&SY\x8f",
+        bytes(257) + b"ustar\x0000",
+        b"<?xml version='1.0'?>",
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_text_is_named_with_the_way_out(
-    data: bytes, what: str, way_out: str
-) -> None:
-    told = refusal(data)
-    assert f"the file is {what}" in told
-    assert way_out in told
-    assert what in refusal(gzip.compress(data))
+def test_a_file_that_is_no_text_is_named_with_the_way_out(data: bytes) -> None:
+    same_wording(refusal(data))
+    same_wording(refusal(gzip.compress(data)))
 
 
 @pytest.mark.parametrize("name", ["ORC", "ARROW1", "RDX2"])

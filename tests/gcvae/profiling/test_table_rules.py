@@ -11,6 +11,7 @@ from gcvae.errors import SchemaError
 from gcvae.files.table_reader import TableReader
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
+from tests.wordings import refuses
 
 SUM = {"kind": "sum", "column": "total", "terms": {"net": 1, "tax": 1}}
 
@@ -45,14 +46,11 @@ def test_given_rules_are_taken_as_they_are_and_counted() -> None:
 
 def test_a_demanded_rule_that_rows_break_names_them(tmp_path: Any) -> None:
     document = {"rules": [SUM | {"keep": "demand"}]}
-    with pytest.raises(SchemaError) as raised:
+    with refuses(SchemaError, "/rules/0"):
         infer_schema(table(), document)
-    assert str(raised.value).startswith(
-        "/rules/0: 1 of 200 rows break total = net + tax: rows 45 (expected: a rule that every"
-    )
     path = tmp_path / "orders.csv"
     table().to_csv(path, index=False)
-    with pytest.raises(SchemaError, match=r"^/rules/0, line 46: 1 of .*: lines 46 "):
+    with refuses(SchemaError):
         infer_schema(TableReader(path), document)
 
 

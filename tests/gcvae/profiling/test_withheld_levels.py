@@ -14,6 +14,7 @@ from gcvae.codec.rare_levels import OTHER
 from gcvae.errors import ConditionError
 from gcvae.training.preparation import PreparedTable, prepared_table
 from gcvae.training.settings import configure
+from tests.wordings import refuses
 
 SETTINGS = {"max_steps": 20, "evaluate_every_steps": 10, "d_hidden": 16, "d_sum": 8, "d_column": 6}
 FIXES = {"kind": "function", "column": "страна", "of": ["city"]}
@@ -140,9 +141,9 @@ def test_a_rare_level_that_is_known_says_nothing_and_stays(model: Synthesizer) -
     assert filled["size"].notna().all()
     drawn = model.sample(given_rows=rows[["city", "zone"]], seed=2)
     assert not drawn["city"].str.startswith("village").any()
-    with pytest.raises(ConditionError, match=r"no level 'village 20' in the model, .* few rows"):
+    with refuses(ConditionError, "/given/city"):
         model.sample(3, given={"city": "village 20"})
-    with pytest.raises(ConditionError, match=r"few rows but '\(other\)' for all") as refused:
+    with refuses(ConditionError, "/given/note") as refused:
         model.sample(3, given={"note": "a note of nobody"})
     assert refused.value.problems[0].suggestion == OTHER
     assert set(model.sample(3, given={"note": OTHER})["note"]) == {OTHER}

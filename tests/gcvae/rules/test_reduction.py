@@ -15,6 +15,7 @@ from gcvae.errors import ConditionError
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
+from tests.wordings import refuses
 
 RULES: list[dict[str, Any]] = [
     {"kind": "product", "column": "всего", "factors": ["价格", "quantity"]},
@@ -211,7 +212,7 @@ def test_a_condition_on_a_column_that_a_rule_gives_has_the_models_probability(
 
 def test_known_cells_that_break_a_rule_are_refused_with_its_words(fitted: Synthesizer) -> None:
     rows = typed_orders()[0].head(1)[["ordered", "month"]]
-    with pytest.raises(ConditionError, match="month of ordered"):
+    with refuses(ConditionError, column="month"):
         fitted.sample(given_rows=rows.assign(month=rows.month % 12 + 1))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from gcvae import Synthesizer
 from gcvae.errors import ConditionError, SchemaError
+from tests.wordings import refuses
 
 _SETTINGS = {"max_steps": 200, "patience_steps": 200}
 _LANDS = {"Graz": "Österreich", "Wien": "Österreich", "Bern": "Schweiz"}
@@ -94,11 +95,11 @@ def test_a_demanded_rule_is_kept_by_every_row_and_breaks_score_minus_infinity() 
     assert (drawn["deposit"] <= drawn["total"]).all()
     rows = drawn.head(20).assign(total=drawn["deposit"] - 5)
     assert np.isneginf(model.log_likelihood(rows, draws=5).log_likelihood).all()
-    with pytest.raises(ConditionError, match="break a constraint"):
+    with refuses(ConditionError):
         model.sample(given_rows=rows.head(1)[["total", "deposit"]])
 
 
 def test_a_table_that_breaks_a_demanded_rule_is_refused_with_its_rows() -> None:
     demanded = [SUM | {"keep": "demand", "remainders": [0]}]
-    with pytest.raises(SchemaError, match=r"/rules/0: .* rows break total = fee \+ deposit"):
+    with refuses(SchemaError, "/rules/0"):
         Synthesizer.fit(table(500), schema=SCHEMA | {"rules": demanded}, preset="fast")

@@ -15,6 +15,7 @@ from gcvae.errors import SchemaError
 from gcvae.rules.splits import Split, splits_of
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
+from tests.wordings import refuses
 
 SECONDS = "%Y-%m-%d %H:%M:%S"
 
@@ -171,27 +172,24 @@ def test_an_ending_alone_stands_for_its_power_of_ten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "expected"),
+    "column",
     [
-        (number(steps=(7, 2)), "multiple of the next"),
-        (number(steps=(0.5,)), "multiples of 1"),
-        (number(steps=("1 hour",)), "multiples of 1"),
-        (number(endings=("x",)), "such as"),
-        (number(endings=(".5",)), "decimals"),
-        (number(steps=(100,), endings=("95", "99")), "one ending"),
-        (date(steps=("1 millisecond",)), "multiples of 1 second"),
-        (date(steps=(5,)), "such as '1 hour'"),
-        (date(steps=("1 month", "1 hour")), "'1 day'"),
-        (date(steps=("1 day",), endings=("Monday",)), 'of "1 week"'),
-        (date(steps=("1 day",), endings=("month end",)), "'1 month'"),
+        number(steps=(7, 2)),
+        number(steps=(0.5,)),
+        number(steps=("1 hour",)),
+        number(endings=("x",)),
+        number(endings=(".5",)),
+        number(steps=(100,), endings=("95", "99")),
+        date(steps=("1 millisecond",)),
+        date(steps=(5,)),
+        date(steps=("1 month", "1 hour")),
+        date(steps=("1 day",), endings=("Monday",)),
+        date(steps=("1 day",), endings=("month end",)),
     ],
 )
-def test_steps_that_do_not_fit_are_refused_with_what_would(column: Column, expected: str) -> None:
-    with pytest.raises(SchemaError) as refused:
+def test_steps_that_do_not_fit_are_refused_with_what_would(column: Column) -> None:
+    with refuses(SchemaError, column=column.name):
         Split.of(column)
-    [problem] = refused.value.problems
-    assert problem.column == column.name
-    assert expected in str(problem.expected)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

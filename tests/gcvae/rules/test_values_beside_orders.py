@@ -13,6 +13,7 @@ import pytest
 from gcvae import Synthesizer, infer_schema
 from gcvae.cells.values import format_table
 from gcvae.errors import SchemaError
+from tests.wordings import refuses
 
 N = 2_000
 SHORT = {"max_steps": 60, "batch_size": 256}
@@ -110,15 +111,14 @@ def test_an_imputed_start_is_no_later_than_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("beside", "reason"),
-    [(["x"], "no value of column"), ([0] * 4, "at most 3"), ([[0]], "at most 3"), (0, "at most 3")],
+    "beside",
+    [["x"], [0] * 4, [[0]], 0],
 )
-def test_what_can_not_stand_beside_is_refused_with_its_place(beside: Any, reason: str) -> None:
+def test_what_can_not_stand_beside_is_refused_with_its_place(beside: Any) -> None:
     columns = [{"name": name, "kind": "integer"} for name in ("first", "last")]
     schema = {"columns": columns, "rules": [rule(beside=beside)]}
-    with pytest.raises(SchemaError, match=reason) as error:
+    with refuses(SchemaError, "/rules/0"):
         infer_schema(games(), schema)
-    assert "/rules/0" in str(error.value.problems[0].pointer)
 
 
 def test_an_end_keeps_the_step_that_all_ends_have(tmp_path: Path) -> None:
@@ -166,5 +166,5 @@ def test_an_order_that_is_demanded_takes_no_value_that_breaks_it() -> None:
     said = {"kind": "order", "low": "от", "high": "до", "keep": "demand"}
     [kept] = infer_schema(stays("2099-12-31"), {"rules": [said]}).schema.rules or ()
     assert str(kept) == "от ≤ до, or до is 2099-12-31"
-    with pytest.raises(SchemaError, match="rows break"):
+    with refuses(SchemaError, "/rules/0"):
         infer_schema(stays("1900-01-01"), {"rules": [said]})

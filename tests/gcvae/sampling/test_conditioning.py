@@ -23,6 +23,7 @@ from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from tests.gcvae.conditioned_tables import excess_variation, fitted, meets
 from tests.gcvae.model.test_autoregressive import autoregressive_model
 from tests.gcvae.models import levels, random_model, rows_of
+from tests.wordings import refuses
 
 DISCRETE = [levels(2), levels(3), levels(4)]
 LEAVES = {
@@ -194,42 +195,36 @@ def test_a_known_number_beyond_limits_or_decimals_is_the_nearest_that_the_column
 
 def test_a_known_cell_of_a_file_is_refused_by_its_line() -> None:
     frame = read_table(b'city,since\nRome,2020-01-01\n"Oslo",\n')
-    with pytest.raises(ConditionError, match=r"^line 3, column 'city': 'Oslo' is no level"):
+    with refuses(ConditionError, line=3, column="city"):
         fitted("fast").sample(given_rows=frame)
 
 
 @pytest.mark.parametrize(
-    ("conditions", "place", "message"),
+    ("conditions", "place"),
     [
-        ({"given": {"town": "Rome"}}, "/given/town", "no such column"),
-        ({"given": {"city": "Oslo"}}, "/given/city", "no level"),
-        ({"given": {"city": {"min": "Rome"}}}, "/given/city", "no order"),
-        ({"given": {"member": None}}, "/given/member", "was missing"),
-        ({"given": {"age": "old"}}, "/given/age", "'old'"),
-        ({"given": {"age": []}}, "/given/age", "empty"),
-        ({"given": {"age": {"from": 3}}}, "/given/age", "no range"),
-        ({"given": {"age": {"min": 300}}}, "/given/age", "no number"),
-        ({"given": {"height": {"min": 170.01, "max": 170.04}}}, "/given/height", "no number"),
-        ({"given": {"since": {"min": "soon"}}}, "/given/since", "soon"),
-        ({"distribution": {"city": {"Rome": 0.5}}}, "/distribution/city", "add up to 0.5"),
-        ({"distribution": {"city": {"Rome": 2}}}, "/distribution/city/Rome", "the share is 2"),
-        ({"distribution": {"city": {"Oslo": 1}}}, "/distribution/city/Oslo", "no level"),
-        ({"distribution": {}}, "/distribution", "0 columns"),
-        (
-            {"given_rows": pd.DataFrame({"city": ["Rome", "Oslo"]})},
-            "column 'city'",
-            "row 2: 'Oslo'",
-        ),
-        ({"given_rows": pd.DataFrame({"town": ["400"]})}, "column 'town'", "no such column"),
+        ({"given": {"town": "Rome"}}, "/given/town"),
+        ({"given": {"city": "Oslo"}}, "/given/city"),
+        ({"given": {"city": {"min": "Rome"}}}, "/given/city"),
+        ({"given": {"member": None}}, "/given/member"),
+        ({"given": {"age": "old"}}, "/given/age"),
+        ({"given": {"age": []}}, "/given/age"),
+        ({"given": {"age": {"from": 3}}}, "/given/age"),
+        ({"given": {"age": {"min": 300}}}, "/given/age"),
+        ({"given": {"height": {"min": 170.01, "max": 170.04}}}, "/given/height"),
+        ({"given": {"since": {"min": "soon"}}}, "/given/since"),
+        ({"distribution": {"city": {"Rome": 0.5}}}, "/distribution/city"),
+        ({"distribution": {"city": {"Rome": 2}}}, "/distribution/city/Rome"),
+        ({"distribution": {"city": {"Oslo": 1}}}, "/distribution/city/Oslo"),
+        ({"distribution": {}}, "/distribution"),
+        ({"given_rows": pd.DataFrame({"city": ["Rome", "Oslo"]})}, None),
+        ({"given_rows": pd.DataFrame({"town": ["400"]})}, None),
     ],
 )
 def test_what_can_not_be_asked_is_refused_by_its_place(
-    conditions: dict[str, Any], place: str, message: str
+    conditions: dict[str, Any], place: str | None
 ) -> None:
-    with pytest.raises(GcvaeError) as raised:
+    with refuses(GcvaeError, place):
         fitted("paper-gcvae").sampler(0, **conditions)
-    assert place in str(raised.value)
-    assert message in str(raised.value)
 
 
 def test_a_condition_that_the_model_holds_for_impossible_is_refused_with_its_probability() -> None:
@@ -238,9 +233,9 @@ def test_a_condition_that_the_model_holds_for_impossible_is_refused_with_its_pro
         parameter.data.zero_()
     group = model.marginals.code_groups[0]
     group.logits.bias.data.view(group.shape)[0, 0] = 40.0
-    with pytest.raises(ConditionError, match=r"a probability of \d\.?\d*e-18, under the least"):
+    with refuses(ConditionError):
         ConditionedModel.fit(model, [_only(2, 1), None, None], 0)
-    with pytest.raises(ConditionError, match="a probability under the least of 1e-06"):
+    with refuses(ConditionError):
         ConditionedModel.fit(model, [_only(2, 1), None, None], 0, is_told=False)
 
 
@@ -270,16 +265,16 @@ def test_a_given_number_of_more_decimals_is_the_nearest_of_the_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    "given",
     [
-        ({"height": 1000}, r"column 'height': 1000.0 is beyond its limits .*from 1"),
-        ({"height": 1e308}, r"column 'height': 1e\+308 is beyond its limits .*from 1"),
-        ({"age": [30, 400]}, r"column 'age': 400 is beyond its limits"),
-        ({"since": "2150-01-01"}, r"column 'since': 2150-01-01.* is beyond its limits"),
+        {"height": 1000},
+        {"height": 1e308},
+        {"age": [30, 400]},
+        {"since": "2150-01-01"},
     ],
 )
-def test_a_given_number_beyond_the_limits_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConditionError, match=message):
+def test_a_given_number_beyond_the_limits_is_refused(given: dict[str, Any]) -> None:
+    with refuses(ConditionError):
         fitted("fast").sample(5, given=given)
 
 
@@ -288,12 +283,12 @@ def test_ends_that_no_level_lies_between_are_named_as_they_were_given() -> None:
     frame = pd.DataFrame({"price": prices, "rooms": ["1", "2", "3", "5"] * 10})
     schema = {"columns": [{"name": "price", "kind": "continuous"}]}
     model = Synthesizer.fit(frame, schema=schema, preset="paper-vae", settings={"max_steps": 4})
-    for given, expected in (
-        ({"rooms": {"min": 5, "max": 2}}, "min 5 is above max 2"),
-        ({"rooms": {"min": 4, "max": 4}}, "no level of the column is in the range min 4, max 4"),
-        ({"price": {"min": "200 USD"}}, "min is '?200 USD"),
+    for given in (
+        {"rooms": {"min": 5, "max": 2}},
+        {"rooms": {"min": 4, "max": 4}},
+        {"price": {"min": "200 USD"}},
     ):
-        with pytest.raises(ConditionError, match=expected):
+        with refuses(ConditionError):
             model.sample(5, seed=1, given=given)
 
 
@@ -334,13 +329,13 @@ def test_a_condition_takes_the_values_of_a_frame_as_they_are(
 
 
 def test_a_time_that_the_column_can_not_write_is_refused(of_typed_columns: Synthesizer) -> None:
-    with pytest.raises(ConditionError, match="2024-02-01 12:00:00"):
+    with refuses(ConditionError, "/given/day"):
         of_typed_columns.sample(3, given={"day": pd.Timestamp("2024-02-01 12:00")})
 
 
 @pytest.mark.parametrize("given", ["x", 5, [1]])
 def test_a_condition_that_is_no_object_is_refused(given: Any) -> None:
-    with pytest.raises(ConditionError, match=f"a condition is no {type(given).__name__}"):
+    with refuses(ConditionError, "/given"):
         fitted("fast").sample(2, given=given)
 
 

@@ -19,6 +19,7 @@ from gcvae.errors import ArtifactError, ConstraintError, SchemaError
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from gcvae.training.settings import PRESETS
+from tests.wordings import refuses
 
 QUICK = {"max_steps": 20, "evaluate_every_steps": 10}
 CONSTRAINTS = [
@@ -179,7 +180,7 @@ def test_a_block_that_costs_too_many_draws_is_given_up(fitted: Synthesizer) -> N
     )
     hopeful = Acceptance(100, 90, (100, 90, 100))
     model = ConstrainedModel(fitted.model, fitted.codec, never, hopeful)
-    with pytest.raises(ConstraintError, match=r"0 of 3000 rows .* unique combinations of city"):
+    with refuses(ConstraintError, "/constraints/1"):
         model.draw(5, 10, torch.Generator().manual_seed(0))
 
 
@@ -257,7 +258,7 @@ def test_a_scored_table_needs_no_constant_column() -> None:
 def test_a_table_that_breaks_a_constraint_is_not_trained_on() -> None:
     frame = stays()
     frame.loc[7, "end"] = frame.loc[7, "start"] - pd.Timedelta(days=3)
-    with pytest.raises(SchemaError, match=r"/constraints/0: 1 of 200 rows break start <= end"):
+    with refuses(SchemaError, "/constraints/0"):
         fit(frame)
 
 
@@ -267,5 +268,5 @@ def test_a_model_of_the_version_that_did_not_enforce_constraints_is_refused(
     """Whatever its schema: its codec and its weights are others too."""
     tensors, manifest = unpack_tensors(fitted.to_bytes())
     earlier = {name: part for name, part in manifest.items() if name != "constraints"}
-    with pytest.raises(ArtifactError, match="version 1; this library reads gcvae-model versions 3"):
+    with refuses(ArtifactError):
         Synthesizer.from_bytes(pack_tensors(tensors, earlier | {"version": 1}))

@@ -15,6 +15,7 @@ from gcvae.errors import InputError, SettingError, TableError, UnknownColumnErro
 from gcvae.sampling.filled_columns import filled_columns, read_names
 from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.schema.columns import TableSchema
+from tests.wordings import refuses
 
 COMMA, CHINESE = 'income, "net"', "第二申请人"
 """Names that lists with commas between have to carry."""
@@ -118,7 +119,7 @@ def test_a_schema_document_keeps_what_it_says_of_blanks() -> None:
     schema = fitted(is_value=True).schema
     assert TableSchema.from_json(schema.to_json()) == schema
     assert "is_value" not in str(fitted().schema.to_json()), "older documents are as they were"
-    with pytest.raises(InputError, match="is_value"):
+    with refuses(InputError, "/columns/0/missing"):
         infer_schema(loans(), {"columns": [{"name": "zeta", "missing": {"is_value": "yes"}}]})
 
 
@@ -145,19 +146,19 @@ def test_a_column_that_equals_another_is_filled_with_its_cell_where_it_is_named(
 
 
 @pytest.mark.parametrize(
-    ("columns", "keep_blanks", "error", "says"),
+    ("columns", "keep_blanks", "error"),
     [
-        (["ages"], None, UnknownColumnError, "/columns/0, column 'ages'.*did you mean 'age'"),
-        (None, ["Zeta"], UnknownColumnError, "/keep_blanks/0.*did you mean 'zeta'"),
-        ([], None, SettingError, "one name at least"),
-        ("age", None, SettingError, "a list of names"),
-        (["age"], ["age"], SettingError, "one of the two"),
+        (["ages"], None, UnknownColumnError),
+        (None, ["Zeta"], UnknownColumnError),
+        ([], None, SettingError),
+        ("age", None, SettingError),
+        (["age"], ["age"], SettingError),
     ],
 )
 def test_what_can_not_be_filled_is_refused_by_its_place(
-    columns: list[str], keep_blanks: list[str], error: type[Exception], says: str
+    columns: list[str], keep_blanks: list[str], error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match=says):
+    with refuses(error):
         fitted().impute(blanked(5), columns=columns, keep_blanks=keep_blanks)
 
 
@@ -166,10 +167,10 @@ def test_identifiers_dropped_columns_and_absent_ones_are_not_filled() -> None:
     given = {"columns": [{"name": "note", "drop": True}]}
     schema = infer_schema(table, given).schema
     for name in ("key", "note"):
-        with pytest.raises(SettingError, match="are not filled"):
+        with refuses(SettingError, "/columns/0"):
             filled_columns(schema, [name])
     made = Synthesizer.fit(table, schema=schema, preset="fast", settings={"max_steps": 5})
-    with pytest.raises(TableError, match=r"column 'one': the table lacks"):
+    with refuses(TableError, column="one"):
         made.impute(table.head(3).drop(columns="one"), columns=["one"])
 
 
@@ -177,5 +178,5 @@ def test_lists_of_names_carry_commas_quotes_and_scripts() -> None:
     assert read_names('"income, ""net""",第二申请人', "?columns") == [COMMA, CHINESE]
     assert read_names("a, b", "?columns") == ["a", "b"]
     assert read_names('a," b\nc"', "?columns") == ["a", " b\nc"]
-    with pytest.raises(InputError, match="no list of names"):
+    with refuses(InputError, "?columns"):
         read_names('"a', "?columns")

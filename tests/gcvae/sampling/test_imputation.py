@@ -18,6 +18,7 @@ from gcvae import Synthesizer, TableReader, read_table
 from gcvae.errors import SettingError, TableError, UnknownColumnError
 from gcvae.sampling.imputation_stream import stream_completed
 from tests.gcvae.conditioned_tables import excess_variation, fitted, table
+from tests.wordings import refuses
 
 PRESETS = ["fast", "paper-gcvae", "paper-vae-roc"]
 
@@ -150,9 +151,9 @@ def test_other_formats_hold_values_and_the_draw(format: str) -> None:
 
 def test_what_can_not_be_imputed_is_refused() -> None:
     cells, _ = blanked(5)
-    with pytest.raises(SettingError, match="draws is 0"):
+    with refuses(SettingError, "/draws"):
         next(fitted("paper-gcvae").impute_blocks(cells, draws=0))
-    with pytest.raises(UnknownColumnError, match=r"column 'aeg'.*did you mean 'age'"):
+    with refuses(UnknownColumnError, column="aeg"):
         next(fitted("paper-gcvae").impute_blocks(cells.rename(columns={"age": "aeg"})))
 
 
@@ -190,7 +191,7 @@ def test_a_table_that_has_none_of_the_models_columns_is_refused(tmp_path: Path) 
     rows.to_csv(tmp_path / "one.csv", index=False)
     for given in (rows, tmp_path / "one.csv"):
         for use in (made.impute, made.log_likelihood, made.encode):
-            with pytest.raises(TableError, match=r"none of the model's columns \(expected: one of"):
+            with refuses(TableError):
                 use(given)
 
 

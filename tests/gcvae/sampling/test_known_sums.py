@@ -8,6 +8,7 @@ import pytest
 
 from gcvae import Synthesizer
 from gcvae.errors import ConditionError
+from tests.wordings import refuses
 
 
 def bills(n: int = 2_000) -> pd.DataFrame:
@@ -35,7 +36,7 @@ def test_a_condition_on_the_sum_and_a_term_gives_the_other(
 
 def test_known_cells_that_make_no_sum_are_refused_by_row(model: Synthesizer) -> None:
     known = pd.DataFrame({"total": [30.0, 5.0], "b": [29.0, 9.99]})
-    with pytest.raises(ConditionError, match=r"row 2: .*known cells.*total = a \+ b"):
+    with refuses(ConditionError, column="total"):
         model.sample(given_rows=known, seed=1)
     assert model.sample(given_rows=known[:1], seed=1)["a"].tolist() == [1.0]
 

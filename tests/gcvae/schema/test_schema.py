@@ -21,6 +21,7 @@ from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from tests.gcvae.frames import KINDS, columns, frame_of
+from tests.wordings import refuses, same_wording
 
 
 def read(text: str) -> pd.DataFrame:
@@ -258,94 +259,30 @@ TEXT = 'age,sex\n39,M\n17,F\n"abc",M\n'
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    "given",
     [
-        (
-            {"name": "age", "kind": "integer"},
-            "/columns/0/kind, line 4, column 'age': the kind is integer, but the cell is 'abc'"
-            " (expected: a whole number, or a text named in missing.markers)",
-        ),
-        (
-            {"name": "sex", "levels": ["F", "X"]},
-            "/columns/0/levels, line 2, column 'sex': the cell is 'M', which is no listed level"
-            " (expected: one of 'F', 'X')",
-        ),
-        (
-            {"name": "ages"},
-            "/columns/0/name, column 'ages': the table has no such column; did you mean 'age'?",
-        ),
-        (
-            {"name": "age", "missing": {"markers": ["abc"]}, "minimum": 18},
-            "/columns/0/minimum, line 3, column 'age': minimum is 18, but the cell is '17'"
-            " (expected: at most 17)",
-        ),
-        (
-            {"name": "age", "missing": {"markers": ["abc"], "allowed": False}},
-            "/columns/0/missing/allowed, line 4, column 'age': missing cells are not allowed,"
-            " but the cell is 'abc' (expected: allowed: true)",
-        ),
-        (
-            {"name": "sex", "kind": "categorical", "minimum": 1},
-            "/columns/0/minimum, column 'sex': minimum does not apply to kind categorical",
-        ),
-        (
-            {"name": "sex", "kind": "constant"},
-            "/columns/0/kind, line 3, column 'sex': the kind is constant, but beside 'M' there"
-            " is 'F' (expected: one value in every row)",
-        ),
-        (
-            {"name": "sex", "kind": "boolean"},
-            "/columns/0/levels, column 'sex': the kind is boolean, but the cells are not two known"
-            " words (expected: two levels, the false one first)",
-        ),
-        (
-            {"name": "sex", "kind": "datetime"},
-            "/columns/0/kind, column 'sex': the kind is datetime, but no one format fits all cells,"
-            " the first 'M' (expected: datetime_format, as strptime has it, such as \"%d.%m.%Y\")",
-        ),
-        (
-            {"name": "sex", "kind": "text"},
-            "/columns/0/kind, column 'sex': kind can not be 'text' (expected: one of continuous,"
-            " integer, ordinal, categorical, boolean, datetime, identifier, constant)",
-        ),
-        (
-            {"name": "sex", "kind": "drop"},
-            "/columns/0/kind, column 'sex': kind can not be 'drop' (expected: one of continuous,"
-            " integer, ordinal, categorical, boolean, datetime, identifier, constant;"
-            ' "drop": true leaves a column out)',
-        ),
-        (
-            {"name": "sex", "levles": ["M"]},
-            "/columns/0/levles, column 'sex': there is no such member; did you mean 'levels'?",
-        ),
-        ({"kind": "integer"}, "/columns/0/name: a column has no name (expected: text)"),
-        (
-            {"name": "age", "decimals": -1},
-            "/columns/0/decimals, column 'age': decimals can not be -1"
-            " (expected: a whole number from 0 to 30)",
-        ),
-        (
-            {"name": "age", "maximum": float("inf")},
-            "/columns/0/maximum, column 'age': maximum can not be inf"
-            " (expected: a number, or a date as text; none for no limit)",
-        ),
-        (
-            {"name": "age", "levels": [1, float("nan")]},
-            "/columns/0/levels, column 'age': levels can not be [1, nan]"
-            " (expected: levels that are finite)",
-        ),
-        (
-            {"name": "age", "datetime_format": "%d %b"},
-            "/columns/0/datetime_format, column 'age': datetime_format can not be '%d %b'"
-            " (expected: a format that has a year, such as %Y-%m-%d, or is of a time, as"
-            " %H:%M)",
-        ),
+        {"name": "age", "kind": "integer"},
+        {"name": "sex", "levels": ["F", "X"]},
+        {"name": "ages"},
+        {"name": "age", "missing": {"markers": ["abc"]}, "minimum": 18},
+        {"name": "age", "missing": {"markers": ["abc"], "allowed": False}},
+        {"name": "sex", "kind": "categorical", "minimum": 1},
+        {"name": "sex", "kind": "constant"},
+        {"name": "sex", "kind": "boolean"},
+        {"name": "sex", "kind": "datetime"},
+        {"name": "sex", "kind": "text"},
+        {"name": "sex", "kind": "drop"},
+        {"name": "sex", "levles": ["M"]},
+        {"kind": "integer"},
+        {"name": "age", "decimals": -1},
+        {"name": "age", "maximum": float("inf")},
+        {"name": "age", "levels": [1, float("nan")]},
+        {"name": "age", "datetime_format": "%d %b"},
     ],
 )
-def test_a_contradiction_names_the_place_and_what_would_be_right(
-    given: dict[str, object], problem: str
-) -> None:
-    assert problems_of(TEXT, given) == [problem]
+def test_a_contradiction_names_the_place_and_what_would_be_right(given: dict[str, object]) -> None:
+    [problem] = problems_of(TEXT, given)
+    same_wording(problem)
 
 
 def test_every_contradiction_is_named_at_once() -> None:
@@ -369,29 +306,30 @@ def test_a_malformed_constraint_has_a_pointer(constraint: dict[str, object]) -> 
 
 
 def test_a_document_of_another_version_is_refused() -> None:
-    assert problems_of(TEXT, version=2) == ["/version: schema version 2 is not known (expected: 1)"]
+    with refuses(SchemaError, "/version"):
+        infer_schema(read(TEXT), {"version": 2})
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,x\n1,x\n", "a,b\n?,\n?,\n"])
 def test_a_table_of_constants_is_refused(text: str) -> None:
-    with pytest.raises(TableError, match="no column is left to model"):
+    with refuses(TableError):
         infer_schema(read(text))
 
 
 def test_a_frame_without_rows_or_columns_is_refused() -> None:
-    with pytest.raises(TableError, match=r"no rows \(columns: 1\).*one column and one row"):
+    with refuses(TableError):
         infer_schema(pd.DataFrame({"a": []}))
-    with pytest.raises(TableError, match=r"neither columns nor rows.*one column and one row"):
+    with refuses(TableError):
         infer_schema(pd.DataFrame())
-    with pytest.raises(TableError, match=r"no columns \(rows: 3\).*one column and one row"):
+    with refuses(TableError):
         infer_schema(pd.DataFrame(index=range(3)))
 
 
 def test_text_that_is_too_long_for_a_level_is_refused_unless_it_is_none() -> None:
     cells = ["x" * 1001, "y"] * 30
-    with pytest.raises(TableError, match=r"'column': a level has at most 1000 characters.*drop"):
+    with refuses(TableError, column="column"):
         infer_schema(frame_of(cells))
-    with pytest.raises(TableError, match="at most 1000 characters"):
+    with refuses(TableError, column="column"):
         infer_schema(frame_of(["x" * 1001] * 9))
     assert column_of(cells, {"drop": True}).drop
     assert column_of(cells, {"kind": "identifier"}).kind is ColumnKind.IDENTIFIER
@@ -435,24 +373,23 @@ def test_a_column_that_is_dropped_no_more_is_inferred_from_its_cells() -> None:
 
 
 def test_a_name_that_is_too_long_is_refused() -> None:
-    named = r"the name of column 1, 'xxx.*', has 501 characters \(expected: at most 500\)"
-    with pytest.raises(TableError, match=named):
+    with refuses(TableError):
         infer_schema(pd.DataFrame({"x" * 501: [1, 2], "b": [1, 2]}))
 
 
 def test_infinite_numbers_are_refused() -> None:
-    with pytest.raises(TableError, match="column 'a': the column holds an infinite number"):
+    with refuses(TableError, column="a"):
         infer_schema(pd.DataFrame({"a": [1.0, np.inf]}))
 
 
 def test_an_unknown_column_is_named() -> None:
     schema = infer_schema(read(TEXT)).schema
-    with pytest.raises(UnknownColumnError, match=r"column 'x'.*one of age, sex"):
+    with refuses(UnknownColumnError, column="x"):
         schema["x"]
 
 
 def test_an_incomplete_document_is_no_schema() -> None:
-    with pytest.raises(SchemaError, match="/columns/0, column 'a': levels is not given"):
+    with refuses(SchemaError, "/columns/0"):
         TableSchema.from_json({"columns": [{"name": "a", "kind": "ordinal"}]})
 
 
@@ -480,7 +417,7 @@ def test_a_column_without_values_can_be_of_any_kind(kind: str) -> None:
 
 def test_no_levels_are_refused_where_there_are_cells() -> None:
     given = {"columns": [{"name": "y", "levels": []}]}
-    with pytest.raises(SchemaError, match="the cell is 'a', which is no listed level"):
+    with refuses(SchemaError, "/columns/0/levels"):
         infer_schema(pd.DataFrame({"y": ["a", "b"]}), given)
 
 

@@ -14,6 +14,7 @@ from gcvae import Synthesizer
 from gcvae.errors import SettingError
 from gcvae.scoring.draws_by_need import _further
 from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS, ScoreOptions
+from tests.wordings import refuses
 
 ROUNDING = 1e-5
 """In nats. Another share of draws moves a score by a hundred times as much."""
@@ -81,21 +82,19 @@ def test_without_draws_the_tolerance_rules_and_with_draws_it_says_nothing() -> N
     assert ScoreOptions().to_json().get("tolerance") == 0.1
     assert "draws" not in ScoreOptions().to_json()
     assert "tolerance" not in ScoreOptions(7).to_json()
-    with pytest.raises(SettingError, match="draws is 5, and so the tolerance"):
+    with refuses(SettingError, "/tolerance"):
         fitted().log_likelihood(rows, draws=5, tolerance=0.2)
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), float("inf"), "x", True, [0.1]])
 def test_a_tolerance_is_a_finite_number(wrong: Any) -> None:
-    words = r"tolerance is .*; it must be a finite number, 0.001 nats or more"
-    with pytest.raises(SettingError, match=words) as raised:
+    with refuses(SettingError, "/tolerance"):
         fitted().log_likelihood(table()[:2], tolerance=wrong)
-    assert raised.value.problems[0].pointer == "/tolerance"
 
 
 @pytest.mark.parametrize("option", [{"draws": "x"}, {"draws": 2.5}, {"jitters": "x"}])
 def test_draws_and_jitters_are_whole_numbers(option: dict[str, Any]) -> None:
-    with pytest.raises(SettingError, match="it must be a whole number"):
+    with refuses(SettingError):
         fitted().log_likelihood(table()[:2], **option)
 
 

@@ -17,6 +17,7 @@ from gcvae import Synthesizer
 from gcvae.errors import SettingError
 from gcvae.scoring.row_scores import SCORE_BLOCK_ROWS
 from gcvae.scoring.score_measures import measured
+from tests.wordings import refuses
 
 PRESETS = ["paper-vae", "paper-vae-roc", "paper-gcvae", "gcvae", "default"]
 QUICK: dict[str, object] = {"max_steps": 60, "evaluate_every_steps": 20, "d_hidden": 32}
@@ -232,16 +233,14 @@ def test_a_number_far_beyond_the_training_range_has_a_density() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "options", "message"),
+    ("preset", "options"),
     [
-        ("default", {"measure": "mass"}, "unknown measure 'mass'"),
-        ("default", {"jitters": -1}, "jitters is -1"),
-        ("paper-gcvae", {"measure": "pmf"}, "this model has no bins"),
+        ("default", {"measure": "mass"}),
+        ("default", {"jitters": -1}),
+        ("paper-gcvae", {"measure": "pmf"}),
     ],
 )
-def test_options_that_can_not_be_are_named(
-    preset: str, options: dict[str, Any], message: str
-) -> None:
+def test_options_that_can_not_be_are_named(preset: str, options: dict[str, Any]) -> None:
     scored = continuous_model(preset, "x")
-    with pytest.raises(SettingError, match=message):
+    with refuses(SettingError):
         scored.log_likelihood(continuous_table()[["x"]].head(3), **options)

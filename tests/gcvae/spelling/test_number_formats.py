@@ -27,6 +27,7 @@ from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import completed_format, numerals, read_members, written_in
+from tests.wordings import refuses
 
 QUICK = {"max_steps": 20, "evaluate_every_steps": 10}
 
@@ -295,38 +296,34 @@ def test_limits_may_be_written_as_the_cells_are() -> None:
     texts = [f"{n}.234,50 €" for n in range(1, 31)]
     column = inferred(texts, minimum="1.000,00 €", maximum="40.000,00 €").schema["n"]
     assert (column.minimum, column.maximum) == (1000, 40000)
-    with pytest.raises(SchemaError, match=r"minimum is 2000.*the cell is '1.234,50 €'"):
+    with refuses(SchemaError, "/columns/0/minimum"):
         inferred(texts, minimum="2.000 €")
-    with pytest.raises(SchemaError, match=r"minimum is the text '2\.50'"):
+    with refuses(SchemaError, "/columns/0/minimum"):
         inferred(texts, minimum="2.50")
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    "given",
     [
-        ({"decimal": "."} | {"thousands": "."}, "another sign between thousands"),
-        ({"decimal": ";"}, "a point or a comma"),
-        ({"thousands": "_"}, "a comma, a point, a space, an apostrophe or nothing"),
-        ({"grouping": "roman"}, "one of thousands, indian"),
-        ({"grouped_from_digits": 2}, "a whole number from 4"),
-        ({"prefix": "5 "}, "without digits"),
-        ({"suffix": 3}, "texts"),
-        ({"negative": "5"}, "how minus one is written"),
-        ({"point": ","}, "an object of decimal, thousands"),
-        ("1.234,50", "an object of decimal, thousands"),
+        {"decimal": "."} | {"thousands": "."},
+        {"decimal": ";"},
+        {"thousands": "_"},
+        {"grouping": "roman"},
+        {"grouped_from_digits": 2},
+        {"prefix": "5 "},
+        {"suffix": 3},
+        {"negative": "5"},
+        {"point": ","},
+        "1.234,50",
     ],
 )
-def test_a_format_that_is_none_is_refused(given: Any, expected: str) -> None:
-    with pytest.raises(SchemaError) as refusal:
+def test_a_format_that_is_none_is_refused(given: Any) -> None:
+    with refuses(SchemaError, "/columns/0/number_format"):
         inferred(["1,5", "2,5"], number_format=given)
-    (problem,) = refusal.value.problems
-    assert problem.pointer == "/columns/0/number_format"
-    assert problem.expected is not None
-    assert expected in problem.expected
 
 
 def test_a_cell_that_is_none_of_the_given_format_is_named() -> None:
-    with pytest.raises(SchemaError, match=r"the cell is '1\.5'.*\(row 2\).*such as '1234,5'"):
+    with refuses(SchemaError, "/columns/0/number_format"):
         inferred(["1,5", "1.5"], number_format={"decimal": ","})
 
 
@@ -451,10 +448,10 @@ def test_conditions_are_numbers_or_texts_of_the_table(
 def test_what_is_no_number_of_the_format_is_refused_with_an_example(
     synthesizer: Synthesizer,
 ) -> None:
-    with pytest.raises(ConditionError, match=r"a number, or a text such as '1\.234,5 €'"):
+    with refuses(ConditionError, "/given/price"):
         synthesizer.sample(1, given={"price": {"min": "12.50"}})
     row = {"price": "$5", "vat": 7, "rebate": None, "weight": 1}
-    with pytest.raises(TableError, match=r"'\$5'.*a number such as '1\.234,5 €'"):
+    with refuses(TableError, line=2, column="price"):
         parse_table(row_to_frame(row, synthesizer.schema), synthesizer.schema)
 
 

@@ -10,6 +10,7 @@ import pytest
 from gcvae import Synthesizer, TableReader
 from gcvae.errors import SettingError
 from gcvae.training.held_back import MOST_REPORT_ROWS, report_rows
+from tests.wordings import refuses
 
 _SHARE, _SEED = 0.2, 3
 
@@ -52,5 +53,5 @@ def test_held_back_rows_are_a_function_of_rows_share_and_seed() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 0.6])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
-    with pytest.raises(SettingError, match="report_share"):
+    with refuses(SettingError):
         _fit(_table(), report_share=share)

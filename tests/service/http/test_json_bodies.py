@@ -10,6 +10,7 @@ import pytest
 from service.errors import RequestError
 from service.http.json_bodies import read_json
 from tests.running_service import Running, assert_problem
+from tests.wordings import same_wording
 
 CALLS = [
     ("POST", "/v1/models"),
@@ -25,28 +26,26 @@ CALLS_OF_ROWS = [
 ]
 
 BROKEN = [
-    (b'{"a": \n\t1,}', "line 2: the body can not be read: trailing comma at character 4", 2),
-    (b'{"a": "\xff"}', "line 1: the body can not be read: invalid unicode code point at ch", 1),
-    (b"[" * 300, "line 1: the body nests more than 200 values deep at character 202", 1),
-    (b'{"e": 1,\n "b~/c": [{}, {"x": 1, "x": 2}]}',
-     'line 2: the body can not be read: Detected duplicate key "x" at character 28', 2),
-    (b"", "line 1: the body can not be read: EOF while parsing a value", 1),
-    ('{"a": 1}'.encode("utf-16-le"), "line 1: the body can not be read: key must be a string", 1),
-    (b'{"a": "\\ud800"}', "line 1: the body can not be read: unexpected end of hex escape", 1),
-    (b'{"NaN": 1,\n "a": [NaN]}', "line 2: the body can not be read: expected value at chara", 2),
-    (b'{"a": -Infinity}', "line 1: the body can not be read: invalid number at character 8", 1),
-    (b"1" * 5000, "line 1: the body can not be read: number out of range", 1),
-]  # fmt: skip
+    (b'{"a": \n\t1,}', 2),
+    (b'{"a": "\xff"}', 1),
+    (b"[" * 300, 1),
+    (b'{"e": 1,\n "b~/c": [{}, {"x": 1, "x": 2}]}', 2),
+    (b"", 1),
+    ('{"a": 1}'.encode("utf-16-le"), 1),
+    (b'{"a": "\\ud800"}', 1),
+    (b'{"NaN": 1,\n "a": [NaN]}', 2),
+    (b'{"a": -Infinity}', 1),
+    (b"1" * 5000, 1),
+]
 
 
-@pytest.mark.parametrize(("text", "told", "line"), BROKEN)
-def test_what_is_wrong_is_told_with_its_place(text: bytes, told: str, line: int) -> None:
+@pytest.mark.parametrize(("text", "line"), BROKEN)
+def test_what_is_wrong_is_told_with_its_place(text: bytes, line: int) -> None:
     with pytest.raises(RequestError) as refusal:
         read_json(text)
     [problem] = refusal.value.problems
-    assert str(problem).startswith(told)
     assert problem.line == line
-    assert problem.expected
+    same_wording(str(problem))
 
 
 @pytest.mark.parametrize(
@@ -114,4 +113,4 @@ def test_a_schema_beside_a_table_is_read_as_strictly(service: Running, cars: byt
         response = service.http.post("/v1/datasets", **asked)
         problem = assert_problem(response, 422, "invalid-request")
         assert problem["errors"][0]["pointer"] == place
-        assert 'duplicate key "kind"' in problem["detail"]
+        same_wording(problem["detail"])

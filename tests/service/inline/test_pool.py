@@ -22,6 +22,7 @@ from service.inline.process import OtherProcessError
 from service.metrics import Metrics
 from tests.running_service import inline_pids, settings_in
 from tests.service import works
+from tests.wordings import refuses
 
 Test = Callable[[InlinePool], Awaitable[None]]
 
@@ -74,7 +75,7 @@ def test_a_full_pool_refuses_and_names_its_setting(
         waiting = partial(works.wait_for, path=go_on)
         running = [asyncio.create_task(pool.run(waiting)) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(PoolFullError, match="GCVAE_INLINE_WAITING"):
+        with refuses(PoolFullError):
             await pool.run(works.own_pid)
         go_on.touch()
         assert await asyncio.gather(*running) == [go_on, go_on]
@@ -103,13 +104,12 @@ def test_nothing_is_started_before_it_is_needed(run: Callable[..., None], tmp_pa
 
 def test_errors_are_what_they_were_in_the_other_process(run: Callable[..., None]) -> None:
     async def fail(pool: InlinePool) -> None:
-        with pytest.raises(ConditionError, match="no such level") as refused:
+        with refuses(ConditionError, "/given/fuel") as refused:
             await pool.run(works.refuse)
-        assert refused.value.problems[0].pointer == "/given/fuel"
         cause = refused.value.__cause__
         assert isinstance(cause, OtherProcessError)
         assert "in refuse" in str(cause)
-        with pytest.raises(CorruptedError, match="published was aa") as damaged:
+        with refuses(CorruptedError) as damaged:
             await pool.run(works.damage)
         assert damaged.value.found_sha256 == "bb"
         with pytest.raises(RuntimeError, match="HeldError: held"):
@@ -164,7 +164,7 @@ def test_a_reader_who_sleeps_loses_its_place(run: Callable[..., None]) -> None:
         slow = [await pool.open(work) for _ in range(2)]
         await until(lambda: pool.n_free == 2)
         assert await pool.run(works.n_streams) == 0
-        with pytest.raises(SlowReaderError, match="INLINE_SECONDS"):
+        with refuses(SlowReaderError):
             assert [chunk async for chunk in slow[0].chunks]
 
     run(sleep, inline_seconds=0.2)
@@ -197,7 +197,7 @@ def test_a_reader_who_leaves_leaves_nothing(run: Callable[..., None], tmp_path: 
 def test_a_killed_process_is_told_and_replaced(run: Callable[..., None]) -> None:
     async def kill(pool: InlinePool) -> None:
         before = await pool.run(works.own_pid)
-        with pytest.raises(ProcessDiedError, match="want of memory"):
+        with refuses(ProcessDiedError):
             await pool.run(works.be_killed)
         assert not is_alive(before)
         assert await pool.run(works.own_pid) not in (before, os.getpid())

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from tests.running_service import Running, assert_problem
+from tests.wordings import same_wording
 
 CSV = {"Content-Type": "text/csv"}
 
@@ -88,32 +89,31 @@ def test_what_the_user_says_of_a_column_wins(service: Running, cars: bytes) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "place"),
+    "content",
     [
-        pytest.param(b"", "invalid-table", "empty", id="empty"),
-        pytest.param(b"a,b\n", "invalid-table", "no rows", id="no rows"),
-        pytest.param(b"a,b\n1,2\n3\n4,5\n6,7,8\n", "invalid-table", "line 3", id="ragged"),
-        pytest.param("a,b\né,2\n".encode("latin-1"), "invalid-table", "line 2", id="encoding"),
-        pytest.param("a,b\n1,2\n".encode("utf-16"), "invalid-table", "UTF-16", id="utf-16"),
-        pytest.param(b"a,b,a\n1,2,3\n", "invalid-table", "'a'", id="duplicate header"),
-        pytest.param(b",,\n1,2,3\n", "invalid-table", "has no name", id="empty header"),
-        pytest.param(b"a,b\n1,2\n1,2\n", "invalid-table", "constant", id="all constant"),
-        pytest.param(b'{"a": 1}', "invalid-table", "JSON", id="json"),
-        pytest.param(b"<html></html>", "invalid-table", "web page", id="html"),
-        pytest.param(b"\x00\x01\x02" * 99, "invalid-table", "binary", id="binary"),
-        pytest.param(b"PAR1 and no more", "invalid-table", "Parquet", id="broken parquet"),
-        pytest.param(
-            gzip.compress(b"a,b\n1,2\n", mtime=0)[:15], "invalid-table", "gzip", id="broken gzip"
-        ),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"a,b\n", id="no rows"),
+        pytest.param(b"a,b\n1,2\n3\n4,5\n6,7,8\n", id="ragged"),
+        pytest.param("a,b\né,2\n".encode("latin-1"), id="encoding"),
+        pytest.param("a,b\n1,2\n".encode("utf-16"), id="utf-16"),
+        pytest.param(b"a,b,a\n1,2,3\n", id="duplicate header"),
+        pytest.param(b",,\n1,2,3\n", id="empty header"),
+        pytest.param(b"a,b\n1,2\n1,2\n", id="all constant"),
+        pytest.param(b'{"a": 1}', id="json"),
+        pytest.param(b"<html></html>", id="html"),
+        pytest.param(b"\x00\x01\x02" * 99, id="binary"),
+        pytest.param(b"PAR1 and no more", id="broken parquet"),
+        pytest.param(gzip.compress(b"a,b\n1,2\n", mtime=0)[:15], id="broken gzip"),
     ],
 )
 def test_what_is_no_table_is_refused_by_its_place_and_leaves_no_trace(
-    service: Running, content: bytes, name: str, place: str
+    service: Running, content: bytes
 ) -> None:
     before = service.traces()
     for request in ({"content": content, "headers": CSV}, form(content)):
-        problem = assert_problem(service.http.post("/v1/datasets", **request), 422, name)
-        assert place in problem["detail"]
+        answer = service.http.post("/v1/datasets", **request)
+        problem = assert_problem(answer, 422, "invalid-table")
+        same_wording(problem["detail"])
         assert all(error["message"] for error in problem["errors"])
     assert service.traces() == before
 

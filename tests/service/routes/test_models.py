@@ -12,6 +12,7 @@ import pytest
 from gcvae import Synthesizer
 from service.reservations import collect_garbage
 from tests.running_service import Running, assert_problem, train, work
+from tests.wordings import same_wording
 
 
 def test_a_model_asked_for_is_in_training_and_names_its_job(
@@ -147,7 +148,7 @@ def test_a_model_of_an_unknown_dataset_is_not_made(service: Running) -> None:
     before = service.traces()
     response = service.http.post("/v1/models", json={"dataset_id": "ds_nobody"})
     problem = assert_problem(response, 404, "not-found")
-    assert "ds_nobody" in problem["detail"]
+    same_wording(problem["detail"])
     assert service.traces() == before
 
 
@@ -208,7 +209,7 @@ def test_a_model_that_is_not_ready_does_nothing_yet(
     before = service.traces()
     response = service.http.request(method, f"/v1/models/{model['id']}/{path}", json=body)
     problem = assert_problem(response, 409, "model-not-ready")
-    assert model["id"] in problem["detail"]
+    same_wording(problem["detail"], names=model["id"])
     assert service.traces() == before
     unknown = service.http.request(method, f"/v1/models/mdl_nobody/{path}", json=body)
     assert_problem(unknown, 404, "not-found")

@@ -15,6 +15,7 @@ from gcvae.training.held_back import report_rows
 from gcvae_client import Client
 from gcvae_client.errors import NotFoundError
 from tests.running_service import Running, assert_problem, library, train, work
+from tests.wordings import refuses, same_wording
 
 CSV = {"Content-Type": "text/csv"}
 PARTS = ("fidelity", "utility", "likelihood", "privacy")
@@ -182,21 +183,21 @@ def test_a_report_that_is_made_again_takes_the_place_of_the_first(
     assert_problem(first, 404, "not-found")
     assert service.http.delete(f"/v1/reports/{made['id']}").status_code == 204
     problem = assert_problem(service.http.get(path), 404, "no-report")
-    assert problem["detail"].endswith("it was deleted")
+    same_wording(problem["detail"])
     assert problem["advice"] == "POST to this address makes one"
 
 
 @pytest.mark.parametrize(
-    ("body", "name", "pointer", "said"),
+    ("body", "name", "pointer"),
     [
-        ({"columns": ["prise"]}, "invalid-request", "/columns/0", "did you mean 'price'?"),
-        ({"columns": []}, "invalid-request", "/columns", "at least 1 item"),
-        ({"colums": ["price"]}, "invalid-request", "/colums", "did you mean 'columns'?"),
-        ({"seed": -1}, "invalid-request", "/seed", "greater than or equal to 0"),
-        ({"dataset_id": "cars"}, "invalid-request", "/dataset_id", "lacks columns 'price', 'shop'"),
-        ({"holdout_dataset_id": "cars"}, "invalid-request", "/holdout_dataset_id", "lacks"),
-        ({"holdout_dataset_id": "own"}, "invalid-request", "/holdout_dataset_id", "the holdout is"),
-        ({"dataset_id": "ds_none"}, "not-found", None, "ds_none"),
+        ({"columns": ["prise"]}, "invalid-request", "/columns/0"),
+        ({"columns": []}, "invalid-request", "/columns"),
+        ({"colums": ["price"]}, "invalid-request", "/colums"),
+        ({"seed": -1}, "invalid-request", "/seed"),
+        ({"dataset_id": "cars"}, "invalid-request", "/dataset_id"),
+        ({"holdout_dataset_id": "cars"}, "invalid-request", "/holdout_dataset_id"),
+        ({"holdout_dataset_id": "own"}, "invalid-request", "/holdout_dataset_id"),
+        ({"dataset_id": "ds_none"}, "not-found", None),
     ],
 )
 def test_what_can_not_be_reported_on_is_refused_by_its_place(
@@ -206,13 +207,12 @@ def test_what_can_not_be_reported_on_is_refused_by_its_place(
     body: dict[str, Any],
     name: str,
     pointer: str | None,
-    said: str,
 ) -> None:
     tables = {"cars": dataset_id, "own": waiting["dataset_id"]}
     asked = {key: tables.get(str(value), value) for key, value in body.items()}
     answer = service.http.post(report_path(waiting), json=asked)
     problem = assert_problem(answer, 404 if name == "not-found" else 422, name)
-    assert said in problem["detail"]
+    same_wording(problem["detail"])
     if pointer is not None:
         assert problem["errors"][0]["pointer"] == pointer
 
@@ -222,7 +222,7 @@ def test_a_small_table_has_a_report_when_it_is_asked_for(service: Running, cars:
     assert "report_share" not in model["training"]
     problem = assert_problem(service.http.get(report_path(model)), 404, "no-report")
     assert (problem["job_id"], problem["is_under_way"]) == (None, False)
-    assert "report_share is 0" in problem["detail"]
+    same_wording(problem["detail"])
     made = service.http.post(report_path(model)).json()
     work(service, made["job_id"])
     report = service.http.get(report_path(model)).json()
@@ -253,10 +253,10 @@ def test_an_imported_model_is_reported_on_once_its_table_is_named(
     headers = {"Content-Type": "application/octet-stream"}
     model = service.http.post("/v1/models/import", content=artifact, headers=headers).json()
     problem = assert_problem(service.http.get(report_path(model)), 404, "no-report")
-    assert "the model was imported" in problem["detail"]
+    same_wording(problem["detail"])
     refused = assert_problem(service.http.post(report_path(model)), 422, "invalid-request")
     assert refused["errors"][0]["pointer"] == "/dataset_id"
-    assert "a report needs real rows" in refused["detail"]
+    same_wording(refused["detail"])
     body = {"dataset_id": original["dataset_id"]}
     made = service.http.post(report_path(model), json=body).json()
     work(service, made["job_id"])
@@ -276,10 +276,10 @@ def test_a_report_whose_table_is_deleted_fails_and_says_what_to_do(service: Runn
     assert model["dataset_id"] in failed["error"]["message"]
     problem = assert_problem(service.http.get(report_path(model)), 404, "no-report")
     assert problem["job_id"] == job["id"]
-    assert "which was to make it, failed" in problem["detail"]
+    same_wording(problem["detail"])
     assert_problem(service.http.post(f"/v1/jobs/{job['id']}/retry"), 409, "conflict")
     refused = assert_problem(service.http.post(report_path(model)), 422, "invalid-request")
-    assert "its dataset, which is deleted" in refused["detail"]
+    same_wording(refused["detail"])
 
 
 def test_a_table_that_the_model_can_not_read_fails_by_its_cell(
@@ -317,10 +317,10 @@ def test_the_client_waits_for_a_report_that_is_under_way(service: Running, cars:
         assert isinstance(page, bytes)
         assert page.startswith(b"<!doctype html>")
         client.delete(client.model(model)["report"])
-        with pytest.raises(NotFoundError, match="it was deleted"):
+        with refuses(NotFoundError):
             client.report(model)
         again = client.make_report(model, columns=["sold"], seed=8)
         assert again["request"]["columns"] == ["sold"]
         client.cancel(again)
-        with pytest.raises(NotFoundError, match="was cancelled"):
+        with refuses(NotFoundError):
             client.report(model)

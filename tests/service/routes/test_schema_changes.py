@@ -11,6 +11,7 @@ import pytest
 
 from gcvae_client import Client
 from tests.running_service import Running, assert_problem
+from tests.wordings import same_wording
 
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 ORDER = {"kind": "inequality", "low": "low", "high": "high"}
@@ -177,7 +178,7 @@ def test_if_match_refuses_what_changed_since_it_was_read(
         first = ask(tag, {"columns": {"age": None}})
     assert first.status_code == 200
     problem = assert_problem(ask(tag, {"constraints": []}), 412, "precondition-failed")
-    assert "read it again" in problem["detail"]
+    same_wording(problem["detail"])
     assert ask(first.headers["ETag"], {"constraints": []}).status_code == 200
 
 

@@ -16,6 +16,7 @@ from catalog.records import Key, Scope
 from service.http.sessions import COOKIE, MARK
 from service.keyring import FRESH_SECONDS
 from tests.running_service import Running, assert_problem
+from tests.wordings import same_wording
 
 OURS = {MARK: "1"}
 
@@ -119,7 +120,7 @@ def test_a_session_ends_with_its_key_and_with_its_time(guarded: Running) -> None
         guarded.catalog.keys.revoke(key.id)
         time.sleep(FRESH_SECONDS)
         problem = assert_problem(page.get("/v1/jobs"), 401, "unauthorized")
-        assert "revoked" in problem["detail"]
+        same_wording(problem["detail"])
         with guarded.catalog.database.engine.begin() as connection:
             over = text("UPDATE keys SET expires_at = 1 WHERE id = :id")
             assert connection.execute(over, {"id": brief_key.id}).rowcount == 1

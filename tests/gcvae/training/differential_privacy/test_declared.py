@@ -15,6 +15,7 @@ from tests.gcvae.training.differential_privacy.tables import (
     declared_frame,
     document_without,
 )
+from tests.wordings import refuses
 
 NAMES = list(declared_frame(5))
 BUDGET = Budget(3.0, 1e-6)
@@ -105,5 +106,5 @@ def test_a_promise_that_can_not_be_kept_is_refused_by_its_members(
 
 def test_rows_are_not_held_back_for_a_report_under_a_promise() -> None:
     promise = {"epsilon": 3, "delta": 1e-6}
-    with pytest.raises(SettingError, match="report_share"):
+    with refuses(SettingError):
         configure("default", {"differential_privacy": promise, "report_share": 0.1})

@@ -25,6 +25,7 @@ from tests.gcvae.training.differential_privacy.tables import (
     declared_frame,
     document_without,
 )
+from tests.wordings import refuses
 
 PROMISE = {"epsilon": 8, "delta": 1e-5, "target": "aktiv", "discover": ["stadt"]}
 QUICK = {"max_steps": 20, "patience_steps": 20, "annealing": 0.0}
@@ -152,21 +153,18 @@ def test_dates_for_never_are_refused_with_what_takes_their_place() -> None:
     [column] = [c for c in document["columns"] if c["kind"] == "datetime"][:1]
     number = document["columns"].index(column)
     column["never"] = ["9999-12-31"]
-    with pytest.raises(SchemaError, match="never are not counted under differential") as error:
+    with refuses(SchemaError, f"/columns/{number}/never"):
         fitted(declared_frame(), document)
-    [problem] = error.value.problems
-    assert problem.pointer == f"/columns/{number}/never"
-    assert '"markers": ["9999-12-31", ""], "is_value": true' in str(problem.expected)
 
 
 def test_a_schema_that_leaves_something_open_is_refused_before_any_count() -> None:
-    with pytest.raises(SchemaError, match="must be declared under differential privacy"):
+    with refuses(SchemaError):
         fitted(declared_frame(), document_without("years", "maximum"))
 
 
 def test_a_table_none_of_which_fits_its_declaration_is_refused_by_noisy_counts() -> None:
     frame = declared_frame()[FEW].assign(**{"группа": "zzz"})
-    with pytest.raises(TableError, match="as far as noise shows"):
+    with refuses(TableError):
         estimated(frame)
 
 
@@ -201,7 +199,7 @@ def test_a_run_whose_budget_is_refused_counts_nothing() -> None:
 
     frame, document = declared_frame()[FEW], of_few(declared_document())
     store, phases = Refusing(), list[str]()
-    with pytest.raises(BudgetError, match="the cap is reached"):
+    with refuses(BudgetError):
         fitted(frame, document, checkpoints=store, progress=lambda p: phases.append(p.phase))
     assert (store.n_counted, store.data) == (1, None)
     assert phases.count("counting") <= 1  # it was about to begin

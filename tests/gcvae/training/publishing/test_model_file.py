@@ -17,6 +17,7 @@ from gcvae.errors import ArtifactError, LeftOutError, ScoringError, SettingError
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import joined_totals, new_totals, stream_scores
 from gcvae.training.publishing.model_file import require_whole
+from tests.wordings import refuses
 
 N_ROWS = 437
 LEFT_OUT = {
@@ -103,9 +104,9 @@ def test_a_minimal_model_draws_completes_conditions_and_maps_as_the_whole_one(
 
 def test_a_minimal_model_says_what_it_lacks(minimal: Synthesizer) -> None:
     for kind in ("data", "difference"):
-        with pytest.raises(LeftOutError, match="minimal and has no map of the training table"):
+        with refuses(LeftOutError):
             minimal.dependencies(kind)
-    with pytest.raises(LeftOutError, match="minimal and has no history"):
+    with refuses(LeftOutError):
         require_whole(minimal.training_record, "history")
     assert "minimal" in repr(minimal)
 
@@ -138,9 +139,9 @@ def test_a_minimal_file_is_written_again_as_it_is(minimal: Synthesizer, tmp_path
 
 def test_a_file_without_a_map_that_is_not_minimal_is_refused(whole: Synthesizer) -> None:
     tensors, manifest = unpack_tensors(whole.to_bytes())
-    with pytest.raises(ArtifactError, match="no map of its table, and is not minimal"):
+    with refuses(ArtifactError):
         Synthesizer.from_bytes(pack_tensors(tensors, manifest | {"data_map": None}))
-    with pytest.raises(ArtifactError, match="scoring is 'of'"):
+    with refuses(ArtifactError):
         Synthesizer.from_bytes(pack_tensors(tensors, manifest | {"scoring": "of"}))
 
 
@@ -184,14 +185,14 @@ def test_flags_come_as_json_and_csv_with_their_totals(whole: Synthesizer) -> Non
     "options", [{"measure": "pmf"}, {"jitters": 3}, {"score_missingness": True}]
 )
 def test_a_flag_has_no_other_options(whole: Synthesizer, options: dict[str, Any]) -> None:
-    with pytest.raises(SettingError, match=r"only a flag of rare rows"):
+    with refuses(SettingError):
         handed_on(whole, "flag").log_likelihood(table().head(2), **options)
 
 
 def test_a_model_without_scores_gives_none_and_still_draws(whole: Synthesizer) -> None:
     model = handed_on(whole, "off")
     for ask in (lambda: model.log_likelihood(table()), lambda: model.scorer):
-        with pytest.raises(ScoringError, match="published with scoring off"):
+        with refuses(ScoringError):
             ask()
     assert model.sample(20, seed=1).equals(whole.sample(20, seed=1))
 
@@ -203,10 +204,9 @@ def test_scoring_only_gets_stricter(whole: Synthesizer) -> None:
     assert handed_on(model, "off").scoring == "off"
     assert whole.scoring == handed_on(whole, "full").scoring == "full"
     for strict, looser in ((model, "full"), (handed_on(model, "off"), "flag")):
-        with pytest.raises(SettingError, match="never made looser") as raised:
+        with refuses(SettingError, "/scoring"):
             strict.to_bytes(scoring=looser)
-        assert raised.value.problems[0].pointer == "/scoring"
-    with pytest.raises(SettingError, match="scoring is 'on'"):
+    with refuses(SettingError):
         whole.to_bytes(scoring="on")
 
 
