@@ -113,11 +113,12 @@ class Wordings:
         folders = [str(self.folders)] if self.folders else []
         folders += [tempfile.gettempdir()]
         for found, name in [
-            *((rf"{re.escape(folder)}/[^/\s'\"]+", "<folder>") for folder in folders),
+            *((rf"{re.escape(folder)}/[^/\s'\":;,]+", "<folder>") for folder in folders),
             (re.escape(str(ROOT)), "<repository>"),
             (r"\b([a-z]{2,4})_[0-9a-hjkmnp-tv-z]{26}\b", r"\1_<id>"),
             (r"(127\.0\.0\.1:|localhost:|\bport )\d+", r"\1<port>"),
             (r"\b[0-9a-f]{64}\b", "<sha256>"),
+            (r"\[Errno \d+\]", "[Errno <number>]"),
             (r"\b\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)", "<time>"),
             (r"\b[\d,.]+ ([KMGT]iB left)", r"<number> \1"),
             (r"(errors\.pydantic\.dev/)[\d.]+", r"\1<version>"),

@@ -12,7 +12,6 @@ import pytest
 from gcvae_client import Client, IncompleteError
 from tests.gcvae_client.cutting_proxy import cutting
 from tests.running_service import Running, working
-from tests.wordings import refuses
 
 
 def test_a_model_whose_download_is_cut_twice_comes_whole_by_range(
@@ -55,7 +54,7 @@ def test_rows_that_are_drawn_as_they_leave_are_an_error_where_they_are_cut(
     with (
         cutting(service.url, "/samples", [300] * 9) as (url, _),
         Client(url) as cut,
-        refuses(IncompleteError),
+        pytest.raises(IncompleteError, match="broke off"),
     ):
         cut.sample(model, 100, seed=3, **choices[form])
     assert list(tmp_path.iterdir()) == []
@@ -67,7 +66,7 @@ def test_a_service_that_never_gets_further_is_given_up(
     with (
         cutting(service.url, "/artifact", [10_000] + [0] * 9) as (url, cuts),
         Client(url, retries=2) as cut,
-        refuses(IncompleteError),
+        pytest.raises(IncompleteError, match="broke off"),
     ):
         cut.download_model(model, tmp_path / "model.gcvae")
     assert len(cuts.requests) == 1 + 3
