@@ -53,7 +53,7 @@ CLIENT := -e ./gcvae_client
 OURS := gcvae gcvae-server gcvae-client
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: help setup demo serve docs notebooks secrets test wordings test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
+.PHONY: help setup demo serve docs notebooks secrets test test-all durations fitted wordings test-properties test-report test-faults test-api test-fuzz test-guided lint lock audit bench bench-rules bench-speed progress load known-truth experiments experiments-quick clean
 
 help:
 	@echo "make setup   make $(VENV) with gcvae on it: library, command, client and server"
@@ -63,7 +63,10 @@ help:
 	@echo "make docs    the documentation as a site, into service/site/guide/: the service shows it at /guide"
 	@echo "make notebooks   runs the notebooks of docs/ anew, and keeps what they print"
 	@echo "make secrets the passwords of docker-compose.yml, into $(SECRETS_DIR)/; none is replaced"
-	@echo "make test    the test suite"
+	@echo "make test    the test suite, briefly: every behaviour once"
+	@echo "make test-all   the whole suite: browser, system, faults, packaging, notebooks, six presets"
+	@echo "make durations  the whole suite, and where its time goes into tests/durations.md"
+	@echo "make fitted  fits the models anew that tests begin with, into tests/fitted/"
 	@echo "make wordings    the errors' texts as they are now, into tests/wordings.json; TESTS=tests/gcvae"
 	@echo "make test-properties   the laws of every table, on TIMES=80 times as many generated tables"
 	@echo "make test-report   how often the attacks of a report raise an alarm where nothing leaks"
@@ -95,7 +98,7 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 notebooks: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.notebooks
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.long.notebooks
 
 # The folder is closed, the files are open: each container's own user reads those it is given.
 # An API key has its own form: catalog/access/keys.py.
@@ -108,12 +111,24 @@ secrets:
 	@echo "$(SECRETS_DIR)/ holds: $$(ls $(SECRETS_DIR) | tr '\n' ' ')"
 
 # worksteal: neighbours stay together, so that what a file's tests share is made once.
+PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal
+
 test: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST) --ignore=tests/long -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(VENV)/.installed-dev
+	GCVAE_TIMES_EXAMPLES=1 $(PYTEST) $(PYTEST_ARGS)
+
+fitted: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.fitted.models
+
+durations: $(VENV)/.installed-dev
+	GCVAE_TIMES_EXAMPLES=1 $(PYTEST) -q --durations=0 | $(VENV)/bin/python -m tests.durations \
+	  > tests/durations.md
 
 # Of the files that have any: the others would only take time.
 wordings: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest --write-wordings $(PYTEST_ARGS) \
+	OMP_NUM_THREADS=1 GCVAE_TIMES_EXAMPLES=1 $(VENV)/bin/python -m pytest --write-wordings $(PYTEST_ARGS) \
 	  $$(grep -rl --include='test_*.py' 'from tests.wordings import' $(TESTS))
 
 test-properties: $(VENV)/.installed-dev

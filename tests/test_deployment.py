@@ -252,6 +252,7 @@ def test_the_example_holds_every_variable_of_the_compose_file_and_no_other_with_
     assert not re.findall(r"\$\{\w+[^:\w]", text), "every variable has a default"
 
 
+@pytest.mark.slow
 def test_the_service_may_listen_inside_its_container_once_the_first_key_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def written(path: Path, *texts: str, test: str = TEST) -> Wordings:
     return Wordings(path)
 
 
+@pytest.mark.slow
 def test_no_wording_is_kept_of_a_test_that_does_not_exist() -> None:
     assert WORDINGS.stale() == []
 

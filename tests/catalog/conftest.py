@@ -10,6 +10,7 @@ import pytest
 
 from catalog import Catalog, Dataset, Job, Model, Trained, upgrade
 from tests.claims import claim_job
+from tests.lengths import first_of
 from tests.servers.servers import PostgresServer, RedisServer
 
 _SHA256 = "0" * 64
@@ -36,10 +37,10 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.drop_database(name)
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"], ids=["sqlite", "postgres"])
+@pytest.fixture(params=first_of("postgres", "sqlite"))
 def database_url(request: pytest.FixtureRequest) -> str:
-    """Either database, without tables."""
-    return str(request.getfixturevalue(request.param))
+    """Either database, without tables; PostgreSQL alone in a brief run."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @pytest.fixture

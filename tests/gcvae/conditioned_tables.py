@@ -47,7 +47,7 @@ def table(n: int = 1200) -> pd.DataFrame:
 @cache
 def fitted(preset: str, **_: Any) -> Synthesizer:
     """A model of the table, trained for a moment."""
-    settings = {"max_steps": 300}
+    settings = {"max_steps": 100}
     return Synthesizer.fit(
         table(), schema=SCHEMA, preset=preset, settings=settings, seed=0, device="cpu"
     )

@@ -5,7 +5,6 @@ The laws are those of every table; `make test-properties` tries them on many mor
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer
@@ -28,23 +27,9 @@ from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.number_formats import numerals
 from gcvae.training.settings import PRESETS
 from tests.gcvae.frames import KINDS, WORDS, Cells, cells_of, dates
+from tests.lengths import PRESETS_TRIED, tries
 
 pytestmark = pytest.mark.usefixtures("few_rows")
-
-TIMES = int(os.environ.get("GCVAE_TIMES_EXAMPLES", "1"))
-"""How many times as many tables as usual are tried; the usual ones are always the same."""
-
-
-def tries(n: int) -> settings:
-    """Of so many tables. One that fails is shown as it is: to make it smaller takes minutes."""
-    return settings(
-        max_examples=n * TIMES,
-        derandomize=TIMES == 1,
-        deadline=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-
 
 MOST_ROWS = 60
 QUICK = {"max_steps": 4, "d_hidden": 8, "d_latent": 2}
@@ -195,7 +180,7 @@ def holds(table: Table, preset: str, folder: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::gcvae.codec.keys.identifiers.WiderIdentifiersWarning")
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_TRIED)
 @tries(4)
 @given(table=tables())
 def test_every_table_is_learned_sampled_scored_mapped_saved_and_loaded(

@@ -29,7 +29,8 @@ from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
 from gcvae.training.settings import PRESETS
 from tests.gcvae.constrained_tables import FEATURES, ConstrainedTable, constrained_tables
-from tests.gcvae.test_generated_tables import ALL_KINDS, QUICK, QUICK_AUTOREGRESSIVE, columns, tries
+from tests.gcvae.test_generated_tables import ALL_KINDS, QUICK, QUICK_AUTOREGRESSIVE, columns
+from tests.lengths import PRESETS_TRIED, tries
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -140,7 +141,7 @@ def holds(table: ConstrainedTable, preset: str, folder: Path) -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore::gcvae.codec.keys.identifiers.WiderIdentifiersWarning")
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_TRIED)
 def test_whatever_a_synthesizer_does_it_does_after_it_was_saved_and_loaded(
     preset: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -210,6 +211,7 @@ def test_of_two_copies_the_first_in_the_table_fills_a_blank_after_load_too() -> 
         assert model.encode(rows).equals(fitted.encode(rows.assign(own="level 1")))
 
 
+@pytest.mark.slow
 def test_the_generated_tables_have_each_feature_between_them() -> None:
     seen = Counter[str]()
 

@@ -16,30 +16,12 @@ from gcvae import Synthesizer, read_table
 from gcvae.cells.values import format_table
 from gcvae.errors import ArtifactError, InputError, SettingError
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
-from gcvae.training.settings import PRESETS
+from tests.fitted import models
+from tests.fitted.models import mixed_frame
+from tests.lengths import PRESETS_TRIED, first_of
 from tests.wordings import refuses
 
 QUICK = {"max_steps": 80, "evaluate_every_steps": 20, "rare_level_rows": 1}
-
-
-def mixed_frame(n: int = 300) -> pd.DataFrame:
-    """Numbers, whole numbers, levels, dates, blanks, an identifier and a constant."""
-    random = np.random.default_rng(0)
-    height = random.normal(170.0, 10.0, n).round(1)
-    group = np.where(height > 170.0, "tall", "short")
-    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D")
-    frame = pd.DataFrame(
-        {
-            "key": np.arange(n) + 1000,
-            "height": height,
-            "weight": (height * 0.5 + random.normal(0.0, 5.0, n)).round().astype(int),
-            "group": group,
-            "day": days,
-            "unit": "cm",
-        }
-    )
-    frame.loc[random.choice(n, 20, replace=False), "weight"] = np.nan
-    return frame
 
 
 @pytest.fixture(scope="module")
@@ -138,12 +120,12 @@ def test_the_same_seed_gives_the_same_fit(fitted: Synthesizer) -> None:
         assert torch.equal(tensor, again.model.state_dict()[name])
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("preset", PRESETS_TRIED)
 def test_a_saved_model_samples_scores_and_maps_alike(preset: str, tmp_path: Path) -> None:
-    fitted = Synthesizer.fit(mixed_frame(), preset=preset, settings=QUICK)
+    fitted = models.fitted(preset)
     fitted.save(tmp_path / "m.gcvae")
     loaded = Synthesizer.load(tmp_path / "m.gcvae")
-    assert loaded.to_bytes() == fitted.to_bytes()
+    assert loaded.to_bytes() == fitted.to_bytes() == models.path_of(preset).read_bytes()
     assert loaded.preset == preset
     pd.testing.assert_frame_equal(fitted.sample(300, seed=2), loaded.sample(300, seed=2))
     rows = mixed_frame(40)
@@ -276,7 +258,9 @@ def test_the_manifest_holds_no_row_of_the_table(fitted: Synthesizer) -> None:
     assert sum(f'"{h}"' in text or f",{h}," in text for h in heights) == 0
 
 
-@pytest.mark.parametrize("name", ["auto_mpg.csv", "auto_mpg_with_missing.csv", "spect_train.csv"])
+@pytest.mark.parametrize(
+    "name", first_of("auto_mpg_with_missing.csv", "auto_mpg.csv", "spect_train.csv")
+)
 def test_real_tables_are_learned_sampled_and_scored(name: str, data_dir: Path) -> None:
     real = read_table(data_dir / name)
     fitted = Synthesizer.fit(real, settings=QUICK)
@@ -285,6 +269,7 @@ def test_real_tables_are_learned_sampled_and_scored(name: str, data_dir: Path) -
     assert np.isfinite(fitted.log_likelihood(real.head(50))["log_likelihood"]).all()
 
 
+@pytest.mark.slow
 def test_auto_has_the_known_signs_in_its_total_map(data_dir: Path) -> None:
     settings = {"max_steps": 2000, "learning_rate": 3e-3}
     fitted = Synthesizer.fit(read_table(data_dir / "auto_mpg.csv"), settings=settings)

@@ -13,6 +13,7 @@ from tests.running_service import running, settings_in
 STORED = Path(__file__).parents[1] / "gcvae" / "artifacts" / "version-3-paper-gcvae.gcvae"
 
 
+@pytest.mark.slow
 def test_a_model_file_is_brought_into_a_service(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -30,6 +31,7 @@ def test_a_model_file_is_brought_into_a_service(
         assert "truncated" in told
 
 
+@pytest.mark.slow
 def test_a_service_that_does_not_answer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(STORED), "--server", "http://127.0.0.1:1"]) == 1
     assert "http://127.0.0.1:1 does not answer" in capsys.readouterr().err

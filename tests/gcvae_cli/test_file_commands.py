@@ -22,6 +22,7 @@ import pytest
 from gcvae import Synthesizer, read_table
 from gcvae_cli.__main__ import main
 from tests.gcvae_cli.small_table import N_ROWS, small_table
+from tests.lengths import first_of
 
 
 def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -265,6 +266,7 @@ def test_a_model_on_the_standard_output_is_nothing_but_the_model(folder: Path) -
     assert len(Synthesizer.from_bytes(done.stdout).sample(2)) == 2
 
 
+@pytest.mark.slow
 def test_training_leaves_nothing_in_the_temporary_folder(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "gcvae_cli", "train", str(folder / "table.csv"), "-o", "-"]
     command += ["--set", "max_steps=3", "--device", "cpu"]
@@ -357,7 +359,7 @@ def test_a_missing_folder_is_named(folder: Path, capsys: pytest.CaptureFixture[s
     assert str(folder / "nowhere") in error
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", first_of(signal.SIGTERM, signal.SIGHUP, signal.SIGINT))
 def test_a_command_that_is_asked_to_end_leaves_nothing_half_made(
     folder: Path, tmp_path: Path, number: signal.Signals
 ) -> None:

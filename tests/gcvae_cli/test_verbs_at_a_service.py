@@ -166,7 +166,11 @@ def test_what_is_asked_wrongly_is_refused_in_one_line_that_says_what_would_be_ri
     ("at", "told"),
     [
         (["--server", "localhost"], "http://"),
-        (["--server", "http://127.0.0.1:1"], "http://127.0.0.1:1 does not answer"),
+        pytest.param(
+            ["--server", "http://127.0.0.1:1"],
+            "http://127.0.0.1:1 does not answer",
+            marks=pytest.mark.slow,
+        ),
         (["--server"], "--server"),
         (["--server=http://127.0.0.1:1", "--key-file", "{empty}"], "holds no API key"),
     ],

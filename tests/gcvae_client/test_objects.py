@@ -134,6 +134,7 @@ print(peak / frame.memory_usage(deep=True).sum())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the highest memory is read from /proc")
 def test_a_million_rows_become_a_frame_in_less_than_twice_its_memory(tmp_path: Path) -> None:
     import numpy as np

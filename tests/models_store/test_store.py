@@ -161,6 +161,7 @@ class TestS3Store(StoreContract):
         return open_store(f"s3://bucket/{uuid.uuid4().hex}")
 
 
+@pytest.mark.slow
 class TestAStoreThatFails:
     """S3 behind a proxy that misbehaves, over real HTTP."""
 

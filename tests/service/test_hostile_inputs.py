@@ -13,6 +13,7 @@ import pytest
 from tests.abuse import inputs
 from tests.abuse.batches import read_batch
 from tests.abuse.findings import Findings
+from tests.lengths import first_of
 from tests.wordings import refuses
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,8 @@ def test_hostile_inputs_are_read_or_refused_and_leave_nothing(name: str, tmp_pat
     assert findings.n_inputs >= n_inputs / 2
 
 
-@pytest.mark.parametrize("name", ["parquet", "json"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", first_of("parquet", "json"))
 def test_inputs_that_coverage_guides_are_read_or_refused(name: str, tmp_path: Path) -> None:
     """Of `make test-guided`; atheris ends its process, so it has one of its own."""
     pytest.importorskip("atheris", reason="atheris has wheels for Linux alone")

@@ -261,6 +261,7 @@ def test_a_key_is_told_what_is_left_and_then_to_wait(start: Callable[..., Runnin
         assert calm.get("/v1/jobs").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_minute_of_requests_may_not_be_sent_at_once(start: Callable[..., Running]) -> None:
     service = start(max_requests_per_minute=1_200)
     with _client(service, "busy", ALL) as busy, _client(service, "calm", ALL) as calm:

@@ -13,6 +13,7 @@ from catalog import JobStatus
 from gcvae import Synthesizer
 from gcvae.files.table_stream import stream_table
 from service.shards import cut_rows
+from tests.lengths import first_of
 from tests.running_service import Running, assert_problem, attempt, work
 
 ROWS = 9000
@@ -189,7 +190,7 @@ def test_a_part_that_is_lost_before_the_end_is_drawn_again_alone(
     assert service.http.get(done["content"]).content == whole
 
 
-@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize("form", first_of("csv", "json"))
 def test_scores_in_shards_are_those_of_one_worker(
     start: Any, service: Running, model: dict[str, Any], cars: bytes, form: str
 ) -> None:

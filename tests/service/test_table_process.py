@@ -79,6 +79,7 @@ def test_whoever_asks_the_service_goes_before_the_reading(file: BinaryIO) -> Non
     assert session != os.getsid(0)
 
 
+@pytest.mark.slow
 def test_memory_is_limited_beyond_what_the_process_begins_with(file: BinaryIO) -> None:
     settings = ServiceSettings(table_memory_bytes=256 * MEBIBYTE)
     assert read_apart(partial(take, n_bytes=64 * MEBIBYTE), file, settings) == 64 * MEBIBYTE
@@ -130,6 +131,7 @@ def test_a_cell_over_the_limit_is_refused_with_its_place(
     assert place.items() <= response.json()["errors"][0].items()
 
 
+@pytest.mark.slow
 def test_a_small_file_that_unfolds_to_more_than_memory_is_refused_and_the_service_goes_on(
     start: Callable[..., Running],
 ) -> None:

@@ -41,6 +41,7 @@ def new_database(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.drop_database(name)
 
 
+@pytest.mark.slow
 @needs_tools
 def test_what_is_backed_up_comes_back_whole(
     postgres_url: str, new_database: str, tmp_path: Path

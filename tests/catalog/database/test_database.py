@@ -137,6 +137,7 @@ def test_sqlite_is_in_wal_mode_and_minds_foreign_keys(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 class TestPostgresIsAway:
     @pytest.fixture
     def server(self) -> Iterator[PostgresServer]:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _READER = """
 import sys
 from queue import Empty
@@ -43,6 +45,7 @@ def _start(program: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_two_readers_get_every_message_of_two_writers_once(tmp_path: Path) -> None:
     readers = [_start(_READER, tmp_path) for _ in range(2)]
     try:

@@ -153,6 +153,7 @@ def test_parts_that_do_not_fit_together_are_an_artifact_error(path: Path, what: 
         use(altered(path, ALTERED[what]))
 
 
+@pytest.mark.slow
 def test_any_number_of_the_codec_that_is_another_gives_a_working_model_or_an_error() -> None:
     """Whatever stands in the codec of a column: no other exception, no rows of no numbers."""
     path = STORED[-1]

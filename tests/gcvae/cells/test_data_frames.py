@@ -16,6 +16,7 @@ import pytest
 
 from gcvae import Synthesizer, TableReader, infer_schema, parse_table, write_table
 from gcvae.errors import SettingError, TableError
+from tests.lengths import first_of
 from tests.wordings import refuses, same_wording
 
 N = 120
@@ -117,8 +118,11 @@ def every_type() -> polars.DataFrame:
 
 @pytest.mark.parametrize(
     "made",
-    [lambda p: p, lambda p: p.to_arrow(), lambda p: p.to_arrow().to_batches()[0]],
-    ids=["polars", "Arrow", "batch"],
+    first_of(
+        pytest.param(lambda p: p, id="polars"),
+        pytest.param(lambda p: p.to_arrow(), id="Arrow"),
+        pytest.param(lambda p: p.to_arrow().to_batches()[0], id="batch"),
+    ),
 )
 def test_frames_of_polars_and_arrow_go_in_and_their_types_come_out(
     made: Callable[[polars.DataFrame], Any],

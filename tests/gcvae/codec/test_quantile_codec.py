@@ -17,6 +17,7 @@ from gcvae.codec.quantile_codec import QuantileCodec, _are_markers
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
+from tests.lengths import first_of
 
 
 def fitted(frame: pd.DataFrame) -> tuple[pd.DataFrame, TableCodec]:
@@ -40,7 +41,9 @@ def skewed(n: int = 3000) -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.parametrize("name", ["auto_mpg_with_missing", "magic", "shoppers", "adult_train"])
+@pytest.mark.parametrize(
+    "name", first_of("auto_mpg_with_missing", "magic", "shoppers", "adult_train")
+)
 def test_a_real_table_decodes_to_what_it_was(name: str, data_dir: Path) -> None:
     typed, codec = fitted(read_table(data_dir / f"{name}.csv"))
     back = codec.decode(codec.encode(typed))

@@ -16,6 +16,7 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
 from gcvae.numerics.generators import generator_for
 from gcvae.profiling.infer_schema import infer_schema
+from tests.lengths import first_of
 
 
 def fitted(frame: pd.DataFrame, **kinds: str) -> tuple[pd.DataFrame, TableCodec]:
@@ -40,7 +41,7 @@ def codec_of(codec: TableCodec, name: str) -> GroupedLevelCodec:
     return found
 
 
-@pytest.mark.parametrize("name", ["auto_mpg_with_missing", "shoppers", "adult_train"])
+@pytest.mark.parametrize("name", first_of("auto_mpg_with_missing", "shoppers", "adult_train"))
 def test_a_real_table_decodes_to_what_it_was(name: str, data_dir: Path) -> None:
     typed, codec = fitted(read_table(data_dir / f"{name}.csv"))
     back = codec.decode(codec.encode(typed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from gcvae import Synthesizer, infer_schema
 from gcvae.cells.values import parse_table
@@ -54,6 +55,7 @@ def test_names_of_few_rows_are_no_atoms() -> None:
     assert codes[0] == column.n_codes - 1
 
 
+@pytest.mark.slow
 def test_a_drawn_shop_is_in_its_town() -> None:
     model = Synthesizer.fit(visits(0), seed=0, settings={"max_steps": 150})
     rows = model.sample(N, 1)

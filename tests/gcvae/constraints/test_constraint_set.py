@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.cells.values import parse_table
@@ -16,6 +16,7 @@ from gcvae.errors import SchemaError
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
+from tests.lengths import tries
 from tests.wordings import refuses, same_wording
 
 BOOKINGS = """start,end,room,floor,nights,code
@@ -64,7 +65,7 @@ CELLS = st.none() | st.sampled_from(["p", "q", "r"])
 ROWS = st.lists(st.tuples(CELLS, st.none() | st.integers(0, 3), st.booleans()), min_size=1)
 
 
-@settings(max_examples=50, deadline=None)
+@tries(50)
 @given(rows=ROWS, others=ROWS, order=st.randoms(use_true_random=False))
 def test_combinations_hold_for_the_rows_they_were_fitted_to_and_for_no_others(
     rows: list[tuple[object, ...]], others: list[tuple[object, ...]], order: object
@@ -87,7 +88,7 @@ def test_combinations_hold_for_the_rows_they_were_fitted_to_and_for_no_others(
     assert Combinations.fit(shuffled, ["a", "b", "c"]).to_json() == found.to_json()
 
 
-@settings(max_examples=30, deadline=None)
+@tries(30)
 @given(
     pairs=st.lists(
         st.tuples(st.integers(-9, 9), st.none() | st.integers(-9, 9)), min_size=2, max_size=30

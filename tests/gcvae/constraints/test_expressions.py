@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.constraints.expressions import column_values, compile_constraint
@@ -20,6 +20,7 @@ from gcvae.constraints.rounded_numbers import FALSE, TRUE, UNKNOWN, Amount, comp
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.constraints import Expression, Inequality
 from gcvae.schema.kinds import ColumnKind
+from tests.lengths import tries
 from tests.wordings import refuses
 
 BLANKS = Missing(allowed=True, markers=("",))
@@ -83,7 +84,7 @@ OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(a=NUMBERS, b=NUMBERS, kind=st.sampled_from(sorted(OPERATORS, key=str)))
 def test_arithmetic_is_that_of_python_within_its_stated_error(
     a: float, b: float, kind: type[ast.operator]
@@ -96,7 +97,7 @@ def test_arithmetic_is_that_of_python_within_its_stated_error(
     assert compare(ast.Eq(), found, Amount(np.array([OPERATORS[kind](a, b)])))[0] == TRUE
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(cents=st.lists(st.integers(-(10**7), 10**7), min_size=2, max_size=6))
 def test_sums_of_decimals_are_equal_where_they_are_on_paper(cents: list[int]) -> None:
     total = Amount(np.array([cents[0] / 100]))
@@ -107,14 +108,14 @@ def test_sums_of_decimals_are_equal_where_they_are_on_paper(cents: list[int]) ->
     assert compare(ast.GtE(), total, a_cent_more)[0] == FALSE
 
 
-@settings(max_examples=50, deadline=None)
+@tries(50)
 @given(a=st.integers(-(2**62), 2**62), b=st.integers(-(2**62), 2**62))
 def test_whole_numbers_are_compared_exactly(a: int, b: int) -> None:
     found = compare(ast.Lt(), Amount(np.array([a])), Amount(np.array([b])))
     assert found[0] == (TRUE if a < b else FALSE)
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(
     a=st.none() | st.booleans(), b=st.none() | st.booleans(), word=st.sampled_from(["and", "or"])
 )

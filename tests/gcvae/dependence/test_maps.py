@@ -152,6 +152,7 @@ def test_every_kind_has_its_caption() -> None:
     assert set(CAPTIONS) == set(KINDS)
 
 
+@pytest.mark.slow
 def test_five_hundred_columns_are_mapped_and_drawn_in_seconds() -> None:
     cells = torch.rand(1_000, 500, generator=generator_for(0, "wide"))
     map_ = map_of_rows([f"column {j}" for j in range(500)], "total", cells, [])
@@ -171,6 +172,7 @@ def test_clustering_puts_dependent_columns_side_by_side() -> None:
     assert abs(order.index(1) - order.index(3)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_columns", [1, 2, 5, 40, 120])
 def test_a_map_of_any_size_is_drawn(n_columns: int) -> None:
     names = tuple(f"column with a rather long name {j}" for j in range(n_columns))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae import (
@@ -31,6 +31,7 @@ from gcvae.files.delimited import delimited_chunks
 from gcvae.files.delimited_rows import QuoteRuns, end_of_records
 from gcvae.scoring.score_options import ScoreOptions
 from tests.gcvae.conditioned_tables import fitted, table
+from tests.lengths import tries
 from tests.wordings import refuses
 
 
@@ -49,7 +50,7 @@ def in_windows(data: bytes, window_bytes: int) -> list[pd.DataFrame]:
 CELLS = st.text(st.sampled_from('ab",\n;é '), max_size=5)
 
 
-@settings(max_examples=200)
+@tries(200)
 @given(
     st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=12), st.integers(40, 90)
 )

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from gcvae import Synthesizer
 from gcvae.errors import InputError
 from gcvae.latent.grids import LevelGrid, NumberGrid
+from tests.lengths import first_of
 from tests.wordings import refuses
 
 QUICK = {"max_steps": 80, "evaluate_every_steps": 40, "d_latent": 2}
@@ -35,7 +36,7 @@ def table(n: int = 300) -> pd.DataFrame:
     return frame
 
 
-@pytest.fixture(scope="module", params=["paper-gcvae", "paper-vae-roc", "fast", "gcvae"])
+@pytest.fixture(scope="module", params=first_of("paper-gcvae", "paper-vae-roc", "fast", "gcvae"))
 def fitted(request: pytest.FixtureRequest) -> Synthesizer:
     return Synthesizer.fit(table(), preset=request.param, settings=QUICK)
 
@@ -62,7 +63,7 @@ def test_the_grid_is_of_quantiles_and_its_parameters_are_probabilities(
     json.dumps(found.to_json(), allow_nan=False)
 
 
-@pytest.mark.parametrize("fitted", ["paper-gcvae", "paper-vae-roc", "gcvae"], indirect=True)
+@pytest.mark.parametrize("fitted", first_of("paper-gcvae", "paper-vae-roc", "gcvae"), indirect=True)
 def test_a_pure_models_marginals_are_those_of_the_rows_that_it_draws(fitted: Synthesizer) -> None:
     """64 quantiles of each marginal against 4,000 rows at the same z."""
     found = fitted.manifold(3)

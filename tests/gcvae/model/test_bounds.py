@@ -106,6 +106,7 @@ def test_equal_weights_are_known_without_error_and_so_are_zero_weights() -> None
     assert variance_of_mean(weights, weights[0]).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["paper-gcvae", "default"])
 def test_many_short_estimates_have_the_mean_of_a_long_one(preset: str) -> None:
     """Means of weights are unbiased at any number of draws; those of the prior bound the weights of

@@ -15,6 +15,7 @@ from gcvae.errors import ConditionError
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
+from tests.lengths import first_of
 from tests.wordings import refuses
 
 RULES: list[dict[str, Any]] = [
@@ -152,7 +153,7 @@ def test_a_row_that_breaks_a_rule_has_the_exceptions_mass_or_none(fitted: Synthe
     np.testing.assert_allclose(totals, kept.log_likelihood)
 
 
-@pytest.mark.parametrize("name", ["tax", "net", "quantity", "价格"])
+@pytest.mark.parametrize("name", first_of("tax", "net", "quantity", "价格"))
 def test_a_term_that_is_not_known_is_imputed_and_scored_by_its_rule(
     fitted: Synthesizer, name: str
 ) -> None:

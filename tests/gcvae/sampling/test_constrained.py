@@ -18,7 +18,7 @@ from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.errors import ArtifactError, ConstraintError, SchemaError
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
-from gcvae.training.settings import PRESETS
+from tests.lengths import PRESETS_TRIED
 from tests.wordings import refuses
 
 QUICK = {"max_steps": 20, "evaluate_every_steps": 10}
@@ -76,6 +76,7 @@ def fitted() -> Synthesizer:
 # Laws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["default", "paper-gcvae"])
 @settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(seed=st.integers(0, 10**6), n=st.integers(60, 150))
@@ -88,7 +89,7 @@ def test_every_row_satisfies_the_constraints_whatever_the_table(
     assert breaches(rows, table) == 0
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("preset", PRESETS_TRIED)
 def test_every_preset_keeps_the_constraints_and_what_it_saves_does_too(
     preset: str, tmp_path: Path
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_model_that_hardly_satisfies_a_constraint_is_refused_with_the_share() 
     assert str(problem.expected).startswith("at least 1%: drop the constraint")
 
 
+@pytest.mark.slow
 def test_a_block_that_costs_too_many_draws_is_given_up(fitted: Synthesizer) -> None:
     """As when the measured acceptance was luck: here the constraints are impossible."""
     columns = [{"name": name, "values": []} for name in ("city", "country")]
@@ -232,6 +234,7 @@ def test_a_condition_against_a_constraint_names_it(fitted: Synthesizer) -> None:
     assert "a condition under which" in str(problem.expected)
 
 
+@pytest.mark.slow
 def test_a_column_may_have_the_name_of_the_constraints_contribution() -> None:
     """Its own stays, and the terms add up to the score."""
     constraints = [{"kind": "expression", "expression": "size + extra <= 40 or size >= 0"}]

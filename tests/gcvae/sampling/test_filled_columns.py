@@ -67,6 +67,7 @@ def test_only_the_named_columns_are_filled_and_as_they_are_among_all() -> None:
     assert not is_blank(some[[COMMA, CHINESE]]).any(axis=None)
 
 
+@pytest.mark.slow
 def test_a_file_has_the_same_cells_filled_and_leaves_the_others_byte_by_byte(
     tmp_path: Path,
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_kept_blank_stays_and_the_others_are_drawn_given_that_it_is_one() -> N
     assert (left["zeta"] == "couple").mean() > 0.95, "a blank that is left stands for a value"
 
 
+@pytest.mark.slow
 def test_a_schema_says_once_that_blanks_are_values() -> None:
     by_schema, by_request = fitted(is_value=True), fitted()
     assert by_schema.schema[CHINESE].missing.is_value

@@ -18,9 +18,10 @@ from gcvae import Synthesizer, TableReader, read_table
 from gcvae.errors import SettingError, TableError, UnknownColumnError
 from gcvae.sampling.imputation_stream import stream_completed
 from tests.gcvae.conditioned_tables import excess_variation, fitted, table
+from tests.lengths import first_of
 from tests.wordings import refuses
 
-PRESETS = ["fast", "paper-gcvae", "paper-vae-roc"]
+PRESETS = first_of("fast", "paper-gcvae", "paper-vae-roc")
 
 
 def blanked(n: int = 300, share: float = 0.25) -> tuple[pd.DataFrame, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.cells.levels import level_texts
@@ -21,6 +21,7 @@ from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from tests.gcvae.frames import KINDS, columns, frame_of
+from tests.lengths import tries
 from tests.wordings import refuses, same_wording
 
 
@@ -43,7 +44,7 @@ def problems_of(text: str, *columns: dict[str, object], **more: object) -> list[
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=20, deadline=None)
+@tries(20)
 @given(data=st.data())
 def test_a_schema_comes_back_from_its_document(kind: str, data: st.DataObject) -> None:
     schema = infer_schema(frame_of(data.draw(columns(kind)))).schema
@@ -51,7 +52,7 @@ def test_a_schema_comes_back_from_its_document(kind: str, data: st.DataObject) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=20, deadline=None)
+@tries(20)
 @given(data=st.data())
 def test_a_table_agrees_with_its_own_schema(kind: str, data: st.DataObject) -> None:
     frame = frame_of(data.draw(columns(kind)))
@@ -59,7 +60,7 @@ def test_a_table_agrees_with_its_own_schema(kind: str, data: st.DataObject) -> N
     assert infer_schema(frame, schema).schema == schema
 
 
-@settings(max_examples=20, deadline=None)
+@tries(20)
 @given(cells=columns("levels"), seed=st.integers(0, 99))
 def test_the_order_of_rows_does_not_change_the_levels(cells: list[str], seed: int) -> None:
     shuffled = np.random.default_rng(seed).permutation(np.array(cells, dtype=object)).tolist()

@@ -14,6 +14,7 @@ from gcvae import Synthesizer
 from gcvae.errors import SettingError
 from gcvae.scoring.draws_by_need import _further
 from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS, ScoreOptions
+from tests.lengths import first_of
 from tests.wordings import refuses
 
 ROUNDING = 1e-5
@@ -43,7 +44,7 @@ def fitted(preset: str = "default") -> Synthesizer:
     return Synthesizer.fit(table(), preset=preset, settings=settings, device="cpu")
 
 
-@pytest.mark.parametrize("preset", ["default", "gcvae"])
+@pytest.mark.parametrize("preset", first_of("default", "gcvae"))
 def test_errors_come_near_the_tolerance_and_hold(preset: str) -> None:
     rows = table()[:40]
     exact = fitted(preset).log_likelihood(rows, draws=1500, seed=7)

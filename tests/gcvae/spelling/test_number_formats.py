@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -27,6 +27,7 @@ from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import completed_format, numerals, read_members, written_in
+from tests.lengths import tries
 from tests.wordings import refuses
 
 QUICK = {"max_steps": 20, "evaluate_every_steps": 10}
@@ -86,7 +87,7 @@ def amounts(decimals: int) -> st.SearchStrategy[str]:
     return st.integers(-(10**11), 10**11).map(lambda n: f"{n / 10**decimals:.{decimals}f}")
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(formats(), st.integers(0, 4).flatmap(lambda d: st.lists(amounts(d), min_size=1)))
 def test_numerals_are_read_from_what_they_are_written_as(
     number_format: NumberFormat, plain: list[str]
@@ -96,7 +97,7 @@ def test_numerals_are_read_from_what_they_are_written_as(
     assert written_in(numerals(texts, number_format), number_format).equals(texts)
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(formats(), st.integers(1, 2).flatmap(lambda d: st.lists(amounts(d), min_size=12)))
 def test_a_column_of_any_format_is_found_to_be_numbers_and_written_as_it_was(
     number_format: NumberFormat, plain: list[str]
@@ -111,7 +112,7 @@ def test_a_column_of_any_format_is_found_to_be_numbers_and_written_as_it_was(
     assert infer_schema(frame_of(texts), schema).schema == schema
 
 
-@settings(max_examples=50, deadline=None)
+@tries(50)
 @given(formats())
 def test_a_format_survives_its_document(number_format: NumberFormat) -> None:
     column = Column("n", ColumnKind.CONTINUOUS, number_format=number_format)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
@@ -72,6 +73,7 @@ def test_the_page_asks_no_outside_host(service: Running) -> None:
     assert "//" not in page.text
 
 
+@pytest.mark.slow
 def test_whatever_the_document_allows_is_answered_as_it_says(
     service: Running,
 ) -> None:

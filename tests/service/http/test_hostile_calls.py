@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import requests
 
 from tests.abuse.api_calls import Campaign
@@ -11,6 +12,7 @@ from tests.abuse.findings import Findings
 from tests.running_service import Running
 
 
+@pytest.mark.slow
 def test_no_call_of_a_sequence_is_answered_by_what_the_document_does_not_say(
     start: Callable[..., Running],
 ) -> None:

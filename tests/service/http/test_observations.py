@@ -43,6 +43,7 @@ def queue_job(service: Running, table: bytes, **headers: str) -> str:
     return str(service.http.post("/v1/models", json=asked, headers=headers).json()["job_id"])
 
 
+@pytest.mark.slow
 def test_a_trace_goes_from_the_request_to_the_attempt_at_its_job(
     start: Callable[..., Running], cars: bytes, collector: TraceCollector
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_share_of_none_is_traced_but_not_sent(collector: TraceCollector) -> No
     assert collector.spans == []
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_away_costs_no_work(caplog: pytest.LogCaptureFixture) -> None:
     traces = OtlpTraces("http://127.0.0.1:9/v1/traces", 1.0, "api")
     with caplog.at_level(logging.CRITICAL), traces.span("GET /"):

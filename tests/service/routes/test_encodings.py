@@ -87,6 +87,7 @@ def test_a_workbook_is_refused_with_the_way_out(service: Running, content_type: 
     same_wording(problem["detail"])
 
 
+@pytest.mark.slow
 def test_a_model_learns_from_it_and_scores_completes_and_encodes_more_of_it(
     start: Callable[..., Running],
 ) -> None:

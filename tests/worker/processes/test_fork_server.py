@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from catalog import upgrade
-from tests.worker.conftest import embedded
+from tests.running_worker import embedded
 from worker.processes.fork_server import ForkServer, JobProcess
 from worker.work.messages import JobOrder
 
@@ -63,6 +63,7 @@ def _command_of(process: psutil.Process) -> list[str]:
         return []
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_has_an_heir(server: ForkServer) -> None:
     process, reading = forked(server)
     assert process.wait(SECONDS)

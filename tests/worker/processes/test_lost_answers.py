@@ -50,6 +50,7 @@ def _run(system: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
         run_attempt(claim, system.catalog, system.store, settings, SharedFlag(), server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after_writing", [False, True])
 def test_an_outcome_is_written_once_and_its_bytes_stay_whatever_answer_is_lost(
     system: Any, monkeypatch: pytest.MonkeyPatch, after_writing: bool

@@ -9,6 +9,7 @@ import urllib.request
 from typing import Any
 
 import psutil
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 
@@ -32,6 +33,7 @@ def told(port: int) -> dict[str, float]:
     return sums
 
 
+@pytest.mark.slow
 def test_a_worker_serves_its_figures_where_it_is_told_to(system: Any, monkeypatch: Any) -> None:
     port = free_port()
     monkeypatch.setenv("GCVAE_METRICS_PORT", str(port))

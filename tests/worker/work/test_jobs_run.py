@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from catalog import JobStatus, ModelStatus
-from tests.worker.conftest import family
+from tests.lengths import first_of
+from tests.running_worker import family
 
 QUICK = {"steps": 20, "step_seconds": 0.01}
 SLOW = {"steps": 400, "step_seconds": 0.05}
 
 
-@pytest.fixture(scope="module", params=["embedded", "production"])
+@pytest.fixture(scope="module", params=first_of("production", "embedded"))
 def anywhere(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -64,6 +65,7 @@ def test_a_cancelled_job_stops_by_itself(anywhere: Any) -> None:
     assert anywhere.orphans() == []
 
 
+@pytest.mark.slow
 def test_a_job_that_does_not_stop_by_itself_is_killed(shared: Any) -> None:
     job = shared.train(steps=2, step_seconds=0.01, fault="hangs")
     child = shared.child(job)
@@ -73,6 +75,7 @@ def test_a_job_that_does_not_stop_by_itself_is_killed(shared: Any) -> None:
     shared.wait(lambda: not child.is_running())
 
 
+@pytest.mark.slow
 def test_a_poison_job_is_given_up_and_the_next_one_is_done(anywhere: Any) -> None:
     poison = anywhere.train(**QUICK, fault="killed")
     job = anywhere.finished(poison)
@@ -100,12 +103,14 @@ def test_what_would_go_wrong_again_is_not_tried_again(
     assert (job.error["code"], job.error["message"]) == (code, message)
 
 
+@pytest.mark.slow
 def test_a_job_that_runs_out_of_gpu_memory_goes_on_with_half_its_batch(shared: Any) -> None:
     job = shared.finished(shared.train(**QUICK, batch_size=64, largest_batch=32))
     assert (job.status, job.attempt, job.smaller_batch) == (JobStatus.SUCCEEDED, 2, True)
     assert "the next attempt takes half the batch" in (shared.folder / "worker.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_job_that_does_so_again_says_what_to_set(shared: Any) -> None:
     job = shared.finished(shared.train(**QUICK, batch_size=64, largest_batch=31))
     assert (job.status, job.attempt, job.smaller_batch) == (JobStatus.FAILED, 2, True)
@@ -118,6 +123,7 @@ def test_a_job_that_does_so_again_says_what_to_set(shared: Any) -> None:
     assert shared.orphans() == []
 
 
+@pytest.mark.slow
 def test_two_slots_do_two_jobs_at_once(system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GCVAE_CPU_SLOTS", "2")
     system.start_worker()
@@ -128,6 +134,7 @@ def test_two_slots_do_two_jobs_at_once(system: Any, monkeypatch: pytest.MonkeyPa
     assert len({server.pid for server in servers}) == 2
 
 
+@pytest.mark.slow
 def test_a_worker_leaves_the_jobs_of_other_queues(
     system: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +155,7 @@ def test_a_bad_table_is_said_to_be_bad(shared: Any) -> None:
     assert shared.orphans() == []
 
 
+@pytest.mark.slow
 def test_a_message_delivered_many_times_runs_once(anywhere: Any) -> None:
     job = anywhere.train(**QUICK)
     for _ in range(5):

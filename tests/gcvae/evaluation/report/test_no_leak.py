@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from typing import Any
 
@@ -16,8 +15,9 @@ import pytest
 from gcvae import infer_schema
 from gcvae.evaluation.report.privacy import privacy_part
 from gcvae.evaluation.report.rows import ReportRows
+from tests.lengths import TIMES
 
-TABLES = 25 * min(int(os.environ.get("GCVAE_TIMES_EXAMPLES", "1")), 8)
+TABLES = 25 * min(max(TIMES, 1), 8)
 _N = 120
 
 
@@ -51,6 +51,7 @@ def found() -> list[list[dict[str, Any]]]:
     return [_attacks(seed) for seed in range(TABLES)]
 
 
+@pytest.mark.slow
 def test_uncorrected_intervals_cover_chance(found: list[list[dict[str, Any]]]) -> None:
     covered: dict[str, list[bool]] = defaultdict(list)
     for attacks in found:

@@ -122,6 +122,7 @@ def test_so_few_rows_that_only_a_large_leak_would_be_seen_are_no_green() -> None
     assert all(found["verdict"] == "green" for found in part.tables["attacks"])
 
 
+@pytest.mark.slow
 def test_columns_that_are_shuffled_by_themselves_are_unlike_and_no_leak() -> None:
     random = np.random.default_rng(4)
     shuffled = OTHER.apply(lambda column: column.to_numpy()[random.permutation(_N)])
@@ -154,6 +155,7 @@ def test_without_a_holdout_the_report_says_what_it_did_not_measure_and_why() -> 
         assert report.parts[name].sentence.startswith("Not measured: ")
 
 
+@pytest.mark.slow
 def test_unseen_rows_of_another_source_are_no_evidence() -> None:
     shifted = HOLDOUT.assign(größe=HOLDOUT["größe"] + 3)
     _, mismatch = _fidelity(OTHER, shifted)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
@@ -32,6 +32,7 @@ from gcvae.training.differential_privacy.discovery import LEAST_ROWS, discovered
 from gcvae.training.differential_privacy.ledger import Ledger
 from gcvae.training.differential_privacy.selection import round_scores
 from tests.gcvae.training.differential_privacy.tables import declared_document, declared_frame
+from tests.lengths import tries
 
 SIZES = (4, 3, 5, 2)
 BUDGET = Budget(3.0, 1e-6)
@@ -53,7 +54,7 @@ def changes(rows: list[tuple[int, ...]], gone: int, target: int | None) -> list[
 
 
 @given(rows_of_bins, st.data(), st.sampled_from([None, 3]))
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_a_row_adds_one_to_one_cell_of_every_table(
     rows: list[tuple[int, ...]], data: st.DataObject, target: int | None
 ) -> None:
@@ -64,7 +65,7 @@ def test_a_row_adds_one_to_one_cell_of_every_table(
 
 
 @given(rows_of_bins, st.data(), st.floats(0, 5))
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_a_row_changes_the_score_of_no_pair_by_more_than_one(
     rows: list[tuple[int, ...]], data: st.DataObject, level: float
 ) -> None:
@@ -82,7 +83,7 @@ def test_a_row_changes_the_score_of_no_pair_by_more_than_one(
 
 
 @given(st.integers(65, 10**6), st.integers(0, 10**6), st.data())
-@settings(max_examples=30, deadline=None)
+@tries(30)
 def test_a_value_stands_in_one_node_of_each_level_of_a_tree(
     n: int, value: int, data: st.DataObject
 ) -> None:
@@ -96,7 +97,7 @@ def test_a_value_stands_in_one_node_of_each_level_of_a_tree(
 
 
 @given(st.integers(0, 59))
-@settings(max_examples=20, deadline=None)
+@tries(20)
 def test_what_a_cell_becomes_does_not_depend_on_other_rows(gone: int) -> None:
     frame = declared_frame(60)
     frame.iloc[3, 0], frame.iloc[5, 2], frame.iloc[7, 1] = "no number", "999", "д"
@@ -156,7 +157,7 @@ def test_a_smooth_number_keeps_its_distribution_where_the_noise_hides_small_node
     st.floats(0.1, 1e3),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_nodes_add_up_to_their_parents_and_hold_no_fewer_than_none(
     families: list[tuple[int, float]], deviation: float, seed: int
 ) -> None:
@@ -180,7 +181,7 @@ def test_nodes_that_the_noise_hides_are_even_and_one_that_stands_out_stays() -> 
 
 
 @given(st.floats(0, 1e9), st.floats(0.01, 1e4), st.floats(1, 10))
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_more_rows_make_no_fewer_bins_and_more_noise_no_more(
     rows: float, deviation: float, times: float
 ) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -21,6 +21,7 @@ from gcvae.training.differential_privacy.ledger import (
     selection_epsilon,
     variance_of,
 )
+from tests.lengths import tries
 
 # epsilon of Gaussian noise of that rho at delta 1e-6, by the Renyi accountant of dp-accounting 0.6
 BY_RENYI = [
@@ -46,7 +47,7 @@ def test_the_conversion_is_that_of_dp_accounting(rho: float, epsilon: float) -> 
 
 
 @given(budgets)
-@settings(max_examples=25, deadline=None)
+@tries(25)
 def test_the_whole_of_rho_is_what_was_promised_and_hardly_less(budget: tuple[float, float]) -> None:
     epsilon, delta = budget
     rho = rho_of(epsilon, delta)
@@ -55,13 +56,13 @@ def test_the_whole_of_rho_is_what_was_promised_and_hardly_less(budget: tuple[flo
 
 
 @given(st.floats(0.001, 3), st.floats(0.1, 20))
-@settings(max_examples=50, deadline=None)
+@tries(50)
 def test_no_delta_is_under_that_of_gaussian_noise(rho: float, epsilon: float) -> None:
     assert delta_of(rho, epsilon) >= gaussian_delta(rho, epsilon) * (1 - 1e-9)
 
 
 @given(st.fractions(Fraction(1, 10**7), 10))
-@settings(max_examples=50, deadline=None)
+@tries(50)
 def test_noise_and_choices_cost_at_most_what_they_were_given(rho: Fraction) -> None:
     assert 1 / (2 * variance_of(rho)) <= rho
     assert selection_epsilon(rho) ** 2 / 8 <= rho

@@ -220,6 +220,7 @@ def test_the_probability_of_a_condition_is_a_score_and_is_not_told(
         assert list(model.sampler(1, **asked).summary(9)) == ["effective_sample_size"]
 
 
+@pytest.mark.slow
 def test_a_report_has_no_likelihoods_of_a_model_that_gives_none(whole: Synthesizer) -> None:
     model = Synthesizer.from_bytes(whole.to_bytes(scoring="off"))
     # Rows of a withheld town have no likelihood: what is held back would leave too few of others.

@@ -1,0 +1,276 @@
+"""A fit's progress is one line: it only grows, is 1 at the end, and knows about when that is."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import Synthesizer, TableReader
+from gcvae.errors import CancelledError
+from gcvae.training.checkpoints import CheckpointStore
+from gcvae.training.progress import fit_progress, training_progress
+from gcvae.training.progress.expected_end import StepsLeft, before_annealing, in_annealing
+from gcvae.training.progress.fit_costs import TableSize, finishing_seconds, step_seconds
+from gcvae.training.progress.fit_progress import FitProgress
+from gcvae.training.progress.training_progress import Evaluation, Progress, Reporter
+from gcvae.training.schedule import Schedule
+from gcvae.training.settings import TrainingConfig, configure, settle
+
+RUNS = json.loads((Path(__file__).parents[1] / "training_runs.json").read_text())
+"""Runs of default settings on four real tables: where they looked at the held-out bound, and what
+it was. Most end at the last possible step, some much earlier."""
+PHASES = ["preparing", "training", "finishing"]
+
+
+def table(rows: int, numbers: int, levels: int) -> pd.DataFrame:
+    """Columns that depend on each other, some cells blank."""
+    rng = np.random.default_rng(rows)
+    common = rng.normal(size=rows)
+    columns: dict[str, Any] = {
+        f"zahl {i}": (common + rng.normal(size=rows)).round(3) for i in range(numbers)
+    }
+    for i in range(levels):
+        codes = np.digitize(common + rng.normal(size=rows), [-1, 0, 1])
+        columns[f"группа {i}"] = np.array(["a", "b", "c", "d"], dtype=object)[codes]
+    frame = pd.DataFrame(columns)
+    frame.iloc[::17, 0] = np.nan
+    return frame
+
+
+SHAPES: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+    "small": (table(300, 4, 2), {}),
+    "wide": (table(600, 12, 12), {}),
+    "long, under a constraint": (
+        table(12_000, 2, 2),
+        {"constraints": [{"kind": "expression", "expression": "`zahl 0` - `zahl 1` <= 9"}]},
+    ),
+}
+
+
+def told_by(frame: Any, **choices: Any) -> list[Progress]:
+    """What a fit tells."""
+    told: list[Progress] = []
+    Synthesizer.fit(frame, preset="fast", device="cpu", progress=told.append, **choices)
+    return told
+
+
+def is_one_line(told: list[Progress]) -> None:
+    """Asserts that the fraction never falls, and is 1 at the end and not before."""
+    fractions = [progress.fraction for progress in told]
+    assert fractions == sorted(fractions)
+    assert fractions[0] == 0.0
+    assert fractions.index(1.0) == len(fractions) - 1
+    phases = [progress.phase for progress in told]
+    assert list(dict.fromkeys(phases)) == PHASES
+    assert phases == sorted(phases, key=PHASES.index)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_fraction_of_a_fit_only_grows(name: str) -> None:
+    frame, extra = SHAPES[name]
+    schema = {"columns": [], **extra}
+    rows = frame.astype({c: object for c in frame if frame[c].dtype == object})
+    settings = {"max_steps": 150, "patience_steps": 150, "annealing": 0.3}
+    told = told_by(rows, schema=schema, settings=settings)
+    is_one_line(told)
+    left = [progress.seconds_left for progress in told if progress.seconds_left is not None]
+    assert left[-1] == 0.0 <= min(left) < 0.5 * max(left)
+
+
+class _Clock:
+    """Seconds that pass as a simulated fit says, whatever the machine does."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class _Run:
+    """A training run of so many steps, which has no bounds."""
+
+    last_step: int
+    batch_size: int
+    step: int = 0
+    epoch: int = 0
+    n_epochs: int = 1
+    history: tuple[Evaluation, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return self.step == self.last_step
+
+    @property
+    def steps_left(self) -> StepsLeft:
+        left = float(self.last_step - self.step)
+        return StepsLeft(soonest=left, latest=left, staleness=0.0)
+
+
+def simulated(clock: _Clock, *, training: float, finishing: float) -> list[tuple[float, Progress]]:
+    """What a fit tells, and when, whose steps and finishing take these times the planned seconds.
+
+    The plan is that of the preset for a table of 6,000 rows and 12 columns.
+    """
+    told: list[tuple[float, Progress]] = []
+    config, size = TrainingConfig(max_steps=400, annealing=0.0), TableSize(6_000, 12, 6)
+    settled = settle(config, n_rows=size.rows, n_columns=size.columns)
+    line = FitProgress(lambda progress: told.append((clock.now, progress)), "fast")
+    for share in np.linspace(0.0, 1.0, 6):
+        line.preparing(float(share))
+        clock.pass_seconds(0.1)
+        if share == 0.0:
+            line.plan(config, size)
+    run = _Run(last_step=settled.max_steps, batch_size=settled.batch_size)
+    reporter = Reporter(run, line.training)
+    reporter.start()
+    while not run.is_over:
+        clock.pass_seconds(training * step_seconds("fast", settled, size))
+        run.step += 1
+        reporter.stepped()
+    parts = finishing_seconds("fast", settled, size, has_constraints=False)
+    for name, seconds in parts.items():
+        with line.finishing(name) as report:
+            for share in np.linspace(0.1, 1.0, 10):
+                clock.pass_seconds(0.1 * finishing * seconds)
+                report(float(share))
+    line.end()
+    return told
+
+
+@pytest.mark.parametrize("speeds", [(1.0, 1.0), (3.0, 3.0), (0.6, 0.6), (1.0, 1.4), (1.4, 1.0)])
+def test_the_seconds_left_are_about_right(
+    speeds: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = _Clock()
+    for module in (fit_progress, training_progress):
+        monkeypatch.setattr(module, "clock", clock)
+    told = simulated(clock, training=speeds[0], finishing=speeds[1])
+    is_one_line([progress for _, progress in told])
+    end = told[-1][0]
+    said, real = np.array(
+        [
+            (progress.seconds_left, end - at)
+            for at, progress in told
+            if 0.2 * end <= at < end and progress.seconds_left is not None
+        ]
+    ).T
+    assert len(said) > 10
+    are_long = real > 0.02 * end
+    ratios = said[are_long] / real[are_long]
+    assert 0.7 <= np.median(ratios) <= 1.5
+    assert 0.5 <= ratios.min() <= ratios.max() <= 2.0
+
+
+def test_the_finishing_moves_too_and_can_be_cancelled() -> None:
+    told = told_by(SHAPES["small"][0], settings={"max_steps": 30})
+    finishing = [progress for progress in told if progress.phase == "finishing"]
+    assert len({progress.fraction for progress in finishing}) > 8
+    assert finishing[0].fraction < finishing[-2].fraction < 1.0
+    assert all(progress.bound_held_out is not None for progress in finishing)
+
+    def stop(progress: Progress) -> None:
+        if progress.phase == "finishing" and progress.fraction > finishing[2].fraction:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        Synthesizer.fit(
+            SHAPES["small"][0], preset="fast", settings={"max_steps": 30}, progress=stop
+        )
+
+
+def test_a_file_is_prepared_on_the_same_line(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    SHAPES["long, under a constraint"][0].to_csv(path, index=False)
+    told = told_by(TableReader(path), settings={"max_steps": 10})
+    is_one_line(told)
+
+
+class _Checkpoints(CheckpointStore):
+    """Keeps a run's checkpoint in memory."""
+
+    interval_seconds = 0.0
+    data: bytes | None = None
+
+    def load(self) -> bytes | None:
+        return self.data
+
+    def save(self, data: bytes) -> None:
+        self.data = data
+
+
+@pytest.mark.slow
+def test_a_run_that_continues_begins_where_its_checkpoint_is() -> None:
+    store, frame = _Checkpoints(), SHAPES["small"][0]
+    settings = {"max_steps": 800, "patience_steps": 800, "annealing": 0.0}
+    told: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        told.append(progress)
+        if progress.phase == "training" and progress.fraction > 0.3:
+            raise CancelledError
+
+    for _ in range(2):
+        with pytest.raises(CancelledError):
+            Synthesizer.fit(
+                frame, preset="fast", settings=settings, progress=stop, checkpoints=store
+            )
+    stopped_at = next(i for i, p in enumerate(told) if p.fraction > 0.3)
+    again = told[stopped_at + 1 :]
+    assert [p.phase for p in again][-1] == "training"
+    resumed = next(p for p in again if p.phase == "training")
+    assert resumed.epoch > 0.8 * told[stopped_at].epoch > 0
+
+
+def said_by_real(run: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Expected by real steps left, of a stored run from a fifth of its way on.
+
+    What follows on training takes as long as a fifth of the steps before annealing, as it does on
+    these tables.
+    """
+    config = settle(configure("default", run["settings"]), n_rows=10_000, n_columns=10)
+    looks = [Evaluation(at, bound, bound) for at, bound in run["bounds"]]
+    finishing, end, annealing_from = 0.2 * config.max_steps, run["steps"], None
+    ratios = []
+    for step in range(end):
+        schedule = Schedule(config, step, [x for x in looks if x.step <= step], annealing_from)
+        if annealing_from is None and schedule.is_over:
+            annealing_from = step
+            schedule = replace(schedule, annealing_from=step)
+        if step >= 0.2 * (end + finishing):
+            said = schedule.steps_left.expected + finishing
+            ratios.append(said / (end - step + finishing))
+    assert annealing_from is not None
+    return np.array(ratios)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run['table']} {run['preset']}")
+def test_the_end_of_a_real_run_is_expected_within_a_factor_of_two(run: dict[str, Any]) -> None:
+    """Nearly: of two runs with the same bounds so far one may end soon and the other late."""
+    ratios = said_by_real(run)
+    assert ((ratios >= 0.5) & (ratios <= 2.0)).mean() > 0.9
+    assert 1 / 2.2 <= ratios.min() <= ratios.max() <= 2.2
+
+
+def test_a_run_that_is_over_takes_no_more_steps() -> None:
+    assert in_annealing(done=40, steps=40, has_better=True).expected == 0.0
+    left = before_annealing(
+        step=100,
+        best=100,
+        waits_from=100,
+        patience=50,
+        flat_at=(math.inf, math.inf),
+        most=100,
+        shares=(0.0, 0.0),
+    )
+    assert left.expected == 0.0
