@@ -1,0 +1,1 @@
+"""What each mechanism of the model buys: every table with it, and without it."""

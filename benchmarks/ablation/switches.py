@@ -1,0 +1,328 @@
+"""The mechanisms that can be switched off, each with its seams and the lines that it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.ablation.seams import Answer, Seam, always, found_at
+
+_ROOT = Path(__file__).parents[2]
+
+
+class Stage(StrEnum):
+    """The first step of a fit that a mechanism touches: what comes before is the baseline's."""
+
+    TRAINING = "training"
+    FINISHING = "finishing"
+    DRAWING = "drawing"
+    CONDITIONS = "conditions"
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One mechanism.
+
+    Attributes:
+        name: In results and on the command line.
+        stage: Before it nothing is done again.
+        seams: That are answered without it.
+        code: Files, and functions as `module:name`, whose lines are the mechanism's.
+        has_conditions: Imputation is measured without it, too.
+    """
+
+    name: str
+    stage: Stage
+    seams: tuple[Seam, ...]
+    code: tuple[str, ...]
+    has_conditions: bool = False
+
+    @property
+    def lines(self) -> int:
+        """Lines of the mechanism's files and functions."""
+        return sum(map(_lines, self.code))
+
+
+def _lines(code: str) -> int:
+    if ":" not in code:
+        return len((_ROOT / code).read_text().splitlines())
+    found: Any = inspect.getattr_static(*found_at(code))
+    found = found.fget if isinstance(found, property) else found
+    return len(inspect.getsource(found).splitlines())
+
+
+# Neutral answers
+
+
+def _no_denominators(original: Answer, numbers: Any, *args: Any) -> Any:
+    return np.zeros(0, dtype=np.int64), np.full(len(numbers), -1)
+
+
+def _without_members(original: Answer, *args: Any, **kwargs: Any) -> Any:
+    return original(*args, **kwargs | {"with_members": False})
+
+
+def _by_frequency(original: Answer, rows: Any, coordinates: Any, most: int) -> Any:
+    """Rare levels in as many groups, by their rows alone."""
+    n_groups = len(np.unique(original(rows, coordinates, most)))
+    order = np.argsort(-rows, kind="stable")
+    before = np.cumsum(rows[order]) - rows[order]
+    groups = np.empty(len(rows), dtype=np.int64)
+    groups[order] = before * n_groups // max(int(rows.sum()), 1)
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
+
+def _without_patience(original: Answer, schedule: Any) -> bool:
+    return bool(schedule.step >= schedule.most_steps or schedule._is_flat)
+
+
+def _waiting_from_the_start(original: Answer, schedule: Any) -> Any:
+    config = replace(schedule.config, patience_from=0)
+    return original(replace(schedule, config=config))
+
+
+def _as_long_as_any(original: Answer, schedule: Any, step: int) -> Any:
+    return round(schedule.config.annealing * step)
+
+
+_DECIMALS = "gcvae/codec/decimals/"
+_CONDITIONS = "gcvae.codec.decimals.decimal_conditions"
+_SCHEDULE = "gcvae.training.schedule:Schedule."
+_ASKING = "gcvae.sampling.dependent_regions:_Asking."
+
+
+def _end(name: str, attribute: str, neutral: Answer, *more: str) -> Switch:
+    """A switch of the training's schedule."""
+    seam = Seam(_SCHEDULE + attribute, neutral)
+    code = tuple(_SCHEDULE + part for part in more or (attribute,))
+    return Switch(name, Stage.TRAINING, (seam,), code)
+
+
+_ALL = (
+    Switch(
+        "decimal trees",
+        Stage.DRAWING,
+        (Seam(f"{_CONDITIONS}:fit_trees", always({})),),
+        (_DECIMALS + "decimal_conditions.py",),
+    ),
+    Switch(
+        "hands",
+        Stage.DRAWING,
+        (Seam("gcvae.codec.decimals.decimal_hands:DecimalHands.fit", always(None)),),
+        (_DECIMALS + "decimal_hands.py",),
+    ),
+    Switch(
+        "denominators",
+        Stage.DRAWING,
+        (
+            Seam(
+                "gcvae.codec.decimals.decimal_classes:common_denominators",
+                _no_denominators,
+                lambda found: len(found[0]) > 0,
+            ),
+        ),
+        (_DECIMALS + "denominators.py",),
+    ),
+    Switch(
+        "learned keys",
+        Stage.DRAWING,
+        (
+            Seam("gcvae.codec.keys.identifiers:learn_patterns", always(None)),
+            Seam("gcvae.codec.unmodelled_columns:KeyParts.of", always(None)),
+        ),
+        tuple(f"gcvae/codec/keys/{name}.py" for name in ("learning", "parts", "cuts", "forms")),
+    ),
+    Switch(
+        "known pairs",
+        Stage.FINISHING,
+        (Seam("gcvae.training.finishing:keep_known_pairs", always([])),),
+        tuple(
+            f"gcvae.training.functions:{name}"
+            for name in (
+                "keep_known_pairs",
+                "_drawn_codes",
+                "_excesses",
+                "_counted_pairs",
+                "_relation",
+                "_has_few_codes",
+                "_Excess",
+            )
+        ),
+        has_conditions=True,
+    ),
+    Switch(
+        "calibration",
+        Stage.FINISHING,
+        (Seam("gcvae.training.finishing:calibrate", always(None), lambda found: True),),
+        (
+            *(
+                f"gcvae.training.calibration:{name}"
+                for name in (
+                    "calibrate",
+                    "rows_drawn",
+                    "_drawn",
+                    "_effort",
+                    "_rows_that_fit",
+                    "_calibrate_biases",
+                    "_shares",
+                    "_calibrated_codes",
+                    "_calibrate_numbers",
+                )
+            ),
+            "gcvae/model/monotone_transforms.py",
+        ),
+    ),
+    Switch(
+        "shrinkage",
+        Stage.FINISHING,
+        (
+            Seam(
+                "gcvae.training.finishing:shrink",
+                lambda original, model, *args: [1.0] * len(model.marginals.columns),
+                lambda found: min(found) < 1.0,
+            ),
+        ),
+        tuple(
+            f"gcvae.training.calibration:{name}"
+            for name in ("shrink", "_factor", "_log_prob", "_multiply", "_additions")
+        ),
+    ),
+    Switch(
+        "solved regions",
+        Stage.CONDITIONS,
+        (
+            Seam(_ASKING + "of", lambda *args: iter(()), bool),
+            Seam(_ASKING + "of_dates", lambda *args: iter(()), bool),
+        ),
+        (
+            "gcvae/sampling/solved_regions.py",
+            "gcvae/sampling/asked_dates.py",
+            "gcvae/rules/solutions.py",
+            "gcvae.sampling.dependent_regions:_Asking",
+        ),
+        has_conditions=True,
+    ),
+    Switch(
+        "foresight",
+        Stage.CONDITIONS,
+        (Seam("gcvae.sampling.particles:foreseen", always({}), bool),),
+        ("gcvae/sampling/foresight.py",),
+        has_conditions=True,
+    ),
+    Switch(
+        "steps of F",
+        Stage.TRAINING,
+        (
+            Seam(
+                "gcvae.codec.number_distribution:KnotLimits.are_repeated",
+                lambda original, limits, counts: np.zeros(len(counts), dtype=bool),
+                lambda found: bool(found[1]),
+                watched="gcvae.codec.number_distribution:_best_curve",
+            ),
+        ),
+        (
+            "gcvae.codec.repeated_numbers:RepeatedNumbers",
+            "gcvae.codec.number_distribution:NumberDistribution._with_steps",
+        ),
+    ),
+    Switch(
+        "number names",
+        Stage.TRAINING,
+        (Seam("gcvae.codec.table_codec:are_names", always(False)),),
+        tuple(f"gcvae.codec.repeated_numbers:{n}" for n in ("are_names", "_gain", "_foretold")),
+    ),
+    Switch(
+        "shared codes of numbers",
+        Stage.TRAINING,
+        (
+            Seam(
+                "gcvae.codec.quantile_codec:QuantileCodec.fit",
+                _without_members,
+                lambda found: found.members is not None,
+            ),
+        ),
+        (
+            "gcvae.codec.quantile_codec:_members",
+            "gcvae.codec.quantile_codec:QuantileCodec.positions_among",
+            "gcvae.codec.quantile_codec:QuantileCodec.log_shares",
+            "gcvae.codec.quantile_codec:QuantileCodec.with_positions",
+        ),
+    ),
+    Switch(
+        "shared codes of levels",
+        Stage.TRAINING,
+        (Seam("gcvae.codec.rare_levels:_clusters", _by_frequency, lambda found: max(found) > 0),),
+        ("gcvae.codec.rare_levels:_clusters", "gcvae/codec/correspondence.py"),
+    ),
+    Switch(
+        "atom cells",
+        Stage.TRAINING,
+        (
+            Seam(
+                "gcvae.codec.number_distribution:AtomCells",
+                always(None),
+                lambda found: True,
+            ),
+        ),
+        ("gcvae/codec/atom_cells.py",),
+    ),
+    Switch(
+        "splits and endings",
+        Stage.TRAINING,
+        (
+            Seam(
+                "gcvae.profiling.column_steps:with_steps",
+                lambda original, values, codes, column: column,
+            ),
+        ),
+        (
+            "gcvae/rules/splits.py",
+            "gcvae/rules/endings.py",
+            "gcvae/rules/step_search.py",
+            "gcvae/profiling/column_steps.py",
+        ),
+        has_conditions=True,
+    ),
+    Switch(
+        "level functions",
+        Stage.TRAINING,
+        (Seam("gcvae.training.fitting:level_functions", always([])),),
+        (
+            "gcvae/model/level_functions.py",
+            "gcvae.training.functions:level_functions",
+            "gcvae.training.functions:_of_blanks",
+            "gcvae.training.functions:_beside_blank_parents",
+        ),
+        has_conditions=True,
+    ),
+    Switch(  # where functions are not kept, their pairs are found as known pairs
+        "functions and known pairs",
+        Stage.TRAINING,
+        (
+            Seam("gcvae.training.fitting:level_functions", always([])),
+            Seam("gcvae.training.finishing:keep_known_pairs", always([])),
+        ),
+        ("gcvae/model/level_functions.py", "gcvae/training/functions.py"),
+        has_conditions=True,
+    ),
+    _end("end by patience", "is_at_its_best", _without_patience, "waits_from"),
+    _end("end of a flat bound", "_is_flat", always(False), "_is_flat", "_can_be_flat", "_flat_at"),
+    _end(
+        "extension",
+        "most_steps",
+        lambda original, schedule: schedule.config.max_steps,
+    ),
+    _end("start of the patience", "is_at_its_best", _waiting_from_the_start, "waits_from"),
+    _end("short annealing", "_annealing_steps_after", _as_long_as_any),
+    _end("annealing that pays", "_pays", always(False)),
+    _end("annealing in vain", "is_annealed_in_vain", always(False)),
+    _end("annealing", "annealing_steps", always(1)),
+    _end("gap", "_worth", lambda original, schedule, look: look.bound_held_out),
+)
+SWITCHES: Mapping[str, Switch] = {switch.name: switch for switch in _ALL}
