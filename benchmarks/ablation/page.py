@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,7 @@ class Measure:
         sign: 1 where more is worse.
         least: A loss that counts; None for figures that decide nothing.
         is_relative: The loss is a share of the baseline's figure.
+        rows: Of a share that is measured once: its deviation is that of so many rows.
     """
 
     key: str
@@ -50,6 +52,7 @@ class Measure:
     sign: int
     least: float | None
     is_relative: bool = False
+    rows: int = 0
 
 
 MEASURES = (
@@ -59,9 +62,10 @@ MEASURES = (
     Measure("unseen", "nats", -1, 0.1),
     Measure("rules_kept", "rules kept", -1, 0.02),
     Measure("attack_auc", "attack AUC", 1, 0.02),
-    Measure("imputed_broken", "broken", 1, 0.02),
-    Measure("partly_impossible", "no score", 1, 0.02),
+    Measure("imputed_broken", "broken", 1, 0.02, rows=100),
+    Measure("partly_impossible", "no score", 1, 0.02, rows=12),
     Measure("c2st_fine", "c2st_fine", 1, None),
+    Measure("fit_seconds", "fit", 1, None, is_relative=True),
 )
 
 
@@ -102,7 +106,8 @@ def losses_of(runs: Sequence[Run], switch: Switch, measure: Measure) -> list[Los
         baseline = _figures(runs, table, "", measure)
         variant = _figures(runs, table, switch.name, measure)
         common = baseline.keys() & variant.keys()
-        if not baseline or not variant:
+        is_whole_fit = switch.stage is Stage.TRAINING or measure.key != "fit_seconds"
+        if not baseline or not variant or not is_whole_fit:
             continue
         is_paired = switch.stage is not Stage.TRAINING and common
         seeds = common if is_paired else baseline.keys()
@@ -110,7 +115,10 @@ def losses_of(runs: Sequence[Run], switch: Switch, measure: Measure) -> list[Los
         changed = float(np.mean([variant[seed] for seed in (common if is_paired else variant)]))
         unit = reference if measure.is_relative else 1.0
         value = measure.sign * (changed - reference) / unit
-        noise = max(usual, 1e-9, own if np.isfinite(own) else 0.0)
+        of_rows = (
+            math.sqrt(2.0 * reference * (1.0 - reference) / measure.rows) if measure.rows else 0
+        )
+        noise = max(usual, of_rows, 1e-9, own if np.isfinite(own) else 0.0)
         losses.append(Loss(table, value, value / noise))
     return losses
 
@@ -207,7 +215,8 @@ def _line(runs: Sequence[Run], switch: Switch) -> list[str]:
     verdict = verdict_of(runs, switch)
     cells = [_cell(losses_of(runs, switch, measure), measure) for measure in MEASURES]
     n_used = str(len(tables_in_use(runs, switch)))
-    return [switch.name, str(switch.lines), n_used, *cells, verdict.answer, verdict.reason]
+    reason = "; ".join(filter(None, (verdict.reason, switch.note)))
+    return [switch.name, str(switch.lines), n_used, *cells, verdict.answer, reason]
 
 
 def _cell(losses: Sequence[Loss], measure: Measure) -> str:

@@ -35,6 +35,7 @@ class Switch:
         seams: That are answered without it.
         code: Files, and functions as `module:name`, whose lines are the mechanism's.
         has_conditions: Imputation is measured without it, too.
+        note: What a reader of its line should know.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Switch:
     seams: tuple[Seam, ...]
     code: tuple[str, ...]
     has_conditions: bool = False
+    note: str = ""
 
     @property
     def lines(self) -> int:
@@ -97,11 +99,14 @@ _SCHEDULE = "gcvae.training.schedule:Schedule."
 _ASKING = "gcvae.sampling.dependent_regions:_Asking."
 
 
+_NOTES = {"gap": "off in this preset: `memory: low` has it", "annealing": "no end, but a control"}
+
+
 def _end(name: str, attribute: str, neutral: Answer, *more: str) -> Switch:
     """A switch of the training's schedule."""
     seam = Seam(_SCHEDULE + attribute, neutral)
     code = tuple(_SCHEDULE + part for part in more or (attribute,))
-    return Switch(name, Stage.TRAINING, (seam,), code)
+    return Switch(name, Stage.TRAINING, (seam,), code, note=_NOTES.get(name, ""))
 
 
 _ALL = (
@@ -129,6 +134,29 @@ _ALL = (
         ),
         (_DECIMALS + "denominators.py",),
     ),
+    Switch(  # where there are no trees, hands tell some of what they told
+        "trees and hands and denominators",
+        Stage.DRAWING,
+        (
+            Seam(f"{_CONDITIONS}:fit_trees", always({})),
+            Seam("gcvae.codec.decimals.decimal_hands:DecimalHands.fit", always(None)),
+            Seam(
+                "gcvae.codec.decimals.decimal_classes:common_denominators",
+                _no_denominators,
+                lambda found: len(found[0]) > 0,
+            ),
+        ),
+        tuple(
+            _DECIMALS + f"{name}.py"
+            for name in ("decimal_conditions", "decimal_hands", "denominators")
+        ),
+    ),
+    Switch(
+        "key parts",
+        Stage.DRAWING,
+        (Seam("gcvae.codec.unmodelled_columns:KeyParts.of", always(None)),),
+        ("gcvae/codec/keys/parts.py", "gcvae/codec/keys/cuts.py"),
+    ),
     Switch(
         "learned keys",
         Stage.DRAWING,
@@ -137,6 +165,7 @@ _ALL = (
             Seam("gcvae.codec.unmodelled_columns:KeyParts.of", always(None)),
         ),
         tuple(f"gcvae/codec/keys/{name}.py" for name in ("learning", "parts", "cuts", "forms")),
+        note="without it keys are a prefix and a number; a template by place is not tried",
     ),
     Switch(
         "known pairs",
@@ -154,7 +183,6 @@ _ALL = (
                 "_Excess",
             )
         ),
-        has_conditions=True,
     ),
     Switch(
         "calibration",
@@ -287,7 +315,6 @@ _ALL = (
             "gcvae/rules/step_search.py",
             "gcvae/profiling/column_steps.py",
         ),
-        has_conditions=True,
     ),
     Switch(
         "level functions",
@@ -300,6 +327,7 @@ _ALL = (
             "gcvae.training.functions:_beside_blank_parents",
         ),
         has_conditions=True,
+        note="known pairs find some of the same pairs",
     ),
     Switch(  # where functions are not kept, their pairs are found as known pairs
         "functions and known pairs",
