@@ -65,7 +65,6 @@ def main() -> None:
             print("no time is left for the rest", flush=True)
             break
         _do(task, given, document)
-    document["minutes"] = round(document.get("minutes", 0) + (time.monotonic() - started) / 60, 1)
     _save(document, given.output)
     given.page.write_text(render_page(document))
 

@@ -80,14 +80,18 @@ def run(task: Task, data: Path) -> dict[str, Any]:
         context = switched_off(SWITCHES[task.switch].seams)
     else:
         context = watched({name: switch.seams for name, switch in SWITCHES.items()})
-    weights = Path(task.cache) / f"{task.table}-{task.rows}-{task.seed}.weights"
+    weights = None
+    if reuses or not task.switch:
+        weights = Path(task.cache) / f"{task.table}-{task.rows}-{task.seed}.weights"
     with context as names, patch.object(fitting, "train", _kept(loop.train, weights, reuses)):
         figures = _figures(task, table, stage)
     return figures | {"in_use" if not task.switch else "asked": sorted(names)}
 
 
-def _kept(train: Callable[..., Any], path: Path, reuses: bool) -> Callable[..., Any]:
+def _kept(train: Callable[..., Any], path: Path | None, reuses: bool) -> Callable[..., Any]:
     """Training that keeps its result in a file, or takes it from there if it `reuses`."""
+    if path is None:
+        return train
 
     def trained(model: Any, rows: Any, *args: Any, **kwargs: Any) -> Any:
         if reuses and path.is_file():

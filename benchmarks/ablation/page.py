@@ -17,20 +17,29 @@ Run = Mapping[str, Any]
 _INTRODUCTION = """# What each mechanism buys
 
 `python -m benchmarks.ablation` fits preset `{preset}` to at most {rows:,} rows of each of
-{n_tables} tables ({tables}), with all mechanisms and without each of them, and judges the models by
-{judged:,} unseen rows at most: {n_runs} runs in {minutes:.0f} minutes on one thread. The variants
-have seed {seeds}, the baselines seeds {baseline_seeds}.
+{n_tables} tables ({tables}), with all mechanisms and without each of them, and compares with
+{judged:,} unseen rows at most. {n_runs} runs took {minutes:.0f} minutes on one thread, with other
+work on the machine. The baselines have seeds {baseline_seeds}, the variants seed {seeds}.
 
-A number is the largest loss of a table without the mechanism, in brackets on how many tables it is
-decisive: more than two standard deviations over the baseline's seeds, and at least {least}. A
-mechanism stays where one measure is decisive on two tables. It is undecided where one table says
-so, or two by more than one deviation. `–`: not measured, for the mechanism has no part in it.
-`broken` are imputed rows that break a rule which they kept before cells were taken away, and
-`no score` rows of whose known cells the score is −∞; they decide for mechanisms of conditions. C2ST
-and `c2st_fine` compare drawn rows with unseen ones; `c2st_fine` decides nothing. Nats are of the
-cells as written (`benchmarks.quality.written_cells`), so that they compare across codings.
-Mechanisms that enter after training begin with the baseline's weights. `in use` counts the tables
-on which the mechanism changes an answer of the library; on others the model is the baseline's.
+Each cell is the largest loss of any table without the mechanism; in brackets is the number of
+tables on which the loss is decisive: more than two standard deviations over the baseline's seeds,
+and at least {least}. A mechanism stays if one measure is decisive on two tables. It is undecided if
+one measure is decisive on one table, or reaches the least loss by more than one deviation on two.
+`–`: not measured. `in use` is the number of tables on which the mechanism changes an answer of the
+library; elsewhere the model is the baseline's.
+
+- *C2ST* and *c2st_fine* compare drawn rows with unseen ones; *c2st_fine* decides nothing.
+- *nats*: mean log-likelihood of {scored} unseen rows, of the cells as written
+  (`benchmarks.quality.written_cells`), so that it is comparable across codings. Rows of score −∞
+  are left out.
+- *rules kept*: mean over the rules that the baseline finds, the steps and the shapes of keys.
+- *attack AUC*: scores of {scored} rows of training against {scored} unseen ones.
+- *broken*: of {imputed} imputed rows with 30 % of their cells blank, the share that breaks a rule
+  which the row kept before. *no score*: of 12 such rows, the share whose score is −∞. The deviation
+  of both is that of a share of so many rows.
+- *fit*: relative change of the fit's CPU seconds; it decides nothing.
+
+Mechanisms that enter after training start from the baseline's trained weights.
 """
 
 
@@ -193,15 +202,17 @@ def render_page(document: Mapping[str, Any]) -> str:
 
 
 def _introduction(document: Mapping[str, Any], runs: Sequence[Run]) -> str:
-    seeds = [sorted({r["seed"] for r in runs if bool(r["switch"]) is is_on}) for is_on in (1, 0)]
+    seeds = [
+        sorted({r["seed"] for r in runs if bool(r["switch"]) is is_on}) for is_on in (True, False)
+    ]
     least = [
         f"{f'{m.least:.0%}' if m.is_relative else f'{m.least:g}'} of {m.title}"
         for m in MEASURES
         if m.least is not None
     ]
     return _INTRODUCTION.format(
-        **{name: document[name] for name in ("preset", "rows", "judged")},
-        minutes=document.get("minutes", 0),
+        **{name: document[name] for name in ("preset", "rows", "judged", "scored", "imputed")},
+        minutes=sum(run["wall_seconds"] for run in runs) / 60,
         tables=", ".join(_tables(runs)),
         n_tables=len(_tables(runs)),
         n_runs=len(runs),
@@ -215,8 +226,19 @@ def _line(runs: Sequence[Run], switch: Switch) -> list[str]:
     verdict = verdict_of(runs, switch)
     cells = [_cell(losses_of(runs, switch, measure), measure) for measure in MEASURES]
     n_used = str(len(tables_in_use(runs, switch)))
-    reason = "; ".join(filter(None, (verdict.reason, switch.note)))
+    reason = "; ".join(filter(None, (verdict.reason, _gains(runs, switch), switch.note)))
     return [switch.name, str(switch.lines), n_used, *cells, verdict.answer, reason]
+
+
+def _gains(runs: Sequence[Run], switch: Switch) -> str:
+    """Where a table is better off without the mechanism, by as much as counts as a loss."""
+    found = [
+        f"{measure.title} of {loss.table}"
+        for measure in MEASURES
+        for loss in losses_of(runs, switch, measure)
+        if measure.least is not None and loss.value <= -measure.least and loss.deviations < -2.0
+    ]
+    return f"better without: {', '.join(found)}" if found else ""
 
 
 def _cell(losses: Sequence[Loss], measure: Measure) -> str:
