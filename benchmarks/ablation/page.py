@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -210,7 +211,7 @@ def _introduction(document: Mapping[str, Any], runs: Sequence[Run]) -> str:
         for m in MEASURES
         if m.least is not None
     ]
-    return _INTRODUCTION.format(
+    text = _INTRODUCTION.format(
         **{name: document[name] for name in ("preset", "rows", "judged", "scored", "imputed")},
         minutes=sum(run["wall_seconds"] for run in runs) / 60,
         tables=", ".join(_tables(runs)),
@@ -220,6 +221,10 @@ def _introduction(document: Mapping[str, Any], runs: Sequence[Run]) -> str:
         baseline_seeds=", ".join(map(str, seeds[1])),
         least=", ".join(least),
     )
+    parts = [
+        part if part.startswith(("-", "#")) else fill(part, 100) for part in text.split("\n\n")
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def _line(runs: Sequence[Run], switch: Switch) -> list[str]:
