@@ -125,9 +125,8 @@ def losses_of(runs: Sequence[Run], switch: Switch, measure: Measure) -> list[Los
         changed = float(np.mean([variant[seed] for seed in (common if is_paired else variant)]))
         unit = reference if measure.is_relative else 1.0
         value = measure.sign * (changed - reference) / unit
-        of_rows = (
-            math.sqrt(2.0 * reference * (1.0 - reference) / measure.rows) if measure.rows else 0
-        )
+        share = (reference + changed) / 2.0
+        of_rows = math.sqrt(2.0 * share * (1.0 - share) / measure.rows) if measure.rows else 0.0
         noise = max(usual, of_rows, 1e-9, own if np.isfinite(own) else 0.0)
         losses.append(Loss(table, value, value / noise))
     return losses
@@ -140,6 +139,8 @@ def verdict_of(runs: Sequence[Run], switch: Switch) -> Verdict:
         return Verdict("goes", "no table uses it")
     if not any(losses_of(runs, switch, measure) for measure in MEASURES):
         return Verdict("not decided", "not measured")
+    measured = {run["table"] for run in runs if run["switch"] == switch.name}
+    n_left = len(set(in_use) - measured)
     once, nearly = [], []
     for measure in MEASURES:
         if measure.least is None:
@@ -151,6 +152,8 @@ def verdict_of(runs: Sequence[Run], switch: Switch) -> Verdict:
         once += [f"{measure.title} on {table}" for table in sure]
         close = [x.table for x in enough if x.deviations > 1.0]
         nearly += [f"{measure.title} on {', '.join(close)}"] if len(close) >= 2 else []
+    if n_left + bool(once) >= 2:
+        once.append(f"measured on {len(in_use) - n_left} of {len(in_use)} tables")
     if nearly or once:
         return Verdict("not decided", "; ".join(dict.fromkeys([*once, *nearly])))
     used = f"in use on {len(in_use)}" if len(in_use) < 2 else "no measure"
