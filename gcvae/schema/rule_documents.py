@@ -64,15 +64,6 @@ class Columns(Protocol):
 # Reading
 
 
-def rules_of(documents: object, schema: Columns) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
-    """The rules of documents, and everything that is wrong with them or does not fit the schema."""
-    problems: list[Problem] = []
-    rules = read_rules(documents, problems)
-    if not problems:
-        problems += unknown_in_rules(rules, schema.names)
-    return rules, tuple(problems or rule_problems(rules, schema))
-
-
 def read_rules(listed: object, problems: list[Problem]) -> tuple[Rule, ...]:
     """The rules of a document; what is malformed is added to `problems` with its pointer."""
     if not isinstance(listed, list | tuple):

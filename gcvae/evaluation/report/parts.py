@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 GREEN, AMBER, RED, NOT_MEASURED = "green", "amber", "red", "not_measured"
-VERDICTS = GREEN, AMBER, RED, NOT_MEASURED
 SHOWN = "shown"
 """Of a figure that has no part in any verdict."""
 MOST_VISIBLE = 0.65

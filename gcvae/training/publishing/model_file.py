@@ -18,7 +18,7 @@ from gcvae.artifact.versions import FORMAT, VERSION
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.maps import DependencyMap
-from gcvae.errors import ArtifactError, LeftOutError, Problem
+from gcvae.errors import ArtifactError
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
@@ -109,21 +109,6 @@ class ModelFile:
             constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
             scoring=checked_scoring(manifest.get("scoring", FULL)),  # older files say nothing
         )
-
-
-def require_whole(record: Mapping[str, Any], what: str) -> None:
-    """Lets models pass whose file is whole.
-
-    Args:
-        record: The training record.
-        what: Is asked and left out of a minimal file, as a clause's object.
-
-    Raises:
-        LeftOutError: The file is minimal.
-    """
-    if record.get("is_minimal"):
-        message = f"the model's file is minimal and has no {what}"
-        raise LeftOutError(Problem(message, expected="the whole model"))
 
 
 def _model(

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from gcvae.cells.values import parse_table
+from gcvae.errors import Problem
 from gcvae.rules.predictions import predicted
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.rule_documents import rules_of
+from gcvae.schema.rule_documents import read_rules, rule_problems
 
 SCHEMA = TableSchema.from_json(
     {
@@ -43,8 +44,9 @@ CELLS = pd.DataFrame(
 
 def of(document: dict[str, Any], column: str) -> pd.Series[Any]:
     """The predictions of a rule in the table above."""
-    rules, problems = rules_of([document], SCHEMA)
-    assert not problems
+    problems: list[Problem] = []
+    rules = read_rules([document], problems)
+    assert not problems + rule_problems(rules, SCHEMA)
     return predicted(rules[0], parse_table(CELLS, SCHEMA), SCHEMA[column])
 
 
@@ -131,5 +133,5 @@ def test_what_overflows_is_not_predicted() -> None:
         {"columns": [{"name": name, "kind": "continuous"} for name in "aby"]}
     )
     frame = pd.DataFrame({"a": [1e300, 2.0], "b": [1e300, 3.0], "y": [0.0, 6.0]})
-    [rule], _ = rules_of([{"kind": "product", "column": "y", "factors": ["a", "b"]}], schema)
+    [rule] = read_rules([{"kind": "product", "column": "y", "factors": ["a", "b"]}], [])
     assert shown(predicted(rule, frame, schema["y"])) == [None, 6.0]

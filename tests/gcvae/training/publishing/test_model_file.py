@@ -16,7 +16,6 @@ from gcvae.artifact.file import pack_tensors, unpack_tensors
 from gcvae.errors import ArtifactError, LeftOutError, ScoringError, SettingError
 from gcvae.scoring.score_options import ScoreOptions
 from gcvae.scoring.score_stream import joined_totals, new_totals, stream_scores
-from gcvae.training.publishing.model_file import require_whole
 from tests.wordings import refuses
 
 N_ROWS = 437
@@ -106,8 +105,6 @@ def test_a_minimal_model_says_what_it_lacks(minimal: Synthesizer) -> None:
     for kind in ("data", "difference"):
         with refuses(LeftOutError):
             minimal.dependencies(kind)
-    with refuses(LeftOutError):
-        require_whole(minimal.training_record, "history")
     assert "minimal" in repr(minimal)
 
 
