@@ -13,7 +13,7 @@ import pandas as pd
 from gcvae.artifact.checks import artifact_errors
 from gcvae.artifact.file import read_artifact, unpack_tensors, write_artifact
 from gcvae.artifact.versions import current_manifest
-from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind
+from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind, with_index_of
 from gcvae.cells.values import parse_table
 from gcvae.codec.keys.identifiers import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
@@ -30,6 +30,7 @@ from gcvae.latent.encodings import encoding_block
 from gcvae.latent.manifold import Manifold, manifold_of
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.devices import device_named
+from gcvae.numerics.machine_memory import refuse_rows_beyond_memory
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.sampling.conditions import refuse_beyond_limits
@@ -194,8 +195,14 @@ class Synthesizer:
         `attrs["seed"]` of a frame of pandas gives them again. Every row satisfies the schema's
         constraints, and the conditions `given`, `given_rows` and `distribution` as `sampler` has
         them; what is known of these (`Sampler.summary`) stands in `attrs`, too. `rows` may be left
-        out where `given_rows` is their table. Warns of identifiers that get wider than the table's.
+        out where `given_rows` is their table; where that is a frame of pandas, the rows have its
+        index. Warns of identifiers that get wider than the table's.
+
+        Raises:
+            SettingError: `rows` is no whole number, or so many rows need more memory than there is.
+            ConstraintError, ConditionError: As `sample_blocks`.
         """
+        index = given_rows.index if isinstance(given_rows, pd.DataFrame) else None
         if given_rows is not None:
             given_rows = given_frame(given_rows)
             rows = len(given_rows) if rows is None else rows
@@ -207,8 +214,13 @@ class Synthesizer:
         seed = fresh_seed() if seed is None else seed
         conditions = {"given": given, "given_rows": given_rows, "distribution": distribution}
         sampler = self._sampler_of(conditions, seed)
-        drawn = pd.concat(self._blocks(rows, seed, sampler, None), ignore_index=True)
+        blocks = self._blocks(rows, seed, sampler, None)
+        first = next(blocks)
+        refuse_rows_beyond_memory(rows, first)
+        drawn = pd.concat([first, *blocks], ignore_index=True)
         drawn.attrs |= {} if sampler is None else sampler.summary(rows)
+        if index is not None and len(index) == len(drawn):
+            drawn.index = index
         return of_kind(drawn, kind)
 
     def notes(self, rows: int) -> list[str]:
@@ -254,7 +266,7 @@ class Synthesizer:
 
         With more than one draw each row comes so many times, numbered in a first column `draw`.
         It is of the frame's kind (pandas, polars, Arrow), and columns keep their dtypes. Rows come
-        in their order, numbered from 0; an index of pandas is left.
+        in their order; a frame of pandas keeps its index.
 
         Args:
             frame: Rows, with columns of the table; of one that they lack each cell is blank.
@@ -266,7 +278,7 @@ class Synthesizer:
                 (`missing.is_value`) and which `columns` does not name.
         """
         blocks = self.impute_blocks(frame, draws, seed, columns=columns, keep_blanks=keep_blanks)
-        return of_kind(pd.concat(blocks, ignore_index=True), kind_of(frame))
+        return of_kind(pd.concat(blocks), kind_of(frame))
 
     def impute_blocks(
         self,
@@ -279,7 +291,8 @@ class Synthesizer:
         keep_blanks: Sequence[str] | None = None,
     ) -> Iterator[pd.DataFrame]:
         """The rows of `impute` in blocks, in order. See `gcvae.sampling.imputation`."""
-        return impute_blocks(self._constrained, rows, draws, seed, among, columns, keep_blanks)
+        blocks = impute_blocks(self._constrained, rows, draws, seed, among, columns, keep_blanks)
+        return with_index_of(blocks, rows, draws, 0 if among is None else among.start)
 
     def sample_blocks(
         self, rows: int, seed: int | None = None, *, among: range | None = None, **conditions: Any
@@ -355,15 +368,15 @@ class Synthesizer:
             ScoringError: `scoring` is off.
         """
         options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
-        blocks = list(self.scorer.blocks(frame, options))
-        scores = pd.concat(blocks, ignore_index=True) if blocks else self.scorer.empty()
+        blocks = list(with_index_of(self.scorer.blocks(frame, options), frame))
+        scores = pd.concat(blocks) if blocks else self.scorer.empty()
         return of_kind(scores, kind_of(frame))
 
     def score_blocks(
         self, rows: Rows, draws: int | None = None, seed: int = 0, **options: Any
     ) -> Iterator[pd.DataFrame]:
         """The lines of `log_likelihood` in blocks, in order; a file in constant memory."""
-        return self.scorer.blocks(rows, ScoreOptions(draws, seed, **options))
+        return with_index_of(self.scorer.blocks(rows, ScoreOptions(draws, seed, **options)), rows)
 
     @property
     def scorer(self) -> RowScorer:
@@ -422,15 +435,18 @@ class Synthesizer:
         Raises:
             TableError: if the frame has no modelled column or a cell can not be read.
         """
-        return of_kind(pd.concat(self.encode_blocks(frame), ignore_index=True), kind_of(frame))
+        return of_kind(pd.concat(self.encode_blocks(frame)), kind_of(frame))
 
     def encode_blocks(self, rows: Rows, among: range | None = None) -> Iterator[pd.DataFrame]:
         """The lines of `encode` in blocks, in order; memory does not grow with a file's rows.
 
         With `among` only those of some rows, which begin at a multiple of CHUNK_ROWS.
         """
-        for _, typed in parsed_chunks(rows, self.schema, among):
-            yield encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
+        blocks = (
+            encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
+            for _, typed in parsed_chunks(rows, self.schema, among)
+        )
+        return with_index_of(blocks, rows, first_row=0 if among is None else among.start)
 
     def manifold(self, n_steps: int = 15) -> Manifold:
         """What the decoder makes of a grid over the quantiles of a two-dimensional prior.

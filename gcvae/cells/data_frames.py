@@ -8,6 +8,7 @@ in.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -65,6 +66,29 @@ def of_kind(frame: pd.DataFrame, kind: FrameKind) -> Any:
     except ImportError as error:
         raise MissingPackageError("frames of polars", "polars", "polars") from error
     return polars.from_arrow(table)
+
+
+def with_index_of(
+    blocks: Iterable[pd.DataFrame], table: object, copies: int = 1, first_row: int = 0
+) -> Iterator[pd.DataFrame]:
+    """Blocks that answer a table row by row, with the index of its rows.
+
+    Of files, polars and Arrow the rows are numbered from 0 through all blocks.
+
+    Args:
+        blocks: In the order of the table's rows.
+        table: As it was given.
+        copies: Rows in the blocks for each row of the table, one after the other.
+        first_row: Position in the table of the first row that is answered.
+    """
+    for block in blocks:
+        end = first_row + len(block) // copies
+        if isinstance(table, pd.DataFrame):
+            block.index = table.index[first_row:end].repeat(copies)
+        else:
+            block.index = pd.RangeIndex(first_row * copies, end * copies)
+        first_row = end
+        yield block
 
 
 def data_frame(table: object) -> pd.DataFrame:

@@ -1,0 +1,34 @@
+"""The memory of this machine, for refusing at once what can never fit into it."""
+
+from __future__ import annotations
+
+import os
+
+import pandas as pd
+
+from gcvae.errors import Problem, SettingError
+
+_GIB = 2.0**30
+
+
+def refuse_rows_beyond_memory(rows: int, block: pd.DataFrame) -> None:
+    """Raises where so many rows like those of a block need more memory than the machine has.
+
+    rows * (bytes of the block / its rows) > physical memory. Where the system does not say how much
+    it has, nothing is refused.
+
+    Raises:
+        SettingError: The rows do not fit; it says how many bytes they need.
+    """
+    names = getattr(os, "sysconf_names", {})
+    if not len(block) or not {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(names):
+        return
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    needed = rows / len(block) * float(block.memory_usage(deep=True, index=False).sum())
+    if needed > memory:
+        message = (
+            f"{rows:,} rows need about {needed / _GIB:,.0f} GiB of memory, "
+            f"and this machine has {memory / _GIB:,.0f}"
+        )
+        expected = "fewer rows, or sample_blocks, which gives them a block at a time"
+        raise SettingError(Problem(message, "/rows", expected=expected))
