@@ -8,7 +8,7 @@ constraint as well.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -193,7 +193,9 @@ def check_constraints(source: SourceColumns, schema: TableSchema) -> None:
     if not schema.constraints:
         return
     named = {name for constraint in schema.constraints for name in constraint_columns(constraint)}
-    constraints = ConstraintSet(schema, {})  # no combinations: those of this table hold anyway
+    # Without combinations, since those of this table hold anyway, and without the rules that the
+    # schema demands, which may be of other columns: `with_rules` checks them.
+    constraints = ConstraintSet(replace(schema, rules=None), {})
     part = TableSchema(tuple(column for column in schema if column.name in named))
     with typed_columns(source, part) as typed:
         broken = _broken_rows(constraints, typed)

@@ -110,6 +110,7 @@ function modelsOf(models) {
 /** Run a change; its refusal is shown in `told`, and the page stays as it was. */
 export async function tried(told, button, change) {
   if (button) button.disabled = true;
+  fill(told);
   try {
     await change();
   } catch (error) {

@@ -10,7 +10,7 @@ const KEEPS = [["model", "Keep as found"], ["demand", "Demand"], ["drop", "Drop"
 /** The rules, each to keep, demand or drop. */
 export function ruleList(dataset, found, change) {
   const told = h("div");
-  const keep = (at, word) => tried(told, null, () => change({ rules: found.map(({ rule }, i) => (i === at ? { ...rule, keep: word } : rule)) }));
+  const keep = (at, word) => change({ rules: found.map(({ rule }, i) => (i === at ? { ...rule, keep: word } : rule)) });
   const again = h("button.small", { type: "button", onclick: () => tried(told, again, () => change({ rules: null })) }, "Search again");
   const none = "No rule was found: no order, sum, product, part of a date or function holds between these columns.";
   return h("section.stack", { "aria-label": "Rules" },
@@ -22,11 +22,23 @@ export function ruleList(dataset, found, change) {
 function ruleLine(found, keep) {
   const broken = found.exceptions.map((one) => (one.line === null ? `row ${one.row}` : `line ${one.line}`));
   const share = found.rows ? found.kept / found.rows : 1;
+  const told = h("div");
+  const choice = h("div");
+  const shown = () => fill(choice, segments(`What becomes of “${found.formula}”`, KEEPS, found.rule.keep, (word) => tried(told, null, async () => {
+    try {
+      await keep(word);
+    } catch (error) {
+      shown();  // as it was: the choice was refused
+      throw error;
+    }
+  })));
+  shown();
   return h("li", {}, h("div", {},
     h("div", {}, h("strong", {}, found.formula)),
     h("div.tiny.soft", {}, `${spokenKind(found.rule.kind)}, in ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})`,
-      broken.length ? `; not in ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : "")),
-  segments(`What becomes of “${found.formula}”`, KEEPS, found.rule.keep, keep));
+      broken.length ? `; not in ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : ""),
+    told),
+  choice);
 }
 
 function spokenKind(kind) {

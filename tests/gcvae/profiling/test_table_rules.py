@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from gcvae import Synthesizer
 from gcvae.errors import SchemaError
 from gcvae.files.table_reader import TableReader
 from gcvae.profiling.infer_schema import infer_schema
@@ -52,6 +53,22 @@ def test_a_demanded_rule_that_rows_break_names_them(tmp_path: Any) -> None:
     table().to_csv(path, index=False)
     with refuses(SchemaError):
         infer_schema(TableReader(path), document)
+
+
+def test_a_rule_may_be_demanded_beside_a_constraint_on_other_columns() -> None:
+    days = [i * 7 % 60 for i in range(200)]
+    rows = table().assign(low=days, high=[day + i % 9 for i, day in enumerate(days)]).astype(str)
+    document = {
+        "constraints": [{"kind": "inequality", "low": "tax", "high": "net"}],
+        "rules": [{"kind": "order", "low": "low", "high": "high", "keep": "demand"}],
+    }
+    schema = infer_schema(rows, document).schema
+    assert [rule.keep for rule in schema.rules or ()] == ["demand"]
+    model = Synthesizer.fit(rows, schema=document, preset="fast", settings={"max_steps": 2})
+    for each in (model, Synthesizer.from_bytes(model.to_bytes())):
+        drawn = each.sample(100, seed=0)
+        assert (drawn["low"] <= drawn["high"]).all()
+        assert (drawn["tax"] <= drawn["net"]).all()
 
 
 def test_a_dropped_rule_may_not_fit_its_columns() -> None:

@@ -194,6 +194,23 @@ def test_a_wrong_table_is_told_in_full_and_leaves_the_way_in_open(
     watched.assert_accessible()
 
 
+def test_a_refused_demand_is_told_beside_its_rule_and_the_choice_stays(
+    site: Running, watch: Watch
+) -> None:
+    bills = [(i * 37 % 91, i * 53 % 29, 17 if i == 44 else 0) for i in range(200)]
+    lines = "\n".join(f"{net},{tax},{net + tax + odd}" for net, tax, odd in bills)
+    headers = {"Content-Type": "text/csv"}
+    content = f"net,tax,total\n{lines}\n".encode()
+    dataset = site.http.post("/v1/datasets?name=bills", content=content, headers=headers).json()
+    watched = watch(site, expected=(f"{dataset['id']}/schema",))
+    watched.go(f"/datasets/{dataset['id']}")
+    rule = watched.page.get_by_role("listitem").filter(has_text="total = net + tax")
+    rule.get_by_text("Demand", exact=True).click()
+    expect(rule.get_by_role("alert")).to_contain_text("line 46")
+    expect(rule.get_by_role("radio", name="Keep as found")).to_be_checked()
+    watched.assert_accessible()
+
+
 def test_what_is_not_there_is_told_with_a_way_out(site: Running, watch: Watch) -> None:
     missing = ("/v1/models/mdl_0", "/v1/datasets/ds_0", "/v1/jobs/job_0")
     watched = watch(site, expected=missing, color_scheme="dark")
