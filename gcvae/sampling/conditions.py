@@ -4,21 +4,24 @@
      "occupation": null}
 
 A value is written as in the table or as JSON has it; null is a missing cell. A range holds for
-numbers, dates and ordered levels, both ends included.
+numbers, dates and ordered levels, both ends included. "2022", "2022-Q2" and "2022-05" are ranges of
+dates, and "2022-05-17" is one of moments.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 import torch
 
 from gcvae.cells.distinct_cells import shortened
@@ -40,7 +43,8 @@ from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.never_dates import are_never, is_beyond
+from gcvae.spelling.date_text import resolution
+from gcvae.spelling.never_dates import are_never, is_beyond, read_times
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
@@ -110,21 +114,65 @@ def read_condition(
     return condition
 
 
-def _as_document(wanted: Any, column: Column) -> Any:
-    """What is wanted as a document has it, where it is an object of NumPy's or pandas'."""
+def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
+    """What is wanted as a document has it, where it is an object of NumPy's or pandas'.
+
+    A span of time, such as a `pandas.Period`, "2022-05" or a day of a column of moments, is the
+    range from its first moment to its last one; as an end of a range it is the one or the other.
+
+    Args:
+        wanted: A value, a list of values, or a range.
+        column: That it is of.
+        end: `min` or `max`, where it is the end of a range.
+    """
     if isinstance(wanted, Mapping):
-        ends = ((key, _as_document(end, column)) for key, end in wanted.items())
-        return dict(ends)
+        return {key: _as_document(item, column, key) for key, item in wanted.items()}
     if isinstance(wanted, np.ndarray | pd.Series | pd.Index | tuple | set | frozenset):
         return [_as_document(item, column) for item in pd.Series(list(wanted), dtype=object)]
     if isinstance(wanted, list):
         return [_as_document(item, column) for item in wanted]
+    if pd.api.types.is_scalar(wanted) and pd.isna(wanted):
+        return None
+    dtype = column.dtype or ""
+    if isinstance(wanted, timedelta | np.timedelta64) and dtype.startswith("timedelta64"):
+        return int(pd.Timedelta(wanted) / pd.Timedelta(f"1{np.datetime_data(dtype)[0]}"))
+    if column.datetime_format is not None:
+        span = _span(wanted, column)
+        if span is not None:
+            ends = dict(zip(_RANGE, (_date_text(time, column) for time in span), strict=True))
+            return ends if end is None else ends.get(end, wanted)
     if column.datetime_format is not None and isinstance(wanted, date | np.datetime64):
         time = pd.Timestamp(wanted)
         if time.unit != "ns" and is_beyond(time):
             return str(wanted).replace("T", " ")
         return _date_text(time, column)
     return wanted.item() if isinstance(wanted, np.generic) else wanted
+
+
+_SPAN = re.compile(r"\d{4}(-?Q[1-4]|-\d\d(-\d\d)?)?")
+"""A year, a quarter, a month or a day."""
+
+
+def _span(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | None:
+    """The first and the last moment, of those that the column writes, of a span of time.
+
+    None where it is none: no span at all, or a date of the column's own format.
+    """
+    step = resolution(column.date_format, column.decimals)
+    if isinstance(wanted, str) and _SPAN.fullmatch(wanted):
+        if not np.isnat(read_times(pa.array([wanted]), column.date_format, column.never)[0]):
+            return None
+        try:
+            span = pd.Period(wanted)
+        except ValueError:  # of no month or day
+            return None
+    elif isinstance(wanted, pd.Period):
+        span = wanted
+    elif type(wanted) is date and step < np.timedelta64(1, "D"):
+        span = pd.Period(wanted, freq="D")
+    else:
+        return None
+    return span.start_time, (span + 1).start_time - pd.Timedelta(step)
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:

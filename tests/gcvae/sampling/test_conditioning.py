@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import date, timedelta
 from functools import cache
 from typing import Any
 
@@ -298,6 +299,9 @@ _TYPED = pd.DataFrame(
         "product": ["Lamp", "Pen", "Rug"] * 20,
         "day": pd.date_range("2024-01-01", periods=60),
         "part": (np.arange(60) % 4) / 4.0,
+        "at": pd.date_range("2024-01-01 08:30:00", periods=60, freq="7h"),
+        "took": pd.to_timedelta(np.arange(60) % 11, unit="m").astype("timedelta64[s]"),
+        "size": np.where(np.arange(60) % 9, np.arange(60) % 5, np.nan),
     }
 )
 
@@ -319,6 +323,24 @@ def of_typed_columns() -> Synthesizer:
         ({"day": _TYPED["day"].to_numpy()[3]}, {"day": "2024-01-04"}),
         ({"day": {"min": pd.Timestamp("2024-02-01")}}, {"day": {"min": "2024-02-01"}}),
         ({"day": _TYPED["day"][:2]}, {"day": ["2024-01-01", "2024-01-02"]}),
+        ({"size": np.nan}, {"size": None}),
+        ({"size": pd.NA}, {"size": None}),
+        ({"size": [pd.NaT, 2]}, {"size": [None, 2]}),
+        ({"day": pd.Period("2024-02")}, {"day": {"min": "2024-02-01", "max": "2024-02-29"}}),
+        ({"day": "2024-02"}, {"day": {"min": "2024-02-01", "max": "2024-02-29"}}),
+        ({"day": "2024Q1"}, {"day": {"min": "2024-01-01", "max": "2024-03-31"}}),
+        ({"day": {"max": "2024-01"}}, {"day": {"max": "2024-01-31"}}),
+        ({"day": {"min": pd.Period("2024-02")}}, {"day": {"min": "2024-02-01"}}),
+        (
+            {"at": date(2024, 1, 3)},
+            {"at": {"min": "2024-01-03 00:00:00", "max": "2024-01-03 23:59:59"}},
+        ),
+        (
+            {"at": "2024-01-03"},
+            {"at": {"min": "2024-01-03 00:00:00", "max": "2024-01-03 23:59:59"}},
+        ),
+        ({"took": pd.Timedelta(minutes=3)}, {"took": 180}),
+        ({"took": {"max": timedelta(minutes=3)}}, {"took": {"max": 180}}),
     ],
 )
 def test_a_condition_takes_the_values_of_a_frame_as_they_are(
