@@ -94,7 +94,8 @@ def test_imputations(
     written = by_command(folder, "filled.csv", "impute", str(folder / "rows.csv"), "--draws", "2")
     assert rest == written
     found = library.impute(read_table(folder / "rows.csv"), draws=2, seed=5)
-    assert read_table(io.BytesIO(rest), format="csv").to_dict() == found.astype(str).to_dict()
+    found = found.astype(str).reset_index(drop=True)  # a file has no index
+    assert read_table(io.BytesIO(rest), format="csv").to_dict() == found.to_dict()
 
 
 @pytest.mark.parametrize("kind", ["expected", "within", "total", "data"])
