@@ -172,7 +172,10 @@ def _span(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | No
         span = pd.Period(wanted, freq="D")
     else:
         return None
-    return span.start_time, (span + 1).start_time - pd.Timedelta(step)
+    try:
+        return span.start_time, (span + 1).start_time - pd.Timedelta(step)
+    except pd.errors.OutOfBoundsDatetime:  # beyond what a column may hold: refused as it is written
+        return None
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:

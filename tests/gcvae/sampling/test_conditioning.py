@@ -355,6 +355,15 @@ def test_a_time_that_the_column_can_not_write_is_refused(of_typed_columns: Synth
         of_typed_columns.sample(3, given={"day": pd.Timestamp("2024-02-01 12:00")})
 
 
+@pytest.mark.parametrize("day", ["9998", "9998-12", "9998-12-31", pd.Period("9998"), "0001-Q1"])
+def test_a_span_beyond_every_date_of_a_table_is_refused(
+    of_typed_columns: Synthesizer, day: Any
+) -> None:
+    for given in ({"day": day}, {"day": {"max": day}}, {"at": {"min": day}}):
+        with refuses(ConditionError, f"/given/{next(iter(given))}"):
+            of_typed_columns.sample(3, given=given)
+
+
 @pytest.mark.parametrize("given", ["x", 5, [1]])
 def test_a_condition_that_is_no_object_is_refused(given: Any) -> None:
     with refuses(ConditionError, "/given"):
