@@ -317,6 +317,31 @@ _ALL = (
         ),
     ),
     Switch(
+        "change points",
+        Stage.TRAINING,
+        (Seam("gcvae.training.fitting:find_change_points", always([])),),
+        (
+            "gcvae/model/change_points.py",
+            "gcvae/training/change_points.py",
+            "gcvae.training.calibration:_calibrated_bins",
+        ),
+    ),
+    Switch(
+        "clusters of the marginal CDF",
+        Stage.TRAINING,
+        (
+            Seam(
+                "gcvae.codec.number_distribution:_gaps",
+                lambda original, found: np.zeros(0, dtype=np.int64),
+                lambda found: len(found) > 0,
+            ),
+        ),
+        (
+            "gcvae.codec.number_distribution:NumberDistribution._of_clusters",
+            "gcvae.codec.number_distribution:_gaps",
+        ),
+    ),
+    Switch(
         "level functions",
         Stage.TRAINING,
         (Seam("gcvae.training.fitting:level_functions", always([])),),

@@ -2,7 +2,10 @@
 
 Where numbers come again, F has a step more at each (`RepeatedNumbers`), if left-out rows say so.
 
-Between its knots F is a monotone rational quadratic spline; beyond them its tails fall by a power.
+Where numbers lie in clusters with wide gaps between them, each cluster has a curve of its own, and
+a gap hardly any mass. Between its knots F is a monotone rational quadratic spline; beyond them its
+tails fall by a power.
+
 As many knots as are seen in one row in a few would copy the table's gaps, which no other row has:
 how many there are is what rows that did not place them say.
 
@@ -35,6 +38,12 @@ LEAST_ROWS_PER_INTERVAL = 4
 _FOLDS = 5
 _MOST_JUDGES = 10_000
 """Rows that judge the number of intervals, a random sample of all."""
+_CLUSTER_NUMBERS = 12
+"""Distinct numbers on either side of a gap, at least."""
+_GAP = 30.0
+"""A gap is wider than so many mean distances between those numbers, the larger of both sides."""
+_GAP_ROWS = 0.02
+"""Rows for which half a gap has mass."""
 _LEAST_GAIN = 0.01
 """Nats a row by which steps at repeated numbers are better than the smooth curve alone."""
 _LEAST_CELL = 1e-13
@@ -198,6 +207,9 @@ class NumberDistribution:
         as there are enough of them: tails are nowhere near straight. Where `rows` are not the
         counts, limits are of these.
         """
+        gaps = _gaps(found)
+        if len(gaps):
+            return cls._of_clusters(found, counts, n_intervals, limits, rows, gaps)
         if len(found) < 2:
             middle = float(found[0]) if len(found) else 0.0
             knots = np.array([middle - 0.5, middle + 0.5])
@@ -218,6 +230,40 @@ class NumberDistribution:
         tail = 0.5 / (n + 1)
         knots = limits.ends(edges, found, counts, kept)
         return cls(knots, tail + (1.0 - 2.0 * tail) * below[kept] / n)
+
+    @classmethod
+    def _of_clusters(
+        cls,
+        found: Numbers,
+        counts: Codes,
+        n_intervals: int,
+        limits: KnotLimits,
+        rows: Codes | None,
+        gaps: Codes,
+    ) -> Self:
+        """The F that is one curve in each cluster, by its share of the rows.
+
+        Args:
+            found, counts, n_intervals, limits, rows: As `_with_intervals` has them.
+            gaps: The first number behind each gap. Shape: (m,).
+        """
+        middles = (found[gaps - 1] + found[gaps]) / 2.0
+        ends = np.concatenate([[limits.low], middles, [limits.high]])
+        n, below = int(counts.sum()), 0
+        knots, heights = [], []
+        for at, part in enumerate(np.split(np.arange(len(found)), gaps)):
+            of_part = int(counts[part].sum())
+            own = replace(limits, low=ends[at], high=ends[at + 1])
+            n_own = max(round(n_intervals * of_part / n), 1)
+            own_rows = None if rows is None else rows[part]
+            curve = cls._with_intervals(found[part], counts[part], n_own, own, own_rows)
+            rise = (curve.heights - curve.heights[0]) / np.ptp(curve.heights)
+            first, last = _GAP_ROWS * (at > 0), _GAP_ROWS * (at < len(gaps))
+            knots.append(curve.knots)
+            heights.append(below + first + (of_part - first - last) * rise)
+            below += of_part
+        tail = 0.5 / (n + 1)
+        return cls(np.concatenate(knots), tail + (1.0 - 2.0 * tail) * np.concatenate(heights) / n)
 
     @cached_property
     def _secants(self) -> Numbers:
@@ -403,6 +449,16 @@ def _best_curve(
 
 
 _Maker = Callable[[Numbers, Codes, int, float, KnotLimits], NumberDistribution]
+
+
+def _gaps(found: Numbers) -> Codes:
+    """The first number behind each wide gap. Shape: (k,) ascending -> (m,)."""
+    n = _CLUSTER_NUMBERS
+    at = np.arange(n, len(found) - n + 1)
+    before, behind = found[at - 1] - found[at - n], found[at + n - 1] - found[at]
+    is_gap = found[at] - found[at - 1] > _GAP * np.maximum(before, behind) / (n - 1)
+    gaps: Codes = at[is_gap]
+    return gaps
 
 
 def _apart(found: Numbers, counts: Codes) -> tuple[Numbers, Codes]:

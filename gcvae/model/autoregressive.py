@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.codec.encoded_table import EncodedTable
+from gcvae.model.change_points import ChangePointLayer, ChangePoints
 from gcvae.model.level_functions import (
     FunctionStep,
     LevelFunction,
@@ -126,6 +127,7 @@ class AutoregressiveNetwork(nn.Module):
         d_sum: int,
         d_column: int,
         functions: Sequence[LevelFunction] = (),
+        change_points: Sequence[ChangePoints] = (),
     ) -> None:
         super().__init__()
         d = len(columns)
@@ -159,6 +161,7 @@ class AutoregressiveNetwork(nn.Module):
         n_outputs = 3 * marginals.n_components
         self.to_mixture = nn.Parameter(torch.zeros(len(self.real), d_column, n_outputs))
         self.slopes = nn.Parameter(torch.zeros(len(self.real), d, _N_PLACES))
+        self.steps = ChangePointLayer(change_points, columns, d_column)
         self.warps = MonotoneTransforms(len(self.real))  # so its tensor is called in artifacts
 
     def forward(
@@ -174,13 +177,20 @@ class AutoregressiveNetwork(nn.Module):
         h = self._hidden(total.flatten(1, -2), slice(None), dropout)
         shape = broadcast_shape(context.shape[:-1], rows.codes.shape[:1])
         of_groups = h.index_select(0, self.grouped).split([len(at) for at, _ in self.groups])
-        logits = tuple(
+        logits = [
             _rows_first(torch.baddbmm(shift[:, None], of_group, weight), shape)
             for of_group, weight, shift in zip(of_groups, self.to_logits, self.shifts, strict=True)
-        )
+        ]
+        for g, added in self.steps.of_groups(self.groups, rows.codes).items():
+            logits[g] = logits[g] + added
         of_numbers = h.index_select(0, self.numbers)
         mixture = _rows_first(torch.bmm(of_numbers, self.to_mixture), shape)
-        return MarginalOutputs(logits, with_means_moved(mixture, self._lines(x)))
+        mixture = with_means_moved(mixture, self._lines(x))
+        if not len(self.steps.points):
+            return MarginalOutputs(tuple(logits), mixture)
+        of_steps = h.index_select(0, self.steps.number_columns)
+        bins = _rows_first(self.steps.of_rows(of_steps, rows.codes), shape)
+        return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _lines(self, x: Tensor) -> Tensor:
         """How far the cells before each number move its means. Shape: (D, n, d) -> (n, D_real)."""
@@ -210,7 +220,13 @@ class AutoregressiveNetwork(nn.Module):
         g, at = self.group_of(j)
         logits = None if g is None else h @ self.to_logits[g][at] + self.shifts[g][at]
         mixture = h @ self.to_mixture[self.real.index(j)] if j in self.real else None
-        return ColumnOutputs(logits, mixture)
+        bins = self.steps.additions(h, j) if self.steps.has_numbers(j) else None
+        return ColumnOutputs(logits, mixture, bins)
+
+    @property
+    def n_lines(self) -> int:
+        """What cells add to without a layer between: the numbers' means, and the offsets."""
+        return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
         """The layers of column j alone."""
@@ -259,7 +275,7 @@ class AutoregressiveNetwork(nn.Module):
     def code_additions(self, j: int) -> tuple[Tensor, Tensor]:
         """`added_by` of each code of column j, for the code of numbers that of a zero.
 
-        Shape: (K, d_sum), (K, D_real).
+        Shape: (K, d_sum), (K, n_lines).
         """
         codes = torch.arange(self.features.n_codes[j], device=self.start.device)
         return self._added_by(codes, torch.zeros_like(codes, dtype=torch.float64), j)
@@ -272,9 +288,9 @@ class AutoregressiveNetwork(nn.Module):
         at: Tensor,
         of_codes: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """What the cells of column j add to the running sum, and to the means of every number.
+        """What the cells of column j add to the running sum, and to the lines (`n_lines`).
 
-        Shape: codes, values (N,) -> (N, d_sum), (N, D_real).
+        Shape: codes, values (N,) -> (N, d_sum), (N, n_lines).
 
         Args:
             codes, values: The cells.
@@ -310,10 +326,13 @@ class AutoregressiveNetwork(nn.Module):
         return found[0], found[1]
 
     def _added_by(self, codes: Tensor, values: Tensor, j: int) -> tuple[Tensor, Tensor]:
-        """What cells of column j add, by their features. (N,), (N,) -> (N, d_sum), (N, D_real)."""
+        """What cells of column j add, by their features. (N,), (N,) -> (N, d_sum), (N, n_lines)."""
         x = self.features(codes[:, None], values[:, None], slice(j, j + 1))[0]
         slopes = self.slopes[:, j] * self.earlier[self.real, j][:, None]
-        return x @ self.add[j], x[:, :_N_PLACES] @ slopes.T
+        moved = x[:, :_N_PLACES] @ slopes.T
+        if self.steps.n_offsets:
+            moved = torch.cat([moved, self.steps.offsets_of(j, codes)], -1)
+        return x @ self.add[j], moved
 
 
 @dataclass(frozen=True)
@@ -340,10 +359,11 @@ class ColumnLayers:
 
 @dataclass(frozen=True)
 class ColumnOutputs:
-    """Outputs of one column; None where it has no such outputs. Shape: (N, K), (N, 3 M)."""
+    """Outputs of one column; None where it has no such. Shape: (N, K), (N, 3 M), (N, B)."""
 
     logits: Tensor | None
     mixture: Tensor | None
+    bins: Tensor | None
 
 
 def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.autoregressive import AutoregressiveNetwork
+from gcvae.model.change_points import ChangePoints
 from gcvae.model.decoders import Conditional, CopulaConditional, CopulaDecoder, Decoder
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
@@ -40,6 +41,11 @@ class AutoregressiveDecoder(Decoder):
     def functions(self) -> tuple[LevelFunction, ...]:  # type: ignore[override]
         """What the network keeps, in the order in which it does."""
         return tuple(step.function for step in self.refinement.function_steps)
+
+    @property
+    def change_points(self) -> tuple[ChangePoints, ...]:  # type: ignore[override]
+        """Of the columns that have any."""
+        return tuple(self.refinement.steps.found)
 
     def add_functions(self, functions: Sequence[LevelFunction]) -> None:
         """Keeps these, too, which leave the order as it is."""
@@ -175,6 +181,11 @@ class AutoregressiveConditional(Conditional):
         found = self.network.warps(rows.values[..., j])
         transformed, log_slope = (x.to(log_prob.dtype) for x in found)
         log_density = parameters.numbers.log_prob(transformed) + log_slope
+        if outputs.bins is not None:
+            steps = self.network.steps
+            base = parameters.numbers[..., steps.numbers, :, :]
+            factors = steps.log_factors(base, outputs.bins, transformed[..., steps.numbers])
+            log_density = log_density.index_add(-1, steps.numbers, factors.to(log_density.dtype))
         is_point = (rows.codes == self.marginals.point_codes)[..., j]
         return log_prob.index_add(-1, j, torch.where(is_point, log_density, 0.0))
 

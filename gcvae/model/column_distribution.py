@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.region import Drawn, Region
+from gcvae.model.change_points import PiecewiseInside, PiecewiseMarginal
 from gcvae.model.monotone_transforms import MonotoneTransform
 from gcvae.model.number_marginals import Inside, Marginal, chosen, inverted, taken
 
@@ -31,7 +32,7 @@ class ColumnDistribution:
 
     log_beta: Tensor
     point_code: int
-    marginal: Marginal | None
+    marginal: Marginal | PiecewiseMarginal | None
     transform: MonotoneTransform | None
 
     def take(self, rows: Tensor) -> ColumnDistribution:
@@ -121,7 +122,7 @@ class IntervalCells:
 
     column: ColumnDistribution
     at: Tensor
-    inside: Inside
+    inside: Inside | PiecewiseInside
 
     def log_prob(self, log_cell: Tensor) -> Tensor:
         """`log_cell`, in these cells the log mass of the interval. Shape: (N,) -> (N,) float64."""

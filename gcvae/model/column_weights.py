@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.model.autoregressive import AutoregressiveNetwork, ColumnLayers
+from gcvae.model.change_points import PiecewiseMarginal
 from gcvae.model.level_functions import FunctionStep
 from gcvae.model.marginals import AtomDensities, Marginals
-from gcvae.model.number_marginals import Triple
+from gcvae.model.number_marginals import Marginal, Triple
 from gcvae.numerics.affine import affine
 from gcvae.numerics.batches import LANES
 
@@ -37,8 +38,8 @@ class ColumnWeights:
     """One column's weights, of the marginals and of the network together.
 
     Shape: of_context (w, d_context), of_hidden (w, d_column), bias (w,), to the K logits in bits,
-    the mixture's 3 M outputs and what fills them up to the width w; additions of
-    `AutoregressiveNetwork.code_additions`.
+    the mixture's 3 M outputs, the B bins between change points, and what fills them up to the width
+    w; additions of `AutoregressiveNetwork.code_additions`.
 
     Attributes:
         number: Of the column.
@@ -47,6 +48,8 @@ class ColumnWeights:
         point_code: The code whose cells hold a number; -1 with a column of levels.
         place: Among the columns with numbers.
         n_mixture: 3 M; 0 without numbers.
+        marginals: What makes distributions of outputs.
+        network: Whose lines and change points the column has.
         densities: Of the atoms, where a mixture shapes them.
         steps: Functions that end at this column.
     """
@@ -61,6 +64,8 @@ class ColumnWeights:
     of_hidden: Tensor
     bias: Tensor
     additions: tuple[Tensor, Tensor]
+    marginals: Marginals
+    network: AutoregressiveNetwork
     densities: AtomDensities | None
     steps: Sequence[FunctionStep]
 
@@ -70,9 +75,9 @@ class ColumnWeights:
         return self.n_codes if self.n_codes > 1 else 0
 
     def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-        """The column's outputs, and those of its mixture among them, the means moved by `lines`.
+        """The column's outputs, and those of its mixture among them, moved by `lines`.
 
-        Shape: (n, d_context), (n, d_sum), (n, D_real) -> (n, w), (n, 3 M).
+        Shape: (n, d_context), (n, d_sum), (n, n_lines) -> (n, w), (n, 3 M).
         """
         outputs = affine(context, self.of_context, self.bias)
         outputs = affine(self.layers(total), self.of_hidden, None, plus=outputs)
@@ -80,7 +85,26 @@ class ColumnWeights:
         if self.place is not None:
             means = mixture.unflatten(-1, (3, -1))[:, 1]
             means += lines[:, self.place, None]
+        change_points, offsets = self.network.steps, lines[:, len(self.network.real) :]
+        of_codes = change_points.of_codes(self.number, offsets)
+        if of_codes is not None:
+            outputs[:, : self.n_codes] += of_codes * _LOG2_E
+        elif change_points.has_numbers(self.number):
+            self._bins(outputs).add_(change_points.own_offsets(self.number, offsets))
         return outputs, mixture
+
+    def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
+        """The density of the column's numbers. Shape: (n, w) -> batch (n,)."""
+        mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
+        base, change_points = self.marginals.numbers_of(mixture), self.network.steps
+        if not change_points.has_numbers(self.number):
+            return base
+        return change_points.marginal(base, self.number, self._bins(outputs))
+
+    def _bins(self, outputs: Tensor) -> Tensor:
+        """The outputs of the bins between change points. Shape: (n, w) -> (n, B)."""
+        start = self.n_logits + self.n_mixture
+        return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
     def masses(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
         """The codes' masses, not normalised. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
@@ -177,6 +201,9 @@ def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int)
         own = slice(place * width, (place + 1) * width)
         weight, bias = marginals.mixture.weight[own], marginals.mixture.bias[own]
         parts.append((weight.T, network.to_mixture[place], bias))
+    if network.steps.has_numbers(j):
+        of_bins, bias = network.steps.weights(j)
+        parts.append((network.start.new_zeros(d_context, len(bias)), of_bins, bias))
     of_context, of_hidden, bias = (_widened(part) for part in zip(*parts, strict=True))
     return ColumnWeights(
         number=j,
@@ -189,6 +216,8 @@ def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int)
         of_hidden=of_hidden.T.contiguous(),
         bias=bias,
         additions=network.code_additions(j),
+        marginals=marginals,
+        network=network,
         densities=None if g is None else marginals.atom_shapes[g].densities(row, shape),
         steps=[step for step in network.function_steps if step.last == j],
     )

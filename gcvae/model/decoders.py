@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from gcvae.codec.encoded_table import EncodedTable
+from gcvae.model.change_points import ChangePoints
 from gcvae.model.copula import Copula, IndependenceCopula, LowRankCopula
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
@@ -112,6 +113,7 @@ class Decoder(nn.Module, ABC):
         n_factors: Numbers of the factor f that couples the columns beside z.
         is_autoregressive: Whether a column depends on those before it, beside z and f.
         functions: Columns of codes that others fix, as the autoregressive decoder keeps them.
+        change_points: Of the numbers whose density steps, as the autoregressive decoder has them.
         evaluations_at_once: Rows times draws that `row_likelihoods` should have in one call.
     """
 
@@ -119,6 +121,7 @@ class Decoder(nn.Module, ABC):
     n_factors = 0
     is_autoregressive = False
     functions: tuple[LevelFunction, ...] = ()
+    change_points: tuple[ChangePoints, ...] = ()
     evaluations_at_once = 1024
 
     @abstractmethod

@@ -59,16 +59,19 @@ class MarginalOutputs:
 
     Outputs add up: those of the autoregressive network are added to those of the marginals.
 
-    Shape: logits, for each group of columns, (..., D_group, K_group); mixture (..., D_real, 3 M).
+    Shape: logits, for each group of columns, (..., D_group, K_group); mixture (..., D_real, 3 M);
+    bins (..., D_steps, B) of the numbers with change points, which only a network has.
     """
 
     logits: tuple[Tensor, ...]
     mixture: Tensor
+    bins: Tensor | None = None
 
     def __add__(self, other: MarginalOutputs) -> MarginalOutputs:
-        """Sums, output by output."""
+        """Sums, output by output, with the other's bins."""
         pairs = zip(self.logits, other.logits, strict=True)
-        return MarginalOutputs(tuple(a + b for a, b in pairs), self.mixture + other.mixture)
+        logits = tuple(a + b for a, b in pairs)
+        return MarginalOutputs(logits, self.mixture + other.mixture, other.bins)
 
     def first(self, n: int) -> MarginalOutputs:
         """The outputs of the first n of the leading dimension."""

@@ -120,6 +120,11 @@ class Marginal(ABC):
         cdf: Tensor = (weight * self.cdf_of(self.at(values).t)).sum(-1)
         return cdf
 
+    def tails(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """(P(V < v), P(V > v)), each by itself. Shape: (...) -> (...) twice."""
+        weight, t = self.components_in(values.dtype)[0].exp(), self.at(values).t
+        return (weight * self.cdf_of(t)).sum(-1), (weight * self.cdf_of(-t)).sum(-1)
+
     def quantile(self, score: Tensor) -> Tensor:
         """The number whose cdf is Phi(score), by bisection; exact for a single component.
 
@@ -273,12 +278,16 @@ class Within:
 
     Shape: lower and upper (N, m) or (1, m); log_piece (N, m M), the log mass of each interval under
     each component, of a point the density.
+
+    Attributes:
+        n_pieces: So many of the m in a row are pieces of one interval.
     """
 
     marginal: Marginal
     lower: Tensor
     upper: Tensor
     log_piece: Tensor
+    n_pieces: int = 1
 
     @property
     def log_prob(self) -> Tensor:
@@ -293,7 +302,7 @@ class Within:
         mean, sigma = (t.gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
         low, high = ((taken(end, interval) - mean) / sigma for end in (self.lower, self.upper))
         t = truncated(low, high, rest, self.marginal.cdf_of, self.marginal.quantile_of)
-        return mean + sigma * t, interval
+        return mean + sigma * t, interval // self.n_pieces
 
 
 def taken(ends: Tensor, at: Tensor) -> Tensor:

@@ -64,19 +64,19 @@ class RowDraws:
     def _draw(self, context: Tensor, noise: _Noise, codes: Tensor, values: Tensor) -> None:
         """Fills in `codes` and `values`. Shape: (n, d_context), two of (D, n)."""
         total = through(self.network.read, context)
-        lines = total.new_zeros(len(total), len(self.network.real))
+        lines = total.new_zeros(len(total), self.network.n_lines)
         for column in self.columns:
             j = column.number
             outputs, mixture = column.outputs(context, total, lines)
             if column.n_logits:
                 codes[j] = _drawn(column.masses(outputs, mixture, codes), noise.codes[j])
-            at = self._draw_numbers(column, mixture, noise, codes, values)
+            at = self._draw_numbers(column, outputs, noise, codes, values)
             if column is not self.columns[-1]:
                 added, moved = self.network.added_by(codes[j], values[j], j, at, column.additions)
                 total, lines = total.add_(added), lines.add_(moved)
 
     def _draw_numbers(
-        self, column: ColumnWeights, mixture: Tensor, noise: _Noise, codes: Tensor, values: Tensor
+        self, column: ColumnWeights, outputs: Tensor, noise: _Noise, codes: Tensor, values: Tensor
     ) -> Tensor:
         """Draws the numbers of a column into `values`. Returns the rows that have one, (m,)."""
         j, place = column.number, column.place
@@ -85,7 +85,7 @@ class RowDraws:
         at = (codes[j] == column.point_code).nonzero()[:, 0]
         if not len(at):
             return at
-        drawn = self.marginals.numbers_of(mixture[at]).sample(noise.numbers[place, at])
+        drawn = column.marginal(outputs[at]).sample(noise.numbers[place, at])
         values[j, at] = self.network.warps.column(place).inverse(drawn)
         return at
 

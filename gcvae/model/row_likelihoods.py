@@ -79,7 +79,7 @@ class RowLikelihoods:
         noise = noise.reshape(-1, noise.shape[-1]).double()
         context = context.flatten(0, -2)
         total = through(self.network.read, context)
-        lines = total.new_zeros(len(total), len(self.network.real))
+        lines = total.new_zeros(len(total), self.network.n_lines)
         for column in self.columns:
             j = column.number
             at = _At(column, *column.outputs(context, total, lines))
@@ -115,7 +115,7 @@ class RowLikelihoods:
         value, log_slope = transform.forward(cells.values[j, of_rows])
         m, times = cells.codes.shape[1], cells.log_prob.shape[1] // cells.codes.shape[1]
         index = (of_rows + m * torch.arange(times, device=of_rows.device)[:, None]).flatten()
-        numbers = self.marginals.numbers_of(at.mixture[index])
+        numbers = at.column.marginal(at.outputs[index])
         cells.log_prob[j, index] += numbers.log_prob(value.repeat(times)) + log_slope.repeat(times)
 
     def _draw_blanks(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
@@ -151,11 +151,10 @@ class RowLikelihoods:
         """The column at some of its places. Shape: index (b,), codes (D, N)."""
         column, outputs, mixture = at.column, at.outputs[index], at.mixture[index]
         log_beta = column.log_beta(outputs, mixture, codes[:, index])
-        marginal = transform = None
-        if column.place is not None:
-            marginal = self.marginals.numbers_of(mixture)
-            transform = self.network.warps.column(column.place)
-        return ColumnDistribution(log_beta, column.point_code, marginal, transform)
+        if column.place is None:
+            return ColumnDistribution(log_beta, column.point_code, None, None)
+        transform = self.network.warps.column(column.place)
+        return ColumnDistribution(log_beta, column.point_code, column.marginal(outputs), transform)
 
     def _step(self, column: ColumnWeights, cells: Cells, total: Tensor, lines: Tensor) -> None:
         """Adds what a column's cells add, in place. Shape: total (N, d_sum), lines (N, D_real)."""

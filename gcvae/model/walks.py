@@ -19,9 +19,11 @@ from torch import Tensor
 
 from gcvae.codec.region import WalkedColumn
 from gcvae.model.autoregressive import AutoregressiveNetwork, with_means_moved
+from gcvae.model.change_points import PiecewiseMarginal
 from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.copula_column import CopulaColumn
 from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
+from gcvae.model.number_marginals import Marginal
 
 
 class ColumnWalk(Protocol):
@@ -86,7 +88,7 @@ class AutoregressiveWalk:
         self.marginals, self.network = marginals, network
         self.outputs = outputs.flattened()
         self.total: Tensor = network.read(context.reshape(-1, context.shape[-1]))
-        self.lines = self.total.new_zeros(len(self.total), len(self.network.real))
+        self.lines = self.total.new_zeros(len(self.total), self.network.n_lines)
         self._came: dict[int, Tensor] = {}
 
     @property
@@ -111,18 +113,25 @@ class AutoregressiveWalk:
 
     def column_alone(self, j: int) -> ColumnDistribution:
         """Column j as the networks have it, before any function says what it can be."""
-        added = self.network.column_outputs(self.total, j)
+        added, steps = self.network.column_outputs(self.total, j), self.network.steps
+        offsets = self.lines[:, len(self.network.real) :]
         log_beta = self.total.new_zeros(len(self.total), 1)
         g, at = self.network.group_of(j)
-        mixture = marginal = transform = None
+        mixture = transform = None
+        marginal: Marginal | PiecewiseMarginal | None = None
         if added.mixture is not None:
             place = self.network.real.index(j)
             mixture = self.outputs.mixture[:, place] + added.mixture
             mixture = with_means_moved(mixture, self.lines[:, place])
             marginal = self.marginals.numbers_of(mixture)
+            if added.bins is not None:
+                marginal = steps.marginal(marginal, j, added.bins + steps.own_offsets(j, offsets))
             transform = self.network.warps.column(place)
         if g is not None and added.logits is not None:
             logits = self.outputs.logits[g][:, at] + added.logits
+            of_codes = steps.of_codes(j, offsets)
+            if of_codes is not None:
+                logits[:, : of_codes.shape[1]] += of_codes
             logits = self.marginals.atom_shapes[g].add_to_row(logits, mixture, at)
             padding = self.marginals.code_groups[g].padding[at]
             log_beta = torch.log_softmax(logits + padding, dim=-1)

@@ -10,6 +10,7 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
+from gcvae.model.change_points import ChangePoints
 from gcvae.model.decoders import CopulaDecoder, Decoder, GenerativeModel, PrincipalDirectionDecoder
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.networks import ColumnShape, Encoder
@@ -46,16 +47,18 @@ def build_model(
     columns: Sequence[ColumnShape],
     seed: int,
     functions: Sequence[LevelFunction] = (),
+    change_points: Sequence[ChangePoints] = (),
 ) -> GenerativeModel:
     """An untrained model of a settled configuration, its weights a function of the seed.
 
-    The autoregressive decoder keeps the functions between columns; without one there are none.
+    The autoregressive decoder keeps the functions between columns and the change points of numbers;
+    without one there are none.
     """
     widths = [config.d_hidden] * config.n_hidden_layers
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator_for(seed, "weights").initial_seed())
         encoder = Encoder(columns, widths, config.d_latent, config.activation)
-        decoder = _decoder(config, columns, widths, functions)
+        decoder = _decoder(config, columns, widths, functions, change_points)
         if config.prior == "autoregressive":
             encoder.spread(_POSTERIOR_SPREAD)
         return GenerativeModel(_prior(config), encoder, decoder)
@@ -73,6 +76,7 @@ def _decoder(
     columns: Sequence[ColumnShape],
     widths: list[int],
     functions: Sequence[LevelFunction],
+    change_points: Sequence[ChangePoints],
 ) -> Decoder:
     layers = columns, config.d_latent, widths, config.activation
     in_unit = config.numbers == "unit"
@@ -83,6 +87,12 @@ def _decoder(
     if not config.refinement:
         return head
     network = AutoregressiveNetwork(
-        columns, head.marginals, widths[-1], config.d_sum, config.d_column, functions
+        columns,
+        head.marginals,
+        widths[-1],
+        config.d_sum,
+        config.d_column,
+        functions,
+        change_points,
     )
     return AutoregressiveDecoder(head, network)

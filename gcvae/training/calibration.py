@@ -29,6 +29,7 @@ from torch import Tensor
 
 from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.model.autoregressive import AutoregressiveNetwork
+from gcvae.model.change_points import PiecewiseMarginal
 from gcvae.model.column_distribution import ColumnDistribution
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.marginals import padded_counts
@@ -95,7 +96,11 @@ def calibrate(
         done, whole = 0.0, float(sum(map(_effort, model.marginals.columns)))
         for j in walk.order:
             column = _calibrated_codes(walk, j, code_counts[j])
+            column = _calibrated_bins(walk, j, column, code_counts[j])
             _calibrate_numbers(column, code_counts[j])
+            if isinstance(column.marginal, PiecewiseMarginal) and column.transform is not None:
+                points = column.marginal.points
+                points.copy_(column.transform.forward(points)[0])
             noise = uniform((n_rows,), generator, torch.float64)
             walk.step(j, *_drawn(column, noise))
             done += _effort(model.marginals.columns[j])
@@ -174,6 +179,30 @@ def _calibrated_codes(walk: AutoregressiveWalk, j: int, counts: Tensor) -> Colum
     shift += moved
     log_beta = torch.log_softmax(alone.log_beta + moved, dim=-1)
     return walk.with_functions(j, replace(alone, log_beta=log_beta))
+
+
+def _calibrated_bins(
+    walk: AutoregressiveWalk, j: int, column: ColumnDistribution, counts: Tensor
+) -> ColumnDistribution:
+    """Column j, the bins between its change points moved by the log ratio of wanted and present
+    shares, a few times. Normal scores have the table's shares: those of the normal distribution.
+    """
+    marginal, n_numbers = column.marginal, int(counts[column.point_code :].sum())
+    if not isinstance(marginal, PiecewiseMarginal) or n_numbers < _LEAST_NUMBERS:
+        return column
+    ends = torch.nn.functional.pad(torch.special.ndtr(marginal.points), (1, 0))
+    wanted = torch.nn.functional.pad(ends, (0, 1), value=1.0).diff() * n_numbers + _PSEUDO_ROWS
+    weight = column.log_beta[:, column.point_code].exp().double()
+    _, bias = walk.network.steps.weights(j)
+    for _ in range(_N_ROUNDS):
+        share = torch.zeros_like(wanted)
+        for rows in torch.arange(len(weight)).split(_CHUNK_ROWS):
+            share += weight[rows] @ marginal[rows].log_bins.exp().double()
+        present = share / weight.sum() * n_numbers + _PSEUDO_ROWS
+        moved = (wanted / present).log().to(bias)
+        bias += moved
+        marginal = replace(marginal, logits=marginal.logits + moved)
+    return replace(column, marginal=marginal)
 
 
 def _calibrate_numbers(column: ColumnDistribution, counts: Tensor) -> None:

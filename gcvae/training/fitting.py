@@ -16,9 +16,10 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.schema.columns import TableSchema
 from gcvae.training.assembly import build_model, column_shapes
+from gcvae.training.change_points import find_change_points
 from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
 from gcvae.training.functions import level_functions
-from gcvae.training.loop import train
+from gcvae.training.loop import split, train
 from gcvae.training.preparation import PreparedTable, table_digest
 from gcvae.training.progress.fit_costs import TableSize
 from gcvae.training.progress.fit_progress import FitProgress
@@ -57,7 +58,12 @@ def fit_prepared(
     codec, rows = prepared.codec, prepared.rows
     settled = _settled(prepared, config, line)
     functions = level_functions(codec, rows, prepared.schema.rules or (), settled)
-    model = build_model(settled, column_shapes(codec), seed, functions)
+    shapes = column_shapes(codec)
+    change_points = []
+    if settled.refinement:
+        training, _ = split(len(rows), settled.held_out_share, seed)
+        change_points = find_change_points(shapes, rows, training, functions, seed)
+    model = build_model(settled, shapes, seed, functions, change_points)
     model.marginals.start_at(rows.code_counts)
     model = model.to(place)
     result = train(

@@ -19,6 +19,7 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.maps import DependencyMap
 from gcvae.errors import ArtifactError
+from gcvae.model.change_points import ChangePoints
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
@@ -83,6 +84,7 @@ class ModelFile:
             "data_map": None if self.data_map is None else self.data_map.to_json(),
             "constraints": self.constraints.to_json(),
             "functions": [function.to_json(names) for function in self.model.decoder.functions],
+            "change_points": [found.to_json(names) for found in self.model.decoder.change_points],
             "scoring": self.scoring,
         }
         return pack_tensors(self.model.state_dict(), manifest)
@@ -101,7 +103,7 @@ class ModelFile:
         return cls(
             schema,
             codec,
-            _model(codec, config, manifest["functions"], tensors),
+            _model(codec, config, manifest, tensors),
             config,
             preset=manifest["preset"],
             training_record=record,
@@ -112,12 +114,19 @@ class ModelFile:
 
 
 def _model(
-    codec: TableCodec, config: SettledConfig, functions: Any, tensors: Mapping[str, Tensor]
+    codec: TableCodec,
+    config: SettledConfig,
+    manifest: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
 ) -> GenerativeModel:
     shapes = column_shapes(codec)
-    found = [LevelFunction.from_json(function, shapes) for function in functions]
+    functions = [LevelFunction.from_json(each, shapes) for each in manifest["functions"]]
+    change_points = [
+        ChangePoints.from_json(each, shapes)
+        for each in manifest.get("change_points", ())  # none in earlier models
+    ]
     with Allocation(tensors):
-        model = build_model(config, shapes, 0, found)
+        model = build_model(config, shapes, 0, functions, change_points)
         if config.prior == "mixture":
             n_components = len(tensors["prior.log_weight"])
             model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from gcvae.codec.number_distribution import (
@@ -154,7 +154,22 @@ def test_between_two_knots_are_at_least_some_rows() -> None:
     for shape in SHAPES:
         values = np.unique(numbers(shape, 700))
         rows = np.diff(np.searchsorted(values, fitted(values).knots))
-        assert rows.min() >= LEAST_ROWS_PER_INTERVAL
+        assert rows[rows > 0].min() >= LEAST_ROWS_PER_INTERVAL
+        assert (rows == 0).sum() == (shape == "two peaks")  # the gap between them
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_clusters_that_lie_apart_have_hardly_a_number_between_them(rows: int) -> None:
+    random = np.random.default_rng(0)
+    values = np.unique((random.integers(0, 20, 2_000) + 0.01 * random.normal(size=2_000)).round(5))
+    limits = KnotLimits(rows, values[0] - 1.0, values[-1] + 1.0)
+    distribution = NumberDistribution.fit(values, np.ones(len(values), np.int64), limits=limits)
+    drawn = distribution.positions_at(ndtri(np.linspace(0.0005, 0.9995, 20_000)))
+    assert (np.abs(drawn - np.rint(drawn)) > 0.06).mean() < 0.002
+    between = np.arange(19) + 0.5  # not impossible: finite, and inverted
+    scores = distribution.scores_at(between)
+    assert np.isfinite(distribution.log_slopes(scores)).all()
+    np.testing.assert_allclose(distribution.positions_at(scores), between, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_intervals", [48, 96, 192])
@@ -211,7 +226,7 @@ def test_under_limits_no_row_says_where_a_knot_is(shape: str) -> None:
     distribution = NumberDistribution.fit(values, np.ones(700, dtype=np.int64), limits=limits)
     knots = distribution.knots
     rows = np.diff(np.searchsorted(values, knots[1:-1]), prepend=0)
-    assert min(rows[0], *rows, 700 - np.searchsorted(values, knots[-2])) >= 5
+    assert min(rows[0], *rows[rows > 0], 700 - np.searchsorted(values, knots[-2])) >= 5
     assert (np.diff(knots) > 0.0).all()
     assert knots[0] >= limits.low
     assert limits.high >= knots[-1]

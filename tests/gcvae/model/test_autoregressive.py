@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from scipy.stats import kstest
@@ -12,6 +13,7 @@ from scipy.stats import kstest
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.autoregressive import column_order
 from gcvae.model.autoregressive_decoder import AutoregressiveConditional, AutoregressiveDecoder
+from gcvae.model.change_points import ChangePoints
 from gcvae.model.decoders import GenerativeModel
 from gcvae.model.networks import ColumnShape
 from gcvae.numerics.generators import generator_for, uniform
@@ -32,11 +34,27 @@ AGES = ColumnShape(
 MIXED = [levels(3), AMOUNT, AGES, number_or_missing(), levels(2)]
 
 
+def change_points(column: int, points: list[float], parent: int) -> ChangePoints:
+    """Change points with random log ratios, as the last ones of a table's counts would be."""
+    random = np.random.default_rng(column)
+    shape = MIXED[parent].n_codes, len(points) + 1
+    return ChangePoints(column, np.array(points), parent, random.normal(size=shape))
+
+
+CHANGE_POINTS = [
+    change_points(1, [-1.1, 0.3], parent=0),
+    change_points(2, [4.0, 9.0, 15.0], parent=4),
+    change_points(3, [0.7], parent=2),
+]
+"""Of MIXED."""
+
+
 def autoregressive_model(columns: list[ColumnShape], strength: float = 0.5) -> GenerativeModel:
     """An autoregressive decoder with random weights in the layers that start at zero, float64."""
     settings = {"d_latent": 2, "d_hidden": 8, "d_sum": 8, "d_column": 6, "n_components": 3}
     config = settle(configure("default", settings), n_rows=100, n_columns=len(columns))
-    model = build_model(config, columns, seed=0).double()
+    found = CHANGE_POINTS if columns is MIXED and strength else []
+    model = build_model(config, columns, seed=0, change_points=found).double()
     assert isinstance(model.decoder, AutoregressiveDecoder)
     torch.manual_seed(0)
     with torch.no_grad():

@@ -1,0 +1,367 @@
+"""Sharp conditional densities of numbers: steps at the points where another column changes.
+
+Where a category exists only after a date, or a flag says that a temperature is below 2, the
+density of the number given the category ends abruptly. A mixture of Gaussians spills over such an
+end, however long it is trained. With g the mixture, e_1 < e_2 < ... the number's change points and
+G_b the mass of g in bin b = [e_b, e_b+1),
+
+    p(v | x) = g(v | x) exp(l_b(x)) / sum_c exp(l_c(x)) G_c(x),    b the bin of v,
+    l_b(x)   = log P(b | x_parent) - log P(b) + what the network adds,
+
+so that training starts at the table's own shares of the bins by the categories of one column, the
+parent. Of a column whose numbers are all codes, these log ratios are added to the codes' logits.
+
+# PAPER-DIFF: the paper's marginal of a number is one Gaussian at each z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from gcvae.model.networks import ColumnShape
+from gcvae.model.number_marginals import Marginal, Within, inverted
+
+_LEAST_MASS = 1e-30
+"""Of a bin under a mixture: about the least number of float32."""
+_BEYOND = 1e4
+"""A change point that only pads a column counts as infinite; a finite one has a gradient."""
+
+
+@dataclass(frozen=True)
+class ChangePoints:
+    """The change points of one column, and how likely the bins between them are.
+
+    Attributes:
+        column: Its number.
+        points: Ascending: normal scores, of a column of codes the first code of each bin but the
+            first. Shape: (B - 1,).
+        parent: Number of the column by whose categories the bins are counted; it comes earlier.
+        log_ratio: log P(bin | category of the parent) - log P(bin). Shape: (K_parent, B).
+    """
+
+    column: int
+    points: npt.NDArray[np.float64]
+    parent: int
+    log_ratio: npt.NDArray[np.float64]
+
+    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return {
+            "column": names[self.column],
+            "points": self.points.tolist(),
+            "parent": names[self.parent],
+            "log_ratio": self.log_ratio.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
+        """The change points of a document that `to_json` wrote.
+
+        Raises:
+            ValueError: It is of no column, or its numbers do not fit the columns.
+        """
+        names = [column.name for column in columns]
+        column, parent = (names.index(document[key]) for key in ("column", "parent"))
+        points, log_ratio = (
+            np.asarray(document[key], dtype=float) for key in ("points", "log_ratio")
+        )
+        if columns[column].point_code is None or column == parent:
+            raise ValueError(f"{names[column]!r} can not have change points by {names[parent]!r}")
+        shape = columns[parent].n_codes, len(points) + 1
+        if log_ratio.shape != shape or not np.isfinite(log_ratio).all():
+            raise ValueError(f"the log ratios of {names[column]!r} are not {shape} finite numbers")
+        if not (np.isfinite(points).all() and (np.diff(points) > 0).all()):
+            raise ValueError(f"the change points of {names[column]!r} do not ascend")
+        return cls(column, points, parent, log_ratio)
+
+
+class ChangePointLayer(nn.Module):
+    """l_b of all columns with change points: fixed log ratios, and for numbers learned additions.
+
+    A cell of a parent adds its log ratios to the columns' *offsets*, which are laid out one column
+    after the other, each as wide as the widest. Shape: offsets (N, n_offsets).
+    """
+
+    points: Tensor
+    log_ratio: Tensor
+    numbers: Tensor
+    number_columns: Tensor
+    code_bins: Tensor
+
+    def __init__(
+        self, found: Sequence[ChangePoints], columns: Sequence[ColumnShape], d_column: int
+    ) -> None:
+        """The layer.
+
+        Args:
+            found: One for each column at most.
+            columns: All columns of the table.
+            d_column: Width of the network's last layer of each column.
+        """
+        super().__init__()
+        # Those of numbers come first.
+        self.found = sorted(found, key=lambda each: _is_coded(columns[each.column]))
+        real = [j for j, column in enumerate(columns) if column.point_code is not None]
+        own = [each for each in self.found if not _is_coded(columns[each.column])]
+        self.width = width = max((len(each.points) + 1 for each in self.found), default=0)
+        n_codes = max((len(each.log_ratio) for each in self.found), default=0)
+        log_ratio = torch.zeros(len(self.found), n_codes, width)
+        for row, each in enumerate(self.found):
+            log_ratio[row, : len(each.log_ratio), : len(each.points) + 1] = torch.from_numpy(
+                each.log_ratio
+            )
+        points = torch.full((len(own), max(width - 1, 0)), _BEYOND, dtype=torch.float64)
+        for row, each in enumerate(own):
+            points[row, : len(each.points)] = torch.from_numpy(each.points)
+        # Calibration moves them. Models without any, as all earlier ones, have no tensors of them.
+        self.register_buffer("points", points, persistent=len(own) > 0)
+        self.register_buffer("log_ratio", log_ratio, persistent=False)
+        self.register_buffer(
+            "numbers", torch.tensor([real.index(e.column) for e in own]).long(), persistent=False
+        )
+        self.register_buffer(
+            "number_columns", torch.tensor([e.column for e in own]).long(), persistent=False
+        )
+        self.weight, self.bias = torch.zeros(0, d_column, width), torch.zeros(0, width)
+        if own:
+            self.weight = nn.Parameter(torch.zeros(len(own), d_column, width))
+            self.bias = nn.Parameter(torch.zeros(len(own), width))
+        self._rows = {each.column: row for row, each in enumerate(self.found)}
+        coded = self.found[len(own) :]
+        self._n_codes = {each.column: columns[each.column].n_codes for each in coded}
+        code_bins = torch.zeros(len(coded), max(self._n_codes.values(), default=0)).long()
+        for row, each in enumerate(coded):
+            bins = torch.from_numpy(_bins_of_codes(each, columns[each.column]))
+            code_bins[row, : len(bins)] = bins.where(bins >= 0, width)
+        self.register_buffer("code_bins", code_bins, persistent=False)
+
+    @property
+    def n_offsets(self) -> int:
+        """Width of the offsets."""
+        return len(self.found) * self.width
+
+    def has_numbers(self, j: int) -> bool:
+        """Whether column j has change points among its numbers."""
+        return self._rows.get(j, len(self.points)) < len(self.points)
+
+    def n_bins(self, j: int) -> int:
+        """Bins of the numbers of column j; 0 where it has none."""
+        return len(self.found[self._rows[j]].points) + 1 if self.has_numbers(j) else 0
+
+    def additions(self, h: Tensor, j: int) -> Tensor:
+        """What the network adds to l_b of column j. Shape: (N, d_column) -> (N, B)."""
+        weight, bias = self.weights(j)
+        return h @ weight + bias
+
+    def weights(self, j: int) -> tuple[Tensor, Tensor]:
+        """Weights and bias of l_b of column j. Shape: (d_column, B), (B,)."""
+        row, n_bins = self._rows[j], self.n_bins(j)
+        return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
+
+    def offsets_of(self, j: int, codes: Tensor) -> Tensor:
+        """The log ratios that cells of column j add. Shape: (N,) -> (N, n_offsets)."""
+        found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
+        for row, each in enumerate(self.found):
+            if each.parent == j:
+                found[:, row] = self.log_ratio[row, codes.long().clamp(min=0)]
+        return found.flatten(1)
+
+    def offsets_of_rows(self, codes: Tensor) -> Tensor:
+        """The offsets of whole rows. Shape: (n, D) -> (n, columns with change points, width)."""
+        parents = [each.parent for each in self.found]
+        given = codes[:, parents].long().clamp(min=0)
+        return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
+
+    def own_offsets(self, j: int, offsets: Tensor) -> Tensor:
+        """Those of the bins of column j's numbers. Shape: (N, n_offsets) -> (N, B)."""
+        start = self._rows[j] * self.width
+        return offsets[:, start : start + self.n_bins(j)]
+
+    def of_codes(self, j: int, offsets: Tensor) -> Tensor | None:
+        """What is added to the logits of column j's codes; None for other columns.
+
+        Shape: (N, n_offsets) -> (N, K).
+        """
+        if j not in self._n_codes:
+            return None
+        row = self._rows[j]
+        own = offsets[:, row * self.width : (row + 1) * self.width]
+        bins = self.code_bins[row - len(self.points), : self._n_codes[j]]
+        return nn.functional.pad(own, (0, 1)).index_select(1, bins)
+
+    def of_groups(
+        self, groups: Sequence[tuple[list[int], tuple[int, int]]], codes: Tensor
+    ) -> dict[int, Tensor]:
+        """`of_codes` of whole rows, for those groups of columns that have any.
+
+        Shape: (n, D) -> (n, D_group, K_group) each.
+        """
+        found: dict[int, Tensor] = {}
+        offsets = self.offsets_of_rows(codes).flatten(1) if self._n_codes else codes
+        for g, (columns, shape) in enumerate(groups):
+            for at, j in enumerate(columns):
+                of_codes = self.of_codes(j, offsets)
+                if of_codes is not None:
+                    added = found.setdefault(g, offsets.new_zeros(len(codes), *shape))
+                    added[:, at, : of_codes.shape[1]] = of_codes
+        return found
+
+    def of_rows(self, h: Tensor, codes: Tensor) -> Tensor:
+        """l_b of the numbers with change points.
+
+        Shape: h (D_steps, N, d_column), N a multiple of n, codes (n, D) -> (D_steps, N, width).
+        """
+        added = torch.baddbmm(self.bias[:, None], h, self.weight)
+        offsets = self.offsets_of_rows(codes)[:, : len(self.points)].transpose(0, 1)
+        by_draw: Tensor = added.unflatten(1, (-1, len(codes))) + offsets[:, None]
+        return by_draw.flatten(1, 2)
+
+    def log_factors(self, base: Marginal, logits: Tensor, values: Tensor) -> Tensor:
+        """log of what g is multiplied by at each of the numbers with change points.
+
+        Shape: base (..., D_steps), logits (..., D_steps, width), values (..., D_steps).
+        """
+        factors = _log_factors(base, logits, self.points)
+        at = (values[..., None] >= self.points).sum(-1)
+        shape = torch.broadcast_shapes(factors.shape[:-1], at.shape)
+        found: Tensor = factors.expand(*shape, -1).gather(-1, at.expand(shape)[..., None])
+        return found.squeeze(-1)
+
+    def marginal(self, base: Marginal, j: int, logits: Tensor) -> PiecewiseMarginal:
+        """The density of column j's numbers. Shape: base (N,), logits (N, B)."""
+        return PiecewiseMarginal(base, logits, self.points[self._rows[j], : self.n_bins(j) - 1])
+
+
+@dataclass(frozen=True)
+class PiecewiseMarginal:
+    """N densities g(v) exp(l_b) / Z with common change points, as a `Marginal` is asked.
+
+    Shape: base (N,), logits (N, B), points (B - 1,).
+    """
+
+    base: Marginal
+    logits: Tensor
+    points: Tensor
+
+    def __getitem__(self, place: Any) -> PiecewiseMarginal:
+        """Some of the densities, or their batch with another dimension."""
+        return replace(self, base=self.base[place], logits=self.logits[place])
+
+    def double(self) -> PiecewiseMarginal:
+        """The densities of the same outputs in float64."""
+        return replace(self, base=self.base.double(), logits=self.logits.double())
+
+    @cached_property
+    def log_factors(self) -> Tensor:
+        """l_b - log Z. Shape: (N, B)."""
+        return _log_factors(self.base, self.logits, self.points)
+
+    @cached_property
+    def log_bins(self) -> Tensor:
+        """log of each bin's mass. Shape: (N, B)."""
+        return torch.log_softmax(self.logits + _log_masses(self.base, self.points), -1)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        """log p(v). Shape: (N,) -> (N,)."""
+        at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
+        return self.base.log_prob(values) + self.log_factors.gather(-1, at[:, None])[:, 0]
+
+    def cdf(self, values: Tensor) -> Tensor:
+        """P(V < v). Shape: batch (N, 1), values (m,) -> (N, m)."""
+        at = torch.searchsorted(self.points, values.double().contiguous(), right=True)
+        start = nn.functional.pad(self.points, (1, 0), value=-torch.inf)[at].to(values.dtype)
+        below = nn.functional.pad(self.log_bins.exp().cumsum(-1), (1, 0))[..., 0, :][:, at]
+        inside = self.base.cdf(values) - self.base.cdf(start)
+        return below + self.log_factors[:, 0].exp()[:, at] * inside
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Numbers at uniform noise. Shape: (N,) -> (N,), float64."""
+        at, rest = inverted(self.log_bins, noise)
+        low, high = (ends[at] for ends in self._ends)
+        inside = self.base.inside(low.to(self.logits.dtype), high.to(self.logits.dtype))
+        # Rounding must not lead out of the bin.
+        return torch.minimum(torch.maximum(inside.sample(rest).double(), low), high)
+
+    def inside(self, low: Tensor, high: Tensor) -> PiecewiseInside:
+        """N densities, each cut down to an interval of positive width. Shape: (N,), (N,)."""
+        lower, upper = (end.double()[:, None] for end in (low, high))
+        return PiecewiseInside(self.within(lower, upper, torch.zeros_like(lower)))
+
+    def within(self, lower: Tensor, upper: Tensor, log_slope: Tensor) -> Within:
+        """N densities, each cut down to m intervals; see `Marginal.within`.
+
+        Shape: (N, m) or (1, m), three times.
+        """
+        first, last = self._ends
+        is_point = (lower == upper)[..., None]
+        low, high = torch.maximum(lower[..., None], first), torch.minimum(upper[..., None], last)
+        is_inside = torch.where(is_point, (low == high) & (low < last), low < high)
+        low, high = torch.where(is_inside, low, 0.0), torch.where(is_inside, high, torch.inf)
+        slope = log_slope[..., None].expand(low.shape)
+        pieces = self.base.within(low.flatten(1), high.flatten(1), slope.flatten(1))
+        factors = torch.where(is_inside, self.log_factors.double()[:, None], -torch.inf)
+        log_piece = pieces.log_piece.unflatten(-1, (factors[0].numel(), -1))
+        log_piece = (log_piece + factors.flatten(1)[..., None]).flatten(1)
+        return replace(pieces, log_piece=log_piece, n_pieces=len(first))
+
+    @cached_property
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        """Where each bin begins and ends. Shape: (B,) twice."""
+        pad = nn.functional.pad
+        return pad(self.points, (1, 0), value=-torch.inf), pad(self.points, (0, 1), value=torch.inf)
+
+
+@dataclass(frozen=True)
+class PiecewiseInside:
+    """N piecewise densities, each cut down to one interval."""
+
+    within: Within
+
+    @property
+    def log_prob(self) -> Tensor:
+        """log of the interval's mass. Shape: (N,)."""
+        return self.within.log_prob
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Numbers in the interval, at uniform noise. Shape: (N,)."""
+        return self.within.sample(noise)[0]
+
+
+def _log_masses(base: Marginal, points: Tensor) -> Tensor:
+    """log G_b, from the nearer tail.
+
+    Shape: base (..., D), points (D, B - 1), or (...) and (B - 1,) -> (..., B).
+    """
+    below, above = base[..., None, :, :].tails(points.to(base.outputs.dtype))
+    is_padding = points >= _BEYOND
+    below, above = below.masked_fill(is_padding, 1.0), above.masked_fill(is_padding, 0.0)
+    pad = nn.functional.pad
+    of_low, of_high = pad(pad(below, (1, 0)), (0, 1), value=1.0), pad(above, (1, 0), value=1.0)
+    of_high = pad(of_high, (0, 1))
+    mass = torch.where(of_low[..., 1:] < 0.5, of_low.diff(dim=-1), -of_high.diff(dim=-1))
+    return mass.clamp(min=_LEAST_MASS).log()
+
+
+def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
+    """l_b - log Z. Shape: as `_log_masses`."""
+    return logits - (logits + _log_masses(base, points)).logsumexp(-1, keepdim=True)
+
+
+def _is_coded(column: ColumnShape) -> bool:
+    """Whether the column's own numbers are all codes."""
+    return len(column.shaped_codes) > 0
+
+
+def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> npt.NDArray[np.int64]:
+    """The bin of each code; behind the last for codes that are no numbers. Shape: (K,)."""
+    codes = np.arange(column.n_codes)
+    is_shaped = np.isin(codes, column.shaped_codes)
+    return np.where(is_shaped, np.searchsorted(found.points, codes, side="right"), -1)

@@ -1,0 +1,218 @@
+"""Change points of numbers: where the shares of another column's categories change abruptly.
+
+Rows are ordered by the number. At a change point the categories of the w rows before differ from
+those of the w rows after, and neither pair of windows that is w rows farther differs as much: a
+smooth dependence changes there as well. The difference is the likelihood ratio statistic G of two
+windows; by Chernoff's bound a chi-squared variable of k degrees of freedom exceeds g > k with a
+probability below exp(-e), e = (g - k - k log(g / k)) / 2. The segments on both sides of a change
+point are searched in turn.
+
+Source: binary segmentation, Scott and Knott (1974); the statistic, Wilks (1938).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import entr
+
+from gcvae.codec.encoded_rows import EncodedRows
+from gcvae.model.autoregressive import column_order
+from gcvae.model.change_points import ChangePoints
+from gcvae.model.level_functions import LevelFunction, order_with_rules
+from gcvae.model.networks import ColumnShape
+from gcvae.numerics.generators import generator_for
+
+Codes = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+_MOST_ROWS = 10_000
+_WINDOWS = (16, 32, 64, 128, 256, 512)
+_LEAST_EVIDENCE = 7.0
+"""Nats beyond those that the number of tried places, columns and windows asks for."""
+_NEAR = 24
+"""Rows around a change point among which its likeliest place is looked for."""
+_MOST_POINTS = 48
+_MOST_CATEGORIES = 32
+"""Of a column: the rarer ones count as one."""
+_MOST_PARENT_CODES = 512
+_PSEUDO_ROWS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_LEAST_GAIN = 0.003
+"""Nats a number, by which the bins are foretold better by the parent than without it."""
+_LEAST_CODES = 12
+"""Fewer numbers that are all codes are learned one by one."""
+
+
+def find_change_points(
+    columns: Sequence[ColumnShape],
+    rows: EncodedRows,
+    training: torch.Tensor,
+    functions: Sequence[LevelFunction],
+    seed: int,
+) -> list[ChangePoints]:
+    """The change points of all columns of numbers that have any.
+
+    Args:
+        columns: Of the model.
+        rows: The whole table.
+        training: Numbers of the rows that the model learns from. Held-out rows judge it.
+        functions: Of the model: they say in which order its columns come.
+        seed: Of the sample of rows that is looked at.
+    """
+    generator = generator_for(seed, "change points")
+    at = training[torch.randperm(len(training), generator=generator)[:_MOST_ROWS]]
+    table = rows.take(at.sort().values)
+    codes, values = table.codes.numpy().astype(np.int64), table.values.numpy()
+    order = order_with_rules(column_order(columns), columns, functions)
+    found = []
+    for place, j in enumerate(order):
+        parents = [i for i in order[:place] if _has_categories(columns[i])]
+        of_column = _of_column(j, columns, codes, values[:, j], parents)
+        if of_column is not None:
+            found.append(of_column)
+    return found
+
+
+def _has_categories(column: ColumnShape) -> bool:
+    """Whether the column's cells are codes, and not too many."""
+    is_coded = column.point_code is None or len(column.shaped_codes) > 0
+    return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
+
+
+def _of_column(
+    j: int, columns: Sequence[ColumnShape], codes: Codes, values: Numbers, parents: Sequence[int]
+) -> ChangePoints | None:
+    """The change points of column j, of the best of its parents. Shape: codes (n, D)."""
+    column = columns[j]
+    if column.point_code is None:
+        return None
+    is_coded = len(column.shaped_codes) > 0
+    if is_coded and len(column.shaped_codes) < _LEAST_CODES:
+        return None
+    own = codes[:, j]
+    numbers = own.astype(float) if is_coded else values
+    is_number = np.isin(own, column.shaped_codes) if is_coded else own == column.point_code
+    order = np.flatnonzero(is_number)[np.argsort(numbers[is_number], kind="stable")]
+    ordered = numbers[order]
+    categories = [_frequent(codes[order, i]) for i in parents]
+    starts = _Segmentation(ordered, [c for c in categories if c.max(initial=0) > 0]).starts()
+    if not len(starts):
+        return None
+    points = ordered[starts] if is_coded else (ordered[starts - 1] + ordered[starts]) / 2.0
+    bins = np.searchsorted(points, ordered, side="right")
+    tables = [
+        _log_ratio(bins, codes[order, i], len(points) + 1, columns[i].n_codes) for i in parents
+    ]
+    best = int(np.argmax([gain for gain, _ in tables]))
+    gain, log_ratio = tables[best]
+    return None if gain < _LEAST_GAIN else ChangePoints(j, points, parents[best], log_ratio)
+
+
+def _frequent(codes: Codes) -> Codes:
+    """Codes numbered by how often they come, the rare ones as one. Shape: (n,)."""
+    _, at, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    by_count = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
+    found: Codes = np.minimum(by_count[at], _MOST_CATEGORIES)
+    return found
+
+
+@dataclass(frozen=True)
+class _Segmentation:
+    """Numbers, ascending, and the categories of other columns in their rows. Shape: (n,) each."""
+
+    numbers: Numbers
+    categories: Sequence[Codes]
+
+    def starts(self) -> Codes:
+        """The row behind each change point, ascending. Shape: (m,)."""
+        n = len(self.numbers)
+        if not self.categories or n < 4 * _WINDOWS[0]:
+            return np.zeros(0, dtype=np.int64)
+        below = [self._counts_below(codes) for codes in self.categories]
+        is_place = np.concatenate([[False], np.diff(self.numbers) > 0, [False]])
+        needed = _LEAST_EVIDENCE + np.log(n * len(below) * len(_WINDOWS))
+        found: list[int] = []
+        segments = [(0, n)]
+        while segments and len(found) < _MOST_POINTS:
+            start, stop = segments.pop(0)
+            evidence = np.where(is_place[start:stop], _evidence(below, start, stop), 0.0)
+            most = int(evidence.argmax()) if len(evidence) else 0
+            if len(evidence) and evidence[most] >= needed:
+                at = _likeliest(below, is_place, start + most, start, stop)
+                found.append(at)
+                segments += [(start, at), (at, stop)]
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _counts_below(self, codes: Codes) -> Codes:
+        """For each row how often each category came before it. Shape: (n + 1, K)."""
+        one_hot = np.zeros((len(codes) + 1, int(codes.max()) + 1), dtype=np.int64)
+        one_hot[np.arange(1, len(one_hot)), codes] = 1
+        below: Codes = one_hot.cumsum(axis=0)
+        return below
+
+
+def _evidence(below: Sequence[Codes], start: int, stop: int) -> Numbers:
+    """Of each row of a segment the nats that say that a change point is before it."""
+    found = np.zeros(stop - start)
+    for counts in below:
+        for w in _WINDOWS:
+            if stop - start < 4 * w:
+                break
+            at = np.arange(start + w, stop - w + 1)
+            left, right = counts[at] - counts[at - w], counts[at + w] - counts[at]
+            g = _statistic(left, right)
+            at, of_both = at[w:-w], (left + right)[w:-w]
+            g = g[w:-w] - np.maximum(g[: -2 * w], g[2 * w :])
+            k = np.maximum((of_both > 0).sum(axis=-1) - 1.0, 1.0)
+            ratio = np.maximum(g / k, 1.0)
+            nats = 0.5 * k * (ratio - 1.0 - np.log(ratio))
+            found[at - start] = np.maximum(found[at - start], nats)
+    return found
+
+
+def _likeliest(
+    below: Sequence[Codes], is_place: npt.NDArray[np.bool_], at: int, start: int, stop: int
+) -> int:
+    """The row near a change point before which all columns together change most."""
+    first, last = max(start, at - _NEAR), min(stop, at + _NEAR)
+    near = np.arange(first + 1, last)
+    near = near[is_place[near]]
+    total = sum(
+        _statistic(counts[near] - counts[first], counts[last] - counts[near]) for counts in below
+    )
+    return int(near[np.argmax(total)])
+
+
+def _statistic(left: Codes, right: Codes) -> Numbers:
+    """G of two windows with these counts of categories. Shape: (n, K) twice -> (n,)."""
+    of_all = left + right
+    sizes = (part.sum(axis=-1) for part in (left, right, of_all))
+    of_left, of_right, both = (
+        entr(part.astype(float)).sum(axis=-1) - entr(size.astype(float))
+        for part, size in zip((left, right, of_all), sizes, strict=True)
+    )
+    statistic: Numbers = 2.0 * (both - of_left - of_right)
+    return statistic
+
+
+def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[float, Numbers]:
+    """(nats a row that a parent's categories foretell of the bins, log P(b | code) - log P(b)).
+
+    P(b | code) = (n_code,b + a P(b)) / (n_code + a), a such that rows that are left out of the
+    counts are likeliest.
+    """
+    counts = np.zeros((n_codes, n_bins))
+    np.add.at(counts, (codes, bins), 1.0)
+    of_code = counts.sum(axis=1, keepdims=True)
+    share = (counts.sum(axis=0) + 0.5) / (len(bins) + 0.5 * n_bins)
+    best = -np.inf, np.zeros_like(counts)
+    for a in _PSEUDO_ROWS:
+        left_out = (counts - 1.0 + a * share) / (of_code - 1.0 + a)
+        seen = counts > 0
+        gain = (counts * np.log(np.where(seen, left_out / share, 1.0))).sum() / len(bins)
+        if gain > best[0]:
+            best = gain, np.log((counts + a * share) / (of_code + a)) - np.log(share)
+    return best
