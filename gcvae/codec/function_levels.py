@@ -66,12 +66,17 @@ class FunctionLevels:
             levels: Of each row, -1 where it is missing. Shape: (n,).
             n_levels: How many there are.
         """
-        classes = np.zeros(n_levels, dtype=np.int64)
+        return self.nested_classes(levels, n_levels)[-1]
+
+    def nested_classes(self, levels: Codes, n_levels: int) -> list[Codes]:
+        """`classes_of` by none of the columns in `fixed`, by the first, by the first two, ..."""
+        found = [np.zeros(n_levels, dtype=np.int64)]
         for series in self.fixed:
-            found, distinct = pd.factorize(series)
-            fixed = _most_frequent(levels, found, n_levels)
-            classes = np.unique(classes * (len(distinct) + 1) + fixed, return_inverse=True)[1]
-        return classes
+            cells, distinct = pd.factorize(series)
+            fixed = _most_frequent(levels, cells, n_levels)
+            finer = np.unique(found[-1] * (len(distinct) + 1) + fixed, return_inverse=True)[1]
+            found.append(finer)
+        return found
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:

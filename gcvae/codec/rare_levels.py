@@ -6,7 +6,7 @@ shares in the training table, whatever the rest of the row is. So p(level) = p(c
 exact mass. Levels that fix another column share a code only with those that fix it alike.
 
 Levels that are withheld (`gcvae.profiling.withheld_levels`) are none of the codec's: where the
-table had them, the level that is most like them stands. How often it does is known, so a text that
+table had them, others stand in their place. How often it does is known, so a text that
 is no level has a mass, that of all withheld ones together, whatever the rest of the row is: such a
 cell is integrated out like a blank, and its mass counts.
 

@@ -1,9 +1,10 @@
 """The levels of a model's columns: those of a few rows are withheld.
 
 A dataset's schema lists every level of its cells. A model's is handed on: a level that few rows
-have is not in it. Among the rows that the model learns it is replaced by the level most like it, by
-what both occur with, and of those that fix other columns alike. Where most cells of a column have
-such a level, all of these are one: "(other)".
+have is not in it. Among the rows that the model learns, those of such levels are shared out among
+the levels that are left, in proportion to their rows, so that the shares of these stay: among those
+that fix other columns alike, and to those alike in what they occur with. Where most cells of a
+column have such a level, all of these are one: "(other)".
 
 Kept are levels that are numbers or dates by the file's own type, those that users declared, and
 those that a constraint or a demanded rule rests on.
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.spatial import cKDTree
 
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.levels import are_numeric
@@ -100,9 +100,12 @@ def without_rare_levels(
     copies = find_copies(table, [schema[name] for name in found])
     others = coarse_columns(table, [column for column in schema if column.is_modelled])
     cells: dict[str, pd.Series[Any]] = {}
+    following_last = sorted(
+        functions, key=lambda rule: (rule.column in found, table[rule.column].nunique())
+    )
     for name in _fixing_first([name for name in found if name not in copies], functions):
         known = _Overlaid(table, cells)
-        of_functions = FunctionLevels.of(name, functions, known)  # type: ignore[arg-type]
+        of_functions = FunctionLevels.of(name, following_last, known)  # type: ignore[arg-type]
         cells[name] = found[name].replaced(table[name], others, of_functions)
     _follow(functions, table, cells, found)
     cells |= {copy: cells[source] for copy, source in copies.items()}
@@ -153,31 +156,38 @@ class _Levels:
         self, series: pd.Series[Any], others: Sequence[CoarseColumn], functions: FunctionLevels
     ) -> pd.Series[Any]:
         """The cells, rare levels replaced."""
-        instead = np.array([*self.levels, None], dtype=object)
-        if self.are_most:
-            instead[:-1][self.are_rare] = OTHER
-        else:
-            likest = np.arange(len(self.levels))
-            likest[self.are_rare] = self._likest(others, functions)
-            instead[:-1] = instead[:-1][likest]
+        instead = np.array([*self.levels, OTHER, None], dtype=object)
+        at = np.where(self.at < 0, len(self.levels) + 1, self.at)
         is_rare = np.append(self.are_rare, False)[self.at]
-        return series.mask(is_rare, pd.Series(instead[self.at], index=series.index))
+        if self.are_most:
+            at[is_rare] = len(self.levels)
+        else:
+            at[is_rare] = self._standing_in(is_rare.nonzero()[0], others, functions)
+        return series.mask(is_rare, pd.Series(instead[at], index=series.index))
 
-    def _likest(self, others: Sequence[CoarseColumn], functions: FunctionLevels) -> Places:
-        """The level that stands in for each rare one: of the same class, where there is one."""
+    def _standing_in(
+        self, rows: Places, others: Sequence[CoarseColumn], functions: FunctionLevels
+    ) -> Places:
+        """The level that stands in for the rare one of each row.
+
+        It is of the finest class of the rare one in which levels can stand in. These get rows in
+        proportion to those that they have, so that their shares stay, and in the order of the first
+        axis of what levels occur with, so that those alike come together. Shape: (m,) -> (m,).
+        """
         others = [other for other in others if other.name != self.name]
-        coordinates = level_coordinates(self.at, len(self.levels), others)
-        classes = functions.classes_of(self.at, len(self.levels))
-        by_count = np.argsort(-self.counts, kind="stable")
-        standing = by_count[self._can_stand[by_count]]
-        rare = self.are_rare.nonzero()[0]
-        found = np.empty(len(rare), dtype=np.int64)
-        for number in np.unique(classes[rare]):
-            of_class = classes[rare] == number
-            alike = standing[classes[standing] == number]
-            among = alike if len(alike) else standing
-            nearest = cKDTree(coordinates[among]).query(coordinates[rare[of_class]])[1]
-            found[of_class] = among[nearest]
+        axis = level_coordinates(self.at, len(self.levels), others)[:, 0]
+        along = np.argsort(axis, kind="stable")
+        standing = along[self._can_stand[along]]
+        rare, found = self.at[rows], np.full(len(rows), -1, dtype=np.int64)
+        for classes in reversed(functions.nested_classes(self.at, len(self.levels))):
+            alike = standing[np.argsort(classes[standing], kind="stable")]
+            left = ((found < 0) & np.isin(classes[rare], classes[alike])).nonzero()[0]
+            left = left[np.lexsort((axis[rare[left]], classes[rare[left]]))]
+            of_class = np.bincount(classes[alike], self.counts[alike], len(self.levels))
+            n_left = np.bincount(classes[rare[left]], minlength=len(self.levels))
+            shares = self.counts[alike] / of_class[classes[alike]]
+            ends = (shares * n_left[classes[alike]]).cumsum()
+            found[left] = alike[np.searchsorted(ends, np.arange(len(left)) + 0.5)]
         return found
 
 

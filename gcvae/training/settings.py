@@ -139,7 +139,7 @@ class TrainingConfig:
     """Rows that have to share a value for the model to tell it as a column's smallest or largest:
     others are rounded outward to plain numbers. A rounded number that comes again is one of its own
     where so many rows have it, and five. Where `levels` is `learned`, a level of fewer rows
-    is not in the model either: the level most like it stands for it, or "(other)" where most cells
+    is not in the model either: others stand for it by their shares, or "(other)" where most cells
     have such a level. 1 tells all."""
     memory: Annotated[str, USUAL] = "normal"
     """How much may be learned of single rows. `low`: as little as costs little else: `gap_weight`

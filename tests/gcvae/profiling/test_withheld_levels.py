@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from gcvae import Synthesizer, TableReader
 from gcvae.codec.rare_levels import OTHER
@@ -69,6 +71,65 @@ def test_what_takes_a_rare_levels_place_fixes_the_same_and_is_the_same_in_a_copy
     learned = pd.DataFrame({name: found.learned[name] for name in ("city", "страна", "town")})
     assert learned.groupby("city")["страна"].nunique().max() == 1
     assert found.codec.copies == {"town": "city"}
+
+
+@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(
+    levels=st.lists(st.tuples(st.integers(1, 30), st.integers(0, 2)), min_size=10, max_size=60),
+    is_fixing=st.booleans(),
+)
+def test_rows_of_rare_levels_are_shared_out_by_the_shares_of_those_that_fix_the_same(
+    levels: list[tuple[int, int]], is_fixing: bool
+) -> None:
+    rare = [sum(n for n, land in levels if land == of and n < 5) for of in range(3)]
+    levels = levels + [(5 + rare[land], land) for land in range(3)]  # most rows are of no rare one
+    names = np.repeat([f"town {i}" for i in range(len(levels))], [n for n, _ in levels])
+    land_of = np.array([f"land {land}" for _, land in levels])
+    rows = pd.DataFrame({"city": names, "x": np.random.default_rng(0).normal(size=len(names))})
+    if is_fixing:
+        rows["страна"] = np.repeat(land_of, [n for n, _ in levels])
+    schema = {"columns": [{"name": "city", "kind": "categorical"}]}
+    with prepared_table(
+        rows, schema | {"rules": [FIXES] if is_fixing else []}, configure("fast")
+    ) as found:
+        learned = found.learned["city"]
+    town = pd.DataFrame({"rows": rows["city"].value_counts()})
+    town["of"] = land_of[town.index.str[5:].astype(int)] if is_fixing else "all"
+    kept = town[town["rows"] >= 5]
+    rise = town.groupby("of")["rows"].sum() / kept.groupby("of")["rows"].sum()
+    wanted = kept["rows"] * kept["of"].map(rise)
+    assert (learned.value_counts().reindex(kept.index) - wanted).abs().max() <= 1.0
+    assert learned.isin(kept.index).all()
+
+
+def test_a_column_of_many_levels_keeps_their_shares() -> None:
+    """Of 300 customers, of whom some two fifths are rare, each in one of six regions."""
+    random = np.random.default_rng(0)
+    shares = 1.0 / np.arange(5, 305)
+    customer = random.choice(300, 3000, p=shares / shares.sum())
+    rows = pd.DataFrame(
+        {
+            "customer": [f"c{i:03d}" for i in customer],
+            "region": [f"r{i}" for i in random.integers(0, 6, 300)[customer]],
+            "amount": random.normal(size=3000).round(2),
+        }
+    )
+    rule = {"kind": "function", "column": "region", "of": ["customer"]}
+    fitted = Synthesizer.fit(rows, schema={"rules": [rule]}, settings=SETTINGS, seed=0)
+    drawn = Synthesizer.from_bytes(fitted.to_bytes()).sample(3000, seed=0)
+    counts = rows["customer"].value_counts()
+    table = rows["customer"][rows["customer"].map(counts) >= 5]
+    assert 50 < len(table) < 2900
+    again = [table.sample(3000, replace=True, random_state=i) for i in range(8)]
+    floor = np.mean([total_variation(table, other) for other in again])
+    assert total_variation(table, drawn["customer"]) <= 1.2 * floor
+    assert set(drawn["customer"]) <= set(table)
+
+
+def total_variation(one: Any, other: Any) -> float:
+    """Half of the sum of the differences between shares of levels."""
+    shares = (one.value_counts(normalize=True), other.value_counts(normalize=True))
+    return float(shares[0].sub(shares[1], fill_value=0.0).abs().sum() / 2)
 
 
 @pytest.mark.parametrize("way", ["declared", "constraint", "combinations", "demanded", "setting"])
