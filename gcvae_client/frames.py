@@ -9,9 +9,10 @@ import importlib
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, BinaryIO
 
 from gcvae_client.errors import Document, MissingPackageError
@@ -131,6 +132,9 @@ def plain(value: Any, name: str, formats: Formats) -> Any:
         return None
     if hasattr(value, "strftime"):
         form = formats().get(name, "%Y-%m-%d")
+        if isinstance(value, datetime) and (offset := _OFFSET.search(form)):
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            value = moment.astimezone(_zone(offset[1]))
         if getattr(value, "year", 1000) < 1000:  # which strftime writes without zeros
             form = form.replace("%Y", f"{value.year:04d}")
         return value.strftime(form)
@@ -143,6 +147,17 @@ def date_formats(schema: Document) -> dict[str, str]:
     """How a schema's table writes its dates, by column."""
     columns = schema["columns"]
     return {c["name"]: c["datetime_format"] for c in columns if c.get("datetime_format")}
+
+
+_OFFSET = re.compile(r"%[HMISfp] ?([+-]\d\d:?(?:\d\d)?|Z|UTC|GMT)$")
+"""At the end of a format: an offset from UTC, in which times are written that are in UTC."""
+
+
+def _zone(offset: str) -> timezone:
+    """The zone of an offset such as +02:00, +0200, +02 or Z."""
+    digits = re.sub("[^0-9]", "", offset).ljust(4, "0")
+    ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return timezone(-ahead if offset[0] == "-" else ahead)
 
 
 def _of_columns(pandas: Any, file: Any) -> Frame:
@@ -173,7 +188,9 @@ def _of_documents(pandas: Any, rows: list[Document], formats: Formats) -> Frame:
     for name, format in formats().items():
         if name in frame:
             try:
-                frame[name] = pandas.to_datetime(frame[name], format=format)
+                times = pandas.to_datetime(frame[name], format=format)
+                offset = _OFFSET.search(format)
+                frame[name] = times - _zone(offset[1]).utcoffset(None) if offset else times
             except pandas.errors.OutOfBoundsDatetime:
                 frame[name] = _far_dates(pandas, frame[name], format)
     return frame

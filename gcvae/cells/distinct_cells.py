@@ -270,8 +270,7 @@ def cells_of(
         return Cells(
             column.name, "text", texts, numbering, lines, date_format, column.index, number_format
         )
-    labels, known = column.index, plain_series(column)
-    series = _plain(known)
+    labels, series = column.index, _plain(plain_series(column))
     name, dtype = str(series.name), series.dtype
     if pd.api.types.is_bool_dtype(dtype):
         source, (codes, found) = "boolean", pd.factorize(series)
@@ -285,8 +284,7 @@ def cells_of(
     elif pd.api.types.is_datetime64_any_dtype(dtype):
         source, (codes, found) = "datetime", pd.factorize(series)
         times = np.asarray(found, dtype="datetime64[ns]")
-        has_zone = isinstance(known.dtype, pd.DatetimeTZDtype)
-        full_format, digits = typed_format(times, has_zone=has_zone)
+        full_format, digits = typed_format(times, has_zone=isinstance(dtype, pd.DatetimeTZDtype))
         if isinstance(column.dtype, pd.PeriodDtype):
             unit = column.dtype.freq.name.partition("-")[0]
             full_format = _PERIOD_FORMATS.get(unit, full_format)
@@ -328,8 +326,6 @@ def _plain(series: Any) -> Any:
             series = pd.to_timedelta(series)
         elif held == "decimal":
             series = series.astype("float64")
-    if isinstance(series.dtype, pd.DatetimeTZDtype):
-        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     if pd.api.types.is_timedelta64_dtype(series.dtype):  # counts of the dtype's unit
         blank = series.isna().to_numpy()
         counts = pd.arrays.IntegerArray(series.to_numpy().astype(np.int64), blank)
@@ -352,9 +348,15 @@ def _times_of_day(series: Any) -> Any:
 
 
 def _times(series: Any) -> Any:
-    """The times of dates; the dates themselves where int64 can not count their nanoseconds."""
+    """The times of dates, in UTC where they have zones; the dates themselves where int64 can not
+    count their nanoseconds."""
+    zones = {getattr(date, "tzinfo", None) for date in series.dropna()}
+    if None in zones and len(zones) > 1:
+        message = "some times of the column have a zone, and some have none"
+        expected = "one of both, as by series.map(lambda time: time.astimezone())"
+        raise TableError(Problem(message, column=str(series.name), expected=expected))
     try:
-        return pd.to_datetime(series)
+        return pd.to_datetime(series, utc=None not in zones)
     except pd.errors.OutOfBoundsDatetime:
         return series
 

@@ -20,9 +20,11 @@ from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.spelling.date_text import (
     FIRST_DAY,
     LAST_DAY,
+    are_even,
     other_order,
     read_dates,
     second_digits,
+    write_dates,
 )
 from gcvae.spelling.never_dates import are_never, is_far
 from gcvae.spelling.number_formats import example, numerals, read_number
@@ -207,6 +209,12 @@ def _found_format(work: Completion) -> str | None:
         work.warnings.append(
             f"is read as {found[0]}, though {other} fits every cell too: no day is beyond 12, so"
             " the order of day and month is assumed; if it is the other, give that datetime_format"
+        )
+    if not are_even(texts, found[0]):
+        written = write_dates(work.cells.times(found[0])[:1], *found)[0]
+        work.warnings.append(
+            "has times of several offsets from UTC, or with and without digits of a second: they"
+            f" are read as the moments that they are, and all are written like {written.as_py()!r}"
         )
     return found[0]
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.profiling.far_dates import nearest_format
-from gcvae.spelling.date_text import FIRST_DAY, LAST_DAY, infer_format
+from gcvae.spelling.date_text import FIRST_DAY, LAST_DAY
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.found_formats import NEARLY, FoundFormat
 from gcvae.spelling.never_dates import date_of
@@ -58,7 +58,6 @@ def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:
         _few_words_among_numbers(cells, found),
         _long_numbers(cells),
         _no_dates_among_dates(cells),
-        _offsets_of_times(cells),
     )
     return (reason for reason in reasons if reason is not None)
 
@@ -249,23 +248,6 @@ def _mixed_dates(cells: Cells) -> str | None:
     return (
         f"is taken as text: it mixes {len(shown)} formats of dates, {' and '.join(shown)}{rest};"
         " write all in one to have them modelled as times"
-    )
-
-
-_OFFSET = "[+-][0-9]{2}:?[0-9]{2}$"
-_OFFSET_OR_UTC = "([+-][0-9]{2}:?[0-9]{2}|Z)$"
-
-
-def _offsets_of_times(cells: Cells) -> str | None:
-    with_offset = _matches(cells.texts, _OFFSET)
-    if not with_offset.any() or not _matches(cells.texts, _OFFSET_OR_UTC).all():
-        return None
-    if infer_format(pc.replace_substring_regex(cells.texts, _OFFSET, "Z")) is None:
-        return None
-    first = cells.texts[int(with_offset.argmax())].as_py()
-    return (
-        f"is taken as text: its cells are times with an offset, such as {first!r};"
-        " write them in UTC, with Z or +00:00, to have them modelled as times"
     )
 
 

@@ -14,6 +14,7 @@ from gcvae.rules.predictions import DAY_MINUTES, date_part, grid_unit
 from gcvae.rules.row_sample import Candidate, RowSample, judged
 from gcvae.schema.columns import Column
 from gcvae.schema.rules import ClockRule, DatePartName, DatePartRule, SumRule
+from gcvae.spelling.date_text import has_offset
 
 LEAST_SHARE = 0.9
 """Of the rows, that a part of a date or a clock's rule holds in."""
@@ -105,7 +106,7 @@ def _zone(
     sample: RowSample, date: Column, likely: Mapping[str, Sequence[DatePartName]]
 ) -> str | None:
     """The zone in which most columns agree with parts of a date that is in UTC; None for UTC."""
-    if not (date.datetime_format or "").endswith(("Z", "UTC", "+00:00", "+0000")):
+    if not has_offset(date.date_format):
         return None
     half = sample.finding
     times = half.frame[date.name][:_ZONE_ROWS]

@@ -1,7 +1,9 @@
 """Dates in text: their formats recognised, read, and written back as they were.
 
 A format is strptime's, with `%-d`, `%-m`, `%-H`, `%-I` for numbers without leading zeros. Digits of
-a second (`%f`) are written with the column's number of decimals.
+a second (`%f`) are written with the column's number of decimals. A format that ends in an offset
+from UTC, such as `%Y-%m-%d %H:%M:%S+02:00`, reads times of any offset, and writes all in its own;
+the times themselves are in UTC.
 """
 
 from __future__ import annotations
@@ -38,14 +40,18 @@ _DAYS = (
     "%Y-%-m-%-d", "%Y/%-m/%-d", "%Y%m%d", "%Y-%m",
 )  # fmt: skip
 _CLOCKS = [
-    joint + clock + zone
+    joint + clock
     for joint in (" ", "T", ", ")
     for clock in (
         "%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%-H:%M", "%-H:%M:%S", "%I:%M %p", "%-I:%M %p",
         "%I:%M:%S %p", "%-I:%M:%S %p",
     )
-    for zone in ("", "Z", "+00:00", " UTC", "+0000")
 ]  # fmt: skip
+_OFFSET = r"(?: ?[+-](?:0[0-9]|1[0-4])(?::?(?:00|15|30|45))?| ?Z| ?UTC| ?GMT)"
+_OFFSET_OF_FORMAT = re.compile(rf"(.*%-?[HMISfp])({_OFFSET})", re.DOTALL)
+_OFFSET_OF_TEXT = rf"^(?P<time>.*:[0-9]{{2}}.*?)(?P<offset>{_OFFSET})$"
+_CLOCK_ENDS = ("%M", "%S", "%p")
+_FRACTION = r"(:[0-9]{2})\.[0-9]{1,9}$"
 _AMBIGUOUS = {"%m": "%d", "%d": "%m", "%-m": "%-d", "%-d": "%-m"}
 _KNOWN_TOKENS = {
     "%Y", "%y", "%m", "%-m", "%d", "%-d", "%b", "%B", "%a", "%A", "%H", "%-H", "%I", "%-I",
@@ -69,9 +75,11 @@ def candidate_formats(text: str) -> Iterator[str]:
         if match and match.end() == len(text):
             yield day
         elif match and day != "%Y%m%d":
-            yield from (
-                day + clock for clock in _CLOCKS if _shape(clock).fullmatch(text, match.end())
-            )
+            for clock in _CLOCKS:
+                time = _shape(clock).match(text, match.end())
+                offset = text[time.end() :] if time else ""
+                if time and (not offset or re.fullmatch(_OFFSET, offset)):
+                    yield day + clock + offset
     yield from (clock for clock in _TIMES if _shape(clock).fullmatch(text))
 
 
@@ -127,13 +135,51 @@ def typed_format(times: Dates, *, has_zone: bool = False) -> tuple[str, int | No
 def infer_format(texts: pa.Array) -> tuple[str, int] | None:
     """The format that gives every distinct text back, and its digits of a second.
 
+    Where texts differ in their offsets from UTC, or some have digits of a second, it is the format
+    that gives the rest of every text back, with the most frequent offset.
+
     >>> infer_format(pa.array(["2024-02-29", "2023-12-01"]))
     ('%Y-%m-%d', 0)
     """
     fitting = list(candidate_formats(texts[0].as_py()))
     for sample in (texts.slice(0, 1), texts.slice(0, 200), texts):
         fitting = [f for f in fitting if _gives_back(sample, f)]
-    return (fitting[0], second_digits(texts, fitting[0])) if fitting else None
+    found = fitting[0] if fitting else _format_of_uneven(texts)
+    return None if found is None else (found, second_digits(texts, found))
+
+
+def _format_of_uneven(texts: pa.Array) -> str | None:
+    """The format of times some of which have another offset, or no digits of a second."""
+    times, offsets = _without_offsets(texts)
+    clocks = pc.replace_substring_regex(times, _FRACTION, r"\1")
+    first = clocks[0].as_py()
+    is_mixed = 0 < offsets.null_count < len(texts)
+    if is_mixed or clocks.equals(texts) or not any(candidate_formats(first)):
+        return None
+    found = infer_format(clocks)
+    if found is None or not found[0].endswith(_CLOCK_ENDS):
+        return None
+    fraction = "" if clocks.equals(times) else ".%f"
+    return found[0] + fraction + _most_frequent(offsets.drop_null())
+
+
+def _most_frequent(texts: pa.Array) -> str:
+    """The most frequent text, the first of several; "" of none."""
+    counts = pc.value_counts(texts)
+    return max(counts.to_pylist(), key=lambda pair: pair["counts"], default={"values": ""})[
+        "values"
+    ]
+
+
+def has_offset(date_format: str) -> bool:
+    """Whether the format writes times with an offset from UTC."""
+    return bool(_offset_of(date_format)[1])
+
+
+def are_even(texts: pa.Array, date_format: str) -> bool:
+    """Whether no text differs from the format in its offset or its digits of a second."""
+    has_ends = "%f" in date_format or has_offset(date_format)
+    return not has_ends or _gives_back(texts, date_format)
 
 
 def other_order(texts: pa.Array, date_format: str) -> str | None:
@@ -141,7 +187,7 @@ def other_order(texts: pa.Array, date_format: str) -> str | None:
     if "%b" in date_format.lower() or date_format.startswith("%Y"):
         return None
     other = _TOKEN.sub(lambda m: _AMBIGUOUS.get(m[0], m[0]), date_format)
-    return other if other != date_format and _gives_back(texts, other) else None
+    return other if other != date_format and are_read(texts, other).all() else None
 
 
 def read_dates(texts: pa.Array, date_format: str) -> Dates:
@@ -152,9 +198,45 @@ def read_dates(texts: pa.Array, date_format: str) -> Dates:
 def _read_dates(texts: pa.Array, date_format: str) -> Dates:
     if (times := _iso_times(texts, date_format)) is not None:
         return times
+    clock, offset = _offset_of(date_format)
+    if offset:
+        texts, offsets = _without_offsets(texts)
+        return _read_dates(texts, clock) - _distances(offsets)
+    if date_format.endswith("%S.%f"):
+        texts = pc.replace_substring_regex(texts, "(:[0-9]{2})$", r"\1.0")
     series = pd.Series(texts.to_pandas(), dtype=object)
     form = date_format.replace("%-", "%")
     return np.asarray(pd.to_datetime(series, format=form, errors="coerce").to_numpy())
+
+
+def _without_offsets(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The texts without their offsets from UTC, and these, null where a text has none."""
+    found = pc.extract_regex(texts, _OFFSET_OF_TEXT)
+    times, offsets = (pc.struct_field(found, name) for name in ("time", "offset"))
+    return pc.coalesce(times, texts), offsets
+
+
+@cache
+def _offset_of(date_format: str) -> tuple[str, str]:
+    """The format without its offset from UTC, and the offset; "" where it has none."""
+    found = _OFFSET_OF_FORMAT.fullmatch(date_format)
+    return (found[1], found[2]) if found else (date_format, "")
+
+
+def _distances(offsets: pa.Array) -> npt.NDArray[np.timedelta64]:
+    """How far the clocks of each offset are ahead of UTC; NaT where there is none."""
+    coded = offsets.dictionary_encode()
+    distances = [*map(_distance, coded.dictionary.to_pylist()), np.timedelta64("NaT", "ns")]
+    places = np.asarray(coded.indices.fill_null(len(distances) - 1), dtype=np.int64)
+    return np.array(distances, "m8[ns]")[places]
+
+
+@cache
+def _distance(offset: str) -> np.timedelta64:
+    """How far the clocks of an offset such as +02:00 are ahead of UTC."""
+    digits = re.sub("[^0-9]", "", offset).ljust(4, "0")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return np.timedelta64(-minutes if "-" in offset else minutes, "m")
 
 
 def _iso_times(texts: pa.Array, date_format: str) -> Dates | None:
@@ -192,7 +274,7 @@ _NANOSECOND_YEARS = (np.datetime64("1678-01-01"), np.datetime64("2262-01-01"))
 
 def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa.Array:
     """The text of each time in the format; `digits` of a second where it has %f, 6 by default."""
-    index = pd.DatetimeIndex(times)
+    index = pd.DatetimeIndex(times + _distance(_offset_of(date_format)[1]))
     written: list[pa.Array | str] = []
     end = 0
     for match in _TOKEN.finditer(date_format):
@@ -219,11 +301,12 @@ def are_written_so(texts: pa.Array, date_format: str) -> npt.NDArray[np.bool_]:
 
 
 def second_digits(texts: pa.Array, date_format: str) -> int:
-    """How many digits of a second the texts have."""
+    """How many digits of a second the texts have at most."""
     if "%f" not in date_format:
         return 0
-    match = re.search(r"[0-9:]\.([0-9]+)[^0-9]*$", texts[0].as_py())
-    return len(match[1]) if match else 6
+    times = _without_offsets(texts)[0] if has_offset(date_format) else texts
+    found = pc.extract_regex(times, r"[0-9:]\.(?P<digits>[0-9]+)[^0-9]*$")
+    return pc.max(pc.utf8_length(pc.struct_field(found, "digits"))).as_py() or 6
 
 
 def resolution(date_format: str, digits: int | None) -> np.timedelta64:

@@ -57,12 +57,13 @@ def inferred(cells: Sequence[object], kind: str | None = None) -> InferredSchema
         ),
         (
             [f"2024-01-01T10:0{n}:00+0{n}:00" for n in range(3)],
-            "its cells are times with an offset, such as '2024-01-01T10:00:00+00:00'; write them"
-            " in UTC",
+            "has times of several offsets from UTC, or with and without digits of a second: they"
+            " are read as the moments that they are, and all are written like"
+            " '2024-01-01T10:00:00+00:00'",
         ),
         (
             ["2024-01-01T10:00:00Z", "2024-01-01T11:00:00+01:00", "2024-01-01T12:00:00+02:00"],
-            "its cells are times with an offset, such as '2024-01-01T11:00:00+01:00'",
+            "all are written like '2024-01-01T10:00:00Z'",
         ),
         (
             [FIRST + n for n in range(3)],
