@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +26,7 @@ from gcvae.spelling.number_text import LARGEST_WHOLE, LONG_WHOLE, are_numbers, n
 MOSTLY = 0.5  # share of cells that are numbers, beside a few words that come again and again
 MOST_WORDS = 3
 FEWEST_NUMBERS = 20  # different ones; fewer may be levels among others
+_LOOKED_AT_TEXTS = 100  # that may be dates of a format that is not known
 MOST_FORMATS = 4  # of dates in a column, from which on it is no mixture of a few
 
 NUMBERING_WARNING = (
@@ -57,7 +60,7 @@ def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:
         _words_among_numbers(cells, found),
         _few_words_among_numbers(cells, found),
         _long_numbers(cells),
-        _no_dates_among_dates(cells),
+        _no_dates_among_dates(cells) or _like_dates(cells),
     )
     return (reason for reason in reasons if reason is not None)
 
@@ -215,6 +218,12 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
     unread = cells.texts.filter(pa.array(far)).to_pylist()
     far[far] = [date_of(text, date_format) is not None for text in unread]
     share = _share(cells, readable)
+    if readable.all():
+        return (
+            f"is taken as text although its cells are dates of the format {date_format}, because"
+            f" some are spelled otherwise; datetime_format {date_format!r} in the schema makes them"
+            " times, which are all written in that format"
+        )
     if far.any() and _share(cells, readable | far) >= NEARLY:
         odd = f"its cells are dates of the format {date_format}, but {_first(cells, far)}"
         reason = f"is taken as text: {odd}, and dates are counted from {FIRST_DAY} to {LAST_DAY}"
@@ -224,6 +233,30 @@ def _no_dates_among_dates(cells: Cells) -> str | None:
     else:
         return None
     return f"{reason}; name it in missing.markers if it means that there is none"
+
+
+def _like_dates(cells: Cells) -> str | None:
+    """Texts that pandas takes for dates, one by one, and that no known format reads."""
+    texts = pd.Series(cells.stripped.slice(0, _LOOKED_AT_TEXTS).to_pylist(), dtype=str)
+    may_be = texts.str.fullmatch(_WORDS_OF_DATES) & texts.str.contains(_YEAR_OR_MONTH)
+    if may_be.mean() < NEARLY:
+        return None
+    with catch_warnings():
+        simplefilter("ignore")  # of words that pandas takes for zones
+        times = pd.to_datetime(texts, format="mixed", errors="coerce", utc=True)
+    if times.notna().mean() < NEARLY:
+        return None
+    return (
+        f"is taken as text although it looks like dates, such as {shortened(texts[0])}: give its"
+        ' datetime_format in the schema, as strptime has it, such as "%d %b %Y"; what no such'
+        " format reads, as 1st and 2nd, has to be written otherwise"
+    )
+
+
+_MONTH = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_WEEKDAY = "mon|tue|wed|thu|fri|sat|sun"
+_WORDS_OF_DATES = rf"(?i)(?:[\d\s.,:/'+-]|(?:{_MONTH}|{_WEEKDAY})[a-z]*|th|st|nd|rd|of|t|z|[ap]m)+"
+_YEAR_OR_MONTH = rf"(?i)\b[12]\d{{3}}\b|(?<![a-z])(?:{_MONTH})"
 
 
 def _mixed_dates(cells: Cells) -> str | None:

@@ -32,13 +32,32 @@ _PADDED = [f"{n:02d}" for n in range(100)]
 _BARE = [str(n) for n in range(100)]
 
 # The order is the preference where several formats fit every cell.
-_DAYS = (
+_DAYS_IN_DIGITS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%-d.%-m.%Y", "%m/%d/%Y", "%-m/%-d/%Y",
     "%d/%m/%Y", "%-d/%-m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%-m/%-d/%y",
-    "%d/%m/%y", "%-d/%-m/%y", "%d %b %Y", "%-d %b %Y", "%d-%b-%Y", "%-d-%b-%Y", "%d-%b-%y",
-    "%-d-%b-%y", "%d %B %Y", "%-d %B %Y", "%b %d, %Y", "%b %-d, %Y", "%B %d, %Y", "%B %-d, %Y",
-    "%Y-%-m-%-d", "%Y/%-m/%-d", "%Y%m%d", "%Y-%m",
+    "%d/%m/%y", "%-d/%-m/%y", "%Y-%-m-%-d", "%Y/%-m/%-d", "%Y-%d-%m", "%Y/%d/%m", "%Y.%d.%m",
 )  # fmt: skip
+_DAYS_IN_WORDS = [
+    pattern.replace("{d}", day).replace("{m}", month).replace("{y}", year)
+    for pattern in (
+        "{d} {m} {y}", "{d}-{m}-{y}", "{d}/{m}/{y}", "{d}. {m} {y}", "{d} {m}, {y}", "{m} {d}, {y}",
+        "{m} {d} {y}", "{m}-{d}-{y}", "{m}/{d}/{y}", "{y} {m} {d}", "{y}-{m}-{d}", "{y}/{m}/{d}",
+    )
+    for month in ("%b", "%B")
+    for year in ("%Y", "%y")
+    for day in ("%d", "%-d")
+]  # fmt: skip
+_DAYS = (
+    *_DAYS_IN_DIGITS,
+    *_DAYS_IN_WORDS,
+    *(
+        weekday + joint + day
+        for weekday in ("%a", "%A")
+        for joint in (", ", " ")
+        for day in (*_DAYS_IN_DIGITS, *_DAYS_IN_WORDS)
+    ),
+    *("%b %Y", "%B %Y", "%b-%Y", "%B-%Y", "%b-%y", "%d%b%Y", "%Y%m%d", "%Y-%m"),
+)
 _CLOCKS = [
     joint + clock
     for joint in (" ", "T", ", ")
@@ -338,6 +357,8 @@ _SHAPES = {
     "%f": r"\d{1,9}",
     "%b": r"[A-Za-z]{3}",
     "%B": r"[A-Za-z]{3,9}",
+    "%a": r"[A-Za-z]{3}",
+    "%A": r"[A-Za-z]{6,9}",
     "%p": "[AP]M",
 }
 

@@ -1,0 +1,85 @@
+"""Dates in the formats of people are found, and come back as they were; others are asked about."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcvae import Synthesizer, format_table, infer_schema, parse_table
+from gcvae.spelling import date_text
+
+FIRST, LAST = date(1970, 1, 1), date(2060, 12, 28)
+DAYS = pd.Series(pd.date_range("2023-01-03", periods=90, freq="3D"))
+ORDINALS = [f"{day.day}th of {day:%B} {day.year}" for day in DAYS]
+
+
+def warnings_of(cells: list[str]) -> tuple[str, ...]:
+    """Of a table with these cells, and a column that can be modelled."""
+    table = pd.DataFrame({"day": cells, "x": np.arange(len(cells)) / 7})
+    return infer_schema(table, rules=False).warnings
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(date_text._DAYS),
+    st.sampled_from(["", " %H:%M", "T%H:%M:%S", ", %-I:%M %p", " %H:%M:%S+02:00"]),
+    st.lists(
+        st.dates(FIRST, LAST), min_size=12, max_size=30, unique_by=lambda day: (day.year, day.month)
+    ),
+)
+def test_every_known_format_is_found_and_gives_the_cells_back(
+    day: str, clock: str, days: list[date]
+) -> None:
+    date_format = day if day == "%Y%m%d" else day + clock
+    times = np.array(days, "M8[ns]")
+    table = pd.DataFrame({"day": date_text.write_dates(times, date_format).to_pylist()})
+    schema = infer_schema(table, rules=False).schema
+    assert schema["day"].kind == "datetime"
+    assert format_table(parse_table(table, schema), schema)["day"].tolist() == table["day"].tolist()
+
+
+@pytest.mark.parametrize(
+    "date_format", ["%b %d %Y", "%A, %d %B %Y", "%d %b, %Y", "%Y-%d-%m", "%a, %d %b %Y %H:%M GMT"]
+)
+def test_formats_of_people_are_found(date_format: str) -> None:
+    table = pd.DataFrame({"day": DAYS.dt.strftime(date_format)})
+    assert infer_schema(table, rules=False).schema["day"].datetime_format == date_format
+
+
+def test_drawn_dates_are_written_in_the_format_of_the_table() -> None:
+    table = pd.DataFrame({"day": DAYS.dt.strftime("%A, %d %B %Y"), "x": np.arange(90) / 7})
+    model = Synthesizer.fit(table, preset="fast", settings={"max_steps": 4})
+    drawn = format_table(model.sample(50, seed=1), model.schema)["day"]
+    assert (pd.to_datetime(drawn, format="%A, %d %B %Y").dt.strftime("%A, %d %B %Y") == drawn).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "asked"),
+    [
+        (ORDINALS, "looks like dates, such as '3th of January 2023': give its datetime_format"),
+        (DAYS.dt.strftime("%d-%b-%Y").str.upper(), "datetime_format '%d-%b-%Y' in the schema"),
+        (DAYS.dt.strftime("%d'%b'%Y"), "looks like dates"),
+    ],
+)
+def test_dates_of_no_known_format_are_asked_about(cells: list[str], asked: str) -> None:
+    assert any(asked in text for text in warnings_of(list(cells)))
+
+
+def test_a_given_format_reads_dates_in_capitals() -> None:
+    table = pd.DataFrame({"day": DAYS.dt.strftime("%d-%b-%Y").str.upper()})
+    said = {"columns": [{"name": "day", "datetime_format": "%d-%b-%Y"}]}
+    assert parse_table(table, infer_schema(table, said).schema)["day"].equals(DAYS)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["INV-2023-{:05d}", "1.2.{}", "March {} offers", "10.0.0.{}", "{} May Street", "2023 W{}"],
+)
+def test_what_only_resembles_dates_is_not_asked_about(pattern: str) -> None:
+    warnings = warnings_of([pattern.format(n) for n in range(90)])
+    assert not any("dates" in text for text in warnings)
