@@ -73,7 +73,9 @@ def reading_of(cells: Cells, values: Values) -> Reading:
         values: Their numbers. Shape: (U,).
     """
     number_format = cells.number_format
-    if number_format is not None and (number_format.prefix or number_format.suffix):
+    if number_format is not None and (
+        number_format.prefix or number_format.suffix or number_format.duration
+    ):
         return "quantities"
     n_rows, n_texts = int(cells.counts.sum()), len(cells.texts)
     is_named = KEY_NAME.search(cells.name) is not None

@@ -49,6 +49,8 @@ class NumberFormat:
         suffix: Behind every number, such as " €" or "%".
         negative: How minus one is written, with prefix and suffix: "-$1", "$-1", "1-", "($1)"; None
             for a hyphen before all.
+        duration: Numbers are seconds, written as durations: how one of zero is, such as
+            "0 days 00:00:00"; empty for other numbers, and beside it all else is as it is plainly.
     """
 
     decimal: str = "."
@@ -58,6 +60,7 @@ class NumberFormat:
     prefix: str = ""
     suffix: str = ""
     negative: str | None = None
+    duration: str = ""
 
 
 def changed_fields(spelling: Notation | NumberFormat) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.spelling.durations import are_durations, find_duration
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import (
     GROUPINGS,
@@ -71,6 +72,11 @@ def find_format(
         counts: How often each stands in the column.
         given: Members that the format has, whatever the cells look like.
     """
+    durations = are_durations(texts)
+    zero = (given or {}).get("duration")
+    if zero or (not given and counts[durations].sum() >= NEARLY * counts.sum()):
+        zero = zero or find_duration(texts.filter(pa.array(durations)))
+        return FoundFormat(NumberFormat(duration=zero), durations, durations) if zero else None
     if not given and _are_no_numbers(texts, counts):
         return None
     split = Split.of(texts)

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.spelling.durations import DURATIONS, duration_numerals, duration_texts
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_text import Texts, are_numbers, chunks, numbers_of
 from gcvae.spelling.written_numbers import (
@@ -101,6 +102,11 @@ def _check_members(members: Mapping[str, Any]) -> None:
         raise ValueError('for "suffix" a text that does not begin with a decimal sign')
     if members.get("decimal", "") == members.get("thousands", "-"):
         raise ValueError("another sign between thousands than before the decimals")
+    duration = members.get("duration", "")
+    if duration not in ("", *DURATIONS):
+        raise ValueError('for "duration" one of zero: ' + ", ".join(DURATIONS))
+    if duration and NumberFormat(**members) != NumberFormat(duration=duration):
+        raise ValueError('nothing beside "duration"')
     if "negative" in members:
         _negative_unit(members["negative"])
 
@@ -120,6 +126,8 @@ def numerals(texts: Texts, number_format: NumberFormat) -> Texts:
     >>> numerals(pa.array(["1.234,50 €", "-3", "2.5"]), NumberFormat(",", ".", suffix=" €")).to_pylist()
     ['1234.50', '-3', '']
     """  # noqa: E501
+    if number_format.duration:
+        return pa.concat_arrays([duration_numerals(chunk) for chunk in chunks(texts)])
     read = [numerals_of(Split.of(chunk), number_format) for chunk in chunks(texts)]
     return pa.concat_arrays(read)
 
@@ -211,6 +219,8 @@ def example(number_format: NumberFormat) -> str:
 
 
 def _written(texts: Texts, number_format: NumberFormat) -> Texts:
+    if number_format.duration:
+        return duration_texts(texts, number_format.duration)
     parts = pc.extract_regex(texts, r"^(?P<sign>-?)(?P<whole>[0-9]*)(?P<point>\.?)(?P<rest>[^.]*)$")
     sign, whole, point, rest = (
         pc.struct_field(parts, name) for name in ("sign", "whole", "point", "rest")

@@ -1,0 +1,81 @@
+"""Durations are numbers of seconds, and come back as they were written."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gcvae import Synthesizer, format_table, infer_schema, parse_table
+from gcvae.errors import SchemaError
+from gcvae.spelling.durations import DURATIONS, duration_texts
+from tests.wordings import refuses
+
+N = 200
+
+
+def by_pandas(seconds: pd.Series) -> pd.Series:
+    """Durations as `DataFrame.to_csv` writes them."""
+    return pd.to_timedelta(seconds, unit="s").astype(str)
+
+
+def trips() -> pd.DataFrame:
+    """Distances, and how long they took."""
+    rng = np.random.default_rng(0)
+    distance = rng.uniform(1, 300, N)
+    seconds = pd.Series((distance * 600 + rng.normal(size=N)).round())
+    return pd.DataFrame({"distance": distance, "took": by_pandas(seconds)})
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(DURATIONS),
+    st.integers(0, 9),
+    st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=20, unique=True),
+)
+def test_durations_are_found_and_come_back(zero: str, digits: int, counts: list[int]) -> None:
+    numerals = pd.Series([f"{n / 10**digits:.{digits}f}" for n in [*counts, 90_000 * 10**digits]])
+    texts = duration_texts(pd.array(numerals, "string[pyarrow]").__arrow_array__(), zero)
+    table = pd.DataFrame({"took": texts.to_pylist()})
+    schema = infer_schema(table, rules=False).schema
+    values = parse_table(table, schema)
+    expected = pd.to_timedelta(table["took"]).dt.total_seconds()
+    assert values["took"].to_numpy(dtype=float) == pytest.approx(expected.to_numpy(), rel=1e-12)
+    assert format_table(values, schema)["took"].tolist() == table["took"].tolist()
+
+
+def test_times_of_day_stay_times() -> None:
+    table = pd.DataFrame({"at": [f"{n % 24}:{n % 60:02d}:05" for n in range(90)]})
+    assert infer_schema(table, rules=False).schema["at"].datetime_format == "%-H:%M:%S"
+
+
+def test_durations_of_python_are_seconds() -> None:
+    table = pd.DataFrame({"took": [str(timedelta(hours=n, seconds=n)) for n in range(90)]})
+    found = infer_schema(table, rules=False)
+    assert parse_table(table, found.schema)["took"].tolist() == [3601 * n for n in range(90)]
+    assert any("spells its numbers in several ways" in warning for warning in found.warnings)
+
+
+def test_drawn_durations_keep_their_link_after_save_and_load(tmp_path: Path) -> None:
+    table = trips()
+    fitted = Synthesizer.fit(table, preset="fast", settings={"max_steps": 300})
+    fitted.save(tmp_path / "model.gcvae")
+    model = Synthesizer.load(tmp_path / "model.gcvae")
+    drawn = model.sample(N, seed=1)
+    assert drawn["took"].corr(drawn["distance"], method="spearman") > 0.8
+    texts = format_table(drawn, model.schema)["took"]
+    assert (by_pandas(pd.to_timedelta(texts).dt.total_seconds()) == texts).all()
+    asked = model.sample(20, seed=1, given={"took": {"min": "1 days 12:00:00"}})
+    assert asked["took"].min() >= 36 * 3600
+
+
+@pytest.mark.parametrize("given", [{"duration": "0"}, {"duration": "0:00:00", "suffix": " h"}])
+def test_what_is_no_way_of_writing_durations_is_refused(given: dict[str, str]) -> None:
+    said = {"columns": [{"name": "took", "number_format": given}]}
+    with refuses(SchemaError, "/columns/0/number_format"):
+        infer_schema(trips(), said)
