@@ -37,7 +37,7 @@ from gcvae.spelling.number_text import (
 from gcvae.spelling.plain_numbers import PlainNumbers
 from gcvae.spelling.text_bytes import are_in, have_outer_spaces
 
-# These mean "missing" in any column; words such as `unknown` are levels.
+# These mean "missing" in any column.
 MARKERS = frozenset(
     [
         "",
@@ -59,6 +59,12 @@ MARKERS = frozenset(
 # These do so only where the other cells are numbers, dates or booleans.
 WEAK_MARKERS = frozenset(
     ["None", "none", "NONE", "na", "Na", "-", "--", ".", "nil", "*", "#NA", "#NULL!", "#DIV/0!"]
+)
+# And these only where the others are a quantity, of many numbers, dates or durations.
+MARKER_WORDS = frozenset(
+    spelled
+    for word in ("n.a.", "n.a", "k.a.", "unknown", "missing", "not available", "undefined")
+    for spelled in (word, word.upper(), word.capitalize(), word.title())
 )
 
 _LOOKED_AT_TEXTS = 100

@@ -17,7 +17,15 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from gcvae.cells.data_frames import refuse_empty
-from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, TextColumn, cells_of, shortened
+from gcvae.cells.distinct_cells import (
+    MARKER_WORDS,
+    MARKERS,
+    WEAK_MARKERS,
+    Cells,
+    TextColumn,
+    cells_of,
+    shortened,
+)
 from gcvae.cells.from_arrow import plain_series
 from gcvae.cells.levels import boolean_pair
 from gcvae.constraints.constraint_set import check_constraints
@@ -42,6 +50,7 @@ from gcvae.profiling.warnings import (
     never_warning,
     two_readings,
     why_text,
+    words_warning,
 )
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import (
@@ -181,6 +190,9 @@ def judge_column(
     problems = _forbidden_missing(cells, missing, draft, pointer)
     if missing.sum() > 1:
         warnings.append(markers_warning(cells, missing))
+    words = missing & cells.are_markers(MARKER_WORDS)
+    if words.any() and "markers" not in draft.get("missing", {}):
+        warnings.append(words_warning(cells, words))
     if never.any():
         warnings.append(never_warning(cells, never))
     present = cells.some(~(missing | never))
@@ -281,6 +293,11 @@ def _missing_cells(cells: Cells, draft: Draft) -> Mask:
     listed = cells.are_listed(tuple(x for x in draft.get("levels", ()) if isinstance(x, str)))
     strong = cells.are_markers(MARKERS) & ~listed
     weak = cells.are_markers(WEAK_MARKERS) & ~strong & ~listed
+    words = cells.are_markers(MARKER_WORDS) & ~strong & ~listed
+    if words.any():
+        rest = cells.some(~strong & ~weak & ~words)
+        if len(rest.texts) >= FEW_VALUES and _is_strict(rest, draft):
+            return strong | weak | words
     rest = cells.some(~strong & ~weak)
     return strong | weak if weak.any() and _is_strict(rest, draft) else strong
 

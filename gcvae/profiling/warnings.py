@@ -75,6 +75,15 @@ def markers_warning(cells: Cells, missing: Mask) -> str:
     )
 
 
+def words_warning(cells: Cells, words: Mask) -> str:
+    """What is made of words such as "unknown" among numbers or dates."""
+    shown = [_with_count(cells, int(i)) for i in np.flatnonzero(words)]
+    return (
+        f"has {' and '.join(shown)} beside numbers or dates: it is taken to mean missing;"
+        " missing.markers in the schema says which texts do, [] that none does"
+    )
+
+
 def never_warning(cells: Cells, never: Mask) -> str:
     """What is made of dates such as 9999-12-31."""
     shown = [_with_count(cells, int(i)) for i in np.flatnonzero(never)]

@@ -89,7 +89,7 @@ def test_the_order_of_rows_does_not_change_the_levels(cells: list[str], seed: in
         (["13:04", "05:06"] * 5, "datetime"),
         (["13:04:59", "05:06:00"] * 5, "datetime"),
         (["3:04 PM", "11:06 AM"] * 5, "datetime"),
-        (["13:04:59", "24:06:00"] * 5, "categorical"),
+        (["13:04:59", "24:06:00"] * 5, "ordinal"),  # durations
         (["2024-02-29", "2024-02-30"] * 5, "categorical"),
         ([f"2024{month:02d}{day:02d}" for month in (1, 2) for day in range(1, 21)], "datetime"),
         (["01234", "04711"] * 5, "categorical"),
