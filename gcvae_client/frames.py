@@ -36,13 +36,16 @@ def is_frame(table: object) -> bool:
 def table_bytes(frame: Frame) -> bytes:
     """The frame as Parquet, which keeps its types; as CSV where pyarrow is not installed.
 
-    The index of a frame of pandas is no column of it, and is left out.
+    The index of a frame of pandas is no column of it, and is left out; periods are sent as their
+    first moments.
 
     Raises:
         ValueError: a column mixes types, so that it has none in Parquet.
         MissingPackageError: it is a frame of neither pandas nor polars, and there is no pyarrow.
     """
     buffer = io.BytesIO()
+    for name in _periods(frame):  # which Parquet has not
+        frame = frame.assign(**{name: frame[name].dt.to_timestamp()})
     if hasattr(frame, "write_parquet"):
         frame.write_parquet(buffer)
         return buffer.getvalue()
@@ -68,7 +71,7 @@ def table_format(like: Frame | None) -> str:
 def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats) -> Frame:
     """The table in a file as a frame: of the kind of `like`, else of pandas.
 
-    A frame of pandas has the index of `like` where it has as many rows.
+    A frame of pandas has the periods of `like`, and its index where it has as many rows.
 
     Args:
         format: `csv`, `parquet` or `json`.
@@ -90,9 +93,18 @@ def read_frame(file: BinaryIO, format: str, like: Frame | None, formats: Formats
         found = _of_columns(pandas, _module("pyarrow.parquet").ParquetFile(file))
     else:
         found = pandas.read_csv(file)
+    for name, dtype in _periods(like).items():
+        if name in found and found[name].dtype.kind == "M":
+            found[name] = found[name].dt.to_period(dtype.freq)
     if like is not None and len(like) == len(found):
         found.index = like.index
     return found
+
+
+def _periods(frame: Frame | None) -> dict[str, Any]:
+    """The dtypes of a pandas frame's columns of periods, by name."""
+    dtypes = frame.dtypes.items() if frame is not None and hasattr(frame, "to_parquet") else ()
+    return {name: dtype for name, dtype in dtypes if str(dtype).startswith("period[")}
 
 
 def require_frames() -> None:

@@ -292,8 +292,7 @@ def cells_of(
         times = np.asarray(found, dtype="datetime64[ns]")
         full_format, digits = typed_format(times, has_zone=isinstance(dtype, pd.DatetimeTZDtype))
         if isinstance(column.dtype, pd.PeriodDtype):
-            unit = column.dtype.freq.name.partition("-")[0]
-            full_format = _PERIOD_FORMATS.get(unit, full_format)
+            full_format = _PERIOD_FORMATS.get(column.dtype.name, full_format)
         date_format = full_format if date_format is None else date_format
         texts = write_dates(times, date_format, digits) if len(times) else pa.array([], pa.string())
     else:
@@ -307,7 +306,12 @@ def cells_of(
     )
 
 
-_PERIOD_FORMATS = {"Y": "%Y", "M": "%Y-%m", "h": "%Y-%m-%d %H:00", "min": "%Y-%m-%d %H:%M"}
+_PERIOD_FORMATS = {
+    "period[Y-DEC]": "%Y",
+    "period[M]": "%Y-%m",
+    "period[h]": "%Y-%m-%d %H:00",
+    "period[min]": "%Y-%m-%d %H:%M",
+}
 """How pandas writes periods that are no days; others are written by their first moment."""
 
 

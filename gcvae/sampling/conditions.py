@@ -43,7 +43,7 @@ from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import resolution
+from gcvae.spelling.date_text import resolution, write_dates
 from gcvae.spelling.never_dates import are_never, is_beyond, read_times
 from gcvae.spelling.number_formats import number_text
 
@@ -173,9 +173,12 @@ def _span(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | No
     else:
         return None
     try:
-        return span.start_time, (span + 1).start_time - pd.Timedelta(step)
+        first, last = span.start_time, (span + 1).start_time - pd.Timedelta(step)
     except pd.errors.OutOfBoundsDatetime:  # beyond what a column may hold: refused as it is written
         return None
+    text = write_dates(np.array([last], "M8[ns]"), column.date_format, column.decimals)
+    written = pd.Timestamp(read_times(text, column.date_format, column.never)[0])
+    return first, written if first <= written else last  # a format of months writes no days
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from gcvae_client import Client, InvalidError, ModelNotReadyError
-from gcvae_client.frames import plain, read_frame, row_documents
+from gcvae_client.frames import plain, read_frame, row_documents, table_bytes
 from tests.running_service import Running, library, train, working
 from tests.wordings import refuses
 
@@ -334,3 +334,25 @@ def test_dates_for_never_are_dates_in_every_format() -> None:
     assert row_documents(found, lambda: {"bis": "%d.%m.%Y"}) == rows
     long_ago = plain(date(1, 1, 1), "von", lambda: {"von": "%Y-%m-%d"})
     assert long_ago == "0001-01-01"
+
+
+def test_periods_go_to_a_service_and_completed_rows_have_them(
+    client: Client, service: Running
+) -> None:
+    number = np.arange(N_ROWS)
+    frame = pd.DataFrame(
+        {
+            "month": pd.period_range("2020-01", periods=N_ROWS, freq="M"),
+            "quarter": pd.Series(pd.PeriodIndex.from_ordinals(200 + number % 7, freq="Q")),
+            "x": np.where(number % 9, number / 7, np.nan),
+        }
+    )
+    model = train(service, table_bytes(frame))
+    kinds = {column["name"]: column["kind"] for column in model["schema"]["columns"]}
+    assert (kinds["month"], kinds["quarter"]) == ("datetime", "datetime")
+    completed = client.impute(model, frame, seed=1)
+    assert completed[["month", "quarter"]].equals(frame[["month", "quarter"]])
+    drawn = client.sample(model, given_rows=frame[["month"]].head(9), seed=1)
+    assert drawn["month"].equals(frame["month"].head(9))
+    asked = client.sample(model, 5, seed=1, given={"month": frame["month"].iloc[3]})
+    assert (asked["month"].dt.to_period("M") == frame["month"].iloc[3]).all()

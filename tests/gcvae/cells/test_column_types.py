@@ -316,3 +316,15 @@ def test_periods_that_are_too_far_for_nanoseconds_are_read_and_come_back() -> No
     assert (schema["until"].kind, schema["until"].never) == ("datetime", ("9999-12-31",))
     again = with_dtypes(parse_table(frame, schema), schema)
     assert again["until"].equals(frame["until"])
+
+
+def test_months_are_written_asked_for_and_drawn_as_months() -> None:
+    months = np.random.default_rng(0).choice(pd.period_range("2020-01", periods=60, freq="M"), 200)
+    frame = pd.DataFrame({"month": pd.Series(months), "x": np.arange(200) / 7})
+    model = Synthesizer.fit(frame, preset="fast", settings={"max_steps": 4})
+    assert model.schema["month"].datetime_format == "%Y-%m"
+    for asked in (pd.Period("2021-03", "M"), "2021-03"):
+        drawn = model.sample(5, seed=1, given={"month": asked})["month"]
+        assert drawn.tolist() == [pd.Period("2021-03", "M")] * 5
+    quarter = model.sample(50, seed=1, given={"month": pd.Period("2021Q1", "Q")})["month"]
+    assert set(quarter) == set(pd.period_range("2021-01", "2021-03", freq="M"))
