@@ -89,6 +89,8 @@ Dates = npt.NDArray[np.datetime64]
 
 def candidate_formats(text: str) -> Iterator[str]:
     """The formats that a text has the shape of, the preferred ones first."""
+    if not re.search("[0-9]", text):
+        return
     for day in _DAYS:
         match = _shape(day).match(text)
         if match and match.end() == len(text):

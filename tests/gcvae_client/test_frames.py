@@ -356,3 +356,21 @@ def test_periods_go_to_a_service_and_completed_rows_have_them(
     assert drawn["month"].equals(frame["month"].head(9))
     asked = client.sample(model, 5, seed=1, given={"month": frame["month"].iloc[3]})
     assert (asked["month"].dt.to_period("M") == frame["month"].iloc[3]).all()
+
+
+def test_offsets_and_durations_go_through_a_service(client: Client, service: Running) -> None:
+    number = np.arange(N_ROWS)
+    times = pd.date_range("2024-03-30 20:00", periods=N_ROWS, freq="37min", tz="Europe/Berlin")
+    took = pd.to_timedelta(number * 3_777, unit="s")
+    frame = pd.DataFrame({"time": times, "took": took, "x": np.sin(number).round(3)})
+    model = train(service, frame.to_csv(index=False).encode())
+    start = times[40].tz_convert("Asia/Tokyo")
+    table = client.sample(model, 9, seed=1, given={"time": {"min": start}}, format="csv")
+    drawn = pd.read_csv(io.BytesIO(table))
+    assert drawn["time"].str.endswith("+02:00").all()
+    assert (pd.to_datetime(drawn["time"]) >= start).all()
+    assert (pd.to_timedelta(drawn["took"]).astype(str) == drawn["took"]).all()
+    found = client.sample(model, 9, seed=1, given={"time": {"min": start}})
+    moments = pd.to_datetime(drawn["time"], utc=True).dt.tz_localize(None)
+    assert found["time"].tolist() == moments.tolist()
+    assert found["took"].tolist() == pd.to_timedelta(drawn["took"]).dt.total_seconds().tolist()
