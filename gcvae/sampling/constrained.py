@@ -170,8 +170,10 @@ def measure_acceptance(
     seed: int,
     batch: int,
     report: Report = report_to_nobody,
-) -> Acceptance:
-    """How many of MEASURED_ROWS rows satisfy the constraints; NOT_MEASURED where there are none.
+) -> tuple[Acceptance, pd.DataFrame, npt.NDArray[np.bool_]]:
+    """How many of MEASURED_ROWS rows satisfy the constraints, these rows, and which of them do.
+
+    NOT_MEASURED and no rows where there are no constraints.
 
     Args:
         model: Trained.
@@ -185,20 +187,21 @@ def measure_acceptance(
         ConstraintError: Under LEAST_ACCEPTANCE of the rows satisfy all constraints.
     """
     if not len(constraints):
-        return NOT_MEASURED
+        return NOT_MEASURED, pd.DataFrame(), np.zeros(0, dtype=bool)
     generator = generator_for(seed, "constraint acceptance")
-    found, draws = [], model.decoder.row_draws()
+    frames, found, draws = [], [], model.decoder.row_draws()
     for rows in torch.arange(MEASURED_ROWS).split(batch):
-        frame = codec.decode(_drawn(model, codec, len(rows), generator, draws))
-        found.append(constraints.satisfied(frame))
+        frames.append(codec.decode(_drawn(model, codec, len(rows), generator, draws)))
+        found.append(constraints.satisfied(frames[-1]))
         report(sum(map(len, found)) / MEASURED_ROWS)
     satisfied = np.concatenate(found)
-    accepted = int(satisfied.all(axis=1).sum())
+    is_kept = np.logical_and.reduce(satisfied, axis=1)
+    accepted = int(is_kept.sum())
     counts = tuple(satisfied.sum(axis=0).tolist())
     acceptance = Acceptance(MEASURED_ROWS, accepted, counts)
     if acceptance.share < LEAST_ACCEPTANCE:
         raise _refusal(accepted, MEASURED_ROWS, acceptance, constraints, _MORE_OFTEN)
-    return acceptance
+    return acceptance, pd.concat(frames, ignore_index=True), is_kept
 
 
 def _drawn(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_rows import EncodedRows
+from gcvae.evaluation.moved_columns import moved_columns
 from gcvae.files.typed_columns import rows_at
 from gcvae.model.bounds import iwae_bound
 from gcvae.model.decoders import GenerativeModel
@@ -95,18 +96,30 @@ def measure(
     result: TrainingResult,
     seed: int,
     line: FitProgress,
-) -> tuple[Acceptance, dict[str, list[float]]]:
-    """How many rows of the model satisfy the constraints, and the scores of held-out rows."""
+) -> tuple[Acceptance, dict[str, Any]]:
+    """How many rows of the model satisfy the constraints, and what the training record says of it.
+
+    Returns:
+        The acceptance, and `held_out_scores`; under constraints `constraint_acceptance` with the
+        columns that rejecting the other rows moves (`moved`).
+    """
     codec, constraints = prepared.codec, prepared.constraints
     with line.finishing("acceptance") as report:
-        acceptance = measure_acceptance(model, codec, constraints, seed, SAMPLE_BLOCK_ROWS, report)
+        acceptance, rows, is_kept = measure_acceptance(
+            model, codec, constraints, seed, SAMPLE_BLOCK_ROWS, report
+        )
+    record: dict[str, Any] = {}
+    if len(constraints):
+        moved = moved_columns(rows, is_kept, codec.schema)
+        document = acceptance.to_json(constraints.pointers) | {"moved": moved}
+        record["constraint_acceptance"] = document
     chosen = result.held_out[:REFERENCE_ROWS]
     held_out = prepared.rows.take(chosen)
     if prepared.learned is not prepared.typed:  # scored as such rows are later
         held_out = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
     with line.finishing("scores") as report:
         scores = reference_scores(model, codec, held_out, acceptance, seed, report)
-    return acceptance, scores
+    return acceptance, record | {"held_out_scores": scores}
 
 
 def memory_gap(

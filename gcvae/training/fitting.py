@@ -79,12 +79,12 @@ def fit_prepared(
     line.trained(result)
     model = model.cpu()
     adjusted = adjust(model, settled, prepared, result, seed, line)
-    acceptance, scores = measure(model, prepared, result, seed, line)
+    acceptance, measured = measure(model, prepared, result, seed, line)
     with line.finishing("map"):
         data_map = map_of_data(codec, prepared.learned, rows, seed)
     constrained = ConstrainedModel(model.eval(), codec, prepared.constraints, acceptance)
     record = result.record(settled, seed) | {
-        "held_out_scores": scores,
+        **measured,
         "memory_gap": memory_gap(model, rows, result, seed),
         "device": str(place),
         **adjusted,
@@ -115,7 +115,7 @@ def _record(
     prepared: PreparedTable, constrained: ConstrainedModel, line: FitProgress, seed: int
 ) -> dict[str, Any]:
     """What the training record says of the table, and of the rows of the model."""
-    record = {
+    return {
         "preset": line.preset,
         "rows": len(prepared.rows),
         "table_sha256": table_digest(prepared.typed),
@@ -123,10 +123,6 @@ def _record(
         **prepared.record,
         "rules": kept_rules(constrained, seed),
     }
-    if len(prepared.constraints):
-        pointers = prepared.constraints.pointers
-        record["constraint_acceptance"] = constrained.acceptance.to_json(pointers)
-    return record
 
 
 def _log_training(result: TrainingResult) -> None:

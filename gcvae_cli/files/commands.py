@@ -391,3 +391,10 @@ def _report_acceptance(record: Mapping[str, Any]) -> None:
         "the others are drawn anew",
         file=sys.stderr,
     )
+    for moved in acceptance["moved"]:
+        print(
+            f"gcvae: the constraints move {moved['column']!r}: {moved['cells']} is"
+            f" {moved['before']:.1%} of the model's rows and {moved['after']:.1%} of those that"
+            " satisfy them",
+            file=sys.stderr,
+        )

@@ -204,6 +204,9 @@ def test_training_says_how_many_rows_of_the_model_satisfy_the_constraints(
     told = capsys.readouterr().err
     assert re.search(r"^gcvae: [\d.]+% of the model's rows satisfy all constraints", told, re.M)
     assert re.search(r"\(/constraints/0 [\d.]+%\); the others are drawn anew$", told, re.M)
+    assert re.search(
+        r"^gcvae: the constraints move '(size|colour)': .+ of those that satisfy", told, re.M
+    )
     drawn = ["sample", str(tmp_path / "m.gcvae"), "--rows", "200", "-o", str(tmp_path / "s.csv")]
     assert main(drawn) == 0
     rows = pd.read_csv(tmp_path / "s.csv")

@@ -51,6 +51,7 @@ def test_a_model_says_how_many_of_its_rows_satisfy_its_constraints(
     acceptance = constrained["record"]["constraint_acceptance"]
     assert 0 < acceptance["share"] < 1
     assert len(acceptance["constraints"]) == 3
+    assert "fuel" in {moved["column"] for moved in acceptance["moved"]}
 
 
 def test_rows_drawn_at_once_and_by_a_job_satisfy_the_constraints(

@@ -102,6 +102,7 @@ def fidelity_part(
         "columns": distances["all_columns"],
         "pairs": distances["all_pairs"],
         "rules": _rule_lines(rows),
+        "moved_by_constraints": list(rows.moved),
     }
     said = _in_words(verdict, figures, more)
     part = Part(verdict, *said, figures, _pictures(tables, schema, more))

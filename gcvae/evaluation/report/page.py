@@ -219,6 +219,14 @@ def _fidelity(part: Mapping[str, Any]) -> str:
         (escape(found["rule"]), _share(found["value"]), _share(found["floor"]))
         for found in part.get("rules", ())
     ]
+    moved = [
+        (
+            escape(each["column"]),
+            escape(each["cells"]),
+            *map(_share, (each["before"], each["after"])),
+        )
+        for each in part.get("moved_by_constraints", ())
+    ]
     shown = (
         f'<h3>The columns that differ most</h3>{_FEW}<div class="pictures">{pictures}</div>'
         f'<h3>The pairs of columns that differ most</h3><div class="pictures">{pairs}</div>'
@@ -227,12 +235,14 @@ def _fidelity(part: Mapping[str, Any]) -> str:
     )
     heads = "difference", "floor"
     kept = "drawn rows that keep it", "real rows"
+    shares = "column", "cells", "of all drawn rows", "of those that satisfy the constraints"
     return (
         shown
         + (_figures(part) if part["figures"] else "")
         + _details("Every column", _table(("column", *heads), columns))
         + _details("The pairs", _table(("columns", *heads), pair_lines))
         + (_details("The rules", _table(("rule", *kept), rules)) if rules else "")
+        + (_details("Columns that the constraints move", _table(shares, moved)) if moved else "")
     )
 
 

@@ -8,8 +8,9 @@ drawn       rows of the model, or the table that is judged
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
@@ -49,6 +50,7 @@ class ReportRows:
             row, so that members are known.
         are_from_model: Whether the drawn rows are the model's, and not those of a table.
         rules_kept: Of each rule of the model that speaks of drawn rows.
+        moved: The columns that the model's constraints move, as `moved_columns` gives them.
         table_rows: How many rows the tables have of which these were taken.
         is_minimal: Whether the model's file was minimal: nothing in it tells its training table.
     """
@@ -63,6 +65,7 @@ class ReportRows:
     rules_kept: tuple[KeptRule, ...] = ()
     table_rows: Mapping[str, int] = field(default_factory=dict)
     is_minimal: bool = False
+    moved: Sequence[Mapping[str, Any]] = ()
 
     @property
     def why_unknown(self) -> str:

@@ -96,7 +96,8 @@ def rows_of_report(
         kept = _rules_kept(record, schema, typed)
     tables = members, reference, unseen, drawn
     of_model = sorts.is_training_table, synthetic is None, kept
-    return ReportRows(schema, *tables, *of_model, sizes, bool(record.get("is_minimal")))
+    moved = record.get("constraint_acceptance", {}).get("moved", ())
+    return ReportRows(schema, *tables, *of_model, sizes, bool(record.get("is_minimal")), moved)
 
 
 def _inferred(real: Rows) -> TableSchema:

@@ -2,7 +2,7 @@
 
 import { ask, read } from "./api.js";
 import { curves } from "./charts.js";
-import { confirmed, empty, head, pressed, status, verdict, when } from "./components.js";
+import { confirmed, dataTable, empty, head, pressed, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { bytes, count, duration, figure, many, percent, spoken } from "./words.js";
 
@@ -109,5 +109,7 @@ function constraintsKept(record) {
   const found = record.constraint_acceptance;
   if (!found) return null;
   return h("section.card.stack", { "aria-label": "Constraints" }, h("h3", {}, "Constraints"),
-    h("p", {}, `${percent(found.share, 1)} of the rows that the network draws satisfy all ${many(found.constraints?.length ?? 0, "constraint")}; the others are drawn anew, so every row that you get does.`));
+    h("p", {}, `${percent(found.share, 1)} of the rows that the network draws satisfy all ${many(found.constraints?.length ?? 0, "constraint")}; the others are drawn anew, so every row that you get does.`),
+    found.moved?.length ? dataTable("Columns that the constraints move", ["Column", "Cells", ["Of all rows", "number"], ["Of those that satisfy them", "number"]],
+      found.moved.map((one) => [one.column, one.cells, percent(one.before, 1), percent(one.after, 1)])) : null);
 }

@@ -52,6 +52,7 @@ function part(name, [question, meaning], found) {
     found.worst_columns?.length ? pictures(found) : null,
     found.figures?.length ? h("details", {}, h("summary", {}, "The figures"), figures(found.figures)) : null,
     found.rules?.length ? h("details", {}, h("summary", {}, "The rules"), rules(found.rules)) : null,
+    found.moved_by_constraints?.length ? h("details", {}, h("summary", {}, "Columns that the constraints move"), moved(found.moved_by_constraints)) : null,
     found.targets?.length ? h("details", {}, h("summary", {}, "Every column that was predicted"), targets(found.targets)) : null,
     found.attacks?.length ? h("details", {}, h("summary", {}, "Every attack"), h("p.soft", {}, PAIRS), attacks(found.attacks)) : null);
 }
@@ -87,6 +88,11 @@ function figures(found) {
 function rules(found) {
   return dataTable("Rules", ["Rule", ["Drawn rows that keep it", "number"], ["Real rows", "number"]],
     found.slice(0, MOST_LINES).map((one) => [one.rule, percent(one.value, 1), percent(one.floor, 1)]));
+}
+
+function moved(found) {
+  return dataTable("Columns that the constraints move", ["Column", "Cells", ["Of all drawn rows", "number"], ["Of those that satisfy them", "number"]],
+    found.slice(0, MOST_LINES).map((one) => [one.column, one.cells, percent(one.before, 1), percent(one.after, 1)]));
 }
 
 function attacks(found) {

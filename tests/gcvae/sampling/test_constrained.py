@@ -105,6 +105,32 @@ def test_every_preset_keeps_the_constraints_and_what_it_saves_does_too(
     pd.testing.assert_frame_equal(*scored)
 
 
+def test_a_model_and_its_report_say_which_columns_the_constraints_move() -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "discount": random.choice([0, 10, 20], 600, p=[0.6, 0.2, 0.2]),
+            "price": random.normal(50.0, 10.0, 600).round(2),
+            "colour": random.choice(["red", "blue"], 600),
+        }
+    )
+    frame["paid"] = (frame["price"] * (1 - frame["discount"] / 100)).round(2)
+    halves = "discount == 0 or paid <= price - 4"
+    frame = frame[(frame["discount"] == 0) | (frame["paid"] <= frame["price"] - 4)]
+    model = fit(frame, constraints=[{"kind": "expression", "expression": halves}])
+    loaded = Synthesizer.from_bytes(model.to_bytes())
+    moved = loaded.training_record["constraint_acceptance"]["moved"]
+    assert {each["column"]: each["cells"] for each in moved}["discount"] == "at most 0"
+    assert all(abs(each["after"] - each["before"]) >= 0.01 for each in moved)
+    assert "colour" not in {each["column"] for each in moved}
+    drawn = loaded.sample(5000, seed=1)
+    after = next(each["after"] for each in moved if each["column"] == "discount")
+    assert (drawn["discount"] <= 0).mean() == pytest.approx(after, abs=0.03)
+    report = loaded.report(frame)
+    assert report.to_json()["fidelity"]["moved_by_constraints"] == moved
+    assert "Columns that the constraints move" in report.to_html()
+
+
 def test_rows_do_not_depend_on_how_many_are_drawn(fitted: Synthesizer) -> None:
     whole = fitted.sample(SAMPLE_BLOCK_ROWS + 300, seed=5)
     assert whole["key"].is_unique
