@@ -70,7 +70,8 @@ from gcvae.spelling.found_formats import FoundFormat, find_format, may_be_groupe
 from gcvae.spelling.number_formats import completed_format, example
 from gcvae.spelling.number_text import are_whole
 
-FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal
+FEW_VALUES = 20  # numeric columns with fewer distinct values are ordinal, if ...
+ROWS_PER_LEVEL = 2  # ... each has so many rows on average; else levels would tell single rows
 MANY_LEVELS = 1000
 LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
 MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
@@ -470,7 +471,7 @@ def _numeric_kind(
         return ColumnKind.IDENTIFIER
     if reading == "undecided":
         warnings.append(UNDECIDED_WARNING)
-    if n_distinct < FEW_VALUES:
+    if n_distinct < FEW_VALUES and cells.counts.sum() >= ROWS_PER_LEVEL * n_distinct:
         return ColumnKind.ORDINAL
     return ColumnKind.INTEGER if whole else ColumnKind.CONTINUOUS
 

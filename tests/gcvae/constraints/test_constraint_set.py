@@ -118,8 +118,9 @@ def test_a_blank_is_a_level_of_a_combination_where_it_is_not_a_cell_to_be_guesse
 ) -> None:
     table = read_table(BOOKINGS.encode())
     unseen = table.assign(room=["", "suite", "single", "", "suite"])
-    for constraints in fitted(table, combinations("room", "floor")):
-        schema = infer_schema(table).schema
+    twice = pd.concat([table, table], ignore_index=True)
+    for constraints in fitted(twice, combinations("room", "floor")):
+        schema = infer_schema(twice).schema
         found = constraints.satisfied(parse_table(unseen, schema), blanks_unknown=blanks_unknown)
         expected = [blanks_unknown, True, True, blanks_unknown, False]
         assert found[:, 0].tolist() == expected

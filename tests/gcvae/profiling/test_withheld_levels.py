@@ -54,6 +54,25 @@ def prepared(rows: Any, *columns: dict[str, Any], **more: Any) -> PreparedTable:
         return found
 
 
+@pytest.mark.parametrize("n", [8, 12, 19, 24])
+def test_numbers_of_a_small_table_do_not_come_out_as_they_are(n: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(n)
+    rows = pd.DataFrame(
+        {
+            "salary": random.normal(45_000, 8_000, n).round().astype(int),
+            "score": random.normal(size=n).round(3),
+            "team": random.choice(["red", "blue"], n),
+        }
+    )
+    model = Synthesizer.fit(rows, settings=SETTINGS, seed=1)
+    model.save(tmp_path / "m.gcvae")
+    for drawn in (model.sample(400, seed=2), Synthesizer.load(tmp_path / "m.gcvae").sample(400)):
+        assert drawn["salary"].isin(rows["salary"]).mean() < 0.05
+        assert drawn["score"].isin(rows["score"]).mean() < 0.05
+    text = model.to_bytes().decode("latin-1")
+    assert not any(f"{salary}" in text for salary in rows["salary"])
+
+
 def test_no_level_of_the_model_has_fewer_rows_and_the_table_stays_as_it_is() -> None:
     rows = table()
     found = prepared(rows, rules=[FIXES])
