@@ -53,18 +53,16 @@ def _most_moved(
     rows: pd.DataFrame, is_kept: npt.NDArray[np.bool_], column: Column
 ) -> tuple[str, float, float]:
     """The cells whose share moved most, their share of all rows, and of the kept ones."""
-    if is_number(column):
-        codes, values = pd.factorize(numbers_of(rows, column), sort=True)
-    else:
-        codes, values = pd.factorize(rows[column.name].astype(object))
+    cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
+    codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [
         np.bincount(of + 1, minlength=len(values) + 1) / len(of) for of in (codes, codes[is_kept])
     ]
     if is_number(column):
         both = [np.append(shares[0], np.cumsum(shares[1:])) for shares in both]
     at = int(np.abs(both[1] - both[0]).argmax())
-    cells = "blank" if at == 0 else _written(values[at - 1], column)
-    return cells, float(both[0][at]), float(both[1][at])
+    moved = "blank" if at == 0 else _written(values[at - 1], column)
+    return moved, float(both[0][at]), float(both[1][at])
 
 
 def _written(value: Any, column: Column) -> str:
