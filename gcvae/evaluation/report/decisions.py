@@ -38,7 +38,7 @@ def decisions(parts: Mapping[str, Part], *, are_from_model: bool) -> tuple[Decis
 
 
 def _of_rows(parts: Mapping[str, Part]) -> Decision:
-    """What is worst of likeness, use and leaks; a leak that nobody could see comes before amber."""
+    """What is worst of likeness, use and leaks; what nobody could see comes before amber."""
     privacy = parts["privacy"]
     copies = privacy.tables.get("exact_copies", {})
     if copies.get("are_real_rows", False):
@@ -57,6 +57,8 @@ def _of_rows(parts: Mapping[str, Part]) -> Decision:
         said = "wait. Nobody could tell whether they give real rows away"
     elif leak == AMBER:
         said = f"{_ASK} before you hand them on. They tell something of real rows"
+    elif others["fidelity"] == NOT_MEASURED:
+        said = "wait. There are not enough rows to say whether they are like real ones"
     elif AMBER in others.values():
         said = (
             "look at what is said below before you hand them on. No leak of real rows was found in"
@@ -65,7 +67,8 @@ def _of_rows(parts: Mapping[str, Part]) -> Decision:
     else:
         said = f"nothing that was looked at stands against handing them on. Still, {_ASK}"
     found = leak, *others.values()
-    verdict = next((v for v in (RED, *_WAIT[leak == NOT_MEASURED], AMBER) if v in found), GREEN)
+    must_wait = leak == NOT_MEASURED or (leak == GREEN and others["fidelity"] == NOT_MEASURED)
+    verdict = next((v for v in (RED, *_WAIT[must_wait], AMBER) if v in found), GREEN)
     return Decision(_ROWS, verdict, f"The rows: {said}.")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
+from gcvae.evaluation.dependencies import Dependency, least_visible, strongest_dependencies
 from gcvae.evaluation.fidelity import (
     ColumnErrors,
     TwoSampleAuc,
@@ -26,7 +27,10 @@ from gcvae.evaluation.report.parts import (
     AMBER,
     GREEN,
     MORE_UNSEEN,
+    MOST_VISIBLE,
+    NOT_MEASURED,
     RED,
+    SHOWN,
     Figure,
     Part,
     not_measured,
@@ -45,6 +49,10 @@ _MOST_COLUMNS_OF_FINE = 60
 LEAST_ROWS = 20
 _N_FOLDS = 3
 _N_SHOWN = 3
+_MOST_REACH = MOST_VISIBLE - 0.6
+"""Sampling error of an area beyond which drawn rows that trees tell apart may pass unnoticed."""
+_LEAST_VISIBLE = 0.1
+"""Nats of a dependency that has to be visible, where none is found."""
 _RARE = 0.01
 """Share of the drawn rows under which those that break a rule are no reason to keep all back."""
 
@@ -89,7 +97,9 @@ def fidelity_part(
     report(0.2)
     told = _told_apart(tables.head(MOST_TREE_ROWS), rows, seed)
     report(0.8)
+    found, n_rows = _dependencies(rows)
     figures = (
+        _kept_dependencies(found, n_rows),
         *(distances[name] for name in ("columns", "pairs", "trends")),
         *told,
         *_tau(tables, schema),
@@ -98,11 +108,14 @@ def fidelity_part(
     )
     report(1.0)
     verdict = worst(figure.verdict for figure in figures)
+    if verdict == GREEN and _undecided(figures):
+        verdict = NOT_MEASURED
     more = {
         "columns": distances["all_columns"],
         "pairs": distances["all_pairs"],
         "rules": _rule_lines(rows),
         "moved_by_constraints": list(rows.moved),
+        "dependencies": [each.to_json() for each in found],
     }
     said = _in_words(verdict, figures, more)
     part = Part(verdict, *said, figures, _pictures(tables, schema, more))
@@ -130,6 +143,47 @@ def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
         )
         found[f"all_{name}"] = _worst_first(each, floors)
     return found
+
+
+def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
+    """The strongest dependencies of all real rows, seen or not, and how many were compared."""
+    unseen = [] if rows.unseen is None else [rows.unseen]
+    real = pd.concat([rows.seen, *unseen], ignore_index=True)
+    n = min(len(real), len(rows.drawn), MOST_ROWS)
+    return strongest_dependencies(real.head(n), rows.drawn.head(n), rows.schema), n
+
+
+def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
+    """The share that drawn rows keep of the dependency of which they keep the least.
+
+    Not measured where none is found in rows so few that a dependency that matters may hide.
+    """
+    label = "Strongest dependencies: kept of the one of which drawn rows keep the least"
+    if not found:
+        is_blind = least_visible(n_rows) > _LEAST_VISIBLE
+        note = f"no dependency is beyond sampling error in {n_rows:,} rows"
+        value, judged = (None, NOT_MEASURED) if is_blind else (None, SHOWN)
+        return Figure("dependencies", label, value, note=note, judged=judged)
+    least = min(found, key=lambda each: each.most_kept)
+    reach = least.error / least.real
+    return Figure(
+        "dependencies",
+        label,
+        least.kept,
+        1.0,
+        (least.kept - reach, least.kept + reach),
+        0.75 - reach,
+        0.5 - reach,
+        worse="lower",
+        note=f"{' × '.join(least.columns)}: {least.drawn:.2f} nats, {least.real:.2f} in the table;"
+        f" the worst kept of {len(found)}, in {n_rows:,} rows",
+        unit="share",
+    )
+
+
+def _undecided(figures: Sequence[Figure]) -> list[Figure]:
+    """The figures by which a loss that matters would not have been noticed in so few rows."""
+    return [figure for figure in figures if figure.judged == NOT_MEASURED]
 
 
 def _worst_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
@@ -181,7 +235,7 @@ def _area(
     thresholds: tuple[float, float],
 ) -> Figure:
     reach = 1.96 * math.sqrt(1 / (6 * max(found.n_rows, 1)))
-    return Figure(
+    figure = Figure(
         name,
         label,
         found.value,
@@ -192,6 +246,8 @@ def _area(
         note=f"right in so many pairs of rows, 50 % is chance; {found.n_rows:,} rows of each",
         unit="share",
     )
+    is_blind = figure.verdict == GREEN and reach > _MOST_REACH
+    return replace(figure, judged=NOT_MEASURED) if is_blind else figure
 
 
 def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
@@ -317,6 +373,13 @@ def _in_words(
             " only a little more.",
             "Nothing to do.",
         )
+    if verdict == NOT_MEASURED:
+        named = "; ".join(figure.label for figure in _undecided(figures))
+        return (
+            "Not enough rows to say: nothing stands against the drawn rows, but a loss that matters"
+            f" would not be noticed in so few rows ({named}).",
+            MORE_UNSEEN,
+        )
     deciding = {figure.name: figure for figure in figures if figure.verdict == verdict}
     found = [said for names, said in _FOUND if deciding.keys() & set(names)]
     advice = []
@@ -341,7 +404,10 @@ def _in_words(
 
 _FOUND = (
     (("columns",), "single columns have other values than they should"),
-    (("pairs", "trends", "tau"), "columns do not depend on each other as they should"),
+    (
+        ("pairs", "trends", "tau", "dependencies"),
+        "columns do not depend on each other as they should",
+    ),
     (("c2st", "c2st_fine"), "a computer can tell drawn rows from real ones"),
     (("alpha_precision",), "some drawn rows lie where no real ones do"),
     (("beta_recall",), "some kinds of real rows are hardly drawn"),

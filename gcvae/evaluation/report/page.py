@@ -227,6 +227,13 @@ def _fidelity(part: Mapping[str, Any]) -> str:
         )
         for each in part.get("moved_by_constraints", ())
     ]
+    dependencies = [
+        (
+            escape(" × ".join(each["columns"])),
+            *(_number(each[k]) for k in ("real", "drawn", "error")),
+        )
+        for each in part.get("dependencies", ())
+    ]
     shown = (
         f'<h3>The columns that differ most</h3>{_FEW}<div class="pictures">{pictures}</div>'
         f'<h3>The pairs of columns that differ most</h3><div class="pictures">{pairs}</div>'
@@ -235,10 +242,16 @@ def _fidelity(part: Mapping[str, Any]) -> str:
     )
     heads = "difference", "floor"
     kept = "drawn rows that keep it", "real rows"
+    nats = "columns", "nats in real rows", "in drawn rows", "sampling error"
     shares = "column", "cells", "of all drawn rows", "of those that satisfy the constraints"
     return (
         shown
         + (_figures(part) if part["figures"] else "")
+        + (
+            _details("The strongest dependencies", _table(nats, dependencies), printed=True)
+            if dependencies
+            else ""
+        )
         + _details("Every column", _table(("column", *heads), columns))
         + _details("The pairs", _table(("columns", *heads), pair_lines))
         + (_details("The rules", _table(("rule", *kept), rules)) if rules else "")

@@ -51,6 +51,7 @@ function part(name, [question, meaning], found) {
     h("p.lead", {}, found.sentence), found.advice ? h("p", {}, h("strong", {}, "What to do: "), found.advice) : null,
     found.worst_columns?.length ? pictures(found) : null,
     found.figures?.length ? h("details", {}, h("summary", {}, "The figures"), figures(found.figures)) : null,
+    found.dependencies?.length ? h("details", {}, h("summary", {}, "The strongest dependencies"), dependencies(found.dependencies)) : null,
     found.rules?.length ? h("details", {}, h("summary", {}, "The rules"), rules(found.rules)) : null,
     found.moved_by_constraints?.length ? h("details", {}, h("summary", {}, "Columns that the constraints move"), moved(found.moved_by_constraints)) : null,
     found.targets?.length ? h("details", {}, h("summary", {}, "Every column that was predicted"), targets(found.targets)) : null,
@@ -83,6 +84,11 @@ function limits(one) {
 function figures(found) {
   return dataTable("Figures", ["Figure", ["Value", "number"], ["Floor", "number"], ["Interval", "number"], "Limits", "Verdict", "Note"], found.map((one) => [
     one.label, inUnit(one.value, one.unit), inUnit(one.floor, one.unit), between(one.interval, one.unit), limits(one), verdict(one.verdict), one.note ?? ""]));
+}
+
+function dependencies(found) {
+  return dataTable("Dependencies", ["Columns", ["Nats in real rows", "number"], ["In drawn rows", "number"], ["Sampling error", "number"]],
+    found.slice(0, MOST_LINES).map((one) => [one.columns.join(" × "), figure(one.real), figure(one.drawn), figure(one.error)]));
 }
 
 function rules(found) {

@@ -37,6 +37,18 @@ def _parts(fidelity: str, utility: str, rows: str, model: str, **tables: Any) ->
             "not_measured wait",
             "not_measured keep it",
         ),
+        (
+            ("not_measured", "green", "green", "green"),
+            "not_measured wait. There are not",
+            "green no",
+        ),
+        (
+            ("not_measured", "amber", "green", "green"),
+            "not_measured wait. There are not",
+            "green no",
+        ),
+        (("not_measured", "green", "amber", "amber"), "amber ask whoever answers", "amber keep it"),
+        (("not_measured", "red", "green", "green"), "red do not hand them on as they", "green no"),
         (("red", "green", "not_measured", "not_measured"), "red do not hand", "not_measured keep"),
     ],
 )

@@ -132,6 +132,55 @@ def test_columns_that_are_shuffled_by_themselves_are_unlike_and_no_leak() -> Non
     assert useful.verdict == "red"
 
 
+def test_what_few_unseen_rows_can_not_show_is_no_green() -> None:
+    rows = _rows(_table(400, 8), _table(40, 9), _table(400, 10))
+    part, _ = fidelity_part(rows, seed=0)
+    assert part.verdict == "not_measured"
+    assert part.sentence.startswith("Not enough rows to say")
+    assert "report_share" in part.advice
+
+
+def _sensors(seed: int, *, has_course: bool = True) -> pd.DataFrame:
+    """A temperature with a daily course, or with as much spread and none."""
+    random = np.random.default_rng(seed)
+    minutes = np.sort(random.integers(0, 60 * 24 * 60, _N))
+    angle = minutes / 1440 if has_course else random.random(_N)
+    return pd.DataFrame(
+        {
+            "time": pd.Timestamp("2024-01-01") + pd.to_timedelta(minutes, unit="min"),
+            "warmth": (3 * np.sin(2 * np.pi * angle) + random.normal(size=_N)).round(2),
+            "room": random.choice(["a", "b"], _N),
+        }
+    )
+
+
+def test_a_daily_course_that_is_lost_is_no_green() -> None:
+    kept, lost = (
+        fidelity_part(_rows(_sensors(1), _sensors(2), drawn), seed=0)[0]
+        for drawn in (_sensors(3), _sensors(3, has_course=False))
+    )
+    assert _figure(kept, "dependencies").verdict == "green"
+    assert lost.verdict == "red"
+    assert _figure(lost, "dependencies").verdict == "red"
+    assert lost.tables["dependencies"][0]["columns"] == ["time (hour)", "warmth"]
+    assert "columns do not depend on each other" in lost.sentence
+
+
+def test_a_report_holds_the_strongest_dependencies_beside_those_of_drawn_rows() -> None:
+    part, _ = _fidelity(OTHER)
+    pair, of_two = (
+        next(each for each in part.tables["dependencies"] if len(each["columns"]) == n)
+        for n in (2, 3)
+    )
+    assert set(pair["columns"]) == {"größe", "день"}
+    assert pair["drawn"] == pytest.approx(pair["real"], abs=pair["error"])
+    assert of_two["real"] >= pair["real"] - 0.1
+
+
+def _figure(part: Part, name: str) -> Any:
+    return next(figure for figure in part.figures if figure.name == name)
+
+
 def test_rows_learned_by_heart_are_found_among_a_hundred_times_as_many() -> None:
     real, fresh = _table(3_000, 5), _table(3_000, 7)
     planted = pd.concat([fresh.iloc[30:], real.iloc[:30]], ignore_index=True)
@@ -262,7 +311,7 @@ def test_of_many_rows_some_are_taken_and_the_report_says_so(
 
 
 def test_a_rule_is_judged_by_the_share_of_real_rows_that_keep_it() -> None:
-    rows = _rows(REAL.head(120), HOLDOUT.head(100), OTHER.head(100))
+    rows = _rows(REAL.head(320), HOLDOUT.head(300), OTHER.head(300))
 
     def told(drawn: float) -> Part:
         rule = KeptRule("a before b", 0.97, drawn, 1_000, 1_000)

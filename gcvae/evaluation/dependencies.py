@@ -1,0 +1,166 @@
+"""The strongest dependencies of a table, and how much of them drawn rows keep.
+
+    Σ p(x, y) log p(x, y) / (p(x) p(y)) − E    in nats
+
+of columns in coarse bins, E being what independent columns of the same shares show in as many rows.
+A date has its period, its weekday and its hour of the day, so that a daily course is a dependency
+like any other.
+
+Source: Vinh, Epps and Bailey (2010) for E.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gcvae.evaluation.columns import Codes, is_number, level_codes, measured_columns, numbers_of
+from gcvae.schema.columns import Column, TableSchema
+
+_N_BINS = 5
+_N_LEVELS = 8
+_MOST_FEATURES = 60
+_N_PAIRS = 10
+_N_SECONDS = 8
+"""Columns that are tried as the second of two that explain another."""
+_LEAST_NATS = 0.05
+_ERRORS = 3.0
+_HOURS_PER_BIN = 3
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A dependency of the real rows, in nats, beside that of the drawn rows.
+
+    Attributes:
+        columns: A pair; or a column, and the two others that explain it best.
+        error: Three standard errors of the difference between two samples of so many rows.
+    """
+
+    columns: tuple[str, ...]
+    real: float
+    drawn: float
+    error: float
+
+    @property
+    def kept(self) -> float:
+        """The share of the dependency that drawn rows have."""
+        return self.drawn / self.real
+
+    @property
+    def most_kept(self) -> float:
+        """The share of the dependency that drawn rows have at most, by sampling error."""
+        return (self.drawn + self.error) / self.real
+
+    def to_json(self) -> dict[str, Any]:
+        """The dependency as a row of the report's table."""
+        figures = {"real": self.real, "drawn": self.drawn, "error": self.error}
+        return {"columns": list(self.columns), **{k: round(v, 4) for k, v in figures.items()}}
+
+
+@dataclass(frozen=True)
+class _Feature:
+    """A column in bins, or the hour or the weekday of one. Shape of the codes: (n,) each."""
+
+    name: str
+    column: str
+    real: Codes
+    drawn: Codes
+
+
+def strongest_dependencies(
+    real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
+) -> list[Dependency]:
+    """The strongest pairs, and each column by its best two others, each sort strongest first.
+
+    Only those of which the loss of half is beyond sampling error in so many rows, among the first
+    60 features.
+
+    Args:
+        real: Typed rows.
+        drawn: As many.
+        schema: Of both.
+    """
+    features = [f for column in measured_columns(schema) for f in _features(real, drawn, column)]
+    strengths = {
+        (a, b): _information(x.real, y.real)[0]
+        for (a, x), (b, y) in combinations(enumerate(features[:_MOST_FEATURES]), 2)
+        if x.column != y.column
+    }
+    chosen = sorted(strengths, key=lambda pair: -strengths[pair])[:_N_PAIRS]
+    pairs = [_dependency(features[a], features[b]) for a, b in chosen]
+    of_two = []
+    for at, feature in enumerate(features[:_MOST_FEATURES]):
+        found = {sum(pair) - at: nats for pair, nats in strengths.items() if at in pair}
+        first, *seconds = sorted(found, key=lambda other: -found[other])[: _N_SECONDS + 1] or [at]
+        tried = [_dependency(feature, features[first], features[other]) for other in seconds]
+        of_two += [max(tried, key=lambda dependency: dependency.real)] if tried else []
+    of_two.sort(key=lambda dependency: -dependency.real)
+    return [each for each in (*pairs, *of_two) if each.real > max(_LEAST_NATS, 2 * each.error)]
+
+
+def least_visible(n_rows: int) -> float:
+    """Nats from which on a pair of columns is found in so many rows."""
+    return 2 * _ERRORS * math.sqrt(2 * 2 * (_N_BINS - 1) ** 2) / (2 * max(n_rows, 1))
+
+
+def _features(real: pd.DataFrame, drawn: pd.DataFrame, column: Column) -> Iterator[_Feature]:
+    name, tables = column.name, (real, drawn)
+    if not is_number(column):
+        codes = level_codes(tables, column)
+        frequent = np.argsort(-np.bincount(codes[0]), kind="stable")[:_N_LEVELS]
+        coarse = (np.where(np.isin(x, frequent), x, -1) for x in codes)
+        yield _Feature(name, name, *coarse)
+        return
+    numbers = [numbers_of(table, column) for table in tables]
+    known = numbers[0][~np.isnan(numbers[0])]
+    if not len(known):
+        return
+    edges = np.unique(np.quantile(known, np.arange(1, _N_BINS) / _N_BINS))
+    yield _Feature(name, name, *(np.searchsorted(edges, x) for x in numbers))
+    if not column.has_times:
+        return
+    for what, length, per_bin in (("hour", 1.0, 24 / _HOURS_PER_BIN), ("weekday", 7.0, 1.0)):
+        bins = [np.floor((x % length) * per_bin + 1e-6) for x in numbers]
+        if len(np.unique(bins[0][~np.isnan(bins[0])])) > 1:
+            whole = [np.where(np.isnan(x), -1, np.nan_to_num(x)).astype(np.int64) for x in bins]
+            yield _Feature(f"{name} ({what})", name, *whole)
+
+
+def _dependency(target: _Feature, *others: _Feature) -> Dependency:
+    """How much one or two features say of another."""
+    columns = tuple(feature.name for feature in (target, *others))
+    real, real_variance = _information(target.real, _joint([f.real for f in others]))
+    drawn, variance = _information(target.drawn, _joint([f.drawn for f in others]))
+    return Dependency(columns, real, drawn, _ERRORS * math.sqrt(real_variance + variance))
+
+
+def _joint(codes: list[Codes]) -> Codes:
+    """One code for each combination. Shape: (n,) each -> (n,)."""
+    return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
+
+
+def _information(x: Codes, y: Codes) -> tuple[float, float]:
+    """Mutual information in nats, corrected, and the variance of its estimate. Shape: (n,) twice.
+
+    The variance is that of the mean of log p(x, y) / (p(x) p(y)), and of what chance alone shows.
+    """
+    from sklearn.metrics.cluster import expected_mutual_information
+
+    n = len(x)
+    x, y = (np.unique(codes, return_inverse=True)[1] for codes in (x, y))
+    counts = np.zeros((x.max() + 1, y.max() + 1), dtype=np.int64)
+    np.add.at(counts, (x, y), 1)
+    expected = counts.sum(1, keepdims=True) * counts.sum(0, keepdims=True) / n
+    occurs = counts > 0
+    shares, ratios = counts[occurs] / n, np.log(counts[occurs] / expected[occurs])
+    mean = float(shares @ ratios)
+    df = max((counts.shape[0] - 1) * (counts.shape[1] - 1), 1)
+    variance = (float(shares @ ratios**2) - mean**2) / n + 2 * df / (2 * n) ** 2
+    return mean - float(expected_mutual_information(counts, n)), max(variance, 0.0)
