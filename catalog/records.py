@@ -204,7 +204,9 @@ class Job:
     kind: JobKind
     spec: Document
     model_id: str | None
+    model_name: str | None
     dataset_id: str | None
+    dataset_name: str | None
     result_id: str | None
     parent_id: str | None
     n_shards: int

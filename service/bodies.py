@@ -354,7 +354,9 @@ class JobBody(BaseModel):
         "completed and of encoded rows"
     )
     model_id: str | None
+    model_name: str | None = Field(description="null once the model is deleted")
     dataset_id: str | None
+    dataset_name: str | None = Field(description="of a training and of a report: the table's")
     result_id: str | None = Field(description="the sample or the scores, once the job succeeded")
     created_at: datetime
     started_at: datetime | None

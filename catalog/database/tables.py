@@ -17,8 +17,9 @@ from sqlalchemy import (
     Integer,
     MetaData,
     String,
+    select,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
 
 from catalog.database.clock import Timestamp
 from catalog.job_kinds import JobKind, Queue
@@ -188,6 +189,13 @@ class JobRow(Base):
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+
+    model_name: Mapped[str | None] = column_property(
+        select(ModelRow.name).where(ModelRow.id == model_id).scalar_subquery()
+    )
+    dataset_name: Mapped[str | None] = column_property(
+        select(DatasetRow.name).where(DatasetRow.id == dataset_id).scalar_subquery()
+    )
 
 
 class FairShareRow(Base):

@@ -16,7 +16,7 @@ from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
 from catalog.records import Dataset, Document, Model, ModelStatus, Scoring
 from gcvae.errors import Problem, SettingError
-from gcvae.training.costs import training_cost
+from gcvae.training.costs import reporting_cost, training_cost
 from gcvae.training.settings import configure, settle
 from service.access import Workspace
 from service.bodies import (
@@ -190,9 +190,8 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
     require_room(resources, workspace)
     require_training_time(resources, workspace)
     dataset = workspace.datasets.get(body.dataset_id)
-    is_private = TrainSpec(training).is_private
-    if body.training.report_share is None and dataset.rows >= REPORTED_ROWS and not is_private:
-        training["report_share"] = REPORT_SHARE
+    if (share := _report_share(training, dataset)) is not None:
+        training["report_share"] = share
     model, job = workspace.jobs.enqueue_training(
         dataset_id=dataset.id,
         name=dataset.name if body.name is None else body.name,
@@ -240,7 +239,26 @@ def training_estimate(training: Document, dataset: Dataset) -> Document:
     """What training on a dataset is likely to take, by its checked training document."""
     config = configure(training["preset"], TrainSpec(training).settings)
     settled = settle(config, n_rows=dataset.rows, n_columns=dataset.columns)
-    return training_cost(training["preset"], settled, dataset.rows, dataset.columns).to_json()
+    levels = sum(len(column.get("levels") or ()) for column in dataset.schema["columns"])
+    size = dataset.rows, dataset.columns, levels
+    return training_cost(training["preset"], settled, *size).to_json()
+
+
+def report_estimate(training: Document, dataset: Dataset) -> Document | None:
+    """What the report that follows a training by itself is likely to take; None if none does."""
+    share = _report_share(training, dataset)
+    if not share:
+        return None
+    size = dataset.rows, dataset.columns, round(share * dataset.rows)
+    return reporting_cost(training["preset"], *size).to_json()
+
+
+def _report_share(training: Document, dataset: Dataset) -> float | None:
+    """The share of rows that is held back for a report; None where it is left to the library."""
+    is_private = TrainSpec(training).is_private
+    otherwise = REPORT_SHARE if dataset.rows >= REPORTED_ROWS and not is_private else None
+    share: float | None = training.get("report_share", otherwise)
+    return share
 
 
 def with_schema(workspace: Workspace, model: Model) -> Model:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from gcvae.training.settings import PRESETS
 from service.access import Workspace
 from service.bodies import EstimateBody, TrainingBody
-from service.routes.models import checked_training, training_estimate
+from service.routes.models import checked_training, report_estimate, training_estimate
 
 router = APIRouter(tags=["models"])
 
@@ -19,6 +19,9 @@ class PresetBody(BaseModel):
     name: str
     description: str
     estimate: EstimateBody = Field(description="of training on the dataset with this preset")
+    report_estimate: EstimateBody | None = Field(
+        description="of the report that follows by itself; null where none does"
+    )
 
 
 class PresetsBody(BaseModel):
@@ -32,14 +35,16 @@ class PresetsBody(BaseModel):
 def list_presets(dataset_id: str, workspace: Workspace) -> PresetsBody:
     """List the presets of training, and how long each is likely to take on the dataset."""
     dataset = workspace.datasets.get(dataset_id)
+    trainings = {name: checked_training(TrainingBody(preset=name)) for name in PRESETS}
     presets = [
-        PresetBody(
-            name=preset.name,
-            description=preset.description,
-            estimate=EstimateBody.model_validate(
-                training_estimate(checked_training(TrainingBody(preset=preset.name)), dataset)
-            ),
+        PresetBody.model_validate(
+            {
+                "name": name,
+                "description": PRESETS[name].description,
+                "estimate": training_estimate(training, dataset),
+                "report_estimate": report_estimate(training, dataset),
+            }
         )
-        for preset in PRESETS.values()
+        for name, training in trainings.items()
     ]
     return PresetsBody(dataset_id=dataset.id, presets=presets)

@@ -20,19 +20,16 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from service.site.pages import page_document
+from service.site import pages
 
-FILES = Path(__file__).parent / "guide"
 PLACE = "/guide"
-_LAST = "search/search_index.json"
-"""Written when all pages are: a site without it is none, or not whole yet."""
 _SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _STYLE = re.compile(rb"<style>(.*?)</style>|\sstyle=\"([^\"]*)\"", re.DOTALL)
 
 
 def install(app: FastAPI) -> None:
     """Serve the guide, built before or later."""
-    app.router.routes.append(Mount(PLACE, _Guide(directory=FILES, html=True, check_dir=False)))
+    app.router.routes.append(Mount(PLACE, _Guide(directory=pages.GUIDE, html=True, check_dir=False)))
 
 
 class _Guide(StaticFiles):
@@ -43,16 +40,14 @@ class _Guide(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """A file, with the policy of the site. Raises: HTTPException, 404 without a whole site."""
-        folder = Path(str(self.directory))
-        try:
-            built_at = (folder / _LAST).stat().st_mtime_ns
-        except FileNotFoundError:
+        built_at = pages.guide_built_at()
+        if built_at is None:
             if "text/html" in Headers(scope=scope).get("Accept", ""):
-                return await page_document(scope, 404)  # which says so to people
+                return pages.page_document(404)  # which says so to people
             told = "the guide was not built here; `make docs` builds it"
-            raise HTTPException(404, told) from None
+            raise HTTPException(404, told)
         response = await super().get_response(path, scope)
-        response.headers["Content-Security-Policy"] = policy_of(folder, built_at)
+        response.headers["Content-Security-Policy"] = policy_of(pages.GUIDE, built_at)
         response.headers["Cache-Control"] = "no-cache"
         return response
 

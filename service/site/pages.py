@@ -10,12 +10,15 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 FILES = Path(__file__).parent / "static"
+GUIDE = Path(__file__).parent / "guide"
+"""Where `make docs` builds the documentation."""
+_GUIDE_LINK = '<a href="/guide/">Guide</a>'
 ASSETS = "/assets"
 PATHS = (
     "/",
@@ -53,7 +56,7 @@ class _Nowhere:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _is_for_people(Request(scope)):
-            await (await page_document(scope, 404))(scope, receive, send)
+            await page_document(404)(scope, receive, send)
         else:
             await self._otherwise(scope, receive, send)
 
@@ -64,14 +67,25 @@ def _is_for_people(request: Request) -> bool:
 
 
 async def _page(request: Request) -> Response:
-    return await page_document(request.scope)
+    return page_document()
 
 
-async def page_document(scope: Scope, status: int = 200) -> Response:
-    """The document of every page, which draws what stands at its path."""
-    response = await _Files(directory=FILES).get_response("page.html", scope)
-    response.status_code = status if response.status_code == 200 else response.status_code
-    return response
+def page_document(status: int = 200) -> Response:
+    """The document of every page, which draws what stands at its path. It links to the guide once
+    that is built.
+    """
+    document = (FILES / "page.html").read_text(encoding="utf-8")
+    if guide_built_at() is None:
+        document = document.replace(_GUIDE_LINK, "")
+    return HTMLResponse(document, status, _HEADERS)
+
+
+def guide_built_at() -> int | None:
+    """When the guide was built, in nanoseconds; None where it was not, or not to its end."""
+    try:
+        return (GUIDE / "search/search_index.json").stat().st_mtime_ns  # written last
+    except FileNotFoundError:
+        return None
 
 
 class _Files(StaticFiles):

@@ -62,12 +62,13 @@ function barsOf(name, labels, real, drawn) {
   const [width, line, left] = [320, 24, 112];
   const most = Math.max(...(real ?? []).map((share) => share ?? 0), ...drawn, 1e-9);
   const long = (share) => ((width - left - 44) * share) / most;
+  const digits = most < 0.02 ? 2 : most < 0.1 ? 1 : 0;  // of many levels each has little
   const lines = labels.map((label, i) => s("g", { transform: `translate(0 ${i * line})` },
     s("title", {}, `${label}\n${real ? `real ${real[i] === null ? "few" : percent(real[i], 1)}, ` : ""}drawn ${percent(drawn[i], 1)}`),
     s("text", { x: left - 8, y: 15, "text-anchor": "end" }, short(label, 15)),
     real && s("rect.real", { x: left, y: 3, width: long(real[i] ?? 0), height: 8, rx: 1 }),
     s("rect.drawn", { x: left, y: real ? 12 : 6, width: long(drawn[i]), height: real ? 8 : 12, rx: 1 }),
-    s("text", { x: left + long(Math.max(drawn[i], real?.[i] ?? 0)) + 6, y: 15 }, percent(drawn[i]))));
+    s("text", { x: left + long(Math.max(drawn[i], real?.[i] ?? 0)) + 6, y: 15 }, percent(drawn[i], digits))));
   return s("svg.picture", { viewBox: `0 0 ${width} ${Math.max(1, labels.length) * line}`, role: "img", "aria-label": `Shares of ${name}` }, lines);
 }
 

@@ -3,7 +3,7 @@
 import { binsOf, spark } from "./charts.js";
 import { tried } from "./dataset.js";
 import { fill, freshId, h } from "./elements.js";
-import { count, figure, many, percent } from "./words.js";
+import { count, figure, many, percent, writtenLevels } from "./words.js";
 
 const KINDS = {
   continuous: "Number", integer: "Whole number", ordinal: "Ordered levels", categorical: "Levels", boolean: "Yes or no",
@@ -33,7 +33,7 @@ export function columnTable(dataset, profile, { change, undo, patch }, shown) {
   const rows = dataset.schema.columns.map((column) => {
     const warnings = dataset.warnings.filter((warning) => warning.startsWith(`column '${column.name}'`));
     warnings.forEach((warning) => shown.add(warning));
-    return columnRows(column, byName.get(column.name) ?? column, warnings, set);
+    return columnRows(column, writtenLevels(column, byName.get(column.name)) ?? column, warnings, set);
   });
   const heads = ["Column", "Kind", "Distribution", "Blank", "Range or levels", "Leave out", ""];
   return h("div.stack", {}, h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Columns of the table" },

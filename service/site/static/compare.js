@@ -3,8 +3,8 @@
 import { ask, parsed, read } from "./api.js";
 import { twoSides } from "./charts.js";
 import { fill, h } from "./elements.js";
-import { momentOf } from "./moments.js";
-import { count, figure, many, percent } from "./words.js";
+import { momentOf, momentText } from "./moments.js";
+import { count, figure, many, percent, written, writtenLevels } from "./words.js";
 
 const ROWS = 2000;
 const MOST_LEVELS = 12;
@@ -17,7 +17,7 @@ export async function show({ place, model, signal }) {
   ]);
   const ofReal = new Map((profile?.columns ?? []).map((column) => [column.name, column]));
   const columns = model.schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
-  const pictures = columns.map((column) => figureOf(column, ofReal.get(column.name), rows.map((row) => row[column.name]))).filter(Boolean);
+  const pictures = columns.map((column) => figureOf(column, writtenLevels(column, ofReal.get(column.name)), rows.map((row) => written(column, row[column.name])))).filter(Boolean);
   fill(place,
     h("div.row.ends", {}, h("p.soft", {}, profile
       ? `All ${many(profile.rows, "row")} of the dataset beside ${count(ROWS)} drawn ones, each column by itself.`
@@ -72,7 +72,8 @@ function lineShares(column, real, known) {
   if (!values.length || !edges.every(Number.isFinite) || edges.length < 2) return null;
   const counts = Array(edges.length - 1).fill(0);
   for (const value of values) counts[binOf(edges, value)] += 1;
-  const text = (i) => (texts ? (typeof texts[i] === "number" ? figure(texts[i], 4) : texts[i]) : figure(edges[i], 4));
+  const ownText = (edge) => (column.kind === "datetime" ? momentText(edge, edges.at(-1) - edges[0]) : figure(edge, 4));
+  const text = (i) => (typeof texts?.[i] === "string" ? texts[i] : ownText(edges[i]));
   const total = texts ? real.histogram.counts.reduce((sum, n) => sum + n, 0) || 1 : 1;
   return { labels: counts.map((_, i) => `${text(i)} to ${text(i + 1)}`), real: texts ? real.histogram.counts.map((n) => n / total) : null,
     drawn: counts.map((n) => n / values.length) };

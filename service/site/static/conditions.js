@@ -10,7 +10,7 @@ export function conditionForm(schema, { onlyValues = false } = {}) {
   const add = () => {
     const line = h("div.row");
     const fields = h("span.row");
-    const choose = () => readers.set(line, fieldsOf(columns.find((column) => column.name === name.value), fields, onlyValues));
+    const choose = () => readers.set(line, withMissing(columns.find((column) => column.name === name.value), fields, onlyValues));
     const name = h("select", { "aria-label": "Column", onchange: choose }, columns.map((column) => h("option", { value: column.name }, column.name)));
     const used = new Set([...readers.keys()].map((one) => one.querySelector("select").value));
     name.value = columns.find((column) => !used.has(column.name))?.name ?? columns[0].name;
@@ -21,6 +21,15 @@ export function conditionForm(schema, { onlyValues = false } = {}) {
   };
   const element = h("div.stack", {}, lines, h("div", {}, h("button.small", { type: "button", onclick: add }, onlyValues ? "Add a cell" : "Add a condition")));
   return { element, read: () => (readers.size ? Object.fromEntries([...readers].map(([line, read]) => [line.querySelector("select").value, read()])) : null) };
+}
+
+/** The fields for one column, and whether its cell is missing in their place; returns what reads them. */
+function withMissing(column, place, onlyValues) {
+  const fields = h("span.row");
+  const read = fieldsOf(column, fields, onlyValues);
+  const box = h("input", { type: "checkbox", onchange: () => { fields.hidden = box.checked; } });
+  fill(place, fields, column.missing?.allowed && !onlyValues ? h("label.check", {}, box, "is missing") : null);
+  return () => (box.checked ? null : read());
 }
 
 /** The fields for one column; returns what reads them. */

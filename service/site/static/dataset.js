@@ -5,7 +5,7 @@ import { columnTable } from "./columns.js";
 import { confirmed, head, pressed, problemBox, status, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { constraintList, ruleList } from "./rules.js";
-import { trainingForm } from "./training.js";
+import { showEstimates, trainingForm } from "./training.js";
 import { bytes, figure, many } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
@@ -17,20 +17,21 @@ export async function show({ place, words: [id], signal, go, reveal }) {
     read(`/v1/datasets/${id}/presets`, { signal }),
     read(`/v1/models?dataset_id=${id}&limit=20&brief=true`, { signal }),
   ]);
-  draw({ place, dataset, profile, presets, models, signal, go });
+  const page = { place, dataset, profile, presets, models, signal, go, told: h("div") };
+  page.training = trainingForm(page, () => Object.keys(page.patch).length && changeSchema(page, { columns: page.patch }));
+  draw(page);
 }
 
 function draw(page) {
-  const { place, dataset, profile, presets, models, go } = page;
+  const { place, dataset, profile, presets, models } = page;
   const change = (patch) => changeSchema(page, patch);
   const ofColumns = new Set();
-  const patch = {};
-  const saveColumns = () => Object.keys(patch).length && change({ columns: patch });
+  const patch = page.patch = {};
   const table = columnTable(dataset, profile, { change, undo: () => draw(page), patch }, ofColumns);
   const others = dataset.warnings.filter((warning) => !ofColumns.has(warning));
   fill(place,
-    heading(dataset, go),
-    page.told ?? null,
+    heading(dataset, page.go),
+    page.told,
     others.map((warning) => h("p.note", {}, warning)),
     h("section.stack", { "aria-label": "Columns" },
       h("div.row.ends", {}, h("h2", {}, "Columns"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: the model learns what stands here.")),
@@ -38,7 +39,7 @@ function draw(page) {
     ruleList(dataset, profile.rules, change),
     constraintList(dataset, change),
     dataset.privacy ? privacySpent(dataset.privacy) : null,
-    trainingForm(dataset, presets.presets, go, saveColumns),
+    page.training,
     models.items.length ? modelsOf(models.items) : null);
 }
 
@@ -86,6 +87,7 @@ function toTraining() {
 /** Change the schema, and draw the page anew with what the service made of it. Throws a Problem. */
 async function changeSchema(page, patch) {
   const { dataset, signal } = page;
+  fill(page.told);  // what was saved before says nothing of this change
   const changed = await read(`/v1/datasets/${dataset.id}/schema`, {
     method: "PATCH", json: patch, headers: { "Content-Type": "application/merge-patch+json" },
   });
@@ -93,9 +95,11 @@ async function changeSchema(page, patch) {
     read(`/v1/datasets/${dataset.id}/profile`, { signal }), read(`/v1/datasets/${dataset.id}/presets`, { signal }),
   ]);
   const lines = changed.changes.summary;
-  const told = h("div.note.calm", { role: "status" }, h("strong", {}, lines.length ? "Saved. " : "Saved: nothing is different."), lines.join("; "));
+  fill(page.told, h("div.note.calm", { role: "status" }, h("strong", {}, lines.length ? "Saved. " : "Saved: nothing is different."), lines.join("; ")));
   const at = window.scrollY;
-  draw({ ...page, dataset: changed, profile, presets, told });
+  Object.assign(page, { dataset: changed, profile });
+  showEstimates(page.training, presets.presets);
+  draw(page);
   window.scrollTo(0, at);
 }
 
@@ -110,12 +114,17 @@ function modelsOf(models) {
 /** Run a change; its refusal is shown in `told`, and the page stays as it was. */
 export async function tried(told, button, change) {
   if (button) button.disabled = true;
-  fill(told);
+  const seconds = h("span.number", { "aria-hidden": "true" }, "0");
+  fill(told, h("p.soft", { role: "status" }, "Saving: all rows are read and checked again, and rules are looked for … ", seconds, " s"));
+  const began = Date.now();
+  const timer = setInterval(() => fill(seconds, String(Math.round((Date.now() - began) / 1000))), 1000);
   try {
     await change();
+    fill(told);
   } catch (error) {
     fill(told, problemBox(error));
   } finally {
+    clearInterval(timer);
     if (button) button.disabled = false;
   }
 }

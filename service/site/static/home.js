@@ -4,7 +4,7 @@ import { pause, read } from "./api.js";
 import { dropPlace, meter, problemBox, status, uploadInto, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { exampleTable } from "./example.js";
-import { count, duration, JOB_KINDS, many, percent, spoken } from "./words.js";
+import { count, duration, jobTitle, many, percent, spoken } from "./words.js";
 
 export async function show({ place, signal, go }) {
   const [running, queued, failed, models, datasets] = await Promise.all([
@@ -68,7 +68,7 @@ function datasetLine(dataset) {
 }
 
 function failedLine(job) {
-  return h("li", {}, h("div", {}, h("a", { href: `/jobs/${job.id}` }, `${JOB_KINDS[job.kind]} failed`),
+  return h("li", {}, h("div", {}, h("a", { href: `/jobs/${job.id}` }, `${jobTitle(job)} failed`),
     h("div.tiny.soft", {}, job.error?.message ?? "without a reason")), h("span.tiny.soft", {}, when(job.finished_at ?? job.created_at)));
 }
 
@@ -91,10 +91,10 @@ function watch(place, jobs, signal, go) {
 }
 
 function jobLine(job) {
-  const [bar, set] = meter(`${JOB_KINDS[job.kind]}, progress`);
+  const [bar, set] = meter(`${jobTitle(job)}, progress`);
   set(job.status === "running" ? job.progress.fraction : 0);
   const left = job.progress.seconds_left;
-  return h("li", {}, h("div.fills", {}, h("div.row", {}, h("a", { href: `/jobs/${job.id}` }, JOB_KINDS[job.kind]), status(job.status),
+  return h("li", {}, h("div.fills", {}, h("div.row", {}, h("a", { href: `/jobs/${job.id}` }, jobTitle(job)), status(job.status),
     h("span.tiny.soft.mono", {}, job.id)), bar),
   h("div.tiny.soft.number", {}, job.status === "running" ? percent(job.progress.fraction ?? 0) : "waits",
     left ? `, ${duration(left)} left` : ""));

@@ -4,7 +4,7 @@ import { follow, isOver, read } from "./api.js";
 import { head, meter, pressed, status, when } from "./components.js";
 import { curves } from "./charts.js";
 import { fill, h, say } from "./elements.js";
-import { about, count, duration, exactTime, figure, JOB_KINDS, percent, spoken } from "./words.js";
+import { about, count, duration, exactTime, figure, JOB_KINDS, jobTitle, percent, spoken } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const job = await read(`/v1/jobs/${id}`, { signal });
@@ -52,9 +52,9 @@ function parts(job, model, go, signal) {
 
 function heading(job, model, buttons) {
   const crumbs = [["Jobs", "/jobs"]];
-  if (job.dataset_id) crumbs.push(["its dataset", `/datasets/${job.dataset_id}`]);
+  if (job.dataset_id) crumbs.push([job.dataset_name, `/datasets/${job.dataset_id}`]);
   if (job.model_id && job.kind !== "train") crumbs.push([model?.name ?? "its model", `/models/${job.model_id}`]);
-  return head({ crumbs, title: `${JOB_KINDS[job.kind]}${model ? ` of ${model.name}` : ""}`,
+  return head({ crumbs, title: jobTitle(job),
     facts: [status(job.status), ["asked ", when(job.created_at)], h("code", {}, job.id)], actions: buttons });
 }
 

@@ -3,7 +3,7 @@
 import { read } from "./api.js";
 import { dataTable, empty, head, problemBox, status, verdict, when } from "./components.js";
 import { fill, h } from "./elements.js";
-import { bytes, count, duration, figure, JOB_KINDS, many, percent, spoken } from "./words.js";
+import { bytes, count, duration, figure, JOB_KINDS, jobTitle, many, percent, spoken } from "./words.js";
 
 const LIMIT = 25;
 const SORTS = [["newest", "Newest first"], ["oldest", "Oldest first"], ["name", "By name"]];
@@ -29,7 +29,7 @@ const LISTS = {
     title: "Jobs", filters: { status: states(JOB_STATES), kind: [["", "Every kind"], ...Object.entries(JOB_KINDS)] },
     heads: ["Job", "Status", "Progress", "Queue", ["Attempt", "number"], ["Time", "number"], "Asked", "Id"],
     cells: (one) => [
-      link(`/jobs/${one.id}`, JOB_KINDS[one.kind]), status(one.status), progress(one),
+      link(`/jobs/${one.id}`, jobTitle(one)), status(one.status), progress(one),
       `${one.queue}${one.priority ? `, priority ${one.priority}` : ""}`, count(one.attempt), took(one), when(one.created_at), code(one.id)],
     none: () => empty("No job yet", "Trainings, large samples and reports are jobs.", h("a.button.main", { href: "/" }, "To the start page")),
   },

@@ -15,6 +15,12 @@ export function momentOf(text, format) {
   return Date.UTC(year, month, Number(found.d ?? 1), hour, Number(found.M ?? 0), Number(found.S ?? 0));
 }
 
+/** A point in time as it is shown beside others that span so many milliseconds: the day, or with its minute. */
+export function momentText(milliseconds, span) {
+  const text = new Date(milliseconds).toISOString();
+  return span > 3 * 86_400_000 ? text.slice(0, 10) : text.slice(0, 16).replace("T", " ");
+}
+
 function partsOf(text, format) {
   const names = [];
   const pattern = format.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/%([A-Za-z])/g, (whole, name) => {

@@ -49,11 +49,15 @@ export function csvObjects(text) {
   return rows.filter((row) => row.length === head.length).map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]])));
 }
 
-/** The n rows of a file as they stand there, or null where the page can not read them. */
+/** The rows of a file as they stand there, or null where the page can not read them. */
+export async function rowsIn(file) {
+  return tableType(file.name) !== "text/csv" || file.size > 64e6 ? null : csvObjects(await file.text());
+}
+
+/** The same, or null where they are not n. */
 export async function cellsOf(file, n) {
-  if (tableType(file.name) !== "text/csv" || file.size > 64e6) return null;
-  const rows = csvObjects(await file.text());
-  return rows.length === n ? rows : null;
+  const rows = await rowsIn(file);
+  return rows?.length === n ? rows : null;
 }
 
 /** CSV text of cells. */

@@ -5,13 +5,12 @@ import { pressed } from "./components.js";
 import { balanceForm, conditionForm } from "./conditions.js";
 import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
-import { count, figure, many, percent } from "./words.js";
+import { count, figure, many, percent, written } from "./words.js";
 
 const PREVIEW = 12;
 const TYPES = { csv: "CSV", parquet: "Parquet", jsonl: "JSON lines" };
 
 export function show({ place, model, signal }) {
-  const told = h("div");
   const preview = h("div.stack");
   const rows = h("input", { type: "number", min: 1, value: Math.min(model.record?.rows ?? 1000, 100_000), required: true });
   const seed = h("input", { type: "number", min: 0, placeholder: "fresh" });
@@ -28,13 +27,13 @@ export function show({ place, model, signal }) {
     const done = await rowsOf(response, "/v1/samples", signal, (job) => fill(preview, h("p.soft", { role: "status" }, `A job draws them: ${job.status}, ${percent(job.progress.fraction ?? 0)}`)));
     return [response, done];
   };
-  const showPreview = (event) => pressed(event.target, told, async () => {
+  const showPreview = (event) => pressed(event.target, preview, async () => {
     const [response, done] = await draw(asked({ rows: PREVIEW, format: "json" }));
     const drawn = parsed(await done.text());
-    fill(preview, h("h3", {}, `${many(drawn.length, "row")} of them`), rowTable("Drawn rows", drawn), h("p.tiny.soft", {}, facts(response)));
+    fill(preview, h("h3", {}, `${many(drawn.length, "row")} of them`), rowTable("Drawn rows", drawn.map((row) => Object.fromEntries(model.schema.columns.filter(({ name }) => name in row).map((column) => [column.name, written(column, row[column.name])])))), h("p.tiny.soft", {}, facts(response)));
     say(`${drawn.length} rows are shown.`);
   });
-  const download = (event) => pressed(event.target, told, async () => {
+  const download = (event) => pressed(event.target, preview, async () => {
     const [response, done] = await draw(asked({ rows: Number(rows.value), format: format.value }));
     save(await done.blob(), `${model.name}-synthetic.${format.value}`);
     fill(preview, h("p.note.calm", { role: "status" }, `${many(Number(rows.value), "row")} are drawn and saved. ${facts(response)}`));
@@ -44,7 +43,7 @@ export function show({ place, model, signal }) {
     h("section.card.stack", { "aria-label": "Balance" }, h("h3", {}, "With shares of your own"), h("p.soft", {}, "The other columns follow as they do in the table."), balance.element)),
   h("div.row.foot", {}, h("label.field", {}, "Rows", rows), h("label.field", {}, "Seed", seed), h("label.field", {}, "File", format),
     h("button", { type: "button", onclick: showPreview }, "Preview"), h("button.main", { type: "button", onclick: download }, "Draw and download")),
-  told, preview);
+  preview);
 }
 
 /** What the answer says of itself beside its rows. */

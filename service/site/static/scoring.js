@@ -52,24 +52,27 @@ function flagged(model, answer, cells) {
 }
 
 function shown(model, answer, cells) {
-  const scores = answer.scores.map((score, i) => ({ ...score, row: i + 1, cells: cells?.[i] }));
+  const scores = answer.scores.map((score, i) => ({ ...score, row: i + 1, cells: cells?.[i], log_likelihood: Number(score.log_likelihood),
+    contributions: Object.fromEntries(Object.entries(score.contributions).map(([name, nats]) => [name, Number(nats)])) }));  // "-Infinity" is a text in JSON
   const sorted = scores.toSorted((a, b) => a.log_likelihood - b.log_likelihood);
   const impossible = sorted.filter((score) => score.log_likelihood === -Infinity).length;
   const unlikely = scores.filter((score) => score.percentile !== null && score.percentile < 1).length;
   const picture = h("div");
   const draw = (member) => fill(picture, histogram(scores.map((score) => score[member]).filter((value) => value !== null), member.replace("_", " ")));
   draw("log_likelihood");
-  const names = Object.keys(scores[0]?.contributions ?? {});
+  const terms = Object.keys(scores[0]?.contributions ?? {});
+  const isColumn = new Set(model.schema.columns.map((column) => column.name));
+  const names = terms.filter((name) => isColumn.has(name));  // the others are of the constraints
   const lacking = cells?.length ? names.filter((name) => !(name in cells[0])) : [];
-  const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", ...names],
-    ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, ...names.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
+  const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", ...terms],
+    ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, ...terms.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
   return [
     h("section.card.stack", { "aria-label": "Scores" }, h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`),
       segments("What is shown", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"]], "log_likelihood", draw)), picture,
     h("div.row.ends", {}, h("p.soft", {}, `${many(unlikely, "row")} less likely than 99 % of held-out rows of training`, "."),
       h("button.small", { type: "button", onclick: file }, "Download the scores")),
     lacking.length ? h("p.note", {}, `The table has no column ${lacking.join(", ")}: as a blank cell would be, ${lacking.length === 1 ? "it is" : "they are"} left out of account in every row.`) : null,
-    impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "is" : "are"} impossible (−∞), and not in the picture: ${neverDrawn(scores, names)}`) : null),
+    impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "is" : "are"} impossible (−∞), and not in the picture: ${neverDrawn(scores, names, terms.find((name) => !isColumn.has(name)))}`) : null),
     h("section.stack", { "aria-label": "The least likely rows" }, h("h2", {}, "The least likely rows"),
       h("p.soft", {}, "The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows."),
       leastLikely(sorted.slice(0, LEAST), names, usualCosts(scores, names), Boolean(cells))),
@@ -77,11 +80,16 @@ function shown(model, answer, cells) {
   ];
 }
 
-/** Which columns have cells that the model never draws, such as a level that training had not. */
-function neverDrawn(scores, names) {
-  const counts = names.map((name) => [name, scores.filter((score) => score.contributions[name] === -Infinity).length]).filter(([, n]) => n);
-  if (!counts.length) return "they break a constraint or a rule.";
-  return `the model never draws such a cell in ${counts.map(([name, n]) => `${name} (${many(n, "row")})`).join(", ")}.`;
+/** Why rows are impossible: cells that the model never draws, such as a level that training had not, or `constraints`, the name of their term. */
+function neverDrawn(scores, names, constraints) {
+  const impossibleIn = (name) => scores.filter((score) => score.contributions[name] === -Infinity).length;
+  const counts = names.map((name) => [name, impossibleIn(name)]).filter(([, n]) => n);
+  const broken = constraints ? impossibleIn(constraints) : 0;
+  const why = [
+    counts.length ? `the model never draws such a cell in ${counts.map(([name, n]) => `${name} (${many(n, "row")})`).join(", ")}` : null,
+    broken ? `${many(broken, "row")} ${broken === 1 ? "breaks" : "break"} a constraint` : null,
+  ].filter(Boolean);
+  return `${why.join("; ") || "they break a rule"}.`;
 }
 
 /** By column the median of its contributions: a date with many values always costs more than a yes or no. */

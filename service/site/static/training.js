@@ -2,7 +2,7 @@
 
 import { read } from "./api.js";
 import { pressed } from "./components.js";
-import { h } from "./elements.js";
+import { fill, h } from "./elements.js";
 import { about, bytes } from "./words.js";
 
 const PLAIN = {
@@ -11,8 +11,9 @@ const PLAIN = {
   gcvae: ["One model for all", "Rows, scores and maps come from the copula model alone. For reading dependencies."],
 };
 
-/** The form, at the foot of a dataset's page. What is changed and not saved is saved first. */
-export function trainingForm(dataset, presets, go, saveColumns) {
+/** The form, at the foot of a dataset's page, which draws everything else anew after a change. What is changed and not saved is saved first. */
+export function trainingForm(page, saveColumns) {
+  const { dataset, presets: { presets }, go } = page;
   const told = h("div");
   const known = presets.filter((preset) => PLAIN[preset.name]).sort((a, b) => a.estimate.seconds - b.estimate.seconds);
   const others = presets.filter((preset) => !PLAIN[preset.name]);
@@ -29,8 +30,9 @@ export function trainingForm(dataset, presets, go, saveColumns) {
     if (share.value) training.report_share = Number(share.value);
     if (memory.value) training.memory = memory.value;
     const asked = { dataset_id: dataset.id, name: name.value, training };
+    fill(page.told);
     pressed(button, told, async () => {
-      await saveColumns();  // which draws the form anew: it has been read
+      await saveColumns();
       const model = await read("/v1/models", { method: "POST", json: asked });
       go(`/jobs/${model.job_id}`);
     });
@@ -43,9 +45,19 @@ export function trainingForm(dataset, presets, go, saveColumns) {
       h("label.field", {}, "Share of rows held back for the report", share),
       h("label.field", {}, "Memory of single rows", memory))),
     h("div.row", {}, h("label.field", {}, "Name of the model", name), button), told,
-    h("p.tiny.soft", {}, "Times are of one processor core, and the most: training stops by itself when the model no longer gets better. ",
+    h("p.tiny.soft", {}, "Times are of a processor core that does nothing else: a busy or slower machine takes longer, and less where training stops by itself because the model no longer gets better. ",
       dataset.rows < 1000 ? "Under 1,000 rows no report follows by itself: give a share of rows held back, under More settings, to have one that can answer." : "A tenth of the rows is held back, and a report follows by itself."));
-  return h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
+  const section = h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
+  showEstimates(section, presets);
+  return section;
+}
+
+/** What each preset is likely to take of the table as its schema is now. */
+export function showEstimates(section, presets) {
+  for (const { name, estimate, report_estimate: report } of presets) {
+    fill(section.querySelector(`[data-preset="${name}"]`),
+      `${about(estimate.seconds)}${report ? `, then ${about(report.seconds)} for the report` : ""}; ${bytes(estimate.memory_bytes)} of memory`);
+  }
 }
 
 function choice(preset, isChosen = false) {
@@ -53,5 +65,5 @@ function choice(preset, isChosen = false) {
   return h("label.choice", {},
     h("input", { type: "radio", name: "preset", value: preset.name, checked: isChosen }),
     h("span", {}, h("strong", {}, title), PLAIN[preset.name] ? h("span.tiny.soft", {}, ` ${preset.name}`) : null,
-      h("span.soft.block", {}, text), h("span.tiny.block", {}, `${about(preset.estimate.seconds)}, ${bytes(preset.estimate.memory_bytes)} of memory`)));
+      h("span.soft.block", {}, text), h("span.tiny.block", { "data-preset": preset.name })));
 }

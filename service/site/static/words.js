@@ -86,6 +86,22 @@ export const JOB_KINDS = {
   report: "Report",
 };
 
+/** A cell of JSON as its table writes it: false or true in the words of its column. */
+export function written(column, value) {
+  return typeof value === "boolean" && column.levels ? String(column.levels[Number(value)]) : value;
+}
+
+/** A column of a profile whose levels are as the table writes them. */
+export function writtenLevels(column, found) {
+  return found?.levels ? { ...found, levels: found.levels.map((one) => ({ ...one, level: written(column, one.level) })) } : found;
+}
+
+/** What a job is of: "Training of orders". */
+export function jobTitle(job) {
+  const name = job.model_name ?? job.dataset_name;
+  return `${JOB_KINDS[job.kind]}${name ? ` of ${name}` : ""}`;
+}
+
 /** A long text without its middle. */
 export function short(text, longest = 24) {
   const letters = [...String(text)];

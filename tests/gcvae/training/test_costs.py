@@ -43,6 +43,14 @@ def test_every_preset_has_an_estimate_that_grows_with_the_work(preset: str) -> N
     assert sampling_cost(preset, 10**6, 5).memory_bytes == sampling_cost(preset, 1, 5).memory_bytes
 
 
+@pytest.mark.parametrize(("preset", "measured"), [("fast", 47.8), ("default", 53.1)])
+def test_a_table_of_many_levels_is_estimated_by_them_too(preset: str, measured: float) -> None:
+    """CPU seconds of whole trainings of 6,000 orders of a shop."""
+    settled = settle(configure(preset), n_rows=6000, n_columns=21)
+    estimated = training_cost(preset, settled, 6000, 21, levels=2708).seconds
+    assert 0.9 < estimated / measured < 1.1
+
+
 def test_a_report_is_estimated_by_how_much_it_looks_at() -> None:
     looked_at = MOST_REPORT_ROWS, fidelity.MOST_ROWS, privacy.MOST_ROWS, DRAWS
     assumed = (

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 
 import gcvae
 import gcvae_client
-from service.site import guide_pages
+from service.site import pages
 from tests.long.browser.conftest import PHONE, Watched
 from tests.running_service import Running, assert_problem, running, settings_in
 
@@ -42,7 +42,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shown(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service that has the site."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guide_pages, "FILES", built)
+        patch.setattr(pages, "GUIDE", built)
         with running(settings_in(tmp_path_factory.mktemp("service"))) as service:
             yield service
 
@@ -106,7 +106,7 @@ def test_a_service_without_it_says_how_it_is_built(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, watch: Callable[..., Watched]
 ) -> None:
     """To programs, and on a page to people."""
-    monkeypatch.setattr(guide_pages, "FILES", tmp_path / "none")
+    monkeypatch.setattr(pages, "GUIDE", tmp_path / "none")
     with running(settings_in(tmp_path)) as service:
         problem = assert_problem(service.http.get("/guide/"), 404, "not-found")
         visitor = watch(service, expected=("/guide/",))

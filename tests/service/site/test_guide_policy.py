@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from service.site import guide_pages
+from service.site import pages
 from tests.running_service import running, settings_in
 
 
@@ -31,9 +31,10 @@ def test_only_what_stands_in_the_pages_of_now_may_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path / "guide"
-    monkeypatch.setattr(guide_pages, "FILES", site)
+    monkeypatch.setattr(pages, "GUIDE", site)
     with running(settings_in(tmp_path)) as service:
         for built_at, (script, other) in enumerate([("one()", "two()"), ("two()", "one()")]):
+            assert ('href="/guide/"' in service.http.get("/").text) is (built_at > 0)
             build(site, script, built_at)
             policy = service.http.get("/guide/").headers["Content-Security-Policy"]
             assert f"'sha256-{digest(script)}'" in policy

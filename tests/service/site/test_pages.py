@@ -149,6 +149,8 @@ def test_a_dataset_has_presets_with_the_time_that_a_training_is_told_to_take(
     job_id = service.http.post("/v1/models", json=asked).json()["job_id"]
     job = service.http.get(f"/v1/jobs/{job_id}").json()
     assert fast["estimate"] == job["estimate"]
+    assert fast["report_estimate"] is None  # under 1,000 rows none follows by itself
+    assert (job["model_name"], job["dataset_name"]) == (dataset["name"], dataset["name"])
     assert all(preset["description"] for preset in found)
     brief = service.http.get("/v1/models", params={"brief": True, "limit": 1}).json()["items"][0]
     assert brief["schema"] is None
