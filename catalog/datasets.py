@@ -129,6 +129,18 @@ class Datasets:
             session.flush()
             return _copy(session, row)
 
+    def rename(self, dataset_id: str, name: str) -> Dataset:
+        """Give a dataset another name.
+
+        Raises:
+            NotFoundError: no such dataset in this workspace.
+        """
+        with self._database.writing() as session:
+            row = find_dataset(session, dataset_id, self._workspace, lock=True)
+            row.name = name
+            session.flush()
+            return _copy(session, row)
+
     def count_models(self, dataset_id: str) -> int:
         """How many models were trained on a dataset."""
         with self._database.reading() as session:

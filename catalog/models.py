@@ -81,8 +81,10 @@ class Models:
         with self._database.reading() as session:
             return read_page(session, query, ModelRow, Model, limit, cursor, order)
 
-    def restrict_scoring(self, model_id: str, scoring: Scoring) -> Model:
-        """Have a model say less of rows. What it says already is no error.
+    def change(
+        self, model_id: str, *, scoring: Scoring | None = None, name: str | None = None
+    ) -> Model:
+        """Have a model say less of rows, or give it another name. What is so already is no error.
 
         Raises:
             NotFoundError: no such model in this workspace.
@@ -90,9 +92,10 @@ class Models:
         """
         with self._database.writing() as session:
             row = find_model(session, model_id, self._workspace, lock=True)
-            if scoring.is_looser_than(row.scoring):
+            if scoring is not None and scoring.is_looser_than(row.scoring):
                 raise LooserScoringError(model_id, row.scoring, scoring)
-            row.scoring = scoring
+            row.scoring = row.scoring if scoring is None else scoring
+            row.name = row.name if name is None else name
             session.flush()
             session.refresh(row)
             return copy_row(Model, row)

@@ -109,6 +109,8 @@ class AsyncClient:
     replace_schema = _awaited(Client.replace_schema)
     patch_schema = _awaited(Client.patch_schema)
     profile = _awaited(Client.profile)
+    first_rows = _awaited(Client.first_rows)
+    rename = _awaited(Client.rename)
     rules = _awaited(Client.rules)
     train = _awaited(Client.train)
     import_model = _awaited(Client.import_model)

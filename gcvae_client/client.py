@@ -135,6 +135,18 @@ class Client(Reports):
         found: Document = self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}/profile")
         return found
 
+    def first_rows(self, dataset: Resource, n_rows: int = 20) -> list[dict[str, str | None]]:
+        """The first rows of a dataset's table as they were uploaded, at most 100."""
+        path, params = f"/v1/datasets/{dataset_id_of(dataset)}/rows", {"limit": n_rows}
+        found = self._json("GET", path, params=params)
+        return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+
+    def rename(self, resource: Resource, name: str) -> Any:
+        """Give a dataset or a model another name; returns it as it is now."""
+        return self._json(
+            "PATCH", place_of(any_id_of(resource)), body=lambda _: {"json": {"name": name}}
+        )
+
     def rules(self, dataset: Resource) -> list[Document]:
         """What holds between a dataset's columns in most rows, and where it does not.
 

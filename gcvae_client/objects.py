@@ -83,6 +83,8 @@ class Dataset(Entity):
 
     train = Own("train")
     profile = Own("profile")
+    first_rows = Own("first_rows")
+    rename = Own("rename")
     rules = Own("rules")
     privacy = Own("privacy")
     cap_privacy = Own("cap_privacy")
@@ -112,6 +114,7 @@ class Model(Entity):
     make_report = Own("make_report")
     download = Own("download_model")
     restrict_scoring = Own("restrict_scoring")
+    rename = Own("rename")
     job = Own("job")
     cancel = Own("cancel")
     refresh = Own("model")

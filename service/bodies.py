@@ -259,6 +259,16 @@ class RulesBody(BaseModel):
     rules: list[RuleBody]
 
 
+class FirstRowsBody(BaseModel):
+    """The first rows of a table, as they were uploaded."""
+
+    dataset_id: str
+    columns: list[str]
+    rows: list[list[str | None]] = Field(
+        description="cells as texts, in the order of `columns`; null where a Parquet file has none"
+    )
+
+
 SCORING = (
     "what the model says of rows: their scores (full), whether they are rare (flag), nothing (off)"
 )
@@ -426,7 +436,14 @@ class NewModelBody(RequestBody):
 class ChangedModelBody(RequestBody):
     """What of a model is to change."""
 
-    scoring: Scoring = Field(description=f"{SCORING}; never more than it says now")
+    scoring: Scoring | None = Field(None, description=f"{SCORING}; never more than it says now")
+    name: Name | None = None
+
+
+class ChangedNameBody(RequestBody):
+    """The name that a dataset is to have."""
+
+    name: Name
 
 
 Cell = str | int | float | bool | None

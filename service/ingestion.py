@@ -102,6 +102,20 @@ def profile_of(
         return profile_table(table, schema, source.line_of)
 
 
+def first_rows_of(
+    file: BinaryIO, n_rows: int, encoding: str | None
+) -> tuple[list[str], list[list[str | None]]]:
+    """The names of the columns, and the first rows as texts, of a table that has been checked."""
+    import pandas as pd
+
+    from gcvae.files.table_reader import TableReader
+
+    frame = next(TableReader(file, encoding=encoding).chunks(n_rows)).head(n_rows)
+    rows = frame.itertuples(index=False, name=None)
+    texts = [[None if pd.isna(cell) else str(cell) for cell in row] for row in rows]
+    return [str(name) for name in frame], texts
+
+
 def check_rows(
     file: BinaryIO,
     schema: TableSchema,

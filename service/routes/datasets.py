@@ -20,7 +20,9 @@ from gcvae.schema.inferred_schema import InferredSchema
 from service.access import Workspace
 from service.bodies import (
     ChangedDatasetBody,
+    ChangedNameBody,
     DatasetBody,
+    FirstRowsBody,
     PageBody,
     ProfileBody,
     RulesBody,
@@ -33,7 +35,13 @@ from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
 from service.http.uploads import ENCODING, Upload, received
-from service.ingestion import check_table, complete_schema_of, profile_of, stored_table
+from service.ingestion import (
+    check_table,
+    complete_schema_of,
+    first_rows_of,
+    profile_of,
+    stored_table,
+)
 from service.quotas import require_storage
 from service.reservations import collect_garbage, reserved
 from service.resources import Resources, Shared
@@ -42,6 +50,8 @@ from service.schema_changes import changes, patched, pointed_at_patch, what_is_s
 from service.table_process import read_apart
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
+
+MOST_FIRST_ROWS = 100
 
 _TABLE = {"schema": {"type": "string", "format": "binary"}}
 _UPLOAD = {
@@ -211,6 +221,25 @@ async def read_rules(
     return tagged(request, rules.model_dump_json().encode(), "application/json")
 
 
+@router.get("/{dataset_id}/rows")
+async def read_rows(
+    dataset_id: str,
+    resources: Shared,
+    workspace: Workspace,
+    limit: Annotated[int, Query(ge=1, le=MOST_FIRST_ROWS)] = 20,
+) -> FirstRowsBody:
+    """The first rows of the table as they were uploaded, to look at."""
+    dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
+    columns, rows = await resources.tables.run(partial(_first_rows, resources, dataset, limit))
+    return FirstRowsBody(dataset_id=dataset.id, columns=columns, rows=rows)
+
+
+@router.patch("/{dataset_id}")
+def rename_dataset(dataset_id: str, body: ChangedNameBody, workspace: Workspace) -> DatasetBody:
+    """Give a dataset another name."""
+    return told_dataset(workspace, workspace.datasets.rename(dataset_id, body.name))
+
+
 @router.delete("/{dataset_id}", status_code=204)
 def delete_dataset(
     dataset_id: str,
@@ -330,6 +359,14 @@ def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
         raise StateError(
             f"model {model.id} is being trained under this schema; wait, or cancel its job first"
         )
+
+
+def _first_rows(
+    resources: Resources, dataset: Dataset, limit: int
+) -> tuple[list[str], list[list[str | None]]]:
+    read = partial(first_rows_of, n_rows=limit, encoding=dataset.encoding)
+    with stored_table(resources.store, dataset) as file:
+        return read_apart(read, file, resources.settings)
 
 
 def _profile(resources: Resources, dataset: Dataset) -> bytes:

@@ -161,10 +161,11 @@ def _artifact(
 
 @router.patch("/{model_id}", response_model=ModelBody)
 def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) -> ModelBody:
-    """Have the model say less of rows: whether they are rare (`flag`), or nothing (`off`). What was
-    made of it before says no more than that from now on, and there is no way back.
+    """Give the model another `name`, or have it say less of rows by `scoring`: whether they are
+    rare (`flag`), or nothing (`off`). What was made of it before says no more than that from now
+    on, and there is no way back.
     """
-    model = workspace.models.restrict_scoring(model_id, body.scoring)
+    model = workspace.models.change(model_id, scoring=body.scoring, name=body.name)
     return model_body(with_schema(workspace, model), newest_report(workspace, model))
 
 

@@ -29,7 +29,9 @@ _STYLE = re.compile(rb"<style>(.*?)</style>|\sstyle=\"([^\"]*)\"", re.DOTALL)
 
 def install(app: FastAPI) -> None:
     """Serve the guide, built before or later."""
-    app.router.routes.append(Mount(PLACE, _Guide(directory=pages.GUIDE, html=True, check_dir=False)))
+    app.router.routes.append(
+        Mount(PLACE, _Guide(directory=pages.GUIDE, html=True, check_dir=False))
+    )
 
 
 class _Guide(StaticFiles):

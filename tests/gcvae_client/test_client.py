@@ -52,6 +52,11 @@ def test_a_table_is_uploaded_from_a_file_or_from_bytes(
     assert client.dataset(dataset["id"]) == dataset
     assert dataset["id"] in [item["id"] for item in client.datasets()]
     assert client.profile(dataset["id"])["rows"] == 60
+    first = client.first_rows(dataset["id"], 2)
+    assert len(first) == 2
+    assert all(list(row) == [c["name"] for c in dataset["schema"]["columns"]] for row in first)
+    renamed = client.rename(dataset["id"], "another name")
+    assert (renamed["id"], renamed["name"]) == (dataset["id"], "another name")
     assert client.rules(dataset["id"]) == client.profile(dataset["id"])["rules"]
     replaced = client.replace_schema(dataset["id"], {"columns": []})
     assert replaced["id"] == dataset["id"]
@@ -83,6 +88,8 @@ def test_a_model_is_taken_away_minimal_and_made_to_say_less_of_rows(
     assert (taken.training_record["is_minimal"], taken.scoring) == (True, "flag")
     rows = [{"size": 1.5, "colour": "red"}]
     assert "percentile" in client.score(model, rows, draws=3).columns
+    named = model.rename("of cars")
+    assert (named["name"], named["scoring"]) == ("of cars", "full")
     assert model.restrict_scoring("flag")["scoring"] == "flag"
     assert client.score(model, rows, draws=3).columns.to_list() == ["is_rare"]
     model.restrict_scoring("off")

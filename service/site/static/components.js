@@ -1,6 +1,6 @@
 // The parts that several pages are made of.
 
-import { tableType, upload } from "./api.js";
+import { ask, tableType, upload } from "./api.js";
 import { fill, freshId, h, say } from "./elements.js";
 import { ago, exactTime, percent, spoken } from "./words.js";
 
@@ -139,6 +139,24 @@ export function confirmed(title, text, action) {
     document.body.append(dialog);
     dialog.showModal();
   });
+}
+
+/** A button that asks for another name, and gives it to what stands at a path of the API. */
+export function renameButton(path, name, told, done) {
+  const button = h("button", { type: "button", onclick: () => {
+    const input = h("input", { value: name, maxlength: 200, required: true });
+    const save = h("button.main", { type: "submit" }, "Save the name");
+    const submit = (event) => {
+      event.preventDefault();
+      pressed(save, told, async () => {
+        await ask(path, { method: "PATCH", json: { name: input.value }, headers: { "Content-Type": "application/json" } });
+        done();
+      });
+    };
+    fill(told, h("form.row", { onsubmit: submit }, h("label.field", {}, "Name", input), save));
+    input.select();
+  } }, "Rename");
+  return button;
 }
 
 /** A table of data. Cells may be elements; a head is text, or [text, class]. */

@@ -2,8 +2,9 @@
 
 import { ask, read } from "./api.js";
 import { columnTable } from "./columns.js";
-import { confirmed, head, pressed, problemBox, status, when } from "./components.js";
+import { confirmed, head, pressed, problemBox, renameButton, status, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
+import { rowTable } from "./rows.js";
 import { constraintList, ruleList } from "./rules.js";
 import { showEstimates, trainingForm } from "./training.js";
 import { bytes, figure, many } from "./words.js";
@@ -17,7 +18,7 @@ export async function show({ place, words: [id], signal, go, reveal }) {
     read(`/v1/datasets/${id}/presets`, { signal }),
     read(`/v1/models?dataset_id=${id}&limit=20&brief=true`, { signal }),
   ]);
-  const page = { place, dataset, profile, presets, models, signal, go, told: h("div") };
+  const page = { place, dataset, profile, presets, models, signal, go, told: h("div"), firstRows: firstRows(id, signal) };
   page.training = trainingForm(page, () => Object.keys(page.patch).length && changeSchema(page, { columns: page.patch }));
   draw(page);
 }
@@ -36,11 +37,28 @@ function draw(page) {
     h("section.stack", { "aria-label": "Columns" },
       h("div.row.ends", {}, h("h2", {}, "Columns"), h("span.soft", {}, "Inferred from all rows. Correct what is wrong: the model learns what stands here.")),
       table),
+    page.firstRows,
     ruleList(dataset, profile.rules, change),
     constraintList(dataset, change),
     dataset.privacy ? privacySpent(dataset.privacy) : null,
     page.training,
     models.items.length ? modelsOf(models.items) : null);
+}
+
+/** The first rows as they were uploaded, read once they are opened. */
+function firstRows(id, signal) {
+  const found = h("div");
+  const open = async () => {
+    if (found.childElementCount) return;
+    fill(found, h("p.soft", { role: "status" }, "Reading the first rows …"));
+    try {
+      const { columns, rows } = await read(`/v1/datasets/${id}/rows?limit=20`, { signal });
+      fill(found, rowTable("The first rows", rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])))));
+    } catch (error) {
+      if (error.name !== "AbortError") fill(found, problemBox(error));
+    }
+  };
+  return h("details", { ontoggle: open }, h("summary", {}, "The first rows of the table"), found);
 }
 
 function heading(dataset, go) {
@@ -59,7 +77,8 @@ function heading(dataset, go) {
     crumbs: [["Datasets", "/datasets"]],
     title: dataset.name,
     facts: [many(dataset.rows, "row"), many(dataset.columns, "column"), bytes(dataset.size_bytes), when(dataset.created_at), h("code", {}, dataset.id)],
-    actions: [h("button.main", { type: "button", onclick: toTraining }, "Train a model"), button],
+    actions: [h("button.main", { type: "button", onclick: toTraining }, "Train a model"),
+      renameButton(`/v1/datasets/${dataset.id}`, dataset.name, told, () => go(`/datasets/${dataset.id}`, { replace: true })), button],
   }), told);
 }
 

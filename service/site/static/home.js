@@ -31,20 +31,27 @@ export async function show({ place, signal, go }) {
 /** The place for a table, and the example beside it. */
 function entrance(go) {
   const place = h("div.stack");
+  const encoding = h("input", { list: "encodings", placeholder: "UTF-8", size: 14 });
   const take = async (file) => {
     const name = file.name.replace(/(\.(csv|tsv|txt|parquet|gz))+$/i, "").slice(0, 200) || "table";
-    const dataset = await uploadInto(place, `/v1/datasets?name=${encodeURIComponent(name)}`, file, drop);
+    const query = new URLSearchParams({ name, ...(encoding.value.trim() ? { encoding: encoding.value.trim() } : {}) });
+    const dataset = await uploadInto(place, `/v1/datasets?${query}`, file, entry);
     if (dataset && place.isConnected) go(`/datasets/${dataset.id}`);
     else if (dataset) say(`${dataset.name} is uploaded.`);
   };
-  const example = () => take(new File([exampleTable()], "café orders.csv"));
+  const example = () => {
+    encoding.value = "";
+    return take(new File([exampleTable()], "café orders.csv"));
+  };
   const drop = () => dropPlace({
     title: "Drop a table here",
     hint: "CSV, gzipped CSV or Parquet. It stays on this service.",
     take,
     extra: h("button", { type: "button", onclick: example }, "Try the example table"),
   });
-  fill(place, drop());
+  const entry = () => [drop(), h("label.row.soft", {}, "Encoding of the text", encoding,
+    h("datalist", { id: "encodings" }, ["cp1252", "iso-8859-1", "iso-8859-15", "cp1250", "cp1251", "utf-16", "shift_jis", "gb18030"].map((value) => h("option", { value }))))];
+  fill(place, entry());
   return place;
 }
 

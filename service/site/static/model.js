@@ -2,7 +2,7 @@
 
 import { ask, read } from "./api.js";
 import { curves } from "./charts.js";
-import { confirmed, dataTable, empty, head, pressed, status, verdict, when } from "./components.js";
+import { confirmed, dataTable, empty, head, pressed, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { bytes, count, duration, figure, many, percent, spoken } from "./words.js";
 
@@ -48,7 +48,8 @@ function heading(model, go) {
   if (model.dataset_id) crumbs.push(["its dataset", `/datasets/${model.dataset_id}`]);
   return h("div.stack", {}, head({ crumbs, title: model.name,
     facts: [status(model.status), when(model.created_at), h("code", {}, model.id)],
-    actions: [...(model.status === "ready" ? [download, minimal] : []), button] }), told);
+    actions: [...(model.status === "ready" ? [download, minimal] : []),
+      renameButton(`/v1/models/${model.id}`, model.name, told, () => go(location.pathname, { replace: true })), button] }), told);
 }
 
 function tabs(model, word) {

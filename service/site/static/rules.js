@@ -16,7 +16,53 @@ export function ruleList(dataset, found, change) {
   return h("section.stack", { "aria-label": "Rules" },
     h("div.row.ends", {}, h("h2", {}, "Rules found"), h("div.row", {}, h("span.soft", {}, "Kept rules hold in drawn rows as often as in the table; demanded ones always."), again)),
     found.length ? h("ul.listed", {}, found.map((one, i) => ruleLine(one, (word) => keep(i, word)))) : h("p.soft", {}, none),
-    told);
+    ruleForm(dataset, (rule, button) => tried(told, button, () => change({ rules: [...found.map((one) => one.rule), rule] }))), told);
+}
+
+/** A form that adds a rule, which is then counted in the table. */
+function ruleForm(dataset, add) {
+  const names = namesOf(dataset);
+  const chooser = (label) => chooserOf(label, names);
+  const pair = (words, rule) => () => {
+    const [a, b] = [chooser("First column of the rule"), chooser("Second column of the rule")];
+    return [[a, words, b], () => rule(a.value, b.value)];
+  };
+  const triple = (sign, rule) => () => {
+    const [column, a, b] = [chooser("Column that the rule gives"), chooser("First column of the rule"), chooser("Second column of the rule")];
+    return [[column, "=", a, sign, b], () => rule(column.value, a.value, b.value)];
+  };
+  return kindForm("Kind of rule", "Add a rule", add, [
+    ["Order", pair("≤", (low, high) => ({ kind: "order", low, high }))],
+    ["One column fixes another", pair("fixes", (of, column) => ({ kind: "function", of: [of], column }))],
+    ["Sum", triple("+", (column, a, b) => ({ kind: "sum", column, terms: { [a]: 1, [b]: 1 } }))],
+    ["Difference", triple("−", (column, a, b) => ({ kind: "sum", column, terms: { [a]: 1, [b]: -1 } }))],
+    ["Product", triple("×", (column, a, b) => ({ kind: "product", column, factors: [a, b] }))],
+    ["Blank wherever another is", pair("is blank wherever this is:", (column, of) => ({ kind: "blanks", column, of, relation: "follows" }))],
+    ["Blank together", pair("is blank exactly where this is:", (column, of) => ({ kind: "blanks", column, of, relation: "same" }))],
+  ]);
+}
+
+function namesOf(dataset) {
+  return dataset.schema.columns.filter((column) => !column.drop).map((column) => column.name);
+}
+
+function chooserOf(label, names) {
+  return h("select", { "aria-label": label }, names.map((name) => h("option", { value: name }, name)));
+}
+
+/** A form of one of several kinds: [text, make], where `make()` gives its fields and what reads them. */
+function kindForm(label, action, add, forms) {
+  const fields = h("span.row");
+  let read;
+  const choose = (at) => {
+    const [shown, reader] = forms[at][1]();
+    read = reader;
+    fill(fields, shown);
+  };
+  const kind = h("select", { "aria-label": label, onchange: () => choose(Number(kind.value)) }, forms.map(([text], i) => h("option", { value: i }, text)));
+  choose(0);
+  const button = h("button", { type: "submit" }, action);
+  return h("form.row", { onsubmit: (event) => { event.preventDefault(); add(read(), button); } }, kind, fields, button);
 }
 
 function ruleLine(found, keep) {
@@ -66,33 +112,19 @@ function inWords(constraint) {
 }
 
 function constraintForm(dataset, add) {
-  const names = dataset.schema.columns.filter((column) => !column.drop).map((column) => column.name);
-  const fields = h("span.row");
-  const chooser = (label) => h("select", { "aria-label": label }, names.map((name) => h("option", { value: name }, name)));
-  const forms = {
-    expression: () => {
+  const chooser = (label) => chooserOf(label, namesOf(dataset));
+  return kindForm("Kind of constraint", "Add", add, [
+    ["An expression holds", () => {
       const text = h("input", { "aria-label": "Expression", placeholder: "total >= price or quantity == 0", size: 36 });
       return [[text], () => ({ kind: "expression", expression: text.value })];
-    },
-    inequality: () => {
+    }],
+    ["One column is below another", () => {
       const [low, high, strict] = [chooser("Lower column"), chooser("Upper column"), h("select", { "aria-label": "Relation" }, h("option", { value: "" }, "≤"), h("option", { value: "yes" }, "<"))];
       return [[low, strict, high], () => ({ kind: "inequality", low: low.value, high: high.value, strict: strict.value === "yes" })];
-    },
-    unique_combinations: () => {
+    }],
+    ["Only combinations of the table", () => {
       const [a, b] = [chooser("First column"), chooser("Second column")];
       return [[a, "and", b], () => ({ kind: "unique_combinations", columns: [a.value, b.value] })];
-    },
-  };
-  let read;
-  const choose = (kind) => {
-    const [shown, reader] = forms[kind]();
-    read = reader;
-    fill(fields, shown);
-  };
-  const kind = h("select", { "aria-label": "Kind of constraint", onchange: () => choose(kind.value) },
-    h("option", { value: "expression" }, "An expression holds"), h("option", { value: "inequality" }, "One column is below another"),
-    h("option", { value: "unique_combinations" }, "Only combinations of the table"));
-  choose("expression");
-  const button = h("button", { type: "submit" }, "Add");
-  return h("form.row", { onsubmit: (event) => { event.preventDefault(); add(read(), button); } }, kind, fields, button);
+    }],
+  ]);
 }

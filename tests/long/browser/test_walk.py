@@ -47,6 +47,7 @@ def train_a_little(watched: Watched) -> None:
     page = watched.page
     page.get_by_role("radio", name=re.compile("A first look")).check()
     page.get_by_text("More settings", exact=True).click()
+    page.get_by_text("Privacy", exact=True).click()
     page.get_by_label("Most steps").fill("20")
     page.get_by_label("Share of rows held back for the report").fill("0")
     page.get_by_label("Memory of single rows").select_option("low")

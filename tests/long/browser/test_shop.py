@@ -1,0 +1,214 @@
+"""Pages of a table with blanks, constraints, words for yes and no, and many levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.long.browser.conftest import PHONE, Watched
+from tests.running_service import Running
+
+Watch = Callable[..., Watched]
+DAYS = [f"2025-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 29)]
+
+
+def orders() -> str:
+    """300 orders: one in four is not shipped yet, and 100 customers come again and again."""
+    lines = [
+        f"{DAYS[i]},{DAYS[i + i % 9] if i % 4 else ''},{'yes' if i * 7 % 3 else 'no'},"
+        f"C{i * 37 % 100:03},{'ABC'[i * 5 % 3]},{i * 53 % 97 + 3}"
+        for i in range(300)
+    ]
+    return "\n".join(["ordered,shipped,paid,customer,product,amount", *lines, ""])
+
+
+@pytest.fixture(scope="module")
+def trained(site: Running) -> tuple[str, str]:
+    """(Dataset, model) of the orders, with a constraint."""
+    csv = {"Content-Type": "text/csv"}
+    content = orders().encode()
+    dataset = site.http.post("/v1/datasets?name=shop", content=content, headers=csv, timeout=120)
+    dataset_id = dataset.json()["id"]
+    constraint = {"kind": "inequality", "low": "ordered", "high": "shipped"}
+    schema = {"columns": [], "constraints": [constraint]}
+    site.http.put(f"/v1/datasets/{dataset_id}/schema", json=schema, timeout=120).raise_for_status()
+    training = {"preset": "fast", "max_steps": 20, "report_share": 0}
+    asked = {"dataset_id": dataset_id, "training": training}
+    model = site.http.post("/v1/models", json=asked).json()
+    for _ in range(600):
+        if site.http.get(f"/v1/jobs/{model['job_id']}").json()["status"] == "succeeded":
+            break
+        site.http.get(f"/v1/jobs/{model['job_id']}/events", timeout=120)
+    return dataset_id, model["id"]
+
+
+def file_of(text: str) -> dict[str, object]:
+    return {"name": "rows.csv", "mimeType": "text/csv", "buffer": text.encode()}
+
+
+def test_the_constraints_are_no_column_of_scored_rows(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site)
+    watched.go(f"/models/{trained[1]}/score")
+    lines = orders().splitlines()
+    broken = [*lines[:9], "2025-03-01,2025-02-01,yes,C000,A,50"]
+    watched.page.get_by_label("Drop rows to be scored").set_input_files(file_of("\n".join(broken)))
+    expect(watched.page.get_by_text("1 row breaks a constraint")).to_be_visible()
+    least = watched.page.get_by_role("region", name="The least likely rows").get_by_role("table")
+    expect(least.get_by_role("columnheader")).to_have_count(3 + 6)
+    expect(least).not_to_contain_text("(constraints)")
+    expect(least.get_by_role("row").nth(1)).to_contain_text("−∞")
+    expect(watched.page.get_by_text("The table has no column")).to_have_count(0)
+    watched.assert_accessible()
+
+
+def test_blanks_that_may_be_right_are_filled_only_where_their_column_is_chosen(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site)
+    page = watched.page
+    watched.go(f"/models/{trained[1]}/impute")
+    text = "\n".join(orders().splitlines()[:9]).replace(",A,", ",,")
+    page.get_by_label("Drop a table with blanks").set_input_files(file_of(text))
+    expect(page.get_by_label("product")).to_be_checked()
+    expect(page.get_by_label("shipped")).not_to_be_checked()
+    watched.assert_accessible()
+    page.get_by_role("button", name="Fill the blanks").click()
+    filled = page.get_by_role("region", name="The filled table")
+    expect(filled.locator("td.filled")).to_have_count(3)
+    expect(filled.get_by_text("blank", exact=True)).to_have_count(2)
+
+    page.get_by_label("Drop a table with blanks").set_input_files(file_of(text))
+    page.get_by_label("shipped").check()
+    page.get_by_label("product").uncheck()
+    page.get_by_role("button", name="Fill the blanks").click()
+    expect(filled.locator("td.filled")).to_have_count(2)
+    expect(filled.get_by_text("blank", exact=True)).to_have_count(3)
+
+
+def test_drawn_rows_may_be_asked_missing_and_a_refusal_takes_the_success_away(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site, expected=("/samples",))
+    page = watched.page
+    watched.go(f"/models/{trained[1]}/sample")
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Column", exact=True).select_option("amount")
+    expect(page.get_by_label("is missing")).to_have_count(0)
+    page.get_by_label("Column", exact=True).select_option("shipped")
+    page.get_by_label("is missing").check()
+    page.get_by_role("button", name="Preview").click()
+    drawn = page.get_by_role("region", name="Drawn rows")
+    expect(drawn.locator("td:nth-child(2)")).to_have_text(["blank"] * 12)
+    paid = drawn.locator("td:nth-child(3)")
+    assert set(paid.all_inner_texts()) <= {"yes", "no"}
+    page.get_by_label("Rows", exact=True).fill("100000000000")
+    page.get_by_role("button", name="Draw and download").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(drawn).to_have_count(0)
+
+
+def test_a_refused_change_takes_the_success_before_it_away(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site, expected=("/schema",))
+    page = watched.page
+    watched.go(f"/datasets/{trained[0]}")
+    region = page.get_by_role("region", name="Rules", exact=True)
+    region.get_by_label("Kind of rule").select_option("Order")
+    region.get_by_label("First column of the rule").select_option("ordered")
+    region.get_by_label("Second column of the rule").select_option("shipped")
+    with page.expect_response(re.compile("/profile")):
+        region.get_by_role("button", name="Search again").click()
+        expect(page.get_by_text("Saving: all rows are read")).to_be_visible()
+    expect(page.get_by_text("Saved")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^Distribution of paid: yes"))).to_be_visible()
+    region.get_by_label("First column of the rule").select_option("customer")
+    region.get_by_label("Second column of the rule").select_option("amount")
+    region.get_by_role("button", name="Add a rule").click()
+    expect(region.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_text("Saved")).to_have_count(0)
+    region.get_by_label("Kind of rule").select_option("Blank wherever another is")
+    region.get_by_label("First column of the rule").select_option("shipped")
+    region.get_by_label("Second column of the rule").select_option("amount")
+    region.get_by_role("button", name="Add a rule").click()
+    expect(region.get_by_role("listitem").filter(has_text="Blanks")).to_be_visible()
+
+
+def test_the_first_rows_are_shown_and_a_name_can_be_changed(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site, viewport=PHONE)
+    page = watched.page
+    watched.go(f"/datasets/{trained[0]}")
+    page.get_by_text("The first rows of the table").click()
+    rows = page.get_by_role("region", name="The first rows").get_by_role("row")
+    expect(rows).to_have_count(21)
+    expect(rows.nth(1)).to_contain_text("2025-01-01")
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Name", exact=True).fill("the shop")
+    page.get_by_role("button", name="Save the name").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("the shop")
+    watched.assert_accessible()
+    watched.go(f"/models/{trained[1]}")
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Name", exact=True).fill("of the shop")
+    page.get_by_role("button", name="Save the name").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("of the shop")
+    watched.go("/jobs")
+    expect(page.get_by_role("link", name="Training of of the shop")).to_be_visible()
+
+
+def test_a_table_in_another_encoding_is_taken_with_its_name(site: Running, watch: Watch) -> None:
+    watched = watch(site, expected=("name=towns",))
+    page = watched.page
+    watched.go("/")
+    towns = "town,n\n" + "".join(f"{'Málaga' if i % 2 else 'Köln'},{i}\n" for i in range(60))
+    table = {"name": "towns.csv", "mimeType": "text/csv", "buffer": towns.encode("cp1252")}
+    page.get_by_label("Drop a table here").set_input_files(table)
+    expect(page.get_by_role("alert")).to_contain_text("encoding")
+    page.get_by_label("Encoding of the text").fill("cp1252")
+    watched.assert_accessible()
+    page.get_by_label("Drop a table here").set_input_files(table)
+    expect(page.get_by_role("heading", level=1)).to_have_text("towns")
+
+
+def test_a_training_may_be_private_and_its_refusal_is_told_after_columns_are_saved(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site, expected=("/v1/models",))
+    page = watched.page
+    watched.go(f"/datasets/{trained[0]}")
+    page.get_by_text("Privacy", exact=True).click()
+    page.get_by_label("Differential privacy, epsilon").fill("0")
+    page.get_by_label("Column that will be predicted").select_option("paid")
+    watched.assert_accessible()
+    page.get_by_label("Kind of product").select_option("ordinal")
+    with page.expect_request("**/v1/models") as asking:
+        page.get_by_role("button", name="Train", exact=True).click()
+    private = asking.value.post_data_json["training"]["differential_privacy"]
+    assert private == {"epsilon": 0, "delta": 1e-6, "target": "paid"}
+    form = page.get_by_role("region", name="Train a model")
+    expect(form.get_by_role("alert")).to_contain_text("epsilon")
+    expect(page.get_by_label("Kind of product")).to_have_value("ordinal")
+    expect(page.get_by_label("Differential privacy, epsilon")).to_have_value("0")
+    expect(page.get_by_text("Saved")).to_have_count(0)
+
+
+def test_dates_are_dates_and_small_shares_are_told_apart_without_the_dataset(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site)
+    page = watched.page
+    site.http.delete(f"/v1/datasets/{trained[0]}").raise_for_status()
+    watched.go(f"/models/{trained[1]}/compare")
+    dates = page.get_by_role("img", name="Shares of ordered")
+    expect(dates).to_contain_text(re.compile(r"2025-\d\d-\d\d"))
+    expect(dates).not_to_contain_text("e+")
+    expect(page.get_by_role("img", name="Shares of paid")).to_contain_text("yes")
+    shares = page.get_by_role("img", name="Shares of customer").text_content()
+    assert re.search(r"\d\.\d+ %", shares or "")
