@@ -2,12 +2,12 @@
 
 import { ask, read } from "./api.js";
 import { columnTable } from "./columns.js";
-import { confirmed, head, pressed, problemBox, renameButton, status, when } from "./components.js";
+import { confirmed, dataTable, head, pressed, problemBox, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
 import { constraintList, ruleList } from "./rules.js";
 import { showEstimates, trainingForm } from "./training.js";
-import { bytes, figure, many } from "./words.js";
+import { bytes, figure, many, spoken } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const dataset = await read(`/v1/datasets/${id}`, { signal });
@@ -122,12 +122,15 @@ async function changeSchema(page, patch) {
   window.scrollTo(0, at);
 }
 
+/** The models of the table beside each other: how each was trained, and what its report found. */
 function modelsOf(models) {
-  return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"),
-    h("ul.listed", {}, models.map((model) => h("li", {},
-      h("div", {}, h("a", { href: model.status === "training" ? `/jobs/${model.job_id}` : `/models/${model.id}` }, model.name), " ",
-        h("span.tiny.soft.mono", {}, model.id)),
-      h("div.row", {}, status(model.status), h("span.tiny.soft", {}, when(model.created_at)))))));
+  const parts = ["fidelity", "utility", "likelihood", "privacy"];
+  const heads = ["Model", "Status", "Preset", "Held-out bound", ...parts.map(spoken), "Made"];
+  const cells = (model) => [
+    h("a", { href: model.status === "training" ? `/jobs/${model.job_id}` : `/models/${model.id}` }, model.name), status(model.status),
+    `${model.training.preset}${model.training.differential_privacy ? ", private" : ""}${model.training.memory === "low" ? ", low memory" : ""}`,
+    figure(model.bound_held_out, 4), ...parts.map((part) => (model.report?.verdicts[part] ? verdict(model.report.verdicts[part]) : "–")), when(model.created_at)];
+  return h("section.stack", { "aria-label": "Models of this dataset" }, h("h2", {}, "Models of this dataset"), dataTable("The models beside each other", heads, models.map(cells)));
 }
 
 /** Run a change; its refusal is shown in `told`, and the page stays as it was. */

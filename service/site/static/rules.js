@@ -21,7 +21,7 @@ export function ruleList(dataset, found, change) {
 
 /** A form that adds a rule, which is then counted in the table. */
 function ruleForm(dataset, add) {
-  const names = namesOf(dataset);
+  const names = namesOf(dataset).filter((name) => dataset.schema.columns.find((column) => column.name === name).kind !== "identifier");
   const chooser = (label) => chooserOf(label, names);
   const pair = (words, rule) => () => {
     const [a, b] = [chooser("First column of the rule"), chooser("Second column of the rule")];

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import expect
@@ -23,6 +23,15 @@ def orders() -> str:
         for i in range(300)
     ]
     return "\n".join(["ordered,shipped,paid,customer,product,amount", *lines, ""])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def emptied(site: Running) -> Iterator[None]:
+    """Other modules begin with an empty service."""
+    yield
+    for kind in ("models", "datasets"):
+        for item in site.http.get(f"/v1/{kind}").json()["items"]:
+            site.http.delete(f"/v1/{kind}/{item['id']}").raise_for_status()
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +148,17 @@ def test_a_refused_change_takes_the_success_before_it_away(
     expect(region.get_by_role("listitem").filter(has_text="Blanks")).to_be_visible()
 
 
+def test_the_models_of_a_table_stand_beside_each_other(
+    site: Running, trained: tuple[str, str], watch: Watch
+) -> None:
+    watched = watch(site)
+    watched.go(f"/datasets/{trained[0]}")
+    models = watched.page.get_by_role("region", name="The models beside each other")
+    expect(models.get_by_role("row").nth(1)).to_contain_text("fast")
+    expect(models.get_by_role("row").nth(1)).to_contain_text("Ready")
+    expect(models.get_by_role("columnheader")).to_have_count(9)
+
+
 def test_the_first_rows_are_shown_and_a_name_can_be_changed(
     site: Running, trained: tuple[str, str], watch: Watch
 ) -> None:
@@ -183,7 +203,8 @@ def test_a_training_may_be_private_and_its_refusal_is_told_after_columns_are_sav
     watched = watch(site, expected=("/v1/models",))
     page = watched.page
     watched.go(f"/datasets/{trained[0]}")
-    page.get_by_text("Privacy", exact=True).click()
+    form = page.get_by_role("region", name="Train a model")
+    form.get_by_text("Privacy", exact=True).click()
     page.get_by_label("Differential privacy, epsilon").fill("0")
     page.get_by_label("Column that will be predicted").select_option("paid")
     watched.assert_accessible()
@@ -192,7 +213,6 @@ def test_a_training_may_be_private_and_its_refusal_is_told_after_columns_are_sav
         page.get_by_role("button", name="Train", exact=True).click()
     private = asking.value.post_data_json["training"]["differential_privacy"]
     assert private == {"epsilon": 0, "delta": 1e-6, "target": "paid"}
-    form = page.get_by_role("region", name="Train a model")
     expect(form.get_by_role("alert")).to_contain_text("epsilon")
     expect(page.get_by_label("Kind of product")).to_have_value("ordinal")
     expect(page.get_by_label("Differential privacy, epsilon")).to_have_value("0")

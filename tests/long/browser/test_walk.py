@@ -131,6 +131,7 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     blanks = drawn.replace("Station", "")
     table = {"name": "blanks.csv", "mimeType": "text/csv", "buffer": blanks.encode()}
     page.get_by_label("Drop a table with blanks").set_input_files(table)
+    page.get_by_role("button", name="Fill the blanks").click()
     expect(page.get_by_role("heading", name="90 rows filled")).to_be_visible()
     filled = page.get_by_role("region", name="The filled table").locator("tbody tr:first-child")
     expect(filled).to_contain_text(re.compile("Harbour|Station|Old town"))
