@@ -66,6 +66,7 @@ class QuantileCodec:
         is_ordered: For a copula atoms stand in their order among the other numbers; in models of
             version 3 they are below them all.
         members: Which code each atom has, ascending as the atoms are; None where each has its own.
+        numbers: The atoms to the last bit; None where the line gives them back so.
     """
 
     line: RealCodec
@@ -75,6 +76,7 @@ class QuantileCodec:
     is_discrete: bool
     is_ordered: bool = True
     members: CodeMembers | None = None
+    numbers: Numbers | None = None
 
     @classmethod
     def fit(
@@ -98,7 +100,7 @@ class QuantileCodec:
         """
         line = _with_distinct_numbers(LINES[column.kind].line_of(series, column), series)
         present, positions = line.positions(series)
-        found, counts = np.unique(positions[present], return_counts=True)
+        found, first, counts = np.unique(positions[present], return_index=True, return_counts=True)
         never = np.concatenate([line.never, line.positions(pd.Series(apart, dtype="int64"))[1]])
         is_date = ~np.isin(found, never)
         is_atom = ~is_date
@@ -131,7 +133,16 @@ class QuantileCodec:
         scores = _code_scores(own, n_missing, len(series))
         codec = cls(line, atoms, distribution, scores, is_discrete, members=members)
         is_rest[is_rest] = _of_smooth_curve(distribution, positions[is_rest])
-        return replace(codec, line=line.rounding_like(series[is_rest], codec._lost(rest)))
+        line = line.rounding_like(series[is_rest], codec._lost(rest))
+        numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
+        return replace(codec, line=line)._with_numbers(numbers)
+
+    def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
+        """The codec, whose atoms are these numbers. Shape: (n_atoms,)."""
+        back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
+        if back.dtype != np.float64 or back.equals(numbers):
+            return self
+        return replace(self, numbers=numbers.to_numpy() + 0.0)  # no -0.0
 
     def _lost(self, positions: Numbers) -> float:
         """What most numbers, and some more, lose at most when they are encoded, in deviations."""
@@ -221,7 +232,10 @@ class QuantileCodec:
         atoms = np.append(self.atoms, 0.0)
         positions = np.where(atom >= 0, atoms[atom], self.distribution.positions_at(values))
         is_missing = (codes == 0) & self.has_missing
-        return self.line.cells_at(~is_missing, positions)
+        cells = self.line.cells_at(~is_missing, positions)
+        if self.numbers is not None:
+            cells[atom >= 0] = self.numbers[atom[atom >= 0]]
+        return cells
 
     def _atoms_of(self, codes: Codes, values: Numbers) -> Codes:
         """Which atom each cell is; -1 for none. Shape: (n,) twice -> (n,)."""
@@ -330,7 +344,7 @@ class QuantileCodec:
             "is_discrete": self.is_discrete,
             "is_ordered": self.is_ordered,
             "members": None if self.members is None else self.members.to_json(),
-        }
+        } | ({} if self.numbers is None else {"numbers": self.numbers.tolist()})
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
@@ -341,7 +355,9 @@ class QuantileCodec:
         scores, laws = tuple(document["scores"]), (document["is_discrete"], document["is_ordered"])
         shared = document.get("members")  # none in earlier models
         members = None if shared is None else CodeMembers.from_json(shared)
-        return cls(line, atoms, distribution, scores, *laws, members)
+        own = document.get("numbers")
+        numbers = None if own is None else np.asarray(own, dtype=float)
+        return cls(line, atoms, distribution, scores, *laws, members, numbers)
 
 
 def _code_positions(atoms: Numbers, members: CodeMembers | None) -> Numbers:
@@ -374,14 +390,23 @@ def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
 
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
-    """The line in smaller units where its deviation is so wide that numbers would be one."""
+    """The line in smaller units where its deviation is so wide that numbers would be one; where its
+    mean, or a division, would make them one, from zero in units that lose no bit."""
     if line.scale < _WIDE:
-        return line
+        if not isinstance(line, ContinuousCodec) or _are_distinct(line, series):
+            return line
+        return replace(line, offset=0.0, scale=2.0 ** round(math.log2(line.scale)))
     distances = np.unique(replace(line, scale=1.0).positions(series)[1])
     # By halves: the two largest may be farther apart than a double can say.
     least = float(np.diff(distances / 2.0, prepend=-np.inf).min())
     smallest = float(np.abs(distances).max()) / _WIDE**2  # in which the largest is finite
     return replace(line, scale=min(line.scale, max(least * _WIDE, smallest)))
+
+
+def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
+    """Whether numbers that differ have positions that do."""
+    present, positions = line.positions(series)
+    return pd.Series(positions[present]).nunique() == series.nunique()
 
 
 def _are_atoms(found: Numbers, counts: Codes) -> npt.NDArray[np.bool_]:

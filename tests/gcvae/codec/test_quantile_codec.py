@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import ndtr
 from scipy.stats import kstest
 
@@ -17,7 +21,7 @@ from gcvae.codec.quantile_codec import QuantileCodec, _are_markers
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
 from gcvae.profiling.infer_schema import infer_schema
-from tests.lengths import first_of
+from tests.lengths import first_of, tries
 
 
 def fitted(frame: pd.DataFrame) -> tuple[pd.DataFrame, TableCodec]:
@@ -247,3 +251,55 @@ def test_a_number_is_the_atom_that_it_is_written_as() -> None:
         beyond, _ = column.encode(pd.Series([0.166668, 0.333335]))
         assert (beyond == column.n_codes - 1).all()
     assert are_discrete == [True, False]
+
+
+def decoded(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame after it was encoded and decoded, by a codec that was saved and loaded."""
+    typed, codec = fitted(frame)
+    codec = TableCodec.from_json(json.loads(json.dumps(codec.to_json())))
+    return codec.decode(codec.encode(typed))
+
+
+def test_a_number_that_recurs_is_no_number_of_fewer_digits() -> None:
+    random = np.random.default_rng(0)
+    amount = random.lognormal(2.0, 1.0, 1000).round(5)
+    amount[:50] = 6.904679999999999
+    frame = pd.DataFrame({"amount": amount, "y": np.arange(1000) % 2})
+    assert (decoded(frame)["amount"] == 6.904679999999999).sum() == 50
+
+
+def test_neighbouring_doubles_that_recur_far_from_the_mean_stay_two() -> None:
+    amount = np.random.default_rng(0).normal(50.0, 9.0, 1000)
+    amount[:50], amount[50:90] = 0.3, 0.1 + 0.2
+    back = decoded(pd.DataFrame({"amount": amount, "y": np.arange(1000) % 2}))["amount"]
+    assert ((back == 0.3).sum(), (back == 0.1 + 0.2).sum()) == (50, 40)
+
+
+@st.composite
+def recurring_numbers(draw: st.DrawFn) -> tuple[pd.Series[Any], set[float]]:
+    """A column of numbers, and those that one row in a hundred and more has."""
+    numbers = draw(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=6))
+    numbers += [float(np.nextafter(x, np.inf)) for x in draw(st.sets(st.sampled_from(numbers)))]
+    # A deviation has more than all bits of smaller ones.
+    shared = sorted({x if abs(x) > 1e-280 else 0.0 for x in numbers})
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    n_rows = draw(st.integers(500, 800))
+    size = 10.0 ** draw(st.integers(-9, 9))
+    others = draw(st.floats(-1e9, 1e9)) + size * random.lognormal(0.0, 1.0, n_rows)
+    if draw(st.booleans()):
+        others = others.round(draw(st.integers(0, 6)))
+    n_each = draw(st.integers(-(-n_rows // 100), n_rows // len(shared)))
+    others[: n_each * len(shared)] = np.repeat(shared, n_each)
+    return pd.Series(random.permutation(others)), set(shared)
+
+
+@tries(60)
+@given(column=recurring_numbers(), is_text=st.booleans())
+def test_a_number_of_one_row_in_a_hundred_comes_back_to_the_last_bit(
+    column: tuple[pd.Series[Any], set[float]], is_text: bool
+) -> None:
+    numbers, shared = column
+    frame = pd.DataFrame({"x": numbers, "y": np.arange(len(numbers)) % 2})
+    back = decoded(frame.map(repr) if is_text else frame)["x"]
+    recur = numbers.isin(shared)
+    assert back[recur].tolist() == numbers[recur].tolist()
