@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gcvae import Synthesizer, TableReader
+from gcvae import Synthesizer, TableReader, read_table
 from gcvae.cells.values import parse_table
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError
@@ -71,8 +71,9 @@ def typed_orders() -> tuple[pd.DataFrame, TableSchema]:
 @pytest.fixture(scope="module")
 def fitted() -> Synthesizer:
     """A short fit, saved and loaded."""
+    read = read_table(orders().to_csv(index=False).encode())
     model = Synthesizer.fit(
-        orders(), schema={"columns": [], "rules": RULES}, preset="fast", settings=_SETTINGS
+        read, schema={"columns": [], "rules": RULES}, preset="fast", settings=_SETTINGS
     )
     return Synthesizer.from_bytes(model.to_bytes())
 
