@@ -210,7 +210,7 @@ def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[fl
     share = (counts.sum(axis=0) + 0.5) / (len(bins) + 0.5 * n_bins)
     best = -np.inf, np.zeros_like(counts)
     for a in _PSEUDO_ROWS:
-        left_out = (counts - 1.0 + a * share) / (of_code - 1.0 + a)
+        left_out = (counts - 1.0 + a * share) / (np.maximum(of_code - 1.0, 0.0) + a)
         seen = counts > 0
         gain = (counts * np.log(np.where(seen, left_out / share, 1.0))).sum() / len(bins)
         if gain > best[0]:

@@ -200,6 +200,7 @@ def test_training_says_how_many_rows_of_the_model_satisfy_the_constraints(
     (tmp_path / "given.json").write_text(json.dumps({"constraints": [constraint]}))
     asked = ["train", str(folder / "table.csv"), "-o", str(tmp_path / "m.gcvae")]
     asked += ["--schema", str(tmp_path / "given.json"), "--set", "max_steps=3", "--device", "cpu"]
+    asked += ["--preset", "gcvae"]
     assert main(asked) == 0
     told = capsys.readouterr().err
     assert re.search(r"^gcvae: [\d.]+% of the model's rows satisfy all constraints", told, re.M)

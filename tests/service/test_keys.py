@@ -100,6 +100,7 @@ def test_another_workspace_sees_404_of_every_id_and_changes_nothing(guarded: Gua
         "schema": {"json": {"columns": []}},
         "privacy": {"json": {"cap": {"epsilon": 3.0, "delta": 1e-6}}},
         "{model_id}": {"json": {"scoring": "off"}},
+        "{dataset_id}": {"json": {"name": "theirs"}},
     }
     with_ids = [call for call in _calls(guarded.service) if "{" in call[1]]
     assert len(with_ids) > 25

@@ -258,11 +258,11 @@ def test_numbers_of_two_kinds_stay_text_with_a_reason(texts: list[str], first: s
 
 def test_a_word_among_formatted_numbers_is_named_with_its_line() -> None:
     rows = "".join(f'"{n},5";{n % 2}\n' for n in range(60))
-    table = read_table(b"n;k\n" + rows.encode() + b"n.a.;1\n")
+    table = read_table(b"n;k\n" + rows.encode() + b"open;1\n")
     (warning, *_) = told_of_columns(infer_schema(table))
-    assert "98.4% of its cells are numbers written like '0,5': line 62 holds 'n.a.'" in warning
+    assert "98.4% of its cells are numbers written like '0,5': line 62 holds 'open'" in warning
     assert "missing.markers" in warning
-    said = {"columns": [{"name": "n", "missing": {"markers": ["n.a."]}}]}
+    said = {"columns": [{"name": "n", "missing": {"markers": ["open"]}}]}
     assert infer_schema(table, said).schema["n"].kind is ColumnKind.CONTINUOUS
 
 
