@@ -1,24 +1,24 @@
 """Change points of numbers: where the shares of another column's categories change abruptly.
 
-Rows are ordered by the number. At a change point the categories of the w rows before differ from
-those of the w rows after, and neither pair of windows that is w rows farther differs as much: a
-smooth dependence changes there as well. The difference is the likelihood ratio statistic G of two
-windows; by Chernoff's bound a chi-squared variable of k degrees of freedom exceeds g > k with a
-probability below exp(-e), e = (g - k - k log(g / k)) / 2. The segments on both sides of a change
-point are searched in turn.
+Rows are ordered by the number. At a change point the categories of the w numbers before differ from
+those of the w numbers after, and neither pair of windows that is w numbers farther differs as much:
+a smooth dependence changes there as well. The evidence is -log of the chance that a chi-squared
+variable exceeds that difference of the likelihood ratio statistics G. The segments on both sides of
+a change point are searched in turn.
 
 Source: binary segmentation, Scott and Knott (1974); the statistic, Wilks (1938).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import entr
+from scipy.special import chdtrc, xlogy
 
 from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.model.autoregressive import column_order
@@ -29,14 +29,14 @@ from gcvae.numerics.generators import generator_for
 
 Codes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
-_MOST_ROWS = 10_000
-_WINDOWS = (16, 32, 64, 128, 256, 512)
+_MOST_ROWS = 5_000
+_N_LOG_N = xlogy(np.arange(_MOST_ROWS + 1.0), np.arange(_MOST_ROWS + 1.0))
+_WINDOWS = (16, 24, 32, 48, 64, 128, 256, 512)
+_LEAST_CHANCE = 1e-300
 _LEAST_EVIDENCE = 7.0
 """Nats beyond those that the number of tried places, columns and windows asks for."""
-_NEAR = 24
-"""Rows around a change point among which its likeliest place is looked for."""
 _MOST_POINTS = 48
-_MOST_CATEGORIES = 32
+_MOST_CATEGORIES = 64
 """Of a column: the rarer ones count as one."""
 _MOST_PARENT_CODES = 512
 _PSEUDO_ROWS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -121,42 +121,46 @@ def _frequent(codes: Codes) -> Codes:
 
 @dataclass(frozen=True)
 class _Segmentation:
-    """Numbers, ascending, and the categories of other columns in their rows. Shape: (n,) each."""
+    """Numbers, ascending, and the categories of other columns in their rows. Shape: (n,) each.
+
+    Rows of one number stand together: windows are of so many distinct numbers.
+    """
 
     numbers: Numbers
     categories: Sequence[Codes]
 
     def starts(self) -> Codes:
         """The row behind each change point, ascending. Shape: (m,)."""
-        n = len(self.numbers)
+        first = np.flatnonzero(np.diff(self.numbers, prepend=-np.inf) > 0)
+        n = len(first)
         if not self.categories or n < 4 * _WINDOWS[0]:
             return np.zeros(0, dtype=np.int64)
-        below = [self._counts_below(codes) for codes in self.categories]
-        is_place = np.concatenate([[False], np.diff(self.numbers) > 0, [False]])
+        ends = np.append(first, len(self.numbers))
+        below = [_counts_below(codes)[ends] for codes in self.categories]
         needed = _LEAST_EVIDENCE + np.log(n * len(below) * len(_WINDOWS))
         found: list[int] = []
         segments = [(0, n)]
         while segments and len(found) < _MOST_POINTS:
             start, stop = segments.pop(0)
-            evidence = np.where(is_place[start:stop], _evidence(below, start, stop), 0.0)
-            most = int(evidence.argmax()) if len(evidence) else 0
-            if len(evidence) and evidence[most] >= needed:
-                at = _likeliest(below, is_place, start + most, start, stop)
+            nats, w, at = _most_evidence(below, start, stop)
+            if nats >= needed:
+                at = _likeliest(below, at - w, at + w)
                 found.append(at)
                 segments += [(start, at), (at, stop)]
-        return np.array(sorted(found), dtype=np.int64)
-
-    def _counts_below(self, codes: Codes) -> Codes:
-        """For each row how often each category came before it. Shape: (n + 1, K)."""
-        one_hot = np.zeros((len(codes) + 1, int(codes.max()) + 1), dtype=np.int64)
-        one_hot[np.arange(1, len(one_hot)), codes] = 1
-        below: Codes = one_hot.cumsum(axis=0)
-        return below
+        return first[sorted(found)]
 
 
-def _evidence(below: Sequence[Codes], start: int, stop: int) -> Numbers:
-    """Of each row of a segment the nats that say that a change point is before it."""
-    found = np.zeros(stop - start)
+def _counts_below(codes: Codes) -> Codes:
+    """For each row how often each category came before it. Shape: (n,) -> (n + 1, K)."""
+    one_hot = np.zeros((len(codes) + 1, int(codes.max()) + 1), dtype=np.int64)
+    one_hot[np.arange(1, len(one_hot)), codes] = 1
+    below: Codes = one_hot.cumsum(axis=0)
+    return below
+
+
+def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float, int, int]:
+    """(nats, window, number): the best evidence for a change point in a segment."""
+    best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
             if stop - start < 4 * w:
@@ -167,19 +171,17 @@ def _evidence(below: Sequence[Codes], start: int, stop: int) -> Numbers:
             at, of_both = at[w:-w], (left + right)[w:-w]
             g = g[w:-w] - np.maximum(g[: -2 * w], g[2 * w :])
             k = np.maximum((of_both > 0).sum(axis=-1) - 1.0, 1.0)
-            ratio = np.maximum(g / k, 1.0)
-            nats = 0.5 * k * (ratio - 1.0 - np.log(ratio))
-            found[at - start] = np.maximum(found[at - start], nats)
-    return found
+            chance = chdtrc(k, np.maximum(g, 0.0))
+            least = int(chance.argmin())
+            nats = -math.log(max(float(chance[least]), _LEAST_CHANCE))
+            if nats > best[0]:
+                best = nats, w, int(at[least])
+    return best
 
 
-def _likeliest(
-    below: Sequence[Codes], is_place: npt.NDArray[np.bool_], at: int, start: int, stop: int
-) -> int:
-    """The row near a change point before which all columns together change most."""
-    first, last = max(start, at - _NEAR), min(stop, at + _NEAR)
+def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
+    """The number within a window before which all columns together change most."""
     near = np.arange(first + 1, last)
-    near = near[is_place[near]]
     total = sum(
         _statistic(counts[near] - counts[first], counts[last] - counts[near]) for counts in below
     )
@@ -188,13 +190,11 @@ def _likeliest(
 
 def _statistic(left: Codes, right: Codes) -> Numbers:
     """G of two windows with these counts of categories. Shape: (n, K) twice -> (n,)."""
-    of_all = left + right
-    sizes = (part.sum(axis=-1) for part in (left, right, of_all))
     of_left, of_right, both = (
-        entr(part.astype(float)).sum(axis=-1) - entr(size.astype(float))
-        for part, size in zip((left, right, of_all), sizes, strict=True)
+        _N_LOG_N[part].sum(axis=-1) - _N_LOG_N[part.sum(axis=-1)]
+        for part in (left, right, left + right)
     )
-    statistic: Numbers = 2.0 * (both - of_left - of_right)
+    statistic: Numbers = 2.0 * (of_left + of_right - both)
     return statistic
 
 
