@@ -85,7 +85,9 @@ def run(task: Task, data: Path) -> dict[str, Any]:
         weights = Path(task.cache) / f"{task.table}-{task.rows}-{task.seed}.weights"
     with context as names, patch.object(fitting, "train", _kept(loop.train, weights, reuses)):
         figures = _figures(task, table, stage)
-    return figures | {"in_use" if not task.switch else "asked": sorted(names)}
+    if task.switch:
+        return figures | {"asked": sorted(names)}
+    return figures | {"in_use": sorted(names), "watched": sorted(SWITCHES)}
 
 
 def _kept(train: Callable[..., Any], path: Path | None, reuses: bool) -> Callable[..., Any]:

@@ -135,6 +135,8 @@ def losses_of(runs: Sequence[Run], switch: Switch, measure: Measure) -> list[Los
 def verdict_of(runs: Sequence[Run], switch: Switch) -> Verdict:
     """Whether the mechanism stays, by the rule of the page."""
     in_use = tables_in_use(runs, switch)
+    if not any(switch.name in run.get("watched", ()) for run in runs):
+        return Verdict("not decided", "later than the baselines")
     if not in_use:
         return Verdict("goes", "no table uses it")
     if not any(losses_of(runs, switch, measure) for measure in MEASURES):
