@@ -124,7 +124,7 @@ def found_steps(places: Places, codes: npt.NDArray[np.integer[Any]], grid: Grid)
         rows = places[codes[np.sort(chosen)]]
     else:
         rows = places[codes]
-    free = rows[_are_free(rows, HEAVY_SHARE if grid.step is not None else 0.0)]
+    free = rows[_are_free(rows)]
     if len(free) < LEAST_CELLS:
         return (), ()
     order = np.random.default_rng(0).permutation(len(free))
@@ -188,14 +188,10 @@ class Halves:
         return nats >= LEAST_NATS and per_cell >= least
 
 
-def _are_free(rows: Places, heavy_share: float) -> npt.NDArray[np.bool_]:
-    """The cells whose value is not shared by so many of them. Shape: (n,).
-
-    Of numbers, each that five cells share has a mass of its own, with steps and without: they can
-    not say that steps are worth anything.
-    """
+def _are_free(rows: Places) -> npt.NDArray[np.bool_]:
+    """The cells whose value is no atom. Shape: (n,)."""
     found, counts = _counted(rows)
-    is_heavy = counts >= max(HEAVY_CELLS, heavy_share * len(rows))
+    is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
     if len(found) <= MOST_ATOMS and others.sum() >= LEAST_CELLS_PER_ATOM * len(others):
         return np.zeros(len(rows), dtype=bool)

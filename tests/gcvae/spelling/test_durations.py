@@ -67,11 +67,11 @@ def test_drawn_durations_keep_their_link_after_save_and_load(tmp_path: Path) -> 
     fitted.save(tmp_path / "model.gcvae")
     model = Synthesizer.load(tmp_path / "model.gcvae")
     drawn = model.sample(N, seed=1)
-    seconds = pd.to_timedelta(drawn["took"]).dt.total_seconds()
-    assert seconds.corr(drawn["distance"].astype(float), method="spearman") > 0.8
-    assert (by_pandas(seconds) == drawn["took"]).all()
+    assert drawn["took"].corr(drawn["distance"], method="spearman") > 0.8
+    texts = format_table(drawn, model.schema)["took"]
+    assert (by_pandas(pd.to_timedelta(texts).dt.total_seconds()) == texts).all()
     asked = model.sample(20, seed=1, given={"took": {"min": "1 days 12:00:00"}})
-    assert pd.to_timedelta(asked["took"]).min() >= pd.Timedelta(hours=36)
+    assert asked["took"].min() >= 36 * 3600
 
 
 @pytest.mark.parametrize("given", [{"duration": "0"}, {"duration": "0:00:00", "suffix": " h"}])
