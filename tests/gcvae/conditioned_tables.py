@@ -15,7 +15,6 @@ SCHEMA = {
     "columns": [
         {"name": "age", "kind": "integer"},
         {"name": "grade", "kind": "ordinal", "levels": ["low", "mid", "high"]},
-        {"name": "since", "dtype": "datetime64[ns]"},
     ]
 }
 
