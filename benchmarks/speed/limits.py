@@ -42,6 +42,7 @@ def products(model: GenerativeModel) -> list[tuple[str, Shape, int]]:
         ("inner and outer", (d_column, d_column), 2 * n_columns),
         ("marginals' mixtures", (d_context, n_real * n_mixture), 1),
         ("mixtures", (d_column, n_mixture), n_real),
+        ("bins", (d_column, network.steps.width), len(network.steps.points)),
     ]
     for at, (n_group, width) in network.groups:
         found.append(("marginals' logits", (d_context, n_group * width), 1))

@@ -210,8 +210,10 @@ class QuantileCodec:
         """Codes and normal scores of typed cells."""
         is_number, positions = self.line.positions(series)
         # What is written as an atom is one, whatever digits it has beyond those of the column.
-        at = np.searchsorted(self.atoms, positions - self._reach)
-        near = np.append(self.atoms, np.nan)[at]
+        atoms = np.append(self.atoms, np.nan)
+        own, near = (np.searchsorted(self.atoms, positions - r) for r in (0.0, self._reach))
+        at = np.where(atoms[own] == positions, own, near)  # within reach two doubles may be atoms
+        near = atoms[at]
         is_atom = is_number & (near <= positions + self._reach)
         is_lost = ~is_atom & np.isin(positions, self.line.never)  # of no row of training
         codes = np.where(is_number, self.n_codes - 1, 0 if self.has_missing else -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -48,7 +49,7 @@ class CopulaColumn:
         if marginal is None:
             log_prob, codes, _ = chosen(self._log_codes(*self._tails) + share, noise)
             return Drawn(log_prob, codes.int(), torch.zeros_like(noise))
-        assert isinstance(marginal, Marginal), "a copula's column has no change points"
+        marginal = cast(Marginal, marginal)  # a copula's column has no change points
         pieces = self._pieces(marginal, region)
         log_code = self._log_codes(*self._tails_among(marginal)) + share
         log_code[:, point] = pieces.log_mass.logsumexp(-1) + share[:, point]
