@@ -30,16 +30,24 @@ from gcvae.numerics.generators import generator_for
 Codes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 _MOST_ROWS = 5_000
+"""Of the table: a sample that says where a number changes to within a few of its rows."""
 _N_LOG_N = xlogy(np.arange(_MOST_ROWS + 1.0), np.arange(_MOST_ROWS + 1.0))
-_WINDOWS = (16, 24, 32, 48, 64, 128, 256, 512)
+_WINDOWS = (16, 24, 32, 48, 64, 128, 256)
+"""Numbers in a window ..."""
+_LEAST_WINDOWS = 16
+"""... of which a column has so many: a smooth dependence is not even across a wider one."""
 _LEAST_CHANCE = 1e-300
+"""A smaller one has no logarithm."""
 _LEAST_EVIDENCE = 7.0
 """Nats beyond those that the number of tried places, columns and windows asks for."""
 _MOST_POINTS = 48
+"""Of a column; the first that are found."""
 _MOST_CATEGORIES = 64
 """Of a column: the rarer ones count as one."""
 _MOST_PARENT_CODES = 512
+"""A column of more says too little by each of them."""
 _PSEUDO_ROWS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Rows as which the bins' shares in the whole column count for each code, the values tried."""
 _LEAST_GAIN = 0.003
 """Nats a number, by which the bins are foretold better by the parent than without it."""
 _LEAST_CODES = 12
@@ -58,8 +66,9 @@ def find_change_points(
     Args:
         columns: Of the model.
         rows: The whole table.
-        training: Numbers of the rows that the model learns from. Held-out rows judge it.
-        functions: Of the model: they say in which order its columns come.
+        training: Indices of the rows that the model learns from; held-out rows judge it. Shape:
+            (m,), m at most n.
+        functions: Of the model, whose order of columns rests on them.
         seed: Of the sample of rows that is looked at.
     """
     generator = generator_for(seed, "change points")
@@ -163,7 +172,7 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
     best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
-            if stop - start < 4 * w:
+            if stop - start < 4 * w or _LEAST_WINDOWS * w > len(counts):
                 break
             at = np.arange(start + w, stop - w + 1)
             left, right = counts[at] - counts[at - w], counts[at + w] - counts[at]
