@@ -121,7 +121,7 @@ class Wordings:
             (r"\[Errno \d+\]", "[Errno <number>]"),
             (r"\b\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)", "<time>"),
             (r"\b[\d,.]+ ([KMGT]iB left)", r"<number> \1"),
-            (r"(this machine has )[\d,.]+", r"\1<number>"),
+            (r"(this machine has |need about )[\d,.]+", r"\1<number>"),
             (r"(errors\.pydantic\.dev/)[\d.]+", r"\1<version>"),
         ]:
             text = re.sub(found, name, text)
