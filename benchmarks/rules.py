@@ -311,8 +311,10 @@ def measure(table: RuledTable, preset: str, settings: Mapping[str, Any], seed: i
         table.train, preset=preset, settings=settings, seed=seed, device="cpu"
     )
     seconds = time.process_time() - started
-    schema, typed = synthesizer.schema, synthesizer.sample(len(table.train), seed)
-    train, held_out = (_readable(t, synthesizer) for t in (table.train, table.held_out))
+    schema, drawn = synthesizer.schema, synthesizer.sample(len(table.train), seed)
+    train, held_out, typed = (
+        _readable(t, synthesizer) for t in (table.train, table.held_out, drawn)
+    )
     return Figures(
         shares_kept(table, format_table(typed, schema)),
         classifier_two_sample_auc(held_out, typed, schema).value,

@@ -190,13 +190,14 @@ class Synthesizer:
         """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
 
         They come as a frame of the kind that the model was trained on, or of the kind that `frames`
-        names: `pandas` (so it is of files), `polars` or `arrow`. Columns have its dtypes; the
-        library's own, where it was a file or text. Without a seed they are others at each call;
-        `attrs["seed"]` of a frame of pandas gives them again. Every row satisfies the schema's
-        constraints, and the conditions `given`, `given_rows` and `distribution` as `sampler` has
-        them; what is known of these (`Sampler.summary`) stands in `attrs`, too. `rows` may be left
-        out where `given_rows` is their table; where that is a frame of pandas, the rows have its
-        index. Warns of identifiers that get wider than the table's.
+        names: `pandas` (so it is of files), `polars` or `arrow`. Columns have its dtypes, text its
+        spelling; of a file, and of what `read_table` gives, the library's own. Without a seed they
+        are others at each call; `attrs["seed"]` of a frame of pandas gives them again. Every row
+        satisfies the schema's constraints, and the conditions `given`, `given_rows` and
+        `distribution` as `sampler` has them; what is known of these (`Sampler.summary`) stands in
+        `attrs`, too. `rows` may be left out where `given_rows` is their table; where that is a
+        frame of pandas, the rows have its index. Warns of identifiers that get wider than the
+        table's.
 
         Raises:
             SettingError: `rows` is no whole number, or so many rows need more memory than there is.

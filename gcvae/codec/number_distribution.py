@@ -92,7 +92,9 @@ class KnotLimits:
             ends = np.array([-np.inf, np.inf])
         elif len(kept) < 3:
             mean = np.average(found, weights=counts)
-            spread = np.sqrt(6.0 * np.average((found - mean) ** 2, weights=counts))
+            scale = np.abs(found - mean).max()  # squares of numbers beyond 1e154 overflow
+            variance = np.average(((found - mean) / scale) ** 2, weights=counts)
+            spread = scale * np.sqrt(6.0 * variance)
             ends = np.array([mean - spread, mean + spread])
         else:
             parts = slice(kept[0], kept[1]), slice(kept[-2], kept[-1])

@@ -27,8 +27,8 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.spelling.never_dates import are_never, far_times
 
-_TEXTS = ("string", "empty", "mixed", "mixed-integer")
-"""What pandas says of objects that are, or become, text."""
+_OTHERS = ("empty", "mixed", "mixed-integer")
+"""What pandas says of objects that have no type in common."""
 
 
 def frame_types(series: pd.Series[Any], column: Column) -> tuple[str | None, str | None]:
@@ -153,7 +153,8 @@ def _categorical(series: pd.Series[Any], column: Column, kind: Any) -> pd.Series
 
 
 def _name_of(series: pd.Series[Any]) -> str | None:
-    """The name of a column's dtype; None of texts, and of dtypes that have none here."""
+    """The name of a column's dtype; None of objects of several kinds, and of dtypes that have none
+    here."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return "arrow"
@@ -163,7 +164,7 @@ def _name_of(series: pd.Series[Any]) -> str | None:
         return "category"
     if pd.api.types.is_object_dtype(dtype):
         held = pd.api.types.infer_dtype(series, skipna=True)
-        return None if held in _TEXTS or _type_of(series) is None else "object"
+        return None if held in _OTHERS or _type_of(series) is None else "object"
     name = str(dtype)
     try:
         return name if pd.api.types.pandas_dtype(checked_dtype(name)) == dtype else None

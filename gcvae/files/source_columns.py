@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.distinct_cells import TextColumn
+from gcvae.cells.values import is_text
 from gcvae.files.delimited_rows import LineNumbers, TextCells
 from gcvae.files.frame_dtypes import frame_types
 from gcvae.files.parquet_files import is_as_read, opened_parquet, parquet_column
@@ -55,9 +56,12 @@ class FrameColumns:
     def types(self, column: Column) -> tuple[str | None, str | None]:
         """The column's dtype, and its type in Parquet files, where the schema's do not say them.
 
-        What comes from a Parquet file has the type that it had there, and no dtype.
+        What comes from a Parquet file has the type that it had there, and no dtype; the cells of a
+        text file, as they were read, have neither.
         """
         series = self.frame[column.name]
+        if self.lines is not None and series.dtype == object and is_text(series):
+            return None, None
         read_as = self.frame.attrs.get("parquet_types", {}).get(column.name)
         if read_as is not None and is_as_read(series, read_as):
             return None, read_as

@@ -150,12 +150,11 @@ def _judged(
 
 def _with_types(column: Column, draft: Draft, source: SourceColumns) -> Column:
     """The column with the types that it has elsewhere: in Parquet files and in data frames."""
-    dtype, parquet_type = source.types(column)
-    return replace(
-        column,
-        parquet_type=draft.get("parquet_type") or parquet_type,
-        dtype=draft.get("dtype") or dtype,
-    )
+    own, parquet_type = source.types(column)
+    dtype = draft.get("dtype") or own
+    is_other = own is not None and dtype != own
+    parquet_type = draft.get("parquet_type") or (None if is_other else parquet_type)
+    return replace(column, parquet_type=parquet_type, dtype=dtype)
 
 
 @dataclass(frozen=True)

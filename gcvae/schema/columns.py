@@ -111,6 +111,13 @@ class Column:
                 object.__setattr__(self, forgotten, getattr(bare, forgotten))
 
     @property
+    def holds_text(self) -> bool:
+        """Whether the cells of the column are text in data frames, whatever they spell."""
+        if self.dtype in ("object", "arrow"):
+            return self.parquet_type in ("string", "large_string", "string_view")
+        return self.dtype is not None and self.dtype.startswith("str")
+
+    @property
     def is_modelled(self) -> bool:
         """True where the model learns this column."""
         return self.kind.is_modelled and not self.drop

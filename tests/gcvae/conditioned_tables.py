@@ -15,6 +15,7 @@ SCHEMA = {
     "columns": [
         {"name": "age", "kind": "integer"},
         {"name": "grade", "kind": "ordinal", "levels": ["low", "mid", "high"]},
+        {"name": "since", "dtype": "datetime64[ns]"},
     ]
 }
 

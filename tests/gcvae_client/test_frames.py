@@ -171,6 +171,32 @@ def test_cells_and_conditions_may_be_dates_and_numbers_of_numpy(
     assert client.dependencies(orders_model, row={"ordered": day, "Preis": pd.NA})["tau"]
 
 
+def test_a_frame_of_strings_comes_back_as_strings_which_are_conditions_too(
+    client: Client, service: Running
+) -> None:
+    number = np.arange(N_ROWS)
+    texts = {"churn": np.where(number % 10 < 3, "Y", "N"), "code": (number % 4 + 7).astype(str)}
+    texts |= {"price": np.where(number % 3, "24.50", "3.00"), "zero": (number % 2).astype(str)}
+    rows = pd.DataFrame({name: cells.astype(object) for name, cells in texts.items()})
+    rows["code"] = rows["code"].str.zfill(3)
+    buffer = io.BytesIO()
+    rows.to_parquet(buffer, index=False)
+    trained = train(service, buffer.getvalue())
+    asked = {"churn": "Y", "price": "24.50", "zero": "0"}
+    some = client.sample(trained, 9, given=asked, seed=1)
+    assert (some[list(asked)] == pd.Series(asked)).all(axis=None)
+    known, blanked = rows[["churn", "price"]].head(9), rows.head(9).copy()
+    blanked.loc[3:, ["churn", "price", "zero"]] = None
+    for kind in (lambda frame: frame, pl.from_pandas, pa_table):
+        around = client.sample(trained, given_rows=kind(known), seed=1)
+        filled = client.impute(trained, kind(blanked), seed=1)
+        for found in (client.sample(trained, 100, seed=1), around, filled):
+            cells = found if isinstance(found, pd.DataFrame) else found.to_pandas()
+            assert all(set(cells[name]) <= set(rows[name]) for name in rows)
+        told = around if isinstance(around, pd.DataFrame) else around.to_pandas()
+        assert told[list(known)].astype(object).equals(known)
+
+
 def test_a_column_of_several_types_is_refused_by_name(client: Client) -> None:
     mixed = pd.DataFrame({"a": [1, 2], "mixed": [1, "x"]})
     with pytest.raises(ValueError, match="mixed") as refusal:

@@ -66,7 +66,7 @@ def test_a_rule_may_be_demanded_beside_a_constraint_on_other_columns() -> None:
     assert [rule.keep for rule in schema.rules or ()] == ["demand"]
     model = Synthesizer.fit(rows, schema=document, preset="fast", settings={"max_steps": 2})
     for each in (model, Synthesizer.from_bytes(model.to_bytes())):
-        drawn = each.sample(100, seed=0)
+        drawn = each.sample(100, seed=0).astype(int)
         assert (drawn["low"] <= drawn["high"]).all()
         assert (drawn["tax"] <= drawn["net"]).all()
 

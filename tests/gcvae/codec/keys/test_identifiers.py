@@ -268,6 +268,7 @@ def test_a_file_and_a_frame_give_the_same_model_and_keys(tmp_path: Path) -> None
     frame = table_of([f"INV-{2022 + i % 3}-{i:05d}" for i in range(300)])
     frame["y"] = [str(i * 7 % 100) for i in range(300)]
     frame.to_csv(tmp_path / "table.csv", index=False)
+    frame = read_table(tmp_path / "table.csv")
     of_frame = Synthesizer.fit(frame, settings=BARELY)
     of_file = Synthesizer.fit(TableReader(tmp_path / "table.csv"), settings=BARELY)
     assert of_frame.codec == of_file.codec

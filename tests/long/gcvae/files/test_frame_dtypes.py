@@ -260,9 +260,7 @@ def test_intervals_come_as_ordered_texts_and_dates_as_categories_of_dates() -> N
     assert filled["day"].notna().all()
 
 
-def test_a_file_and_frames_of_text_keep_the_library_s_own_dtypes() -> None:
-    text = pd.DataFrame({"n": [str(n) for n in WHOLE], "t": TEXT})
-    assert [column.dtype for column in infer_schema(text).schema] == [None, None]
+def test_a_file_keeps_the_library_s_own_dtypes() -> None:
     file = io.BytesIO()
     FRAME[["int8", "category unused"]].to_parquet(file)
     schema = infer_schema(TableReader(file)).schema
