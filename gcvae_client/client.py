@@ -26,9 +26,9 @@ from gcvae_client.connection import Body, Call
 from gcvae_client.errors import Document
 from gcvae_client.frames import (
     Frame,
+    condition,
     date_formats,
     is_frame,
-    plain,
     row_documents,
     table_format,
 )
@@ -303,7 +303,9 @@ class Client(Reports):
         wanted = wanted_table(format, to, like, table_format(like))
         formats = self._date_formats(model_id)
         known = None if given_rows is None else row_documents(given_rows, formats)
-        conditions = given and {name: plain(asked, name, formats) for name, asked in given.items()}
+        conditions = given and {
+            name: condition(asked, name, formats) for name, asked in given.items()
+        }
         n_rows = len(known) if rows is None and known is not None else rows
         document: Document = {"rows": n_rows, "format": wanted.format}
         choices = {"seed": seed, "given": conditions, "given_rows": known}

@@ -130,8 +130,20 @@ def row_documents(rows: Frame | Sequence[Mapping[str, Any]], formats: Formats) -
     ]
 
 
+def condition(wanted: Any, name: str, formats: Formats) -> Any:
+    """A condition on a column as JSON has it: a period of pandas is the span of time that it is."""
+    if isinstance(wanted, Mapping):
+        ends = {"min": "start_time", "max": "end_time"}
+        parts = {key: getattr(part, ends.get(key, ""), part) for key, part in wanted.items()}
+        return plain(parts, name, formats)
+    if hasattr(wanted, "start_time"):
+        ends = {"min": wanted.start_time, "max": wanted.end_time}
+        return plain(ends, name, formats)
+    return plain(wanted, name, formats)
+
+
 def plain(value: Any, name: str, formats: Formats) -> Any:
-    """A value of a column, or a condition on it, as JSON has it; dates as the table writes them."""
+    """A value of a column as JSON has it; dates as the table writes them."""
     if hasattr(value, "tolist"):  # of numpy
         value = value.tolist()
     if isinstance(value, Mapping):

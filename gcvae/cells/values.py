@@ -199,10 +199,23 @@ def _parse_column(
         times = near_times(series, column.date_format, column.never)
         if times is not None:
             return times
+    series = counted(series, column)
     cells = cells_of(series, lines, column.datetime_format, column.number_format)
     values, codes = read_column(cells, column, problems)
     nullable = is_nullable(codes, column)
     return placed_values(values, codes, nullable).set_axis(series.index)
+
+
+def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """Durations as numbers in the unit of their column; everything else as it is."""
+    if column.duration_unit is None:
+        return series
+    dtype = series.dtype
+    if isinstance(dtype, pd.ArrowDtype) and dtype.kind == "m":
+        series = series.astype(f"timedelta64[{dtype.pyarrow_dtype.unit}]")
+    if pd.api.types.infer_dtype(series, skipna=True) not in ("timedelta", "timedelta64"):
+        return series
+    return pd.to_timedelta(series) / pd.Timedelta(1, column.duration_unit)
 
 
 def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]) -> None:

@@ -26,6 +26,7 @@ from gcvae.cells.values import (
     Values,
     are_missing,
     check_finite,
+    counted,
     is_nullable,
     is_parsed,
     parse_table,
@@ -272,6 +273,8 @@ class GrowingColumns:
                 self._columns[column.name] = _plain(series, path)
                 return
             lines = self._source.lines
+            if not isinstance(series, TextColumn):
+                series = counted(series, column)
             cells = cells_of(series, lines, column.datetime_format, column.number_format)
             del series
             read = read_column(cells, column, self._problems)

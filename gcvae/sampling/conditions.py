@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import resolution, write_dates
+from gcvae.spelling.date_text import has_offset, offset_of, resolution, write_dates
 from gcvae.spelling.never_dates import are_never, is_beyond, read_times
 from gcvae.spelling.number_formats import number_text
 
@@ -133,9 +133,9 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
         return [_as_document(item, column) for item in wanted]
     if pd.api.types.is_scalar(wanted) and pd.isna(wanted):
         return None
-    dtype = column.dtype or ""
-    if isinstance(wanted, timedelta | np.timedelta64) and dtype.startswith("timedelta64"):
-        return int(pd.Timedelta(wanted) / pd.Timedelta(f"1{np.datetime_data(dtype)[0]}"))
+    if isinstance(wanted, timedelta | np.timedelta64) and column.duration_unit is not None:
+        count = pd.Timedelta(wanted) / pd.Timedelta(1, column.duration_unit)
+        return int(count) if count.is_integer() else count
     if column.datetime_format is not None:
         span = _span(wanted, column)
         if span is not None:
@@ -143,6 +143,8 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
             return ends if end is None else ends.get(end, wanted)
     if column.datetime_format is not None and isinstance(wanted, date | np.datetime64):
         time = pd.Timestamp(wanted)
+        if time.tzinfo is not None and has_offset(column.date_format):
+            time = time.tz_convert("UTC").tz_localize(None)
         if time.unit != "ns" and is_beyond(time):
             return str(wanted).replace("T", " ")
         return _date_text(time, column)
@@ -173,12 +175,20 @@ def _span(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | No
     else:
         return None
     try:
-        first, last = span.start_time, (span + 1).start_time - pd.Timedelta(step)
+        first, last = _in_utc(span, column), _in_utc(span + 1, column) - pd.Timedelta(step)
     except pd.errors.OutOfBoundsDatetime:  # beyond what a column may hold: refused as it is written
         return None
     text = write_dates(np.array([last], "M8[ns]"), column.date_format, column.decimals)
     written = pd.Timestamp(read_times(text, column.date_format, column.never)[0])
     return first, written if first <= written else last  # a format of months writes no days
+
+
+def _in_utc(span: pd.Period, column: Column) -> pd.Timestamp:
+    """The first moment of a span by the clock of the column, in UTC; of a naive one as it is."""
+    zone: Any = re.search(r"tz=([^\]]+)\]", column.parquet_type or "")
+    zone = zone[1] if zone else timezone(offset_of(column.date_format))
+    first = span.start_time.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
+    return first.tz_convert("UTC").tz_localize(None)
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:

@@ -118,6 +118,14 @@ class Column:
         return self.dtype is not None and self.dtype.startswith("str")
 
     @property
+    def duration_unit(self) -> str | None:
+        """The unit in which a column of durations counts them: s, ms, us or ns; None elsewhere."""
+        if self.number_format is not None and self.number_format.duration:
+            return "s"
+        found = (self.parquet_type or "").partition("duration[")[2]
+        return found.rstrip("]") or None
+
+    @property
     def is_modelled(self) -> bool:
         """True where the model learns this column."""
         return self.kind.is_modelled and not self.drop

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -195,6 +196,12 @@ def _most_frequent(texts: pa.Array) -> str:
 def has_offset(date_format: str) -> bool:
     """Whether the format writes times with an offset from UTC."""
     return bool(_offset_of(date_format)[1])
+
+
+def offset_of(date_format: str) -> timedelta:
+    """How far the clock of a format is ahead of UTC."""
+    ahead = _offset_of(date_format)[1]
+    return pd.Timedelta(_distance(ahead)).to_pytimedelta() if ahead else timedelta(0)
 
 
 def are_even(texts: pa.Array, date_format: str) -> bool:

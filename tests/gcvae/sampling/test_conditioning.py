@@ -374,3 +374,16 @@ def test_a_condition_that_is_no_object_is_refused(given: Any) -> None:
 def test_an_argument_of_another_name_is_refused_by_the_call_itself(call: str) -> None:
     with pytest.raises(TypeError, match=rf"\.{call}\(\) got an unexpected .*'givne'"):
         getattr(fitted("fast"), call)(givne={"age": 40})
+
+
+@pytest.mark.parametrize("zone", ["+02:00", "Europe/Berlin"])
+def test_a_day_is_the_day_of_the_columns_clock_and_a_moment_of_any_zone_itself(zone: str) -> None:
+    moments = pd.date_range("2024-05-01 00:30", periods=400, freq="53min", tz="Europe/Berlin")
+    at = pd.Series(moments.astype(str) if zone == "+02:00" else moments)
+    table = pd.DataFrame({"at": at, "n": np.arange(400) % 7})
+    model = Synthesizer.fit(table, preset="fast", seed=0, settings={"max_steps": 20})
+    drawn = model.sample(50, seed=1, given={"at": "2024-05-04"})["at"].astype(str)
+    assert set(drawn.str[:10]) == {"2024-05-04"}
+    moment = moments[77].tz_convert("America/New_York")
+    same = model.sample(2, seed=1, given={"at": moment})["at"]
+    assert set(pd.to_datetime(same)) == {moments[77]}
