@@ -1,6 +1,6 @@
 """The command `python -m benchmarks.ablation`: every table with all mechanisms, and without each.
 
-    python -m benchmarks.ablation [--tables magic,orders] [--switches hands] [--rows 3000]
+    python -m benchmarks.ablation [--tables magic,orders] [--switches shrinkage] [--rows 3000]
         [--seeds 0] [--baseline-seeds 0,1,2] [--minutes 55]
 
 One process for each run, one thread. Runs are added to the results as they come, and those that
@@ -48,6 +48,9 @@ Run = dict[str, Any]
 def main() -> None:
     """Does the runs that do not stand in the results, and writes the page."""
     given = _arguments()
+    if given.page_only:
+        given.page.write_text(render_page(json.loads(given.output.read_text())))
+        return
     document: dict[str, Any] = {"benchmark": "ablation", "runs": []}
     if given.output.exists():
         document = json.loads(given.output.read_text())
@@ -60,7 +63,7 @@ def main() -> None:
         "machine": f"{processor()}, 1 thread",
     }
     started = time.monotonic()
-    for task in _tasks(given, document["runs"]) if not given.page_only else ():
+    for task in _tasks(given, document["runs"]):
         if time.monotonic() - started > 60 * given.minutes:
             print("no time is left for the rest", flush=True)
             break

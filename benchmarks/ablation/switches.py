@@ -36,6 +36,7 @@ class Switch:
         code: Files, and functions as `module:name`, whose lines are the mechanism's.
         has_conditions: Imputation is measured without it, too.
         note: What a reader of its line should know.
+        lines_then: Of a removed mechanism, the lines that it took.
     """
 
     name: str
@@ -44,11 +45,12 @@ class Switch:
     code: tuple[str, ...]
     has_conditions: bool = False
     note: str = ""
+    lines_then: int = 0
 
     @property
     def lines(self) -> int:
         """Lines of the mechanism's files and functions."""
-        return sum(map(_lines, self.code))
+        return self.lines_then or sum(map(_lines, self.code))
 
 
 def _lines(code: str) -> int:
@@ -60,10 +62,6 @@ def _lines(code: str) -> int:
 
 
 # Neutral answers
-
-
-def _no_denominators(original: Answer, numbers: Any, *args: Any) -> Any:
-    return np.zeros(0, dtype=np.int64), np.full(len(numbers), -1)
 
 
 def _without_members(original: Answer, *args: Any, **kwargs: Any) -> Any:
@@ -93,8 +91,6 @@ def _as_long_as_any(original: Answer, schedule: Any, step: int) -> Any:
     return round(schedule.config.annealing * step)
 
 
-_DECIMALS = "gcvae/codec/decimals/"
-_CONDITIONS = "gcvae.codec.decimals.decimal_conditions"
 _SCHEDULE = "gcvae.training.schedule:Schedule."
 _ASKING = "gcvae.sampling.dependent_regions:_Asking."
 
@@ -110,47 +106,6 @@ def _end(name: str, attribute: str, neutral: Answer, *more: str) -> Switch:
 
 
 _ALL = (
-    Switch(
-        "decimal trees",
-        Stage.DRAWING,
-        (Seam(f"{_CONDITIONS}:fit_trees", always({})),),
-        (_DECIMALS + "decimal_conditions.py",),
-    ),
-    Switch(
-        "hands",
-        Stage.DRAWING,
-        (Seam("gcvae.codec.decimals.decimal_hands:DecimalHands.fit", always(None)),),
-        (_DECIMALS + "decimal_hands.py",),
-    ),
-    Switch(
-        "denominators",
-        Stage.DRAWING,
-        (
-            Seam(
-                "gcvae.codec.decimals.decimal_classes:common_denominators",
-                _no_denominators,
-                lambda found: len(found[0]) > 0,
-            ),
-        ),
-        (_DECIMALS + "denominators.py",),
-    ),
-    Switch(  # where there are no trees, hands tell some of what they told
-        "trees and hands and denominators",
-        Stage.DRAWING,
-        (
-            Seam(f"{_CONDITIONS}:fit_trees", always({})),
-            Seam("gcvae.codec.decimals.decimal_hands:DecimalHands.fit", always(None)),
-            Seam(
-                "gcvae.codec.decimals.decimal_classes:common_denominators",
-                _no_denominators,
-                lambda found: len(found[0]) > 0,
-            ),
-        ),
-        tuple(
-            _DECIMALS + f"{name}.py"
-            for name in ("decimal_conditions", "decimal_hands", "denominators")
-        ),
-    ),
     Switch(
         "key parts",
         Stage.DRAWING,
@@ -379,3 +334,17 @@ _ALL = (
     _end("gap", "_worth", lambda original, schedule, look: look.bound_held_out),
 )
 SWITCHES: Mapping[str, Switch] = {switch.name: switch for switch in _ALL}
+
+
+def _removed(name: str, lines: int) -> Switch:
+    """A mechanism that was measured and is no longer in the library."""
+    return Switch(name, Stage.DRAWING, (), (), note="removed since", lines_then=lines)
+
+
+REMOVED = (
+    _removed("decimal trees", 395),
+    _removed("hands", 287),
+    _removed("denominators", 103),
+    _removed("trees and hands and denominators", 785),
+)
+"""Mechanisms of which the page shows what was measured."""
