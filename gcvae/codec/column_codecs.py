@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.values import placed_values
-from gcvae.codec.decimals.decimal_classes import DecimalClasses
+from gcvae.codec.rounding import Rounding, rounded_to
 from gcvae.numerics.moments import mean_and_deviation
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind
@@ -27,8 +27,8 @@ from gcvae.spelling.number_text import LARGEST_WHOLE
 Codes = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-Allowed = Callable[[Numbers, Codes], Mask]
-"""(values, their places among all rows) -> which of them may be."""
+Allowed = Callable[[Numbers], Mask]
+"""Values -> which of them may be."""
 _SMALL_SHARE = 1e-8
 """Of the deviation, under which a number loses its digits beside the mean."""
 _ROUNDING_ERROR = 1e-12
@@ -161,7 +161,7 @@ class RealCodec(ABC):
     @property
     def half_step(self) -> float:
         """Half of what numbers are rounded to, in values; NaN where they are not."""
-        return 0.5 * self._rounding / self.scale
+        return 0.5 * self._spacing / self.scale
 
     def rounding_cells(self, values: Numbers) -> Numbers:
         """Ends of the values that are rounded to these; NaN without rounding. (n,) -> (n, 2)."""
@@ -177,7 +177,7 @@ class RealCodec(ABC):
             low: Typed cells, none missing. Shape: (n,).
             high: Typed cells, none missing, no lower. Shape: (n,).
         """
-        half = 0.0 if math.isnan(self._rounding) else 0.5 * self._rounding
+        half = 0.0 if math.isnan(self._spacing) else 0.5 * self._spacing
         at_low, at_high = self._are_limits(low, high)
         lower = np.where(at_low, -np.inf, (self._distances(low) - half) / self.scale)
         upper = np.where(at_high, np.inf, (self._distances(high) + half) / self.scale)
@@ -202,7 +202,7 @@ class RealCodec(ABC):
         return 1.0
 
     @property
-    def _rounding(self) -> float:
+    def _spacing(self) -> float:
         """Distance of two neighbouring numbers, in the units of distances; NaN if there is none."""
         return 1.0
 
@@ -250,16 +250,16 @@ class ContinuousCodec(RealCodec):
     many decades would all be one.
 
     Attributes:
-        classes: How often drawn numbers are rounded to fewer decimals; None for never.
+        rounding: How often drawn numbers are rounded to fewer decimals; None for never.
     """
 
-    classes: DecimalClasses | None = None
+    rounding: Rounding | None = None
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
         """The codec, whose drawn numbers have as many decimals as these, as often."""
         numbers = present.to_numpy(dtype=np.float64)
-        classes = DecimalClasses.fit(numbers, self.column.decimals, lost * self.scale)
-        return replace(self, classes=classes)
+        rounding = Rounding.fit(numbers, self.column.decimals, lost * self.scale)
+        return replace(self, rounding=rounding)
 
     def with_decimals(self, values: Numbers, u: Numbers, are_allowed: Allowed) -> Numbers:
         """Values of drawn numbers, rounded to the decimals that u chooses. Shape: (n,) twice.
@@ -267,19 +267,19 @@ class ContinuousCodec(RealCodec):
         Args:
             values: Of drawn numbers. Shape: (n,).
             u: Uniform on (0, 1). Shape: (n,).
-            are_allowed: (values, their places among all) -> which may be. Shape: (m,).
+            are_allowed: Values -> which of them may be. Shape: (m,) -> (m,).
         """
-        if self.classes is None:
+        if self.rounding is None:
             return values
         low, high = self._limits
 
-        def within(numbers: Numbers, at: Codes) -> Mask:
+        def within(numbers: Numbers) -> Mask:
             inside = (numbers >= low) & (numbers <= high)
-            return inside & are_allowed(self._distances(numbers) / self.scale, at)
+            return inside & are_allowed(self._distances(numbers) / self.scale)
 
         with np.errstate(over="ignore"):
             numbers = np.clip(values * self.scale + self.offset, -_LARGEST, _LARGEST)
-        rounded = self.classes.rounded(numbers, u, within)
+        rounded = self.rounding.rounded(numbers, u, within)
         return np.where(rounded == numbers, values, self._distances(rounded) / self.scale)
 
     def _can_move(self, distances: Numbers, scale: float) -> bool:
@@ -287,7 +287,7 @@ class ContinuousCodec(RealCodec):
         return not len(sizes) or bool(sizes.min() > _SMALL_SHARE * scale)
 
     @property
-    def _rounding(self) -> float:
+    def _spacing(self) -> float:
         decimals = self.column.decimals
         return math.nan if decimals is None else 10.0**-decimals
 
@@ -306,10 +306,9 @@ class ContinuousCodec(RealCodec):
         with np.errstate(over="ignore"):
             numbers = distances + self.offset
             if self.column.decimals is not None:
-                rounded = np.round(numbers, self.column.decimals)
-                numbers = np.where(np.isfinite(rounded), rounded, numbers)
-            if self.classes is not None:
-                numbers = self.classes.snapped(numbers)
+                numbers = rounded_to(numbers, self.column.decimals)
+            if self.rounding is not None:
+                numbers = self.rounding.restored(numbers)
         return np.clip(numbers, *self._limits) + 0.0  # no -0.0
 
     def _are_limits(self, low: pd.Series[Any], high: pd.Series[Any]) -> tuple[Mask, Mask]:
@@ -328,15 +327,14 @@ class ContinuousCodec(RealCodec):
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""
-        classes = None if self.classes is None else self.classes.to_json()
-        return super().to_json() | {"decimal_classes": classes}
+        rounding = None if self.rounding is None else self.rounding.to_json()
+        return super().to_json() | {"decimal_classes": rounding}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
         """The codec of a document that `to_json` wrote."""
-        codec, classes = super().from_json(column, document), document["decimal_classes"]
-        found = None if classes is None else DecimalClasses.from_json(classes)
-        return replace(codec, classes=found)
+        codec, own = super().from_json(column, document), document["decimal_classes"]
+        return replace(codec, rounding=None if own is None else Rounding.from_json(own))
 
 
 class IntegerCodec(RealCodec):

@@ -270,9 +270,9 @@ class QuantileCodec:
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
 
-        def are_free(found: Numbers, at: Codes) -> npt.NDArray[np.bool_]:
+        def are_free(found: Numbers) -> npt.NDArray[np.bool_]:
             scores = self.distribution.scores_at(found)
-            return are_allowed(scores, at) & ~np.isin(found, self.atoms)
+            return are_allowed(scores) & ~np.isin(found, self.atoms)
 
         rounded = self.line.with_decimals(positions, u, are_free)
         is_same = (rounded == positions) | self.distribution.are_repeated(values)

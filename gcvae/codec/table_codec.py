@@ -33,8 +33,6 @@ from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
-from gcvae.codec.decimals.decimal_conditions import DecimalTree, decimals_of_rows
-from gcvae.codec.decimals.decimal_hands import DecimalHands, rounded
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.keys.identifiers import IdentifierCodec
@@ -117,12 +115,33 @@ def _fit_columns(
 def _is_open(codec: ColumnCodec) -> bool:
     """Whether a model's outputs leave something of the column's cells open."""
     has_members = isinstance(codec, QuantileCodec) and codec.members is not None
-    return _has_classes(codec) or has_members or isinstance(codec, GroupedLevelCodec)
+    return _is_rounded(codec) or has_members or isinstance(codec, GroupedLevelCodec)
 
 
-def _has_classes(codec: ColumnCodec) -> bool:
+def _is_rounded(codec: ColumnCodec) -> bool:
     line = codec.line if isinstance(codec, QuantileCodec) else codec
-    return isinstance(line, ContinuousCodec) and line.classes is not None
+    return isinstance(line, ContinuousCodec) and line.rounding is not None
+
+
+def _rounded(
+    codec: ContinuousCodec | QuantileCodec, values: Tensor, u: Tensor, region: Region | None
+) -> Tensor:
+    """Values of one column, rounded to the decimals at their quantiles u, within the region.
+
+    Args:
+        codec: Of the column.
+        values: Of drawn numbers. Shape: (n,).
+        u: Uniform on (0, 1). Shape: (n,).
+        region: What they were drawn from, alike for all rows; everything if None.
+    """
+
+    def are_allowed(found: npt.NDArray[np.float64]) -> Any:
+        if region is None:
+            return np.ones(len(found), dtype=bool)
+        placed = torch.from_numpy(found)[:, None]
+        return ((placed >= region.lower) & (placed <= region.upper)).any(dim=1).numpy()
+
+    return torch.from_numpy(codec.with_decimals(values.numpy(), u.numpy(), are_allowed))
 
 
 class TableCodec:
@@ -133,8 +152,6 @@ class TableCodec:
         columns: The codecs of the modelled columns, in order: column j of the tensors is the j-th.
         copies: Columns that are not modelled but copied, with the column that each is a copy of.
         reduction: From the table's columns to those that the codecs are of.
-        hands: Whose hand wrote a row; None where all are written alike.
-        decimal_trees: By number of a column, what the others say of its decimals.
     """
 
     def __init__(
@@ -144,12 +161,8 @@ class TableCodec:
         rest: tuple[Unmodelled, ...],
         copies: Mapping[str, str],
         reduction: Reduction,
-        hands: DecimalHands | None = None,
-        decimal_trees: Mapping[int, DecimalTree] | None = None,
     ) -> None:
         """Joins fitted codecs; `fit` and `from_json` are the ways to get them."""
-        self.hands = hands
-        self.decimal_trees = decimal_trees or {}
         self.schema = schema
         self.reduction = reduction
         self.columns = columns
@@ -209,8 +222,7 @@ class TableCodec:
             for column in kept
             if not column.is_modelled
         )
-        hands, trees = decimals_of_rows(modelled, reduced)
-        return cls(schema, modelled, rest, copies, reduction, hands, trees)
+        return cls(schema, modelled, rest, copies, reduction)
 
     @property
     def modelled(self) -> tuple[Column, ...]:
@@ -255,9 +267,6 @@ class TableCodec:
                 them.
         """
         values = table.values.clone()
-        hands = torch.zeros(len(table), dtype=torch.int64)
-        if self.hands is not None:
-            hands = self.hands.drawn(table.codes, generator)
         for j, codec in enumerate(self.columns):
             if not _is_open(codec) or codec.name in exact:
                 continue
@@ -265,15 +274,10 @@ class TableCodec:
             if isinstance(codec, QuantileCodec):
                 column = table.codes[:, j].numpy(), values[:, j].numpy(), u.numpy()
                 values[:, j] = torch.from_numpy(codec.with_positions(*column))
-            if isinstance(codec, ContinuousCodec | QuantileCodec) and _has_classes(codec):
+            if isinstance(codec, ContinuousCodec | QuantileCodec) and _is_rounded(codec):
                 region = None if regions is None else regions[j]
                 at = (table.codes[:, j] == codec.n_codes - 1).nonzero()[:, 0]
-                codecs = [codec] if self.hands is None else self.hands.codecs(codec, j)
-                of_rows = hands
-                if j in self.decimal_trees:
-                    codecs, of_rows = self.decimal_trees[j].codecs(self.columns, j, table)
-                found = rounded(codecs, values[at, j], u[at], region, of_rows[at])
-                values[at, j] = found
+                values[at, j] = _rounded(codec, values[at, j], u[at], region)
             elif isinstance(codec, GroupedLevelCodec):
                 values[:, j] = u
         return EncodedTable(table.codes, values, table.observed)
@@ -437,20 +441,16 @@ class TableCodec:
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
         )
-        parts = self._rest, self.copies, self.reduction, self.hands, self.decimal_trees
-        return TableCodec(self.schema, columns, *parts)
+        return TableCodec(self.schema, columns, self._rest, self.copies, self.reduction)
 
     def to_json(self) -> dict[str, Any]:
         """The codec as a document of JSON types: exact, and without any row of the table."""
-        names = [codec.name for codec in self.columns]
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
             "levels": self.levels,
             "copies": self.copies,
             "rules": self.reduction.to_json(),
-            "hands": None if self.hands is None else self.hands.to_json(names),
-            "decimal_trees": {names[j]: t.to_json(names) for j, t in self.decimal_trees.items()},
             "schema": self.schema.to_json(),
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
         }
@@ -483,14 +483,7 @@ class TableCodec:
                 codec.parts.check(schema)
                 if not codec.can_join:
                     raise ValueError(f"keys of {codec.name!r} can not be put together")
-        written = document.get("hands")  # none in models of version 3
-        names = [codec.name for codec in modelled]
-        hands = None if written is None else DecimalHands.from_json(written, names)
-        trees = {
-            names.index(name): DecimalTree.from_json(tree, modelled)
-            for name, tree in document.get("decimal_trees", {}).items()  # none in version 3
-        }
-        return cls(schema, modelled, rest, document["copies"], reduction, hands, trees)
+        return cls(schema, modelled, rest, document["copies"], reduction)
 
     def __eq__(self, other: object) -> bool:
         """True for codecs that encode and decode alike."""

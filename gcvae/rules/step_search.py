@@ -289,7 +289,7 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
     """log of (share of the cells with as many decimals) x (places from one such to the next).
 
     What a column without steps gives a cell beside its density: how many decimals numbers have is
-    learned there too, see `gcvae.codec.decimals.decimal_classes`. Shape: (n / 2,).
+    learned there too, see `gcvae.codec.rounding`. Shape: (n / 2,).
 
     Args:
         halves: Of the column.
