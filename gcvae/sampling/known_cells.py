@@ -252,14 +252,18 @@ class KnownRows:
     def _impossible(self, written: pd.DataFrame) -> list[Problem]:
         """A problem for each column with a level that the model does not have."""
         problems = []
+        are_hidden = self.constrained.codec.hidden_cells(self.rows)
+        are_unseen = are_hidden | (self.rows.observed & (self.rows.codes < 0))
         for j, column in enumerate(self.constrained.codec.columns):
-            unseen = (self.rows.observed[:, j] & (self.rows.codes[:, j] < 0)).numpy()
+            unseen = are_unseen[:, j].numpy()
             if not unseen.any():
                 continue
             row, name = int(np.argmax(unseen)), column.name
             names = [name, *(c for c, s in self.constrained.codec.copies.items() if s == name)]
             cell = next(written[n].iloc[row] for n in names if pd.notna(self.typed[n].iloc[row]))
             message = f"{shortened(str(cell))} is no level of the column"
+            if are_hidden[row, j]:
+                message = f"{message} in the model, which has no levels of few rows"
             rewriting = self.constrained.codec.reduction.rewritten.get(name)
             if rewriting is not None:
                 message = (
