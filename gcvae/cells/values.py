@@ -284,6 +284,7 @@ def _read_real(cells: Cells, column: Column, problems: list[Problem]) -> Values:
         message = f"the kind is {column.kind}, but the cell is {{}}"
         whole = "a whole number" if column.kind.is_whole else "a number"
         if column.number_format is not None and cells.source == "text":
+            whole = "a duration" if column.number_format.duration else whole
             whole += f" such as {example(column.number_format)}"
         problems.append(cells.problem(wrong, message, expected=whole))
     return values.astype(column.kind.dtype)
