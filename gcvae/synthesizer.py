@@ -15,7 +15,7 @@ from gcvae.artifact.file import read_artifact, unpack_tensors, write_artifact
 from gcvae.artifact.versions import current_manifest
 from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind, with_index_of
 from gcvae.cells.values import parse_table
-from gcvae.codec.keys.identifiers import WiderIdentifiersWarning
+from gcvae.codec.identifiers import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.map_kinds import DependencyMaps, check_place

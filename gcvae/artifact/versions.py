@@ -47,7 +47,7 @@ def current_manifest(manifest: Mapping[str, Any]) -> Manifest:
 
 def _from_version_3(manifest: Manifest) -> Manifest:
     """Version 4 lists the columns of unique combinations in their order and a map's nominal ones,
-    of a dropped column keeps nothing but its name, has patterns of identifiers and classes of
+    of a dropped column keeps nothing but its name, has templates of identifiers and classes of
     decimals, smooth F of numbers and atoms in their order among a column's other numbers, and
     knows no `head_weight`, which was always 1 but for those who set it.
 
@@ -93,10 +93,11 @@ def _from_version_3(manifest: Manifest) -> Manifest:
 
 
 def _keys_from(start: int, prefix: str | None) -> Manifest:
-    """The pattern of keys that version 3 numbered: from `start` on, or behind the prefix.
+    """The template of keys that version 3 numbered: from `start` on, or behind the prefix.
 
     At least 10^15 numbers from the start on are no originals.
     """
+    digits = "0123456789"
     if prefix is not None:
         before, low, size, width = prefix, 0, 10**8, 8
     else:
@@ -104,23 +105,28 @@ def _keys_from(start: int, prefix: str | None) -> Manifest:
         before = "-" if start < 0 else ""
         low = start if start >= 0 else 1 - start - 10**15
         size = min(10**width, 2**63 - 1023) - start if start >= 0 else 10**15
-    first, end = len(before), len(before) + width
-    pattern = {
+    number = [digits] * width
+    if width == 19:  # more numbers than are counted, but for one first digit
+        first = low // 10**18
+        low, size = low % 10**18, min(size, (first + 1) * 10**18 - low)
+        number[0] = str(first)
+    more = min(width, 17)
+    tiers = [
+        {"alphabets": [*before, *number], "low": low, "size": size},
+        {
+            "alphabets": [*before, digits[1:], *[digits] * more],
+            "low": 0,
+            "size": 9 * 10**more,
+        },
+    ]
+    template = {
         "kind": "characters",
         "rows": 1000,
-        "texts": [before + " " * width],
-        "shares": [1.0],
-        "alphabets": [""] * first + ["0123456789"] * width,
-        "counter": {
-            "places": list(range(first, end)),
-            "low": low,
-            "size": size,
-            "modulus": 1,
-            "residues": [],
-        },
-        "growth": {"first": first, "end": end, "width": width + 1, "step": 1},
+        "tiers": [tier | {"modulus": 1, "residues": []} for tier in tiers],
+        "at": len(before),
+        "step": 1,
     }
-    return {"are_numbers": prefix is None, "patterns": [pattern]}
+    return {"are_numbers": prefix is None, "templates": [template]}
 
 
 _UPGRADES: dict[int, Callable[[Manifest], Manifest]] = {3: _from_version_3}

@@ -35,7 +35,7 @@ from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
 from gcvae.codec.correspondence import coarse_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
-from gcvae.codec.keys.identifiers import IdentifierCodec
+from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
@@ -217,11 +217,7 @@ class TableCodec:
         modelled = _fit_columns(
             reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never, of_rules
         )
-        rest = tuple(
-            fit_unmodelled(table, schema, column, with_rules, rare_rows)
-            for column in kept
-            if not column.is_modelled
-        )
+        rest = tuple(fit_unmodelled(table, column) for column in kept if not column.is_modelled)
         return cls(schema, modelled, rest, copies, reduction)
 
     @property
@@ -418,9 +414,6 @@ class TableCodec:
         written = self.reduction.restore(pd.DataFrame(columns, index=pd.RangeIndex(len(table))))
         found = {name: written[name] for name in written.columns}
         found |= {name: found[source] for name, source in self.copies.items()}
-        for codec in self._rest:
-            if isinstance(codec, IdentifierCodec):
-                found[codec.name] = codec.joined(found[codec.name], found, self.schema)
         ordered = {name: found[name] for name in self.schema.names if name in found}
         return pd.DataFrame(ordered, index=written.index)
 
@@ -478,11 +471,6 @@ class TableCodec:
             for column in kept
             if not column.is_modelled
         )
-        for codec in rest:
-            if isinstance(codec, IdentifierCodec) and codec.parts is not None:
-                codec.parts.check(schema)
-                if not codec.can_join:
-                    raise ValueError(f"keys of {codec.name!r} can not be put together")
         return cls(schema, modelled, rest, document["copies"], reduction)
 
     def __eq__(self, other: object) -> bool:

@@ -15,10 +15,9 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.values import placed_values
-from gcvae.codec.keys.identifiers import IdentifierCodec
-from gcvae.codec.keys.parts import KeyParts
+from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.files.typed_columns import TypedTable, row_chunks
-from gcvae.schema.columns import Column, Missing, TableSchema
+from gcvae.schema.columns import Column, Missing
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.spelling.date_text import read_dates
 
@@ -110,19 +109,11 @@ class _CellChunks:
 
     table: TypedTable
     name: str
-    parts: KeyParts | None = None
 
     def __iter__(self) -> Iterator[pd.Series[Any]]:
-        cells = (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
-        return cells if self.parts is None else map(self.parts.own_tokens, cells)
+        return (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
 
 
-def fit_unmodelled(
-    table: TypedTable, schema: TableSchema, column: Column, with_parts: bool, rare_rows: int
-) -> Unmodelled:
+def fit_unmodelled(table: TypedTable, column: Column) -> Unmodelled:
     """The codec of a column that is not modelled."""
-    if unmodelled_codec_of(column.kind) is ConstantCodec:
-        return ConstantCodec.fit(_CellChunks(table, column.name), column)
-    parts = KeyParts.of(table, schema, column, rare_rows) if with_parts else None
-    found = IdentifierCodec.fit(_CellChunks(table, column.name, parts), column, parts)
-    return found if found.can_join else IdentifierCodec.fit(_CellChunks(table, column.name), column)
+    return unmodelled_codec_of(column.kind).fit(_CellChunks(table, column.name), column)

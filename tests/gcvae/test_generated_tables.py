@@ -179,7 +179,7 @@ def holds(table: Table, preset: str, folder: Path) -> None:
         assert not (map_.unsigned > 1.0).any()
 
 
-@pytest.mark.filterwarnings("ignore::gcvae.codec.keys.identifiers.WiderIdentifiersWarning")
+@pytest.mark.filterwarnings("ignore::gcvae.codec.identifiers.WiderIdentifiersWarning")
 @pytest.mark.parametrize("preset", PRESETS_TRIED)
 @tries(4)
 @given(table=tables())

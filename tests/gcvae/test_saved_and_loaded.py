@@ -140,7 +140,7 @@ def holds(table: ConstrainedTable, preset: str, folder: Path) -> set[str]:
     return answered | {f"{len(fitted.codec.copies)} copies"}
 
 
-@pytest.mark.filterwarnings("ignore::gcvae.codec.keys.identifiers.WiderIdentifiersWarning")
+@pytest.mark.filterwarnings("ignore::gcvae.codec.identifiers.WiderIdentifiersWarning")
 @pytest.mark.parametrize("preset", PRESETS_TRIED)
 def test_whatever_a_synthesizer_does_it_does_after_it_was_saved_and_loaded(
     preset: str, tmp_path_factory: pytest.TempPathFactory

@@ -16,7 +16,7 @@ import pytest
 from gcvae import Synthesizer
 from gcvae.artifact.file import read_artifact, unpack_tensors
 from gcvae.artifact.versions import VERSION, current_manifest
-from gcvae.codec.keys.identifiers import IdentifierCodec
+from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ArtifactError

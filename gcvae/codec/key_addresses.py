@@ -31,7 +31,7 @@ Texts = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class AddressPattern:
+class AddressTemplate:
     """Addresses such as anna.smith@example.org.
 
     Attributes:
@@ -47,7 +47,7 @@ class AddressPattern:
 
     @classmethod
     def learned(cls, chunks: Callable[[], Iterable[Texts]]) -> Self | None:
-        """The pattern of a column of addresses; None of another one."""
+        """The template of a column of addresses; None of another one."""
         n_texts = n_addresses = n_numbered = 0
         signs = dict.fromkeys(_SIGNS, 0)
         domains = set[str]()
@@ -81,7 +81,7 @@ class AddressPattern:
         return len(first) * len(last) * numbers
 
     def keys(self, index: Numbers, rows: Numbers, origin: str) -> Texts:
-        """Addresses. Shape: (n,), (n,) -> (n,). See `KeyPattern.keys`."""
+        """Addresses. Shape: (n,), (n,) -> (n,). See `KeyTemplate.keys`."""
         addresses = np.empty(len(index), dtype=object)
         start, digits, room = 0, self.digits, self.room
         while len(index) and start <= int(index.max()):
@@ -92,7 +92,7 @@ class AddressPattern:
                 number = shuffled(place, room, derived_seed(origin, "keys", str(digits)))
                 addresses[within] = self._written(number, rows[within], digits, origin)
             start, digits = start + room, digits + 1
-            room = AddressPattern(self.sign, digits, self.domains).room
+            room = AddressTemplate(self.sign, digits, self.domains).room
         return addresses
 
     def _written(self, number: Numbers, rows: Numbers, digits: int, origin: str) -> Texts:
@@ -114,7 +114,7 @@ class AddressPattern:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The pattern of a document that `to_json` wrote."""
+        """The template of a document that `to_json` wrote."""
         return cls(document["sign"], document["digits"], tuple(document["domains"]))
 
 

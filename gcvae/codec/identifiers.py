@@ -1,0 +1,168 @@
+"""Identifiers: fresh keys that look like the table's, each row its own, none of them an original.
+
+Row i has key k of template t, where t and k follow from the seed and i, however a sample is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
+from gcvae.cells.values import placed_values
+from gcvae.codec.key_addresses import AddressTemplate
+from gcvae.codec.key_learning import Texts, learn_templates
+from gcvae.codec.key_template import KeyTemplate
+from gcvae.errors import ArtifactError
+from gcvae.numerics.permutations import shuffled
+from gcvae.numerics.seeds import derived_seed
+from gcvae.schema.columns import Column
+from gcvae.schema.parquet_types import parquet_type
+from gcvae.spelling.number_text import LARGEST_WHOLE
+
+CYCLE_ROWS = 1000
+"""Of so many rows in a row each template has its share."""
+
+
+class WiderIdentifiersWarning(UserWarning):
+    """Identifiers of a sample are wider than the table's."""
+
+
+Template = KeyTemplate | AddressTemplate
+_KINDS: dict[str, type[Template]] = {"characters": KeyTemplate, "addresses": AddressTemplate}
+
+
+@dataclass(frozen=True)
+class IdentifierCodec:
+    """The templates of a column's keys.
+
+    Attributes:
+        are_numbers: The keys are whole numbers.
+        templates: With the rows that each has out of CYCLE_ROWS; the rest of them is blank.
+    """
+
+    column: Column
+    are_numbers: bool
+    templates: tuple[tuple[Template, int], ...]
+
+    @classmethod
+    def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
+        """The codec of a column whose cells come a chunk of rows at a time, several times over."""
+        are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
+        found = _learned(chunks, column, are_numbers)
+        n_blank = sum(int(chunk.isna().sum()) for chunk in chunks) if column.missing.allowed else 0
+        n_rows = max(sum(map(len, chunks)), 1)
+        with_keys = CYCLE_ROWS - min(CYCLE_ROWS * n_blank // n_rows, CYCLE_ROWS - 1)
+        total = sum(rows for _, rows in found)
+        shares = [with_keys * rows // total for _, rows in found]
+        shares[0] += with_keys - sum(shares)
+        templates = (template for template, _ in found)
+        return cls(
+            column,
+            are_numbers,
+            tuple((t, share) for t, share in zip(templates, shares, strict=True) if share),
+        )
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
+        """The keys of rows from `first_row` on; a row's own does not depend on the others."""
+        rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
+        cycles, places = np.divmod(rows, np.uint64(CYCLE_ROWS))
+        places = shuffled(places, CYCLE_ROWS, derived_seed(self._origin(seed, -1)))
+        texts = np.full(n_rows, None, dtype=object)
+        start = 0
+        for number, (template, share) in enumerate(self.templates):
+            own = np.flatnonzero((places >= start) & (places < start + share))
+            index = cycles[own] * np.uint64(share) + places[own] - np.uint64(start)
+            texts[own] = template.keys(index, rows[own], self._origin(seed, number))
+            start += share
+        return self._typed(texts)
+
+    def note(self, rows: int) -> str | None:
+        """What their user should know of the keys of so many rows: that some are wider."""
+        fresh = min(template.room * CYCLE_ROWS // share for template, share in self.templates)
+        if rows <= fresh:
+            return None
+        room = f"room for {fresh:,} rows with" if fresh else "no room for"
+        return (
+            f"column {self.name!r}: the table's identifiers leave {room} fresh ones of their "
+            f"width; of {rows:,} rows some have wider ones"
+        )
+
+    def _origin(self, seed: int, number: int) -> str:
+        return f"{seed}\x1f{self.name}\x1f{number}"
+
+    def _typed(self, texts: npt.NDArray[Any]) -> pd.Series[Any]:
+        blank = texts == None  # noqa: E711 - cell by cell
+        places = np.where(blank, -1, np.arange(len(texts)))
+        if not self.are_numbers:
+            return placed_values(pa.array(texts, pa.string()), places, False)
+        values = np.zeros(len(texts), dtype=np.int64)
+        values[~blank] = texts[~blank].astype("U20").astype(np.int64)
+        return placed_values(values, places, self.column.missing.allowed)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column."""
+        kinds = {kind: name for name, kind in _KINDS.items()}
+        return {
+            "are_numbers": self.are_numbers,
+            "templates": [
+                {"kind": kinds[type(template)], "rows": share, **template.to_json()}
+                for template, share in self.templates
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
+        """The codec of a document that `to_json` wrote.
+
+        Raises:
+            ArtifactError: It has the patterns of keys that were written before templates.
+        """
+        if "patterns" in document:
+            raise ArtifactError(
+                f"the identifiers of column {column.name!r} are of an earlier gcvae, with patterns "
+                "in place of templates; fit the model again"
+            )
+        templates = tuple(
+            (_KINDS[part["kind"]].from_json(part), part["rows"]) for part in document["templates"]
+        )
+        return cls(column, document["are_numbers"], templates)
+
+
+def _learned(
+    chunks: Iterable[pd.Series[Any]], column: Column, are_numbers: bool
+) -> list[tuple[Template, int]]:
+    """The templates, each with how many rows have it."""
+
+    def texts() -> Iterator[Texts]:
+        for chunk in chunks:
+            present = chunk.dropna()
+            if pd.api.types.is_integer_dtype(present.dtype):
+                present = present.astype(np.int64)
+            yield present.astype(str).to_numpy(dtype=object)
+
+    addresses = None if are_numbers else AddressTemplate.learned(texts)
+    if addresses is not None:
+        return [(addresses, 1)]
+    shunned = sorted(MARKERS | WEAK_MARKERS | set(column.missing.markers))
+    return [*learn_templates(texts, shunned, _largest(column) if are_numbers else None)]
+
+
+def _largest(column: Column) -> int:
+    """The largest whole number that the column's type and readers of text hold."""
+    kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
+    if kind is None or not pa.types.is_integer(kind):
+        return int(LARGEST_WHOLE)
+    bits = kind.bit_width - pa.types.is_signed_integer(kind)
+    return int(min(2**bits - 1, LARGEST_WHOLE))

@@ -1,0 +1,384 @@
+"""Templates of a column's keys, learned from its texts a chunk at a time.
+
+    1  a sample of the rows    groups of keys of one form, and the alphabet of each place
+    2  all rows                the numbers that are taken
+
+The form of SO-2025-000017 is aa-0-0: runs of digits of any width are alike, and so are letters.
+Runs that have a few values which many rows share (SO, 2025) stay as they are, and each combination
+of them has a template. Where most keys have forms of their own, as UUIDs do, those of one length
+are a group. What a template keeps of a text is shared by many rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate, chain, pairwise
+from math import ceil
+from unicodedata import category, decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.codec.key_template import (
+    DIGITS,
+    Alphabets,
+    Characters,
+    Counter,
+    KeyTemplate,
+    characters_of,
+    counted,
+    scattered,
+    size_of,
+)
+from gcvae.numerics.permutations import Numbers, mixed
+
+Texts = npt.NDArray[np.object_]
+Chunks = Callable[[], Iterable[Texts]]
+"""The texts of a column, a chunk of rows at a time, as often as it is called."""
+
+LEAST_SHARED_ROWS = 5
+LEAST_SHARED_SHARE = 0.01
+"""What fewer rows share, or a smaller share of them, is nobody's but theirs, and is not kept."""
+_SAMPLE_ROWS = 50_000
+_MOST_CHARACTERS = 128  # of a text that has a form
+_MOST_FORMS = 12
+_LEAST_COVERED = 0.7  # share of the rows that have one of the forms
+_MOST_VALUES = 100  # of a run that stays as it is
+_VALUES_COVER = 0.95  # share of the rows that have one of a few values or characters
+_MUCH_ROOM = 20  # keys per row of the table, from which on a number has the digits that were seen
+_PARTS = 100  # of the range of a number; where originals are in it is known no closer
+_MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
+_MOST_RESIDUES = 2048
+_RESIDUES_KEPT = 0.5  # of those that no original has: all of them would say which are taken
+_PREFIX, _WIDTH = "synthetic-", 8  # of keys of no form
+_HEXADECIMAL = "0123456789abcdef", "0123456789ABCDEF"
+_TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+
+
+def learn_templates(
+    chunks: Chunks, shunned: Sequence[str], largest: int | None
+) -> list[tuple[KeyTemplate, int]]:
+    """The templates of a column, each with how many rows of a sample have it.
+
+    Texts without a common form get a prefix and a number.
+
+    Args:
+        chunks: The column's texts.
+        shunned: Texts that are no keys either: those that mean "missing".
+        largest: Where all texts are whole numbers, the one that none may be beyond.
+    """
+    n_rows = sum(map(len, chunks()))
+    groups = _groups(_sample(chunks, n_rows), are_numbers=largest is not None)
+    total = sum(group.n_rows for group in groups)
+    searches = [_Search(group, ceil(n_rows * group.n_rows / total), largest) for group in groups]
+
+    def with_lengths() -> Iterator[tuple[Texts, npt.NDArray[np.int64]]]:
+        for texts in chain([np.array(shunned, dtype=object)], chunks()):
+            yield texts, np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+
+    for texts, lengths in with_lengths():
+        for search in searches:
+            search.widen(texts, lengths)
+    tiers = [search.tiers(k) for k, search in enumerate(searches)]
+    by_length = defaultdict[int, list[_Taken]](list)
+    for taken in chain(*tiers):
+        by_length[len(taken.alphabets)].append(taken)
+    for texts, lengths in with_lengths():
+        for length, every in by_length.items():
+            characters = characters_of(texts[lengths == length], length)
+            for taken in every:
+                taken.add(characters)
+    step = 1 if groups[0].number else len(groups)
+    return [
+        (search.template(own, step), group.n_rows)
+        for search, own, group in zip(searches, tiers, groups, strict=True)
+    ]
+
+
+def _sample(chunks: Chunks, n_rows: int) -> list[str]:
+    """Texts of about _SAMPLE_ROWS rows, which do not depend on the chunks."""
+    found, start, share = list[str](), 0, min(_SAMPLE_ROWS / max(n_rows, 1), 1.0)
+    for texts in chunks():
+        rows = np.arange(start, start + len(texts), dtype=np.uint64)
+        found += texts[mixed(rows, 0) >> np.uint64(11) < int(share * 2**53)].tolist()
+        start += len(texts)
+    return found
+
+
+# Groups of keys
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Keys of one template.
+
+    Attributes:
+        alphabets: The characters of each place, as they were seen.
+        number: (first, end) of the digits that may be others; None where there are none.
+        n_rows: Of the sample that get the template.
+    """
+
+    alphabets: Alphabets
+    number: tuple[int, int] | None
+    n_rows: int
+
+
+def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
+    """The groups of the texts. Running text has no form, whole numbers always have."""
+    least = max(LEAST_SHARED_ROWS, ceil(len(sample) * LEAST_SHARED_SHARE))
+    spaced = [text for text in sample if re.search(r"\s", text)]
+    is_prose = 2 * sum(not re.search(r"\d", text) for text in spaced) > len(sample)
+    found = [] if is_prose else _by_form(sample, least)
+    covered = sum(group.n_rows for group in found)
+    if are_numbers:
+        found = found or _by_form(sample, 1)
+    elif covered < _LEAST_COVERED * len(sample):
+        found = [] if spaced else _by_length(sample, least)
+        covered = sum(group.n_rows for group in found)
+        found = found if covered >= _LEAST_COVERED * len(sample) else []
+    if found:
+        return sorted(found, key=lambda group: -group.n_rows)
+    digits = (DIGITS[1:] if are_numbers else DIGITS, *[DIGITS] * (_WIDTH - 1))
+    alphabets = (*("" if are_numbers else _PREFIX), *digits)
+    return [_Group(alphabets, (len(alphabets) - _WIDTH, len(alphabets)), 1)]
+
+
+def _by_length(texts: list[str], least: int) -> list[_Group]:
+    """The texts of each length that enough rows have; none where these are many."""
+    found = defaultdict[int, list[str]](list)
+    for text in texts:
+        found[len(text)].append(text)
+    kept = [own for n, own in found.items() if len(own) >= least and 0 < n <= _MOST_CHARACTERS]
+    if len(kept) > _MOST_FORMS:
+        return []
+    return [_Group(_alphabets(own, _are_few(own, least)), None, len(own)) for own in kept]
+
+
+def _by_form(texts: list[str], least: int) -> list[_Group]:
+    """The texts of each form with a number that enough rows have; none where these are many.
+
+    Keys of two forms differ however wide their numbers are.
+    """
+    found = defaultdict[str, list[list[str]]](list)
+    for text in texts:
+        tokens = _TOKENS.findall(text if len(text) <= _MOST_CHARACTERS else "")
+        form = ("0" if t[0].isdecimal() else "a" * len(t) if t[0].isalnum() else t for t in tokens)
+        found["".join(form)].append(tokens)
+    kept = [own for form, own in found.items() if len(own) >= least and "0" in form]
+    return [g for own in kept for g in _of_form(own, least)] if len(kept) <= _MOST_FORMS else []
+
+
+def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
+    """The groups of the tokens of a form's keys; none where no run of digits varies."""
+    runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
+    fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
+    are_names = fixed == runs
+    fixed = [] if are_names else fixed
+    numbers = [i for i in runs if i not in fixed and rows[0][i][0].isdecimal()]
+    if not numbers:
+        return []
+    combinations = defaultdict[tuple[str, ...], list[list[str]]](list)
+    for tokens in rows:
+        combinations[tuple(tokens[i] for i in fixed)].append(tokens)
+    kept = [own for own in combinations.values() if len(own) >= least]
+    if sum(map(len, kept)) < _LEAST_COVERED * len(rows):
+        kept = [rows]
+    scale = len(rows) / sum(map(len, kept))
+    groups = []
+    for own in kept:
+        widths = Tally(tuple(map(len, tokens)) for tokens in own)
+        common = [shape for shape, n in widths.items() if n >= least]
+        shape = max(common or widths, key=lambda shape: (sum(shape), shape))
+        same = [tokens for tokens in own if tuple(map(len, tokens)) == shape]
+        ends = [*accumulate(shape)]
+        first, end = ends[numbers[-1]] - shape[numbers[-1]], ends[numbers[-1]]
+        alphabets = list(_alphabets(["".join(tokens) for tokens in same], are_names, first))
+        for i in fixed if kept[0] is not rows else ():
+            alphabets[ends[i] - shape[i] : ends[i]] = same[0][i]
+        groups.append(_Group(tuple(alphabets), (first, end), int(scale * len(own))))
+    return groups
+
+
+def _are_few(values: list[str], least: int) -> bool:
+    """Whether nearly all rows have one of a few values that enough rows share."""
+    shared = [n for n in Tally(values).values() if n >= least]
+    return len(shared) <= _MOST_VALUES and sum(shared) >= max(_VALUES_COVER * len(values), 1)
+
+
+@cache
+def _class_of(character: str) -> frozenset[str]:
+    """The letters or digits beside a character: the same Unicode category, in its 32 code points.
+
+    Of ASCII these are the ten digits, the lower or the upper letters.
+    """
+    first, kind = ord(character) & ~31, category(character)
+    return frozenset(c for c in map(chr, range(first, first + 32)) if category(c) == kind)
+
+
+def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> Alphabets:
+    """The alphabets of equally long texts: the characters that rows share, or their classes.
+
+    Args:
+        texts: Of one form or length.
+        by_class: Keep no letter or digit: few texts, such as names, say too much by their own.
+        number: The place of the first digit of a number, which is no zero unless texts have one.
+    """
+    columns = [Tally(column) for column in zip(*texts, strict=True)]
+    varying = {c for column in columns if len(column) > 1 for c in column if c.isalnum()}
+    limit = next((digits for digits in _HEXADECIMAL if varying <= set(digits)), None)
+
+    def alphabet(column: Tally[str]) -> str:
+        shared = {c for c, n in column.items() if n >= LEAST_SHARED_ROWS}
+        signs = {c for c in shared if not c.isalnum()}
+        is_covered = sum(column[c] for c in shared) >= _VALUES_COVER * len(texts)
+        if is_covered and (shared == signs or not by_class):
+            return "".join(sorted(shared))
+        found = {own for c in column if c.isalnum() for own in _class_of(c)}
+        found = found & set(limit) if limit and len(column) > 1 else found
+        return "".join(sorted(found | signs or column))
+
+    found = [alphabet(column) for column in columns]
+    if number is not None and not any(decimal(c) == 0 for c in columns[number]):
+        found[number] = "".join(c for c in found[number] if decimal(c))
+    if not by_class and all(len(own) == 1 for own in found):
+        return _alphabets(texts, True, number)
+    return tuple(found)
+
+
+# Numbers that no original has
+
+
+class _Search:
+    """The search for numbers of a group that no original has.
+
+    Where there is little room in the alphabets as they were seen, a number may have any digits.
+    After these come keys that are longer than any original of their form.
+    """
+
+    def __init__(self, group: _Group, n_rows: int, largest: int | None) -> None:
+        """Of a group that so many rows of the table have."""
+        own = self._alphabets = group.alphabets
+        self._n_rows, self._largest, self._is_number = n_rows, largest, group.number is not None
+        varying = [place for place, alphabet in enumerate(own) if len(alphabet) > 1]
+        after = varying[-1] + 1 if varying else len(own)
+        self._first, end = group.number or (after, after)
+        while end > self._first + 1 and len(own[end - 1]) == 1:
+            end -= 1  # the zeros of 10, 20, 30 ...
+        self._end, self._longest = end, len(own)
+        places = [re.escape(letters) if len(letters) == 1 else "." for letters in own]
+        form = r"\d+".join(("".join(places[: self._first]), "".join(places[end:])))
+        self._form = re.compile(form if self._is_number else ".*", re.DOTALL)
+
+    def widen(self, texts: Texts, lengths: npt.NDArray[np.int64]) -> None:
+        """Notes the longest text of the form. Shape: (n,), (n,)."""
+        for text in texts[lengths > self._longest]:
+            if self._form.fullmatch(text):
+                self._longest = max(self._longest, len(text))
+
+    def tiers(self, number: int) -> list[_Taken]:
+        """The alphabets of keys and of longer ones; texts are to be added to both.
+
+        Longer keys without a number have different lengths in each template: this is the
+        `number`-th of the column.
+        """
+        own, enough = self._alphabets, _MUCH_ROOM * self._n_rows
+        usual = [own, self._longer(len(own))] if self._is_number else [own]
+        usual = [found for each in usual if (found := _below(each, self._largest))] or [own]
+        chosen = next((o for o in usual if size_of(o, counted(o)) >= enough), usual[-1])
+        length = self._longest + (not self._counts_on) + (0 if self._is_number else number)
+        most = length if self._largest is None else len(str(self._largest)) - 1 + (own[0] == "-")
+        if len(own) < most:
+            length = min(length, most)
+        return [_Taken(found, self._n_rows) for found in (chosen, self._longer(length))]
+
+    @property
+    def _counts_on(self) -> bool:
+        """Whether a few keys have a digit more, as in a table that counts to 1,000."""
+        return self._is_number and self._longest == len(self._alphabets) + 1
+
+    def template(self, tiers: list[_Taken], step: int) -> KeyTemplate:
+        """The template of the alphabets that `tiers` gave, from which on keys grow by `step`."""
+        found = [(taken.alphabets, taken.counter()) for taken in tiers]
+        if self._counts_on and found[0][1].room < self._n_rows:
+            found = found[1:]
+        return KeyTemplate(tuple(found), self._first, step)
+
+    def _longer(self, length: int) -> Alphabets:
+        """The alphabets with a number of more digits, the last of them as they were seen."""
+        own, first, end = self._alphabets, self._first, self._end
+        digits = "".join(sorted(_class_of(own[first][0]))) if self._is_number else DIGITS
+        has_zero = length == len(own) and decimal(own[first][0]) == 0
+        number = [digits] * (length - len(own) + end - first)
+        number[0] = digits if has_zero else digits[1:]
+        if end - first > 1:
+            number[-1] = own[end - 1]
+        return *own[:first], *number, *own[end:]
+
+
+class _Taken:
+    """The numbers that originals have: in parts of their range, and by their residues."""
+
+    def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
+        self.alphabets = alphabets
+        self._places = counted(alphabets)
+        self._size = size_of(alphabets, self._places)
+        self._step = -(-self._size // _PARTS)
+        self._parts = np.zeros(-(-self._size // self._step), dtype=bool)
+        modulus = min(max(1 << (2 * n_rows).bit_length(), _LEAST_MODULUS), _MOST_MODULUS)
+        self._residues = np.zeros(min(modulus, 1 << (self._size.bit_length() - 1)), dtype=bool)
+
+    def add(self, characters: Characters) -> None:
+        """Takes the numbers of texts that are as long as the alphabets. Shape: (n, length)."""
+        numbers = self._numbers(characters)
+        self._parts[numbers // np.uint64(self._step)] = True
+        residues = scattered(numbers, self._size) % np.uint64(len(self._residues))
+        self._residues[residues] = True
+
+    def counter(self) -> Counter:
+        """The counter that leaves most room.
+
+        Of the range it has the numbers beyond all originals, or those of a gap that is over twice
+        as wide. Of the powers of two a large one leaves few numbers to each residue, and of a small
+        one few residues are free.
+        """
+        gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
+        last = gaps[-1]
+        first, end = max(gaps, key=lambda gap: (gap[1] - gap[0] - 1) * (1 + (gap == last)))
+        low, high = (first + 1) * self._step, min(end * self._step, self._size)
+        found, taken = [Counter(low, high - low)], self._residues
+        while len(taken):
+            free = np.flatnonzero(~taken)
+            kept = free[: min(_MOST_RESIDUES, ceil(_RESIDUES_KEPT * len(free)))].tolist()
+            found += [Counter(0, self._size, len(taken), tuple(kept))] if kept else []
+            half = len(taken) // 2
+            taken = taken[:half] | taken[half : 2 * half]
+        return max(found, key=lambda counter: counter.room)
+
+    def _numbers(self, characters: Characters) -> Numbers:
+        """The numbers of those texts that fit into the alphabets. Shape: (n, length) -> (m,)."""
+        numbers = np.zeros(len(characters), dtype=np.uint64)
+        for place, alphabet in enumerate(self.alphabets):
+            letters = characters_of([alphabet], len(alphabet))[0]
+            found = np.searchsorted(letters, characters[:, place]).clip(max=len(letters) - 1)
+            fits = letters[found] == characters[:, place]
+            if not fits.all():
+                characters, numbers, found = characters[fits], numbers[fits], found[fits]
+            if place in self._places:
+                numbers = numbers * np.uint64(len(letters)) + found.astype(np.uint64)
+        return numbers
+
+
+def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
+    """The alphabets of whole numbers below the largest; () where there are none so wide."""
+    sign = alphabets[0] == "-"
+    width = len(alphabets) - sign
+    if largest is None or width < len(str(largest)):
+        return alphabets
+    first = "".join(c for c in alphabets[sign] if c < str(largest)[0])
+    is_possible = first and width == len(str(largest))
+    return (*alphabets[:sign], first, *alphabets[sign + 1 :]) if is_possible else ()

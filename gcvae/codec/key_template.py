@@ -1,0 +1,181 @@
+"""Templates of keys: a text of fixed length with an alphabet for each place, and a counter.
+
+    key          S  O  -  2  0  2  5  -  0  0  4  1  7  7
+    alphabets    S  O  -  2  0  2  5  -  d  d  d  d  d  d     one character is a literal
+    counter                              004000 .. 999999     shuffled by the seed
+
+Key i is the i-th number of the counter, written in the alphabets of the places that vary. The
+counter leaves out the numbers of the table's keys: so keys are unique, and none is an original.
+Once it has run out, keys have a digit more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.numerics.permutations import Numbers, mixed, shuffled, unshuffled
+from gcvae.numerics.seeds import derived_seed
+
+DIGITS = "0123456789"
+MOST_COUNTED = 1 << 62
+"""Numbers of a counter."""
+_SCATTER = 0x5CA77E12
+"""The key of the permutation whose residues keep random keys from the originals."""
+Alphabets = tuple[str, ...]
+Characters = npt.NDArray[np.uint32]
+"""Code points of equally long texts. Shape: (n, length)."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """The numbers low .. low + size - 1, or those of them with some residues.
+
+    Attributes:
+        modulus, residues: With residues, only numbers whose `scattered` value has one of them
+            modulo `modulus`; these ranges begin at 0.
+    """
+
+    low: int
+    size: int
+    modulus: int = 1
+    residues: tuple[int, ...] = ()
+
+    @property
+    def room(self) -> int:
+        """How many numbers there are."""
+        return self.size // self.modulus * len(self.residues) if self.residues else self.size
+
+    def numbers(self, index: Numbers, key: int) -> Numbers:
+        """A different number for each index in [0, room). Shape: (n,)."""
+        found = shuffled(index, self.room, key)
+        if self.residues:
+            times, which = np.divmod(found, np.uint64(len(self.residues)))
+            found = np.array(self.residues, dtype=np.uint64)[which]
+            found += np.uint64(self.modulus) * times
+            found = unshuffled(found, self.size, _SCATTER)
+        return found + np.uint64(self.low)
+
+
+def scattered(numbers: Numbers, size: int) -> Numbers:
+    """A permutation of the numbers below `size`, before `modulus` is taken. Shape: (n,)."""
+    return shuffled(numbers, size, _SCATTER)
+
+
+@dataclass(frozen=True)
+class KeyTemplate:
+    """Keys of one form.
+
+    Attributes:
+        tiers: Alphabets of each place, in the order of code points, and a counter: each time that
+            a counter has run out, those of longer keys come.
+        at: After the last tier its alphabet at this place comes `step` times more.
+    """
+
+    tiers: tuple[tuple[Alphabets, Counter], ...]
+    at: int
+    step: int = 1
+
+    @property
+    def room(self) -> int:
+        """How many keys there are before they get longer."""
+        return self.tiers[0][1].room
+
+    def keys(self, index: Numbers, rows: Numbers, origin: str) -> npt.NDArray[Any]:
+        """Keys as texts. Shape: (n,), (n,) -> (n,).
+
+        Args:
+            index: Which key of the template it is; another number is another key.
+            rows: Numbers from which the characters that are not counted are drawn.
+            origin: The seed, and whose keys they are.
+        """
+        keys = np.empty(len(index), dtype=object)
+        start, last = 0, int(index.max()) if len(index) else -1
+        for number, (alphabets, counter) in enumerate(self._tiers()):
+            if start > last:
+                break
+            within = (index >= start) & (index < start + counter.room)
+            if within.any():
+                key = derived_seed(origin, "keys", str(number))
+                numbers = counter.numbers(index[within] - np.uint64(start), key)
+                keys[within] = _written(alphabets, numbers, rows[within], origin)
+            start += counter.room
+        return keys
+
+    def _tiers(self) -> Iterator[tuple[Alphabets, Counter]]:
+        """The tiers, and those after them."""
+        yield from self.tiers
+        found, _ = self.tiers[-1]
+        while True:
+            found = *found[: self.at], *[found[self.at]] * self.step, *found[self.at :]
+            yield found, Counter(0, size_of(found, counted(found)))
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        tiers = [{"alphabets": list(own), **asdict(counter)} for own, counter in self.tiers]
+        return {"tiers": tiers, "at": self.at, "step": self.step}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The template of a document that `to_json` wrote.
+
+        Raises:
+            IndexError, KeyError, TypeError, ValueError: It is no such document.
+        """
+        tiers = []
+        for tier in document["tiers"]:
+            numbers = {name: tier[name] for name in ("low", "size", "modulus")}
+            counter = Counter(**numbers, residues=tuple(tier["residues"]))
+            tiers.append((tuple(tier["alphabets"]), counter))
+        last, at, step = tiers[-1][0], int(document["at"]), int(document["step"])
+        if not all(letters for own, _ in tiers for letters in own):
+            raise ValueError("a template of keys has a place without a character")
+        if at < 0 or step < 1 or len(last[at]) < 2:
+            raise ValueError("a template of keys runs out")
+        return cls(tuple(tiers), at, step)
+
+
+def counted(alphabets: Alphabets) -> tuple[int, ...]:
+    """The places that vary, from the right as many as have no more than MOST_COUNTED texts."""
+    found: tuple[int, ...] = ()
+    for place in reversed(range(len(alphabets))):
+        if size_of(alphabets, (place, *found)) > MOST_COUNTED:
+            break
+        if len(alphabets[place]) > 1:
+            found = place, *found
+    return found
+
+
+def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
+    """How many texts there are at some places."""
+    return prod(len(alphabets[place]) for place in places)
+
+
+def characters_of(texts: npt.NDArray[Any] | list[str], length: int) -> Characters:
+    """Code points of texts of this length. Shape: (n,) -> (n, length)."""
+    characters: Characters = np.array(texts, dtype=f"U{length}").view(np.uint32)
+    return characters.reshape(len(texts), length)
+
+
+def _written(
+    alphabets: Alphabets, numbers: Numbers, rows: Numbers, origin: str
+) -> npt.NDArray[Any]:
+    """Texts with the numbers at the counted places, and characters of the row at others.
+
+    Shape: (n,), (n,) -> (n,).
+    """
+    written = np.empty((len(numbers), len(alphabets)), dtype=np.uint32)
+    places = counted(alphabets)
+    for place in reversed(range(len(alphabets))):
+        letters = characters_of([alphabets[place]], len(alphabets[place]))[0]
+        if place in places:
+            numbers, which = np.divmod(numbers, np.uint64(len(letters)))
+        else:
+            which = mixed(rows, derived_seed(origin, str(place))) % np.uint64(len(letters))
+        written[:, place] = letters[which]
+    return written.view(f"U{len(alphabets)}").reshape(len(written)).astype(object)
