@@ -107,22 +107,6 @@ def _end(name: str, attribute: str, neutral: Answer, *more: str) -> Switch:
 
 _ALL = (
     Switch(
-        "key parts",
-        Stage.DRAWING,
-        (Seam("gcvae.codec.unmodelled_columns:KeyParts.of", always(None)),),
-        ("gcvae/codec/keys/parts.py", "gcvae/codec/keys/cuts.py"),
-    ),
-    Switch(
-        "learned keys",
-        Stage.DRAWING,
-        (
-            Seam("gcvae.codec.keys.identifiers:learn_patterns", always(None)),
-            Seam("gcvae.codec.unmodelled_columns:KeyParts.of", always(None)),
-        ),
-        tuple(f"gcvae/codec/keys/{name}.py" for name in ("learning", "parts", "cuts", "forms")),
-        note="without it keys are a prefix and a number; a template by place is not tried",
-    ),
-    Switch(
         "known pairs",
         Stage.FINISHING,
         (Seam("gcvae.training.finishing:keep_known_pairs", always([])),),
@@ -336,9 +320,9 @@ _ALL = (
 SWITCHES: Mapping[str, Switch] = {switch.name: switch for switch in _ALL}
 
 
-def _removed(name: str, lines: int) -> Switch:
+def _removed(name: str, lines: int, note: str = "removed since") -> Switch:
     """A mechanism that was measured and is no longer in the library."""
-    return Switch(name, Stage.DRAWING, (), (), note="removed since", lines_then=lines)
+    return Switch(name, Stage.DRAWING, (), (), note=note, lines_then=lines)
 
 
 REMOVED = (
@@ -346,5 +330,7 @@ REMOVED = (
     _removed("hands", 287),
     _removed("denominators", 103),
     _removed("trees and hands and denominators", 785),
+    _removed("key parts", 546),
+    _removed("learned keys", 1245, "replaced since, by templates that keep the shape"),
 )
 """Mechanisms of which the page shows what was measured."""

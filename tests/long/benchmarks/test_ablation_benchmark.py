@@ -20,7 +20,7 @@ from gcvae.schema.kinds import ColumnKind
 
 QUICK = {"d_hidden": 16, "d_sum": 16, "d_column": 8, "d_latent": 2, "n_components": 2,
          "max_steps": 60, "evaluate_every_steps": 20}  # fmt: skip
-IN_USE = {"splits and endings", "learned keys", "calibration", "atom cells", "solved regions",
+IN_USE = {"splits and endings", "calibration", "atom cells", "solved regions",
           "level functions"}  # fmt: skip
 
 
@@ -84,13 +84,12 @@ def test_mechanisms_in_use_are_told(baseline) -> None:
 
 
 def test_switches_take_mechanisms_away(table) -> None:
-    names = ("splits and endings", "learned keys", "atom cells", "functions and known pairs")
+    names = ("splits and endings", "atom cells", "functions and known pairs")
     seams = [seam for name in names for seam in SWITCHES[name].seams]
     with switched_off(seams) as asked:
-        model, drawn = used(table)
+        model, _ = used(table)
     assert asked == {seam.target for seam in seams}
     assert model.schema["minutes"].steps is None
-    assert drawn["key"].str.startswith("synthetic").all()
     assert model.model.decoder.functions == ()
     columns = {codec.name: codec for codec in model.codec.columns}
     assert columns["price"].distribution.atom_cells is None
