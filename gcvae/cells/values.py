@@ -157,7 +157,7 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
         raise TableError(Problem("the table has none of the model's columns", expected=expected))
     blank = pd.DataFrame(None, frame.index, [column.name for column in absent], dtype=object)
     is_text_file = "parquet_types" not in frame.attrs and all(
-        is_text(frame[name]) and not schema[name].holds_text for name in frame
+        is_text(frame[name]) and not schema[str(name)].holds_text for name in frame
     )
     typed = [] if is_text_file else [column for column in absent if not column.holds_text]
     if typed:
@@ -210,12 +210,12 @@ def counted(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """Durations as numbers in the unit of their column; everything else as it is."""
     if column.duration_unit is None:
         return series
-    dtype = series.dtype
-    if isinstance(dtype, pd.ArrowDtype) and dtype.kind == "m":
-        series = series.astype(f"timedelta64[{dtype.pyarrow_dtype.unit}]")
-    if pd.api.types.infer_dtype(series, skipna=True) not in ("timedelta", "timedelta64"):
+    is_arrow = isinstance(series.dtype, pd.ArrowDtype) and series.dtype.kind == "m"
+    held = pd.api.types.infer_dtype(series, skipna=True)
+    if not is_arrow and held not in ("timedelta", "timedelta64"):
         return series
-    return pd.to_timedelta(series) / pd.Timedelta(1, column.duration_unit)
+    durations = pd.to_timedelta(series.astype(object))
+    return durations / pd.Timedelta(f"1{column.duration_unit}")
 
 
 def check_finite(series: pd.Series[Any], column: Column, problems: list[Problem]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta, timezone
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -134,8 +135,9 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
     if pd.api.types.is_scalar(wanted) and pd.isna(wanted):
         return None
     if isinstance(wanted, timedelta | np.timedelta64) and column.duration_unit is not None:
-        count = pd.Timedelta(wanted) / pd.Timedelta(1, column.duration_unit)
-        return int(count) if count.is_integer() else count
+        unit = pd.Timedelta(f"1{column.duration_unit}").value
+        count = Fraction(pd.Timedelta(wanted).value, unit)
+        return int(count) if count.denominator == 1 else float(count)
     if column.datetime_format is not None:
         span = _span(wanted, column)
         if span is not None:
