@@ -12,7 +12,7 @@ import pandas as pd
 
 from gcvae.artifact.checks import artifact_errors
 from gcvae.artifact.file import read_artifact, unpack_tensors, write_artifact
-from gcvae.artifact.versions import current_manifest
+from gcvae.artifact.versions import check_version
 from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind, with_index_of
 from gcvae.cells.values import parse_table
 from gcvae.codec.identifiers import WiderIdentifiersWarning
@@ -513,5 +513,6 @@ class Synthesizer:
         """The synthesizer of a model file's content. Raises as `load`."""
         tensors, manifest = unpack_tensors(data)
         with artifact_errors("the file's manifest is none that this library writes"):
-            parts = ModelFile.of_parts(tensors, current_manifest(manifest))
+            check_version(manifest)
+            parts = ModelFile.of_parts(tensors, manifest)
             return cls(**{part.name: getattr(parts, part.name) for part in fields(parts)})

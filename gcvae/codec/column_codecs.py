@@ -328,12 +328,12 @@ class ContinuousCodec(RealCodec):
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""
         rounding = None if self.rounding is None else self.rounding.to_json()
-        return super().to_json() | {"decimal_classes": rounding}
+        return super().to_json() | {"rounding": rounding}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
         """The codec of a document that `to_json` wrote."""
-        codec, own = super().from_json(column, document), document["decimal_classes"]
+        codec, own = super().from_json(column, document), document["rounding"]
         return replace(codec, rounding=None if own is None else Rounding.from_json(own))
 
 

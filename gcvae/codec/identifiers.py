@@ -19,7 +19,6 @@ from gcvae.cells.values import placed_values
 from gcvae.codec.key_addresses import AddressTemplate
 from gcvae.codec.key_learning import Texts, learn_templates
 from gcvae.codec.key_template import KeyTemplate
-from gcvae.errors import ArtifactError
 from gcvae.numerics.permutations import shuffled
 from gcvae.numerics.seeds import derived_seed
 from gcvae.schema.columns import Column
@@ -124,16 +123,7 @@ class IdentifierCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote.
-
-        Raises:
-            ArtifactError: It has the patterns of keys that were written before templates.
-        """
-        if "patterns" in document:
-            raise ArtifactError(
-                f"the identifiers of column {column.name!r} are of an earlier gcvae, with patterns "
-                "in place of templates; fit the model again"
-            )
+        """The codec of a document that `to_json` wrote."""
         templates = tuple(
             (_KINDS[part["kind"]].from_json(part), part["rows"]) for part in document["templates"]
         )

@@ -127,15 +127,13 @@ class NumberDistribution:
     Attributes:
         knots: Positions, ascending. Shape: (K,).
         heights: F at the knots, from t to 1 - t; at distance d beyond them t / (1 + d)^2 is left.
-        is_smooth: False where F is straight between knots, as models of version 3 have it.
         atom_cells: What F passes over; knots and F are of the axis without these. None where
-            numbers are not rounded, and in models of version 3.
+            numbers are not rounded.
         repeated: Numbers at which F has a step more; then knots and heights are of the smooth S.
     """
 
     knots: Numbers
     heights: Numbers
-    is_smooth: bool = True
     atom_cells: AtomCells | None = None
     repeated: RepeatedNumbers | None = None
 
@@ -276,7 +274,7 @@ class NumberDistribution:
     @cached_property
     def _ends(self) -> Numbers:
         """Slopes of F at both ends of each interval, per its secant's. Shape: (2, K - 1)."""
-        if not self.is_smooth or len(self.knots) < 3:
+        if len(self.knots) < 3:
             return np.ones((2, len(self.knots) - 1))
         slopes = _slopes(self.knots, self._secants)
         return np.stack([slopes[:-1], slopes[1:]]) / self._secants
@@ -394,7 +392,6 @@ class NumberDistribution:
         return {
             "knots": self.knots.tolist(),
             "heights": self.heights.tolist(),
-            "is_smooth": self.is_smooth,
             "atom_cells": None if self.atom_cells is None else asdict(self.atom_cells),
             "repeated": None if self.repeated is None else self.repeated.to_json(),
         }
@@ -403,11 +400,11 @@ class NumberDistribution:
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """The F of a document that `to_json` wrote."""
         knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
-        cut = document.get("atom_cells")
+        cut = document["atom_cells"]
         cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])
-        steps = document.get("repeated")
+        steps = document["repeated"]
         repeated = None if steps is None else RepeatedNumbers.from_json(steps)
-        return cls(knots, heights, document["is_smooth"], cells, repeated)
+        return cls(knots, heights, cells, repeated)
 
 
 def _best_curve(

@@ -63,8 +63,6 @@ class QuantileCodec:
         scores: For every code where it stands on the axis that networks read: among the other
             numbers' normal scores; where all numbers are atoms, at that of its mid-rank.
         is_discrete: Every number that the codec was fitted on is an atom.
-        is_ordered: For a copula atoms stand in their order among the other numbers; in models of
-            version 3 they are below them all.
         members: Which code each atom has, ascending as the atoms are; None where each has its own.
         numbers: The atoms to the last bit; None where the line gives them back so.
     """
@@ -74,7 +72,6 @@ class QuantileCodec:
     distribution: NumberDistribution
     scores: tuple[float, ...]
     is_discrete: bool
-    is_ordered: bool = True
     members: CodeMembers | None = None
     numbers: Numbers | None = None
 
@@ -131,7 +128,7 @@ class QuantileCodec:
         places = _code_positions(atoms, members)
         own = _mid_ranks(counts, n_missing) if is_discrete else distribution.scores_at(places)
         scores = _code_scores(own, n_missing, len(series))
-        codec = cls(line, atoms, distribution, scores, is_discrete, members=members)
+        codec = cls(line, atoms, distribution, scores, is_discrete, members)
         is_rest[is_rest] = _of_smooth_curve(distribution, positions[is_rest])
         line = line.rounding_like(series[is_rest], codec._lost(rest))
         numbers = series[present].iloc[first[is_atom]].reset_index(drop=True)
@@ -203,7 +200,6 @@ class QuantileCodec:
         Shape: (K - 1,).
         """
         atoms = self.distribution.scores_at(self.code_positions)
-        atoms = atoms if self.is_ordered else np.full(len(atoms), -np.inf)
         return np.concatenate([np.full(int(self.has_missing), -np.inf), atoms])
 
     def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
@@ -344,7 +340,6 @@ class QuantileCodec:
             "distribution": self.distribution.to_json(),
             "scores": list(self.scores),
             "is_discrete": self.is_discrete,
-            "is_ordered": self.is_ordered,
             "members": None if self.members is None else self.members.to_json(),
         } | ({} if self.numbers is None else {"numbers": self.numbers.tolist()})
 
@@ -354,12 +349,12 @@ class QuantileCodec:
         line = LINES[column.kind].from_json(column, document["line"])
         atoms = np.asarray(document["atoms"], dtype=float)
         distribution = NumberDistribution.from_json(document["distribution"])
-        scores, laws = tuple(document["scores"]), (document["is_discrete"], document["is_ordered"])
-        shared = document.get("members")  # none in earlier models
+        scores, is_discrete = tuple(document["scores"]), document["is_discrete"]
+        shared = document["members"]
         members = None if shared is None else CodeMembers.from_json(shared)
         own = document.get("numbers")
         numbers = None if own is None else np.asarray(own, dtype=float)
-        return cls(line, atoms, distribution, scores, *laws, members, numbers)
+        return cls(line, atoms, distribution, scores, is_discrete, members, numbers)
 
 
 def _code_positions(atoms: Numbers, members: CodeMembers | None) -> Numbers:

@@ -205,7 +205,7 @@ class GroupedLevelCodec:
         """The codec of a document that `to_json` wrote."""
         codes = np.asarray(document["codes"], dtype=np.int64)
         counts = np.asarray(document["counts"], dtype=np.float64)
-        withheld = np.asarray(document.get("withheld", np.zeros(len(counts))), dtype=np.float64)
+        withheld = np.asarray(document["withheld"], dtype=np.float64)
         return cls(column, document["has_missing"], codes, counts, withheld)
 
 

@@ -137,10 +137,7 @@ class Rounding:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the rounding of a document that `to_json` wrote.
-
-        Shares of fractions, which earlier models have beside these, are not read.
-        """
+        """Returns the rounding of a document that `to_json` wrote."""
         sizes = np.array(document["sizes"], dtype=np.int64)
         shares = np.array(document["shares"], dtype=float).reshape(len(sizes), -1)
         return cls(sizes, shares, document["lost"])

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.dependence.concordance import with_written_columns
 from gcvae.dependence.latent_groups import draw_groups, grouped
@@ -172,7 +171,7 @@ class DependencyMaps:
         with torch.no_grad():
             has_copula = model.conditional(z[:1]).loadings is not None
         none = () if has_copula else ("this model has no copula: given z its tau is 0",)
-        notes = (*KIND_NOTES[kind], *notes, *head, *none, *_atom_notes(codec))
+        notes = (*KIND_NOTES[kind], *notes, *head, *none)
         names = [column.name for column in codec.columns]
         notes = (*notes, *codec_notes(codec))
         found = map_of_copula(model, names, kind, z, weight.double(), notes)
@@ -250,22 +249,3 @@ def codec_notes(codec: TableCodec) -> tuple[str, ...]:
     )
     nominal = (_NOMINAL_NOTE,) if nominal_columns(codec) else ()
     return (*nominal, _ORDER_NOTES[codec.levels], *copies)
-
-
-def _atom_notes(codec: TableCodec) -> tuple[str, ...]:
-    """The columns of numbers that a copula of version 3 orders otherwise than by size."""
-    mixed = [
-        column.name
-        for column in codec.columns
-        if isinstance(column, QuantileCodec)
-        and not column.is_ordered
-        and not column.is_discrete
-        and len(column.atoms)
-        and column.atoms[-1] > column.distribution.knots[0]
-    ]
-    if not mixed:
-        return ()
-    return (
-        "the copula of this older model puts values with a code of their own (those that many rows "
-        f"share) below the other numbers: for {', '.join(mixed)} that is not the order of size",
-    )

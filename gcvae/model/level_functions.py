@@ -222,7 +222,7 @@ class LevelFunction:
         is_whole = pairs.ndim == 2 and pairs.shape[1:] == (len(own),) and len(pairs) > 0
         if not is_whole or (pairs < 0).any() or (pairs >= n_codes).any():
             raise ValueError(f"a function of {document['column']!r} has codes that there are not")
-        blanks = document.get("blanks")
+        blanks = document["blanks"]
         blanks = None if blanks is None else np.asarray(blanks, dtype=np.int64)
         is_of_two = blanks is None or (len(own) == 2 and blanks.shape == (2, 2) and pairs.max() < 2)
         if len({*own}) < max(len(own), 2) or not 0.0 <= exceptions < 1.0 or not is_of_two:

@@ -377,10 +377,10 @@ class Residual:
             int(document["fallback"]),
             tuple((int(first), int(last)) for first, last in document["usual"]),
             (int(document["limits"][0]), int(document["limits"][1])),
-            tuple(int(place) for place in document.get("beside", ())),
-            max(int(document.get("stride", 1)), 1),
-            int(document.get("offset", 0)),
-            tuple(name for name in document.get("neutral", ()) if name in rule.parents),
+            tuple(int(place) for place in document["beside"]),
+            max(int(document["stride"]), 1),
+            int(document["offset"]),
+            tuple(name for name in document["neutral"] if name in rule.parents),
         )
 
 

@@ -109,7 +109,7 @@ class ModelFile:
             training_record=record,
             data_map=_data_map(manifest["data_map"], codec, record),
             constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
-            scoring=checked_scoring(manifest.get("scoring", FULL)),  # older files say nothing
+            scoring=checked_scoring(manifest["scoring"]),
         )
 
 
@@ -121,10 +121,7 @@ def _model(
 ) -> GenerativeModel:
     shapes = column_shapes(codec)
     functions = [LevelFunction.from_json(each, shapes) for each in manifest["functions"]]
-    change_points = [
-        ChangePoints.from_json(each, shapes)
-        for each in manifest.get("change_points", ())  # none in earlier models
-    ]
+    change_points = [ChangePoints.from_json(each, shapes) for each in manifest["change_points"]]
     with Allocation(tensors):
         model = build_model(config, shapes, 0, functions, change_points)
         if config.prior == "mixture":

@@ -22,7 +22,6 @@ from gcvae import Synthesizer, TableReader, infer_schema
 from gcvae.cells.values import parse_table
 from gcvae.codec.identifiers import IdentifierCodec, WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
-from gcvae.errors import ArtifactError
 from gcvae.files.table_stream import stream_table
 from gcvae.files.tables import read_table, write_table
 from gcvae.schema.columns import Column
@@ -340,11 +339,6 @@ def test_a_sample_whose_identifiers_run_out_warns() -> None:
         drawn = fitted.sample(300, seed=1)
     assert drawn["key"].is_unique
     assert fitted.notes(20) == []
-
-
-def test_keys_of_a_model_from_before_templates_are_refused_by_name() -> None:
-    with pytest.raises(ArtifactError, match="'key' are of an earlier gcvae"):
-        IdentifierCodec.from_json(TEXT, {"are_numbers": False, "parts": None, "patterns": []})
 
 
 @pytest.mark.parametrize("spoiled", [{"at": -1}, {"at": 0, "step": 0}, {"at": 8}])

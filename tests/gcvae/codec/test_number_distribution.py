@@ -193,15 +193,6 @@ def test_the_mass_of_a_rounding_cell_judges_where_there_is_one() -> None:
     assert distribution.log_likelihood(at, np.nan) == pytest.approx(densities)
 
 
-def test_without_smoothing_f_is_straight_between_its_knots() -> None:
-    smooth = fitted(numbers("lognormal", 400))
-    straight = NumberDistribution(smooth.knots, smooth.heights, is_smooth=False)
-    at = np.linspace(smooth.knots[0], smooth.knots[-1], 999)
-    expected = np.interp(at, smooth.knots, smooth.heights)
-    np.testing.assert_allclose(ndtr(straight.scores_at(at)), expected, atol=1e-12)
-    assert np.abs(ndtr(smooth.scores_at(at)) - expected).max() > 1e-3
-
-
 def test_an_f_comes_back_from_its_document() -> None:
     distribution = fitted(numbers("Pareto", 300))
     back = NumberDistribution.from_json(json.loads(json.dumps(distribution.to_json())))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcvae.artifact.file import read_artifact, unpack_tensors
-from gcvae.artifact.versions import current_manifest
 from gcvae.cells.values import parse_table
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.rounding import Rounding
@@ -186,19 +183,3 @@ def test_numbers_that_all_have_the_same_decimals_are_not_rounded(
     # Evenly spread, so that exactly one number in ten ends in a zero.
     numbers = np.arange(100_000, 200_000) / 1000 + (0.0 if decimals else 1e-4 / np.pi)
     assert Rounding.fit(numbers, decimals, lost) is None
-
-
-def test_shares_of_fractions_in_earlier_models_are_not_read() -> None:
-    document = {"sizes": [0, 1], "shares": [[0.5], [0.25]], "lost": 0.0}
-    earlier = {"fractions": [0.5], "fraction_shares": [[0.1], [0.1]], "denominators": [3]}
-    assert Rounding.from_json(document | earlier).to_json() == document
-
-
-@pytest.mark.parametrize("preset", ["default", "paper-gcvae"])
-def test_a_model_of_version_3_rounds_all_numbers_alike(preset: str) -> None:
-    path = Path(__file__).parents[1] / "artifacts" / f"version-3-{preset}.gcvae"
-    codec = current_manifest(unpack_tensors(read_artifact(path))[1])["codec"]
-    lines = [c.get("line", c) for c in TableCodec.from_json(codec).to_json()["columns"].values()]
-    rounded = [line["decimal_classes"] for line in lines if "decimal_classes" in line]
-    assert rounded
-    assert set(rounded) == {None}

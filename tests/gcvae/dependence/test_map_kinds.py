@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from gcvae import Synthesizer
-from gcvae.artifact.file import pack_tensors, unpack_tensors
 from gcvae.cells.values import parse_table
 from gcvae.dependence.notes import KIND_NOTES, MAPS_OF_MODEL
 from gcvae.errors import InputError, SettingError, TableError, UnknownColumnError
@@ -73,26 +72,6 @@ def test_a_difference_is_total_less_data(fitted: Synthesizer) -> None:
     np.testing.assert_array_equal(
         fitted.dependencies("difference", seed=1).tau, total.tau - data.tau
     )
-
-
-def test_maps_name_the_columns_whose_atoms_an_older_model_has_below_all_other_numbers(
-    fitted: Synthesizer,
-) -> None:
-    assert not _disordered(fitted.dependencies("expected").notes)
-    tensors, manifest = unpack_tensors(fitted.to_bytes())
-    for column in manifest["codec"]["columns"].values():
-        if "is_ordered" in column:
-            column["is_ordered"] = False
-    older = Synthesizer.from_bytes(pack_tensors(tensors, manifest))
-    for map_ in (older.dependencies("expected"), older.dependencies("local", row=ROW)):
-        [note] = _disordered(map_.notes)
-        assert "change" in note
-        assert "place" not in note
-    assert not _disordered(older.dependencies("total").notes)
-
-
-def _disordered(notes: tuple[str, ...]) -> list[str]:
-    return [note for note in notes if "not the order of size" in note]
 
 
 def test_a_local_map_is_that_of_the_copula_at_its_z(fitted: Synthesizer) -> None:

@@ -214,7 +214,7 @@ def test_a_text_that_is_no_level_has_the_mass_of_all_withheld_ones(model: Synthe
     assert unheard["log_likelihood"].iloc[-1] == scores[-1]
 
 
-def test_a_rare_level_that_is_known_says_nothing_and_stays_and_is_no_condition(model: Synthesizer) -> None:
+def test_a_rare_level_that_is_known_says_nothing_and_is_no_condition(model: Synthesizer) -> None:
     rows = table().head(3).assign(size=None)
     filled = model.impute(rows, seed=2)
     assert list(filled["city"]) == list(rows["city"])

@@ -91,4 +91,4 @@ def test_a_file_gives_the_rounding_of_its_frame(
     ]
     classes = [model.codec.to_json()["columns"]["Preis"] for model in models]
     assert classes[0] == classes[1]
-    assert classes[0]["line"]["decimal_classes"] is not None
+    assert classes[0]["line"]["rounding"] is not None
