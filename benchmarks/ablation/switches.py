@@ -78,17 +78,13 @@ def _by_frequency(original: Answer, rows: Any, coordinates: Any, most: int) -> A
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-def _without_patience(original: Answer, schedule: Any) -> bool:
-    return bool(schedule.step >= schedule.most_steps or schedule._is_flat)
+def _without_patience(original: Answer, schedule: Any) -> Any:
+    return schedule.config.max_steps
 
 
 def _waiting_from_the_start(original: Answer, schedule: Any) -> Any:
     config = replace(schedule.config, patience_from=0)
     return original(replace(schedule, config=config))
-
-
-def _as_long_as_any(original: Answer, schedule: Any, step: int) -> Any:
-    return round(schedule.config.annealing * step)
 
 
 _SCHEDULE = "gcvae.training.schedule:Schedule."
@@ -98,11 +94,12 @@ _ASKING = "gcvae.sampling.dependent_regions:_Asking."
 _NOTES = {"gap": "off in this preset: `memory: low` has it", "annealing": "no end, but a control"}
 
 
-def _end(name: str, attribute: str, neutral: Answer, *more: str) -> Switch:
+def _end(name: str, attribute: str, neutral: Answer) -> Switch:
     """A switch of the training's schedule."""
     seam = Seam(_SCHEDULE + attribute, neutral)
-    code = tuple(_SCHEDULE + part for part in more or (attribute,))
-    return Switch(name, Stage.TRAINING, (seam,), code, note=_NOTES.get(name, ""))
+    return Switch(
+        name, Stage.TRAINING, (seam,), (_SCHEDULE + attribute,), note=_NOTES.get(name, "")
+    )
 
 
 _ALL = (
@@ -303,17 +300,8 @@ _ALL = (
         ("gcvae/model/level_functions.py", "gcvae/training/functions.py"),
         has_conditions=True,
     ),
-    _end("end by patience", "is_at_its_best", _without_patience, "waits_from"),
-    _end("end of a flat bound", "_is_flat", always(False), "_is_flat", "_can_be_flat", "_flat_at"),
-    _end(
-        "extension",
-        "most_steps",
-        lambda original, schedule: schedule.config.max_steps,
-    ),
-    _end("start of the patience", "is_at_its_best", _waiting_from_the_start, "waits_from"),
-    _end("short annealing", "_annealing_steps_after", _as_long_as_any),
-    _end("annealing that pays", "_pays", always(False)),
-    _end("annealing in vain", "is_annealed_in_vain", always(False)),
+    _end("end by patience", "held_until", _without_patience),
+    _end("start of the patience", "held_until", _waiting_from_the_start),
     _end("annealing", "annealing_steps", always(1)),
     _end("gap", "_worth", lambda original, schedule, look: look.bound_held_out),
 )

@@ -23,6 +23,7 @@ FOREIGN_NAMES: dict[str, str] = {
         "activation": "activation_function nonlinearity",
         "n_components": "components n_mixtures num_mixtures mixture_components n_gaussians",
         "patience_steps": "patience early_stopping early_stopping_patience n_iter_no_change",
+        "min_improvement": "min_delta",
         "held_out_share": "validation_split validation_fraction validation_size val_split "
         "val_size val_fraction test_size holdout",
         "gradient_limit": "grad_clip gradient_clip clip_grad clip_grad_norm gradient_clip_val "

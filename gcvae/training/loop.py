@@ -29,7 +29,6 @@ from gcvae.numerics.freed_memory import keep_freed_memory
 from gcvae.numerics.generators import generator_for
 from gcvae.training.augmentation import ImaginedRows
 from gcvae.training.checkpoints import CheckpointStore, Saver
-from gcvae.training.progress.expected_end import StepsLeft
 from gcvae.training.progress.training_progress import (
     Divergence,
     Evaluation,
@@ -51,7 +50,7 @@ _HEAD_EVERY_STEPS = 4
 as much as the decoder."""
 _MOST_ROWS_TO_IMAGINE_FROM = 100_000
 _DIGESTED_ROWS = 1 << 16
-_STEPS = 3
+_STEPS = 4
 """Number of the way in which steps are made, which goes up where the same seed makes others or ends
 elsewhere, or a checkpoint holds other tensors."""
 
@@ -200,7 +199,7 @@ class _Run:
         return self.schedule.last_step
 
     @property
-    def steps_left(self) -> StepsLeft:
+    def steps_left(self) -> float:
         return self.schedule.steps_left
 
     @property
@@ -234,9 +233,8 @@ class _Run:
         self.step += 1
         self._average()
         schedule = self.schedule
-        is_last = self.step == schedule.most_steps or schedule.is_over
         since = self.step - (self.annealing_from or 0)
-        if since % schedule.look_every_steps == 0 or is_last:
+        if since % schedule.look_every_steps == 0 or schedule.is_over:
             self._evaluate()
 
     @property
@@ -338,7 +336,7 @@ class _Run:
         self.history.append(evaluation)
         if self.best is evaluation:
             self.best_weights = kept
-        if self.config.annealing and self.annealing_from is None and self.schedule.is_at_its_best:
+        if self.config.annealing and self.annealing_from is None and self.schedule.is_over:
             self.annealing_from = self.step
             self.model.load_state_dict(self.best_weights)
             self.averaged = {name: t.clone() for name, t in self.best_weights.items()}

@@ -41,10 +41,10 @@ MINIMA: dict[str, float] = {
     "batch_size": 1,
     "max_steps": 1,
     "max_passes": 0.1,
-    "max_extension": 1,
     "gap_weight": 0,
     "patience_steps": 1,
     "patience_from": 0,
+    "min_improvement": 0,
     "evaluate_every_steps": 1,
 }
 
@@ -68,7 +68,7 @@ MAXIMA: dict[str, float] = {
     "n_hidden_layers": 32,
     "batch_size": 1_000_000,
     "max_steps": 100_000_000,
-    "max_extension": 100,
+    "min_improvement": 100,
     "gap_weight": 100,
     "patience_steps": 100_000_000,
     "evaluate_every_steps": 100_000_000,

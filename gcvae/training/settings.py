@@ -73,9 +73,8 @@ class TrainingConfig:
     averaging: float = 0.0
     """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
     annealing: float = 0.0
-    """Share of the steps so far over which the learning rate then falls to zero: of all of it after
-    `max_steps`, of a quarter where the held-out bound stopped rising before (by less than 0.05 nats
-    over the last half of the steps, or not at all for `patience_steps`); 0 stops at once."""
+    """Updates over which the learning rate falls to zero after it was held, as a share of the
+    updates until then; 0 stops at once."""
     gradient_limit: float | None = None
     """Norm to which gradients are cut."""
     calibration: bool = False
@@ -116,16 +115,14 @@ class TrainingConfig:
     square root of the rows."""
     max_passes: Annotated[float, USUAL] = 11.0
     """Passes over the rows at most before annealing, where `max_steps` is left to its rule."""
-    max_extension: float | None = 1.0
-    """How many times as many updates there may be where the held-out bound still rises fast. Rule:
-    2 from 3,000 rows on; 1 under that, and where `max_steps` is given."""
     patience_steps: Annotated[int | None, USUAL] = 2_000
-    """Updates without a better held-out bound after which training stops. Rule: a pass and a
-    half over the rows, at least 150."""
+    """Updates without an improvement of the held-out bound after which the learning rate falls, or
+    training stops where there is no annealing. Rule: a pass over the rows, at least 100."""
+    min_improvement: float = 0.0
+    """Nats per row by which the held-out bound has to rise for the patience to begin anew."""
     patience_from: int | None = 0
-    """The update from which the patience counts, and a bound can be said to rise no more: while z
-    comes into use, it falls for a while although rows are described better. Rule: two fifths of
-    `max_steps`' rule."""
+    """The update before which patience ends no run: while z comes into use, the held-out bound
+    falls for a while although rows are described better. Rule: a third of `max_steps`' rule."""
     evaluate_every_steps: int | None = 100
     """Updates between two looks at the held-out bound. Rule: half a pass over the rows, at least
     20 and at most 200."""
@@ -169,7 +166,6 @@ class SettledConfig(TrainingConfig):
     learning_rate: float = field()
     batch_size: int = field()
     max_steps: int = field()
-    max_extension: float = 1.0  # models of before had no more steps
     patience_steps: int = field()
     patience_from: int = field()
     evaluate_every_steps: int = field()
@@ -203,6 +199,7 @@ _BEYOND_THE_PAPER = TrainingConfig(
     gradient_memory=0.99,
     averaging=0.997,
     annealing=1.0,
+    min_improvement=0.03,
     gradient_limit=5.0,
     max_steps=None,
     patience_steps=None,
@@ -222,7 +219,7 @@ PRESETS: dict[str, Preset] = {
                 rules="model",
                 calibration=True,
                 imagined_rows=None,
-                max_extension=None,
+                annealing=0.4,
             ),
         ),
         Preset(
@@ -418,15 +415,14 @@ def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledCon
         "d_column": 16 if is_tiny else 32 if is_small else 64,
         "batch_size": batch_size,
         "max_steps": max_steps,
-        "max_extension": 1.0 if is_small or config.max_steps is not None else 2.0,
         "learning_rate": 0.002 if is_small else 0.006,
         "column_dropout": 0.1 if is_small else 0.0,
         "hidden_dropout": 0.3 if is_small else 0.2,
         "weight_decay": 0.1 if is_small else 0.2,
         "imagined_rows": 75.0 if is_tiny else 0.0,
         "evaluate_every_steps": evaluate_every_steps,
-        "patience_steps": max(150, 3 * steps_per_pass // 2),
-        "patience_from": round(0.4 * max_steps),
+        "patience_steps": max(100, steps_per_pass),
+        "patience_from": round(max_steps / 3),
     }
     open_settings = {name: rule for name, rule in rules.items() if getattr(config, name) is None}
     return SettledConfig(**(vars(config) | open_settings))

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from gcvae.training.progress.expected_end import StepsLeft
 from gcvae.training.settings import SettledConfig
 
 clock = time.monotonic
@@ -53,7 +52,7 @@ class Reported(Protocol):
     @property
     def is_over(self) -> bool: ...
     @property
-    def steps_left(self) -> StepsLeft: ...
+    def steps_left(self) -> float: ...
     @property
     def last_step(self) -> int: ...
     @property
@@ -94,7 +93,7 @@ class Reporter:
         run = self.run
         seconds, n_steps = self.reported_at - self.started_at, self._n_steps
         last = run.history[-1] if run.history else None
-        left = 0.0 if run.is_over else run.steps_left.expected
+        left = 0.0 if run.is_over else run.steps_left
         self._fraction = max(self._fraction, run.step / max(run.step + left, 1.0))
         return {
             "phase": "training",

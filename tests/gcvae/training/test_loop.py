@@ -146,8 +146,6 @@ def test_a_run_continued_from_a_checkpoint_ends_with_the_same_bits(steps: int) -
         (125, {}),
         (30, {}),
         (125, {"gap_weight": 0.1}),
-        # Its bound still rises fast at 60 steps, so that it goes on.
-        (70, {"max_steps": 60, "evaluate_every_steps": 10, "max_extension": 2.0}),
     ),
 )
 def test_a_run_of_the_default_is_continued_to_the_same_bits_also_while_annealing(

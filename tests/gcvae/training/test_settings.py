@@ -145,7 +145,7 @@ def test_steps_patience_and_looks_count_passes_over_the_training_rows(
     passes = found["max_passes"] * min(1.0, (30_000 / n_rows) ** 0.5)
     steps_per_pass = n_training_rows(n_rows) / found["batch_size"]
     assert found["max_steps"] == pytest.approx(max(400, passes * steps_per_pass), abs=passes)
-    patience = 600 if preset == "gcvae" else max(150, 1.5 * steps_per_pass)
+    patience = 600 if preset == "gcvae" else max(100, steps_per_pass)
     assert found["patience_steps"] == pytest.approx(patience, abs=2)
     looks = found["evaluate_every_steps"]
     assert looks == pytest.approx(min(max(20, 0.5 * steps_per_pass), 200), abs=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from gcvae import Synthesizer, TableReader
 from gcvae.errors import CancelledError
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.progress import fit_progress, training_progress
-from gcvae.training.progress.expected_end import StepsLeft, before_annealing, in_annealing
 from gcvae.training.progress.fit_costs import TableSize, finishing_seconds, step_seconds
 from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.progress.training_progress import Evaluation, Progress, Reporter
@@ -112,9 +110,8 @@ class _Run:
         return self.step == self.last_step
 
     @property
-    def steps_left(self) -> StepsLeft:
-        left = float(self.last_step - self.step)
-        return StepsLeft(soonest=left, latest=left, staleness=0.0)
+    def steps_left(self) -> float:
+        return float(self.last_step - self.step)
 
 
 def simulated(clock: _Clock, *, training: float, finishing: float) -> list[tuple[float, Progress]]:
@@ -248,7 +245,7 @@ def said_by_real(run: dict[str, Any]) -> np.ndarray[Any, Any]:
             annealing_from = step
             schedule = replace(schedule, annealing_from=step)
         if step >= 0.2 * (end + finishing):
-            said = schedule.steps_left.expected + finishing
+            said = schedule.steps_left + finishing
             ratios.append(said / (end - step + finishing))
     assert annealing_from is not None
     return np.array(ratios)
@@ -260,17 +257,3 @@ def test_the_end_of_a_real_run_is_expected_within_a_factor_of_two(run: dict[str,
     ratios = said_by_real(run)
     assert ((ratios >= 0.5) & (ratios <= 2.0)).mean() > 0.9
     assert 1 / 2.2 <= ratios.min() <= ratios.max() <= 2.2
-
-
-def test_a_run_that_is_over_takes_no_more_steps() -> None:
-    assert in_annealing(done=40, steps=40, has_better=True).expected == 0.0
-    left = before_annealing(
-        step=100,
-        best=100,
-        waits_from=100,
-        patience=50,
-        flat_at=(math.inf, math.inf),
-        most=100,
-        shares=(0.0, 0.0),
-    )
-    assert left.expected == 0.0
