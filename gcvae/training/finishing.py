@@ -21,7 +21,7 @@ from gcvae.sampling.constrained import Acceptance, ConstrainedModel, measure_acc
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from gcvae.scoring.blank_references import mid_ranks
 from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
-from gcvae.training.calibration import calibrate, mixture_prior, shrink
+from gcvae.training.calibration import calibrate, mixture_prior
 from gcvae.training.functions import keep_known_pairs
 from gcvae.training.preparation import PreparedTable
 from gcvae.training.progress.fit_progress import FitProgress
@@ -37,21 +37,19 @@ def adjust(
     seed: int,
     line: FitProgress,
 ) -> dict[str, Any]:
-    """Gives a trained model its prior, what held-out rows say, its table's pairs and margins.
+    """Gives a trained model its prior, its table's pairs and margins.
 
     In place.
 
     Returns:
         `known_pairs`: for each pair of columns that the model would draw together as no row of the
         table has them their names, how many pairs of codes go together, and the share of all
-        others. `logit_factors`: of columns of which held-out rows believe less than was learned.
+        others.
     """
-    rows, found, factors = prepared.rows, [], [1.0] * len(prepared.codec.columns)
+    rows, found = prepared.rows, []
     if config.prior == "mixture":
         with line.finishing("prior") as report:
             model.prior = mixture_prior(model, rows, result.held_out, seed, report)
-    if config.calibration:
-        factors = shrink(model, rows, result.held_out, seed)
     if config.rules != "none":
         found = keep_known_pairs(model, rows, prepared.codec.columns, seed)
     if config.calibration:
@@ -67,7 +65,6 @@ def adjust(
             }
             for relation in found
         ],
-        "logit_factors": {names[j]: f for j, f in enumerate(factors) if f < 1.0},
     }
 
 
