@@ -104,23 +104,6 @@ def _end(name: str, attribute: str, neutral: Answer) -> Switch:
 
 _ALL = (
     Switch(
-        "known pairs",
-        Stage.FINISHING,
-        (Seam("gcvae.training.finishing:keep_known_pairs", always([])),),
-        tuple(
-            f"gcvae.training.functions:{name}"
-            for name in (
-                "keep_known_pairs",
-                "_drawn_codes",
-                "_excesses",
-                "_counted_pairs",
-                "_relation",
-                "_has_few_codes",
-                "_Excess",
-            )
-        ),
-    ),
-    Switch(
         "calibration",
         Stage.FINISHING,
         (Seam("gcvae.training.finishing:calibrate", always(None), lambda found: True),),
@@ -272,17 +255,6 @@ _ALL = (
             "gcvae.training.functions:_of_blanks",
             "gcvae.training.functions:_beside_blank_parents",
         ),
-        has_conditions=True,
-        note="known pairs find some of the same pairs",
-    ),
-    Switch(  # where functions are not kept, their pairs are found as known pairs
-        "functions and known pairs",
-        Stage.TRAINING,
-        (
-            Seam("gcvae.training.fitting:level_functions", always([])),
-            Seam("gcvae.training.finishing:keep_known_pairs", always([])),
-        ),
-        ("gcvae/model/level_functions.py", "gcvae/training/functions.py"),
         has_conditions=True,
     ),
     _end("end by patience", "held_until", _without_patience),

@@ -28,7 +28,6 @@ from gcvae.model.level_functions import (
     LevelFunction,
     function_steps,
     order_with_rules,
-    sharpest_last,
 )
 from gcvae.model.marginals import MarginalOutputs, Marginals
 from gcvae.model.monotone_transforms import MonotoneTransforms
@@ -240,12 +239,6 @@ class AutoregressiveNetwork(nn.Module):
     def function_steps(self) -> list[FunctionStep]:
         """The functions between columns, each at the last of its columns in `order`."""
         return [step for step in self.functions if isinstance(step, FunctionStep)]
-
-    def add_functions(self, functions: Sequence[LevelFunction]) -> None:
-        """Keeps these functions of single parents, too, at the last of their columns."""
-        assert not any(function.follows for function in functions), "the order stays"
-        together = sharpest_last([*(step.function for step in self.function_steps), *functions])
-        self.functions = function_steps(together, self.order, self.features.n_codes)
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
         """log P of the cells of the columns at which functions end, with these functions.

@@ -47,10 +47,6 @@ class AutoregressiveDecoder(Decoder):
         """Of the columns that have any."""
         return tuple(self.refinement.steps.found)
 
-    def add_functions(self, functions: Sequence[LevelFunction]) -> None:
-        """Keeps these, too, which leave the order as it is."""
-        self.refinement.add_functions(functions)
-
     @property
     def marginals(self) -> Marginals:  # type: ignore[override]
         """The head's marginals, whose outputs the network adds to."""

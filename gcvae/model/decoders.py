@@ -136,10 +136,6 @@ class Decoder(nn.Module, ABC):
         """What evaluates rows at z, for as long as the weights stay as they are."""
         return lambda rows, z, noise: self(z).log_prefixes(rows, noise)
 
-    def add_functions(self, functions: Sequence[LevelFunction]) -> None:
-        """Keeps these functions, too; only an autoregressive decoder can."""
-        assert self.is_autoregressive or not functions, "no other decoder has an order"
-
     @property
     def n_uniforms(self) -> int:
         """How many numbers of noise a row takes; a copula's integral of rank r asks for r."""

@@ -9,8 +9,8 @@ in the proportions p(k) of the model:
     p'(k) = p(C or B) (1 - e) p(k) / p(C)  for k in C,      p(C or B) e p(k) / p(B)  for k in B
 
 A *relation* is the same with more codes of y for each of its parent's: those that rows of the table
-have with it, so that what never comes together hardly does. A function of *blanks* knows but two
-codes of each column, a blank and all others: y is blank where its parent is.
+have with it. A function of *blanks* knows but two codes of each column, a blank and all others: y
+is blank where its parent is.
 
 Codes that the function says nothing of keep their probability: a missing cell, or a parent's code
 at which y varies freely. So masses still add up to one, the network need not learn the function,
@@ -106,7 +106,7 @@ class LevelFunction:
         return cls(columns[-1], tuple(columns[:-1]), kept, exceptions, has_missing)
 
     @classmethod
-    def of_pairs(cls, columns: tuple[int, int], rows: Codes, *, has_missing: bool = False) -> Self:
+    def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
         """The relation of two columns: which codes of y some rows have with each of the parent's.
 
         Pairs of two rows and more go together. A row to come has another one with the probability
@@ -115,17 +115,16 @@ class LevelFunction:
 
         Args:
             columns: Numbers of the parent and of y.
-            rows: Their codes in the rows in which both are known. Shape: (n, 2).
-            has_missing: As the attribute.
+            rows: Their codes. Shape: (n, 2).
         """
         pairs, counts = np.unique(rows, axis=0, return_counts=True)
         _, key = np.unique(pairs[:, 0], return_inverse=True)
         n_rows = np.bincount(key, counts)
-        n_others = np.bincount(key, rows_of_rare_pairs(counts))
+        n_others = np.bincount(key, np.where(counts <= _LEAST_ROWS, counts, 0))
         is_said = n_others <= _MOST_EXCEPTIONS * n_rows
         share = (n_others[is_said].sum() + 0.5) / (n_rows[is_said].sum() + 1.0)
         kept = pairs[(counts >= _LEAST_ROWS) & is_said[key]]
-        return cls(columns[1], columns[:1], kept, float(share), has_missing)
+        return cls(columns[1], columns[:1], kept, float(share))
 
     @classmethod
     def of_blanks(cls, columns: tuple[int, int], rows: Codes, *, is_same: bool) -> Self:
@@ -236,11 +235,6 @@ def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
     share at any rate, the others where that leaves them the choice.
     """
     return sorted(functions, key=lambda function: -function.exceptions)
-
-
-def rows_of_rare_pairs(counts: Codes) -> Codes:
-    """What each pair adds to n_1 + 2 n_2, by how many rows have it. Shape: (m,)."""
-    return np.where(counts <= _LEAST_ROWS, counts, 0)
 
 
 class FunctionStep(nn.Module):

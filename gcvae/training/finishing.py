@@ -22,7 +22,6 @@ from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from gcvae.scoring.blank_references import mid_ranks
 from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
 from gcvae.training.calibration import calibrate, mixture_prior
-from gcvae.training.functions import keep_known_pairs
 from gcvae.training.preparation import PreparedTable
 from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.progress.training_progress import TrainingResult
@@ -36,36 +35,14 @@ def adjust(
     result: TrainingResult,
     seed: int,
     line: FitProgress,
-) -> dict[str, Any]:
-    """Gives a trained model its prior, its table's pairs and margins.
-
-    In place.
-
-    Returns:
-        `known_pairs`: for each pair of columns that the model would draw together as no row of the
-        table has them their names, how many pairs of codes go together, and the share of all
-        others.
-    """
-    rows, found = prepared.rows, []
+) -> None:
+    """Fits a trained model's prior and calibrates its margins, in place."""
     if config.prior == "mixture":
         with line.finishing("prior") as report:
-            model.prior = mixture_prior(model, rows, result.held_out, seed, report)
-    if config.rules != "none":
-        found = keep_known_pairs(model, rows, prepared.codec.columns, seed)
+            model.prior = mixture_prior(model, prepared.rows, result.held_out, seed, report)
     if config.calibration:
         with line.finishing("calibration") as report:
-            calibrate(model, rows.code_counts, seed, report)
-    names = [column.name for column in prepared.codec.columns]
-    return {
-        "known_pairs": [
-            {
-                "columns": [names[j] for j in relation.columns],
-                "pairs": len(relation.pairs),
-                "share_of_others": round(relation.exceptions, 6),
-            }
-            for relation in found
-        ],
-    }
+            calibrate(model, prepared.rows.code_counts, seed, report)
 
 
 GAP_ROWS, _GAP_DRAWS = 2_000, 4

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gcvae.model.autoregressive_decoder import AutoregressiveDecoder
 from gcvae.model.decoders import GenerativeModel
-from gcvae.model.level_functions import LevelFunction
+from gcvae.model.level_functions import LevelFunction, sharpest_last
 from gcvae.numerics.generators import generator_for, uniform
 from gcvae.training.assembly import build_model
 from gcvae.training.calibration import calibrate
@@ -104,12 +104,11 @@ def test_two_functions_of_one_column_leave_the_masses_one() -> None:
     )
 
 
-def test_a_relation_that_comes_later_leaves_a_function_its_share() -> None:
+def test_a_relation_leaves_a_sharper_function_its_share() -> None:
     """At b = 1 d is 0 by the function, which the relation with a leaves hardly any mass."""
     sharp = LevelFunction(3, (1,), FINE_BY_COARSE.pairs, 0.001)
     relation = LevelFunction(3, (0,), np.array([[0, 3], [0, 5], [1, 2], [1, 3]]), 0.05)
-    model = model_with(sharp)
-    model.decoder.add_functions([relation])
+    model = model_with(*sharpest_last([sharp, relation]))
     found = masses(model)
     torch.testing.assert_close(found.sum(-1), torch.ones(3).double(), atol=1e-9, rtol=0)
     of_one = CODES[:, 1] == 1
@@ -307,3 +306,17 @@ def test_a_document_of_other_columns_or_codes_is_refused(wrong: dict[str, object
     document = FINE_BY_COARSE.to_json([column.name for column in COLUMNS])
     with pytest.raises(ValueError, match=r"a function of|not in list"):
         LevelFunction.from_json(document | wrong, COLUMNS)
+
+
+def test_other_pairs_have_the_share_that_pairs_of_one_row_and_two_let_expect() -> None:
+    rows = np.array([[0, 0]] * 10 + [[0, 1]] * 2 + [[0, 2]] + [[1, 2]] * 7)
+    relation = LevelFunction.of_pairs((4, 2), rows)
+    assert relation.parents == (4,)
+    assert relation.column == 2
+    assert relation.pairs.tolist() == [[0, 0], [0, 1], [1, 2]]
+    assert relation.exceptions == pytest.approx((1 + 2 + 0.5) / 21)
+
+
+def test_nothing_is_said_of_a_code_that_mostly_has_pairs_of_its_own() -> None:
+    rows = np.array([[0, 0]] * 10 + [[1, k] for k in range(6)])
+    assert LevelFunction.of_pairs((0, 1), rows).pairs.tolist() == [[0, 0]]

@@ -84,7 +84,7 @@ def test_mechanisms_in_use_are_told(baseline) -> None:
 
 
 def test_switches_take_mechanisms_away(table) -> None:
-    names = ("splits and endings", "atom cells", "functions and known pairs")
+    names = ("splits and endings", "atom cells", "level functions")
     seams = [seam for name in names for seam in SWITCHES[name].seams]
     with switched_off(seams) as asked:
         model, _ = used(table)
