@@ -68,16 +68,6 @@ def _without_members(original: Answer, *args: Any, **kwargs: Any) -> Any:
     return original(*args, **kwargs | {"with_members": False})
 
 
-def _by_frequency(original: Answer, rows: Any, coordinates: Any, most: int) -> Any:
-    """Rare levels in as many groups, by their rows alone."""
-    n_groups = len(np.unique(original(rows, coordinates, most)))
-    order = np.argsort(-rows, kind="stable")
-    before = np.cumsum(rows[order]) - rows[order]
-    groups = np.empty(len(rows), dtype=np.int64)
-    groups[order] = before * n_groups // max(int(rows.sum()), 1)
-    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
-
-
 def _without_patience(original: Answer, schedule: Any) -> Any:
     return schedule.config.max_steps
 
@@ -185,12 +175,6 @@ _ALL = (
             "gcvae.codec.quantile_codec:QuantileCodec.log_shares",
             "gcvae.codec.quantile_codec:QuantileCodec.with_positions",
         ),
-    ),
-    Switch(
-        "shared codes of levels",
-        Stage.TRAINING,
-        (Seam("gcvae.codec.rare_levels:_clusters", _by_frequency, lambda found: max(found) > 0),),
-        ("gcvae.codec.rare_levels:_clusters", "gcvae/codec/correspondence.py"),
     ),
     Switch(
         "atom cells",

@@ -1,7 +1,7 @@
 """Correspondence analysis: where the levels of a column stand by the cells they occur with.
 
 Levels that come with the same cells of the other columns get near coordinates. That gives nominal
-levels an order under which a copula means something, and says which rare levels are alike.
+levels an order under which a copula means something.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pandas as pd
 from gcvae.files.typed_columns import TypedTable
 from gcvae.schema.columns import Column
 
-N_AXES = 8
 _N_QUANTILE_BINS = 8
 _MOST_LEVELS = 16
 _MOST_COLUMNS = 64
@@ -73,12 +72,12 @@ def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseC
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
 
-def level_coordinates(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Principal coordinates of levels by the cells that they occur with. Shape: (n_levels, 8).
+def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
+    """First principal coordinate of levels by the cells that they occur with. Shape: (n_levels,).
 
-    With P the table of shares of level and cell, r and c its margins, the coordinates are
-    D_r^-1/2 U S of the singular value decomposition of D_r^-1/2 (P - r c^T) D_c^-1/2, those of
-    levels with few rows drawn towards the origin. The sign of an axis is arbitrary but fixed.
+    With P the table of shares of level and cell, r and c its margins, the coordinates are the first
+    column of D_r^-1/2 U S of the singular value decomposition of D_r^-1/2 (P - r c^T) D_c^-1/2,
+    those of levels with few rows drawn towards the origin. The sign is arbitrary but fixed.
 
     Args:
         levels: Of each row, -1 for none. Shape: (n,).
@@ -92,17 +91,14 @@ def level_coordinates(levels: Codes, n_levels: int, others: Sequence[CoarseColum
     mass = counts.sum(0) / max(counts.sum(), 1.0)
     counts, mass = counts[:, mass > 0.0], mass[mass > 0.0]
     if not len(mass):
-        return np.zeros((n_levels, N_AXES))
+        return np.zeros(n_levels)
     n_rows = rows / max(len(others), 1)
     profiles = (counts / np.maximum(rows, 1.0) - mass) * (rows > 0) / np.sqrt(mass)
     profiles *= n_rows / (n_rows + _SHRINKAGE_ROWS)
     weighted = profiles * np.sqrt(rows / rows.sum())
-    _, axes = np.linalg.eigh(weighted.T @ weighted)
-    axes = axes[:, ::-1][:, :N_AXES]
-    largest = np.abs(axes).argmax(0)
-    axes = axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0.0, -1.0, 1.0)
-    found = profiles @ axes
-    return np.pad(found, ((0, 0), (0, N_AXES - found.shape[1])))
+    axis = np.linalg.eigh(weighted.T @ weighted)[1][:, -1]
+    found: Numbers = profiles @ (-axis if axis[np.abs(axis).argmax()] < 0.0 else axis)
+    return found
 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:

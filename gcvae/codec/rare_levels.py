@@ -1,9 +1,10 @@
-"""Rare-level grouping: nominal levels as codes in a learned order, rare ones sharing a code.
+"""Levels as codes in a learned order, rare ones sharing a code.
 
-A level that few rows have says little: a code of its own would be learned by heart. Such levels
-share a code with others like them, their *group*; which of its levels a cell has is drawn by their
-shares in the training table, whatever the rest of the row is. So p(level) = p(code) x share, an
-exact mass. Levels that fix another column share a code only with those that fix it alike.
+A level that few rows have says little: a code of its own would be learned by heart. Such levels,
+and those beyond the MOST_OWN_CODES most frequent ones, share a code with others of about as many
+rows, their *group*; which of its levels a cell has is drawn by their shares in the training table,
+whatever the rest of the row is. So p(level) = p(code) x share, an exact mass. Levels that fix
+another column share a code only with those that fix it alike.
 
 Levels that are withheld (`gcvae.profiling.withheld_levels`) are none of the codec's: where the
 table had them, others stand in their place. How often it does is known, so a text that
@@ -28,7 +29,7 @@ import pandas as pd
 from gcvae.cells.values import placed_values
 from gcvae.codec.code_members import CodeMembers
 from gcvae.codec.column_codecs import Codes, Numbers
-from gcvae.codec.correspondence import CoarseColumn, level_coordinates
+from gcvae.codec.correspondence import CoarseColumn, level_axis
 from gcvae.codec.function_levels import FunctionLevels
 from gcvae.schema.columns import Column, Level
 
@@ -89,11 +90,11 @@ class GroupedLevelCodec:
         at = np.array([*(places[level] for level in distinct.tolist()), -1])[found]
         rows = np.bincount(at[at >= 0], minlength=len(levels))
         others = [other for other in others if other.name != column.name]
-        coordinates = level_coordinates(at, len(levels), others)
         functions = FunctionLevels() if functions is None else functions
         classes = functions.classes_of(at, len(levels))
         least = 1 if functions.are_own else LEAST_ROWS_PER_LEVEL
-        codes = _in_order(_grouped(rows, coordinates, classes, least), rows, coordinates[:, 0])
+        axis = level_axis(at, len(levels), others)
+        codes = _in_order(_grouped(rows, classes, least), rows, axis)
         stands_for = np.array([(withheld or {}).get(level, 0) for level in levels], dtype=float)
         counts = np.maximum(rows, _UNSEEN_ROWS)
         return cls(column, bool((at < 0).any()), codes, counts, stands_for)
@@ -209,40 +210,26 @@ class GroupedLevelCodec:
         return cls(column, document["has_missing"], codes, counts, withheld)
 
 
-def _grouped(rows: Codes, coordinates: Numbers, classes: Codes, least: int) -> Codes:
-    """A code for each level: its own if it has the rows, else that of a cluster of rare levels.
+def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
+    """A code for each level: its own if it is frequent, else that of a group of one class.
 
-    Clusters lie within classes. Shape: (K,), (K, n_axes), (K,) -> (K,).
+    Groups are buckets by frequency, of ROWS_PER_GROUP rows each or of all their rows divided by
+    MOST_GROUPS, whichever is more. Shape: (K,), (K,) -> (K,).
     """
     by_count = np.argsort(-rows, kind="stable")
     is_own = np.zeros(len(rows), dtype=bool)
     is_own[by_count[:MOST_OWN_CODES]] = True
     is_own &= rows >= least
-    codes = np.empty(len(rows), dtype=np.int64)
-    codes[is_own] = np.arange(is_own.sum())
-    n_codes = int(is_own.sum())
-    rare_rows = max(int(rows[~is_own].sum()), 1)
-    for number in np.unique(classes[~is_own]):
-        at = (~is_own & (classes == number)).nonzero()[0]
-        most = MOST_GROUPS * int(rows[at].sum()) // rare_rows
-        codes[at] = n_codes + _clusters(rows[at], coordinates[at], most)
-        n_codes = int(codes[at].max()) + 1
-    return codes
-
-
-def _clusters(rows: Codes, coordinates: Numbers, most: int) -> Codes:
-    """The cluster of each level by k-means, every row counting once. Shape: (K,)."""
-    n_clusters = min(int(rows.sum()) // ROWS_PER_GROUP, most)
-    n_clusters = min(n_clusters, len(np.unique(coordinates, axis=0)))
-    if n_clusters < 2:
-        return np.zeros(len(rows), dtype=np.int64)
-    from sklearn.cluster import MiniBatchKMeans
-
-    found = MiniBatchKMeans(n_clusters, random_state=0, n_init=1, batch_size=4096).fit(
-        coordinates, sample_weight=np.maximum(rows, _UNSEEN_ROWS)
-    )
-    labels: Codes = np.unique(found.labels_, return_inverse=True)[1].astype(np.int64)
-    return labels
+    groups = np.where(is_own, np.arange(len(rows)), -1)
+    rare = by_count[~is_own[by_count]]
+    of_group = max(ROWS_PER_GROUP, rows[rare].sum() / MOST_GROUPS)
+    for number in np.unique(classes[rare]):
+        at = rare[classes[rare] == number]
+        n_groups = max(int(rows[at].sum() / of_group), 1)
+        before = rows[at].cumsum() - rows[at]
+        bucket = before * n_groups // max(int(rows[at].sum()), 1)
+        groups[at] = at[np.searchsorted(bucket, bucket)]
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
 def _in_order(codes: Codes, rows: Codes, axis: Numbers) -> Codes:

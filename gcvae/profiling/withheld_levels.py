@@ -25,7 +25,7 @@ import pandas as pd
 
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.levels import are_numeric
-from gcvae.codec.correspondence import CoarseColumn, coarse_columns, level_coordinates
+from gcvae.codec.correspondence import CoarseColumn, coarse_columns, level_axis
 from gcvae.codec.function_levels import FunctionLevels
 from gcvae.codec.rare_levels import OTHER
 from gcvae.codec.unmodelled_columns import find_copies
@@ -175,7 +175,7 @@ class _Levels:
         axis of what levels occur with, so that those alike come together. Shape: (m,) -> (m,).
         """
         others = [other for other in others if other.name != self.name]
-        axis = level_coordinates(self.at, len(self.levels), others)[:, 0]
+        axis = level_axis(self.at, len(self.levels), others)
         along = np.argsort(axis, kind="stable")
         standing = along[self._can_stand[along]]
         rare, found = self.at[rows], np.full(len(rows), -1, dtype=np.int64)

@@ -10,12 +10,14 @@ import pytest
 import torch
 
 from gcvae.cells.values import parse_table
-from gcvae.codec.correspondence import CoarseColumn, level_coordinates
-from gcvae.codec.rare_levels import LEAST_ROWS_PER_LEVEL, GroupedLevelCodec
+from gcvae.codec.correspondence import CoarseColumn, level_axis
+from gcvae.codec.rare_levels import LEAST_ROWS_PER_LEVEL, MOST_OWN_CODES, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.tables import read_table
 from gcvae.numerics.generators import generator_for
 from gcvae.profiling.infer_schema import infer_schema
+from gcvae.schema.columns import Column
+from gcvae.schema.kinds import ColumnKind
 from tests.lengths import first_of
 
 
@@ -60,6 +62,22 @@ def test_only_rare_levels_share_a_code() -> None:
     assert column.n_codes < 0.7 * len(column.levels)
 
 
+def test_of_many_levels_the_frequent_have_a_code_and_others_share_one_with_those_as_frequent() -> (
+    None
+):
+    counts = np.repeat([200, 20, 10, 6], [MOST_OWN_CODES, 150, 150, 150])
+    levels = tuple(f"l{i}" for i in range(len(counts)))
+    cells = pd.Series(np.repeat(levels, counts))
+    column = GroupedLevelCodec.fit(cells, Column("x", ColumnKind.CATEGORICAL, levels=levels))
+    sizes = np.bincount(column.codes)
+    assert (sizes[column.codes][:MOST_OWN_CODES] == 1).all()
+    rest, rows = column.codes[MOST_OWN_CODES:], counts[MOST_OWN_CODES:]
+    assert (sizes[rest] > 1).all()
+    groups = pd.Series(rows).groupby(rest)
+    assert groups.nunique().value_counts().get(1, 0) >= len(groups) - 2  # where frequencies change
+    assert groups.sum().between(30, 80).all()
+
+
 def test_the_shares_of_the_levels_of_a_code_sum_to_one() -> None:
     typed, codec = fitted(cities())
     column = codec_of(codec, "city")
@@ -94,7 +112,7 @@ def test_levels_stand_in_the_order_of_what_they_come_with() -> None:
 def test_a_level_with_few_rows_stands_near_the_origin() -> None:
     levels = np.array([0] * 100 + [1] * 2 + [2] * 100)
     other = CoarseColumn("other", np.array([0] * 102 + [1] * 100), 2)
-    axis = level_coordinates(levels, 3, [other])[:, 0]
+    axis = level_axis(levels, 3, [other])
     assert abs(axis[1]) < 0.4 * abs(axis[0])
     assert axis[0] * axis[2] < 0.0
 

@@ -14,9 +14,6 @@ from benchmarks.ablation.rules_kept import rules_of, share_of_broken_rows, share
 from benchmarks.ablation.seams import found_at, switched_off, watched
 from benchmarks.ablation.switches import REMOVED, SWITCHES
 from gcvae import Synthesizer, parse_table
-from gcvae.codec.rare_levels import GroupedLevelCodec
-from gcvae.schema.columns import Column
-from gcvae.schema.kinds import ColumnKind
 
 QUICK = {"d_hidden": 16, "d_sum": 16, "d_column": 8, "d_latent": 2, "n_components": 2,
          "max_steps": 60, "evaluate_every_steps": 20}  # fmt: skip
@@ -75,7 +72,7 @@ def test_what_a_switch_names_is_there(switch) -> None:
 
 def test_a_fit_asks_every_seam(baseline) -> None:
     targets = {seam.target for switch in SWITCHES.values() for seam in switch.seams}
-    assert targets - baseline[1] == {"gcvae.codec.rare_levels:_clusters"}  # no level is rare
+    assert targets == baseline[1]
 
 
 def test_mechanisms_in_use_are_told(baseline) -> None:
@@ -93,16 +90,6 @@ def test_switches_take_mechanisms_away(table) -> None:
     assert model.model.decoder.functions == ()
     columns = {codec.name: codec for codec in model.codec.columns}
     assert columns["price"].distribution.atom_cells is None
-
-
-def test_rare_levels_are_grouped_by_frequency_alone() -> None:
-    levels = tuple(f"level {i}" for i in range(60))
-    cells = pd.Series([level for i, level in enumerate(levels) for _ in range(1 + i % 4)])
-    column = Column("x", ColumnKind.CATEGORICAL, levels=levels)
-    with switched_off(SWITCHES["shared codes of levels"].seams) as asked:
-        codec = GroupedLevelCodec.fit(cells, column)
-    assert asked
-    assert codec.n_codes >= 1
 
 
 def test_a_decorated_library_is_whole_again(table) -> None:
