@@ -165,9 +165,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--preset", default="default")
     parser.add_argument("--minutes", type=float, default=600.0, help="no run begins after these")
     parser.add_argument("--output", type=Path, default=_RESULTS / f"ablation-{today}.json")
-    parser.add_argument("--page", type=Path, default=_RESULTS / "ablation.md")
+    parser.add_argument("--page", type=Path, help="where not given, beside the results")
     parser.add_argument("--page-only", action="store_true", help="write the page anew")
     given = parser.parse_args()
+    given.page = given.page or given.output.with_suffix(".md")
     source = versions_of("default")["source"]
     given.cache = Path(tempfile.gettempdir()) / f"gcvae-ablation-{given.preset}-{source}"
     given.cache.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.ablation.switches import REMOVED, SWITCHES, Stage, Switch
+from benchmarks.ablation.switches import SWITCHES, Stage, Switch
 from benchmarks.pages_of_results import table_of
 
 Run = Mapping[str, Any]
@@ -194,7 +194,7 @@ def render_page(document: Mapping[str, Any]) -> str:
     runs = [run for run in document["runs"] if "failed" not in run]
     if not runs:
         return "# What each mechanism buys\n\nNothing is measured yet.\n"
-    lines = [_line(runs, switch) for switch in (*REMOVED, *SWITCHES.values())]
+    lines = [_line(runs, switch) for switch in SWITCHES.values()]
     heads = ["mechanism", "lines", "in use", *(m.title for m in MEASURES), "verdict", "reason"]
     parts = [_introduction(document, runs), table_of(heads, lines), _baselines(runs)]
     rules = _lost_rules(runs)

@@ -36,7 +36,6 @@ class Switch:
         code: Files, and functions as `module:name`, whose lines are the mechanism's.
         has_conditions: Imputation is measured without it, too.
         note: What a reader of its line should know.
-        lines_then: Of a removed mechanism, the lines that it took.
     """
 
     name: str
@@ -45,12 +44,11 @@ class Switch:
     code: tuple[str, ...]
     has_conditions: bool = False
     note: str = ""
-    lines_then: int = 0
 
     @property
     def lines(self) -> int:
         """Lines of the mechanism's files and functions."""
-        return self.lines_then or sum(map(_lines, self.code))
+        return sum(map(_lines, self.code))
 
 
 def _lines(code: str) -> int:
@@ -247,19 +245,3 @@ _ALL = (
     _end("gap", "_worth", lambda original, schedule, look: look.bound_held_out),
 )
 SWITCHES: Mapping[str, Switch] = {switch.name: switch for switch in _ALL}
-
-
-def _removed(name: str, lines: int, note: str = "removed since") -> Switch:
-    """A mechanism that was measured and is no longer in the library."""
-    return Switch(name, Stage.DRAWING, (), (), note=note, lines_then=lines)
-
-
-REMOVED = (
-    _removed("decimal trees", 395),
-    _removed("hands", 287),
-    _removed("denominators", 103),
-    _removed("trees and hands and denominators", 785),
-    _removed("key parts", 546),
-    _removed("learned keys", 1245, "replaced since, by templates that keep the shape"),
-)
-"""Mechanisms of which the page shows what was measured."""

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.ablation.page import MEASURES, losses_of, render_page, verdict_of
 from benchmarks.ablation.rules_kept import rules_of, share_of_broken_rows, shares_kept
 from benchmarks.ablation.seams import found_at, switched_off, watched
-from benchmarks.ablation.switches import REMOVED, SWITCHES
+from benchmarks.ablation.switches import SWITCHES
 from gcvae import Synthesizer, parse_table
 
 QUICK = {"d_hidden": 16, "d_sum": 16, "d_column": 8, "d_latent": 2, "n_components": 2,
@@ -116,12 +116,12 @@ def test_real_rows_keep_the_rules_and_shuffled_ones_break_them(table, baseline) 
 def _runs(worse: dict[str, float]) -> list[dict[str, object]]:
     """Baselines of two tables, and a variant whose C2ST is so much worse on each."""
     common = {"rules": {}, "fit_seconds": 1.0, "wall_seconds": 1.0}
-    common |= {"in_use": ["shrinkage"], "watched": ["shrinkage"]}
+    common |= {"in_use": ["calibration"], "watched": ["shrinkage"]}
     runs: list[dict[str, object]] = []
     for table, loss in worse.items():
         for seed, c2st in enumerate((0.6, 0.602, 0.598)):
             runs.append(common | {"table": table, "switch": "", "seed": seed, "c2st": c2st})
-        variant = {"table": table, "switch": "shrinkage", "seed": 0, "c2st": 0.6 + loss}
+        variant = {"table": table, "switch": "calibration", "seed": 0, "c2st": 0.6 + loss}
         runs.append({"wall_seconds": 1.0} | variant)
     return runs
 
@@ -136,8 +136,8 @@ def _runs(worse: dict[str, float]) -> list[dict[str, object]]:
 )
 def test_the_rule_of_the_page(worse, answer) -> None:
     runs = _runs(worse)
-    assert verdict_of(runs, SWITCHES["shrinkage"]).answer == answer
-    losses = losses_of(runs, SWITCHES["shrinkage"], MEASURES[0])
+    assert verdict_of(runs, SWITCHES["calibration"]).answer == answer
+    losses = losses_of(runs, SWITCHES["calibration"], MEASURES[0])
     assert [round(loss.value, 3) for loss in losses] == [*worse.values()]
 
 
@@ -145,4 +145,4 @@ def test_the_page_has_a_line_for_each_mechanism() -> None:
     sizes = dict.fromkeys(("rows", "judged", "scored", "imputed"), 9)
     page = render_page({"runs": _runs({"a": 0.05, "b": 0.03}), "preset": "default"} | sizes)
     heads = Counter(line.split("|")[1].strip() for line in page.splitlines() if "|" in line)
-    assert all(heads[switch.name] == 1 for switch in (*REMOVED, *SWITCHES.values()))
+    assert all(heads[switch.name] == 1 for switch in SWITCHES.values())
