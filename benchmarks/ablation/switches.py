@@ -114,6 +114,21 @@ _ALL = (
         ),
     ),
     Switch(
+        "shrinkage",
+        Stage.FINISHING,
+        (
+            Seam(
+                "gcvae.training.finishing:shrink",
+                lambda original, model, *args: [1.0] * len(model.marginals.columns),
+                lambda found: min(found) < 1.0,
+            ),
+        ),
+        tuple(
+            f"gcvae.training.calibration:{name}"
+            for name in ("shrink", "_factor", "_log_prob", "_multiply", "_additions")
+        ),
+    ),
+    Switch(
         "solved regions",
         Stage.CONDITIONS,
         (

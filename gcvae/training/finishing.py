@@ -21,7 +21,7 @@ from gcvae.sampling.constrained import Acceptance, ConstrainedModel, measure_acc
 from gcvae.sampling.samplers import SAMPLE_BLOCK_ROWS
 from gcvae.scoring.blank_references import mid_ranks
 from gcvae.scoring.row_scores import REFERENCE_ROWS, reference_scores
-from gcvae.training.calibration import calibrate, mixture_prior
+from gcvae.training.calibration import calibrate, mixture_prior, shrink
 from gcvae.training.preparation import PreparedTable
 from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.progress.training_progress import TrainingResult
@@ -35,14 +35,22 @@ def adjust(
     result: TrainingResult,
     seed: int,
     line: FitProgress,
-) -> None:
-    """Fits a trained model's prior and calibrates its margins, in place."""
+) -> dict[str, Any]:
+    """Gives a trained model its prior, what held-out rows say, and its table's margins, in place.
+
+    Returns:
+        `logit_factors`: of columns of which held-out rows believe less than was learned.
+    """
+    rows, factors = prepared.rows, [1.0] * len(prepared.codec.columns)
     if config.prior == "mixture":
         with line.finishing("prior") as report:
-            model.prior = mixture_prior(model, prepared.rows, result.held_out, seed, report)
+            model.prior = mixture_prior(model, rows, result.held_out, seed, report)
     if config.calibration:
+        factors = shrink(model, rows, result.held_out, seed)
         with line.finishing("calibration") as report:
-            calibrate(model, prepared.rows.code_counts, seed, report)
+            calibrate(model, rows.code_counts, seed, report)
+    names = [column.name for column in prepared.codec.columns]
+    return {"logit_factors": {names[j]: f for j, f in enumerate(factors) if f < 1.0}}
 
 
 GAP_ROWS, _GAP_DRAWS = 2_000, 4

@@ -78,7 +78,7 @@ def fit_prepared(
     _log_training(result)
     line.trained(result)
     model = model.cpu()
-    adjust(model, settled, prepared, result, seed, line)
+    adjusted = adjust(model, settled, prepared, result, seed, line)
     acceptance, measured = measure(model, prepared, result, seed, line)
     with line.finishing("map"):
         data_map = map_of_data(codec, prepared.learned, rows, seed)
@@ -87,6 +87,7 @@ def fit_prepared(
         **measured,
         "memory_gap": memory_gap(model, rows, result, seed),
         "device": str(place),
+        **adjusted,
         **_record(prepared, constrained, line, seed),
     }
     _log.info("fitted in %.1f s", line.seconds)

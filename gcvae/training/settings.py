@@ -80,7 +80,8 @@ class TrainingConfig:
     calibration: bool = False
     """Whether code probabilities are shifted (and an autoregressive decoder's numbers moved by a
     monotone transform) after training, so that the model's one-way margins are those of the
-    training table."""
+    training table; before that, an autoregressive decoder's logits are shrunk where held-out rows
+    are likelier by it."""
     rank: Annotated[int, USUAL] = 1
     """Rank of A in the copula's Psi = omega I + A A^T; 0 is independence, the plain VAE."""
     d_latent: Annotated[int | None, USUAL] = None
