@@ -1,49 +1,36 @@
-"""Pictures of dependency maps."""
+"""Heat maps: cell (i, j) has the colour of value (i, j) on a scale that ends at `limit`.
+
+Pairs with a sign run from blue (-limit) over white (0) to red (limit), pairs without one from white
+(0) to black (limit). The limit is 1; for differences it is the largest absolute value.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gcvae.figures.figures import drawing, new_figure, save_figure
-from gcvae.figures.fonts import Lettering
 
-_MOST_COLUMNS_WITH_NUMBERS = 16
-_MOST_COLUMNS_WITH_SIGNS = 80
-_LARGEST_CELL, _SMALLEST_CELL, _LARGEST_MAP, _SMALLEST_MAP = 0.55, 0.075, 20.0, 3.5
-"""Inches: of a cell, and of the map while its cells are larger than the smallest."""
-_MOST_INCHES = 45.0
-_POINTS_PER_INCH = 72
-_LARGEST_FONT, _SMALLEST_FONT = 9.0, 3.0
-_TITLE_FONT, _TEXT_FONT = 12.0, 8.5
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_COLUMNS_WITH_NUMBERS, _MOST_COLUMNS_WITH_MARKS = 16, 80
+_LARGEST_CELL_INCHES, _SMALLEST_CELL_INCHES, _SLANTED_CELL_INCHES = 0.55, 0.075, 0.3
+_SMALLEST_MAP_INCHES, _USUAL_MAP_INCHES, _LARGEST_MAP_INCHES = 3.5, 12.0, 45.0
+_LARGEST_FONT, _SMALLEST_FONT, _TEXT_FONT, _TITLE_FONT = 9.0, 3.0, 8.5, 12.0
 _LONGEST_NAME = 24
-_DOTS_PER_INCH, _DOTS_OF_LARGE_MAPS = 150, 120
-_DIAGONAL = "#ffffff"
-_UNDEFINED = "#f2c14e"
-_INK = "#333333"
-_WEAK = 0.1
-"""A pair that is weaker than this share of the scale has no mark of its sign."""
-_SIGNED, _UNSIGNED, _UNSIGNED_DIFFERENCE = "RdBu_r", "Greys", "PRGn_r"
-"""White is none in each: red and blue are signs, grey has none. All are told apart by people who do
-not tell red from green, and printed in grey the negative cells have a mark."""
-_NO_SIGN = "of pairs with a column\nwhose levels have no order"
-_UNDEFINED_NOTE = "not defined: a column with one value only"
+_DOTS_PER_INCH = 150
+_UNDEFINED, _INK, _FAINT = "#f2c14e", "#262626", "#6b7680"
+_WEAKEST_MARKED = 0.1
+"""A negative pair has a mark where it is stronger than this share of the limit."""
 
 
-@dataclass(frozen=True)
-class _Caption:
-    """What a kind's picture says.
-
-    Attributes:
-        signed: What the signed cells are, and what their two ends mean.
-        unsigned: What the cells without a sign are.
-    """
+class Caption(NamedTuple):
+    """The texts of one kind of map: of the scale with a sign also what its ends mean."""
 
     title: str
     signed: str
@@ -54,28 +41,33 @@ class _Caption:
 
 _TAU = "Kendall's tau", "discordant", "concordant"
 _SHARE = "share of the\ncorrelation of\nnormal scores", "discordant", "concordant"
-_V = "Cramér's V"
+_LESS = "difference of tau", "too discordant", "too concordant"
+_V, _RHO, _NO_SIGN = "Cramér's V", "mean |rho|", "share without sign"
 CAPTIONS = {
-    "local": _Caption("Kendall's tau of the decoder copula at one place", *_TAU, "mean |rho|"),
-    "expected": _Caption(
-        "Kendall's tau of the decoder copula, expected over z", *_TAU, "mean |rho|"
+    "local": Caption("Kendall's tau of the decoder copula at one place", *_TAU, _RHO),
+    "expected": Caption("Kendall's tau of the decoder copula, expected over z", *_TAU, _RHO),
+    "within": Caption("Correlation within z: what is left once z is known", *_SHARE, _NO_SIGN),
+    "between": Caption(
+        "Correlation between z: what runs through the latent vector", *_SHARE, _NO_SIGN
     ),
-    "within": _Caption(
-        "Correlation within z: what is left once z is known", *_SHARE, "share without sign"
-    ),
-    "between": _Caption(
-        "Correlation between z: what runs through the latent vector", *_SHARE, "share without sign"
-    ),
-    "total": _Caption("Kendall's tau-b of the model's rows", *_TAU, _V),
-    "data": _Caption("Kendall's tau-b of the training table", *_TAU, _V),
-    "difference": _Caption(
-        "Kendall's tau-b, the model's rows less the table's",
-        "difference of tau",
-        "too discordant",
-        "too concordant",
-        f"difference of\n{_V}",
+    "total": Caption("Kendall's tau-b of the model's rows", *_TAU, _V),
+    "data": Caption("Kendall's tau-b of the training table", *_TAU, _V),
+    "difference": Caption(
+        "Kendall's tau-b, the model's rows less the table's", *_LESS, f"difference of\n{_V}"
     ),
 }
+
+
+class Scale(NamedTuple):
+    """The colours of the pairs of a mask of shape (D, D); `low` and `high` name their ends."""
+
+    pairs: NDArray[np.bool_]
+    colours: str
+    least: float
+    limit: float
+    caption: str
+    low: str
+    high: str
 
 
 def draw_heat_map(
@@ -86,350 +78,160 @@ def draw_heat_map(
     is_unsigned: NDArray[np.bool_],
     kind: str,
 ) -> None:
-    """Draws a map in the order of its columns, and its legends.
+    """Draws a dependency map in the order of its columns, with a colour bar for each scale.
 
-    Pairs that have a sign are red or blue, those with a nominal column grey. The diagonal is blank;
-    a pair of which nothing can be said, since a column has one value only, is yellow.
+    The diagonal is blank; a pair whose value is NaN is yellow. Cells have their numbers in maps of
+    up to 16 columns, and negative ones a mark in maps of up to 80. The map's size depends on the
+    number of columns alone; the sheet is as large as the map and its texts need.
 
     Args:
         target: A path or an open binary file.
         format: `png` or `svg`.
         columns: Names.
-        values: Of the pairs, NaN where nothing can be said. Shape: (D, D).
+        values: Of the pairs, NaN where the measure is undefined. Shape: (D, D).
         is_unsigned: True for pairs with a nominal column. Shape: (D, D).
-        kind: Of the map, which says its captions.
+        kind: Of the map; a key of `CAPTIONS`.
     """
+    n, title = len(columns), CAPTIONS[kind].title
+    usual = np.clip(_LARGEST_CELL_INCHES * n, _SMALLEST_MAP_INCHES, _USUAL_MAP_INCHES)
+    side = float(min(max(usual, _SMALLEST_CELL_INCHES * n), _LARGEST_MAP_INCHES))
+    scales = scales_of(values, is_unsigned, kind)
     with drawing(columns, format) as lettering:
-        cells = _Cells.of(values, is_unsigned, kind)
-        sheet = _Sheet.of(columns, cells, lettering)
-        figure = new_figure(sheet.width, sheet.height, layout=None)
-        axes = figure.add_axes(sheet.box(sheet.left, sheet.bottom, sheet.map_side, sheet.map_side))
-        _show(axes, cells)
-        _write(figure, sheet, (sheet.left, sheet.title_line), cells.caption.title, sheet.title_font)
-        _name_axes(axes, sheet)
-        if len(columns) <= _MOST_COLUMNS_WITH_NUMBERS:
-            _write_numbers(axes, cells)
-        elif len(columns) <= _MOST_COLUMNS_WITH_SIGNS:
-            _mark_signs(axes, cells)
-        for scale, low in zip(cells.scales, sheet.legend_lines, strict=True):
-            _draw_legend(figure, sheet, scale, low)
-        if cells.are_undefined.any():
-            _explain_undefined(figure, sheet)
-        save_figure(figure, target, format, sheet.dots_per_inch)
+        figure = new_figure(side, side, layout=None)
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set_title(title, loc="left", size=_TITLE_FONT, color=_INK)
+        axes.spines[:].set_visible(False)
+        _name_axes(axes, [lettering.drawn(name, _LONGEST_NAME) for name in columns], side)
+        _draw_cells(axes, values, scales)
+        for scale, top in zip(scales, (1.0, 0.5), strict=False):
+            _draw_colour_bar(axes, scale, top, side)
+        if any(np.isnan(values[scale.pairs]).any() for scale in scales):
+            _explain_undefined(axes, (1.0 + 0.25 / side, -0.15 / side))
+        save_figure(figure, target, format, _DOTS_PER_INCH, f"{title}, {n} columns", "tight")
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """Colours of cells, and what their legend says.
+def scales_of(
+    values: NDArray[np.float64], is_unsigned: NDArray[np.bool_], kind: str
+) -> list[Scale]:
+    """The scale of the pairs with a sign and that of the others; one without pairs is left out.
 
-    Attributes:
-        limit: Where the colours end.
-        ticks: Places on the scale, with what stands at them.
+    White is zero in each. The colours are told apart by people who do not tell red from green.
     """
-
-    colours: str
-    least: float
-    limit: float
-    caption: str
-    ticks: dict[float, str]
-
-    def mappable(self) -> Any:
-        """What gives numbers their colours."""
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import Normalize
-
-        return ScalarMappable(Normalize(self.least, self.limit), self.colours)
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """The cells of a picture, in its order, and the scales of those that have a sign or none.
-
-    Shape: values, is_unsigned (D, D).
-    """
-
-    values: NDArray[np.float64]
-    is_unsigned: NDArray[np.bool_]
-    caption: _Caption
-    signed: _Scale | None
-    unsigned: _Scale | None
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64], is_unsigned: NDArray[np.bool_], kind: str) -> _Cells:
-        """The cells of a map; a scale that no pair has is left out."""
-        is_pair = ~np.eye(len(values), dtype=bool)
-        caption, is_difference = CAPTIONS[kind], kind == "difference"
-        signed = unsigned = None
-        if (is_pair & ~is_unsigned).any() or len(values) < 2:
-            limit = _limit(values[is_pair & ~is_unsigned], is_difference)
-            ends = caption.low, caption.high
-            signed = _Scale(_SIGNED, -limit, limit, caption.signed, _ticks(-limit, limit, *ends))
-        if (is_pair & is_unsigned).any():
-            limit = _limit(values[is_pair & is_unsigned], is_difference)
-            least, colours = (-limit, _UNSIGNED_DIFFERENCE) if is_difference else (0.0, _UNSIGNED)
-            ends = ("too little", "too much") if is_difference else ("none", "full")
-            said = f"{caption.unsigned}\n{_NO_SIGN}"
-            unsigned = _Scale(colours, least, limit, said, _ticks(least, limit, *ends))
-        return cls(values, is_unsigned, caption, signed, unsigned)
-
-    @property
-    def scales(self) -> list[_Scale]:
-        """Those that there are, the upper legend first."""
-        return [scale for scale in (self.signed, self.unsigned) if scale is not None]
-
-    @property
-    def are_undefined(self) -> NDArray[np.bool_]:
-        """The pairs of which nothing can be said. Shape: (D, D)."""
-        return np.isnan(self.values)
+    caption, is_difference = CAPTIONS[kind], kind == "difference"
+    is_pair = ~np.eye(len(values), dtype=bool)
+    signed, unsigned = is_pair & ~is_unsigned, is_pair & is_unsigned
+    scales = []
+    if signed.any() or not unsigned.any():
+        limit = _limit(values[signed], is_difference)
+        scales.append(Scale(signed, "RdBu_r", -limit, limit, *caption[1:4]))
+    if unsigned.any():
+        limit = _limit(values[unsigned], is_difference)
+        of_which = f"{caption.unsigned}\nof pairs with a column\nwhose levels have no order"
+        if is_difference:
+            ends = -limit, limit, of_which, "too little", "too much"
+            scales.append(Scale(unsigned, "PRGn_r", *ends))
+        else:
+            scales.append(Scale(unsigned, "Greys", 0.0, limit, of_which, "none", "full"))
+    return scales
 
 
 def _limit(values: NDArray[np.float64], is_difference: bool) -> float:
-    """Where the colours end: at 1, but for differences at the largest of them."""
+    """1; for differences the largest absolute value, rounded up to a multiple of 0.05."""
     if not is_difference or not np.isfinite(values).any():
         return 1.0
     return float(np.ceil(max(np.nanmax(np.abs(values)), 0.05) * 20.0) / 20.0)
 
 
-def _ticks(least: float, limit: float, low: str, high: str) -> dict[float, str]:
-    """What stands at a scale's ends and between them.
-
-    >>> _ticks(-1.0, 1.0, "discordant", "concordant")[-1.0]
-    '−1 discordant'
-    """
-    texts = {v: f"{v:.3g}".replace("-", "\N{MINUS SIGN}") for v in np.linspace(least, limit, 5)}
-    texts[least], texts[limit] = f"{texts[least]} {low}", f"{texts[limit]} {high}"
-    return {float(value): text for value, text in texts.items()}
-
-
-@dataclass(frozen=True)
-class _Sheet:
-    """Where things stand, in inches. It is computed: letting matplotlib measure a thousand names
-    takes half a minute.
-
-    Attributes:
-        left: Room for the names beside the map.
-        below: Room for the names below it.
-        right: Room for the legends.
-        title_inches: Of the title.
-    """
-
-    names: tuple[str, ...]
-    map_side: float
-    font: float
-    left: float
-    below: float
-    right: float
-    title_inches: float
-    legend_inches: tuple[float, ...]
-
-    @classmethod
-    def of(cls, columns: Sequence[str], cells: _Cells, lettering: Lettering) -> _Sheet:
-        """Large cells for few columns, names that can still be read for many."""
-        n = max(len(columns), 1)
-        roomy = float(np.clip(_LARGEST_CELL * n, _SMALLEST_MAP, _LARGEST_MAP))
-        side = min(max(roomy, _SMALLEST_CELL * n), _MOST_INCHES)
-        font = min(0.85 * side / n * _POINTS_PER_INCH, _LARGEST_FONT)
-        zoom = _zoom(side)
-        names = tuple(lettering.drawn(name, _LONGEST_NAME) for name in columns)
-        is_named = font >= _SMALLEST_FONT
-        longest = max((lettering.inches(name, font) for name in names), default=0.0)
-        longest, height = (longest, font / _POINTS_PER_INCH) if is_named else (0.0, 0.0)
-        slant = math.sqrt(0.5) * (longest + height) if _are_slanted(side, n) else longest
-        text, tick = _TEXT_FONT * zoom, 0.32 * zoom
-        widths = [0.2]
-        for scale in cells.scales:
-            widths += [lettering.inches(line, text) for line in scale.caption.split("\n")]
-            widths += [tick + lettering.inches(label, text) for label in scale.ticks.values()]
-        return cls(
-            names,
-            side,
-            font,
-            left=max(0.25 + longest, slant - side / n / 2 + 0.2),
-            below=slant + 0.15,
-            right=0.25 * zoom + max(widths) + 0.15,
-            title_inches=lettering.inches(cells.caption.title, _TITLE_FONT * zoom),
-            legend_inches=tuple(
-                1.35 * text / _POINTS_PER_INCH * len(scale.caption.split("\n"))
-                for scale in cells.scales
-            ),
-        )
-
-    @property
-    def are_named(self) -> bool:
-        """False where the names would be too small to be read."""
-        return self.font >= _SMALLEST_FONT
-
-    @property
-    def are_slanted(self) -> bool:
-        """Slanted names of narrow cells would lie over each other: they stand upright."""
-        return _are_slanted(self.map_side, max(len(self.names), 1))
-
-    @property
-    def zoom(self) -> float:
-        """How much larger texts are than beside a small map."""
-        return _zoom(self.map_side)
-
-    @property
-    def title_font(self) -> float:
-        """The title's size in points."""
-        return _TITLE_FONT * self.zoom
-
-    @property
-    def text_font(self) -> float:
-        """The size of legends and notes in points."""
-        return _TEXT_FONT * self.zoom
-
-    @property
-    def bottom(self) -> float:
-        """The map's lower edge in inches: above the names below it, and a line."""
-        return self.below + 0.35 * self.zoom
-
-    @property
-    def title_line(self) -> float:
-        """Where the title stands."""
-        return self.bottom + self.map_side + 0.12 * self.zoom
-
-    @property
-    def width(self) -> float:
-        """The sheet's width in inches."""
-        return self.left + max(self.map_side + self.right, self.title_inches + 0.15)
-
-    @property
-    def height(self) -> float:
-        """The sheet's height in inches."""
-        return self.title_line + 0.35 * self.zoom
-
-    @property
-    def legend_lines(self) -> list[tuple[float, float]]:
-        """Lower end and length of each legend's bar, from above; its caption stands over it."""
-        top, shares = self.bottom + self.map_side, (0.55, 0.45)
-        if len(self.legend_inches) == 1:
-            shares = (0.9, 0.0)
-        places = []
-        for share, caption in zip(shares, self.legend_inches, strict=False):
-            length = share * self.map_side - caption - 0.25
-            places.append((top - caption - 0.1 - length, length))
-            top -= share * self.map_side
-        return places
-
-    @property
-    def dots_per_inch(self) -> int:
-        """The resolution of a PNG."""
-        return _DOTS_PER_INCH if self.map_side <= _LARGEST_MAP else _DOTS_OF_LARGE_MAPS
-
-    def box(self, left: float, low: float, w: float, h: float) -> tuple[float, float, float, float]:
-        """(left, bottom, width, height) as shares of the sheet."""
-        return left / self.width, low / self.height, w / self.width, h / self.height
-
-    def point(self, left: float, low: float) -> tuple[float, float]:
-        """A place as shares of the sheet."""
-        return left / self.width, low / self.height
+def _name_axes(axes: Axes, names: Sequence[str], side: float) -> None:
+    """Writes the names beside the rows and below the columns, unless they would be too small."""
+    cell = side / max(len(names), 1)
+    font = min(0.85 * cell * 72, _LARGEST_FONT)
+    axes.tick_params(length=0, pad=4)
+    if font < _SMALLEST_FONT:
+        axes.set(xticks=[], yticks=[])
+        axes.set_xlabel(f"{len(names)} columns, too many for their names", size=_TEXT_FONT)
+        return
+    style: dict[str, Any] = {"size": font, "parse_math": False}  # a name may have a $
+    axes.set_yticks(range(len(names)), names, **style)
+    turn, va = (45, "top") if cell > _SLANTED_CELL_INCHES else (90, "center")
+    style |= {"rotation": turn, "va": va, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(names)), names, **style)
 
 
-def _zoom(map_side: float) -> float:
-    """How much larger texts are: a large picture is looked at from farther away."""
-    return max(1.0, map_side / 12.0)
+def _draw_cells(axes: Axes, values: NDArray[np.float64], scales: Sequence[Scale]) -> None:
+    """Colours the cells; of few columns it writes their numbers, of more it marks negative ones.
 
-
-def _are_slanted(map_side: float, n_columns: int) -> bool:
-    return map_side / n_columns > 0.3
-
-
-def _show(axes: Any, cells: _Cells) -> None:
-    """Colours the cells.
-
-    The colours are looked up here: of a large map matplotlib would look up those of every pixel.
+    Printed in grey, and to some eyes, red and blue look alike: the marks tell them apart.
     """
     from matplotlib.colors import to_rgba
 
-    values = np.nan_to_num(cells.values)
-    colours = np.zeros((*values.shape, 4), dtype=np.uint8)
-    for scale, places in ((cells.signed, ~cells.is_unsigned), (cells.unsigned, cells.is_unsigned)):
-        if scale is not None:
-            colours[places] = scale.mappable().to_rgba(values, bytes=True)[places]
-    colours[cells.are_undefined] = 255 * np.array(to_rgba(_UNDEFINED))
-    colours[np.eye(len(values), dtype=bool)] = 255 * np.array(to_rgba(_DIAGONAL))
+    colours = np.full((*values.shape, 4), 255, dtype=np.uint8)
+    for scale in scales:
+        colours[scale.pairs] = _mappable(scale).to_rgba(values[scale.pairs], bytes=True)
+        colours[scale.pairs & np.isnan(values)] = 255 * np.array(to_rgba(_UNDEFINED))
+    # Colours, not values: imshow would look up the colour of every dot of the picture.
     axes.imshow(colours, interpolation="nearest")
+    is_dark = colours[..., :3] @ (0.2126, 0.7152, 0.0722) < 128.0
+    inks = np.where(is_dark, "white", _INK)
+    for scale in scales:
+        if len(values) <= _MOST_COLUMNS_WITH_NUMBERS:
+            for i, j in np.argwhere(scale.pairs):
+                text = _number(values[i, j], is_signed=scale.least < 0.0)
+                ink = _FAINT if text == "0" else inks[i, j]
+                axes.text(j, i, text, ha="center", va="center", size=8, color=ink)
+        elif len(values) <= _MOST_COLUMNS_WITH_MARKS:
+            i, j = np.nonzero(scale.pairs & (values < -_WEAKEST_MARKED * scale.limit))
+            axes.scatter(j, i, s=20, marker="_", linewidths=0.8, c=inks[i, j])
 
 
-def _draw_legend(figure: Any, sheet: _Sheet, scale: _Scale, place: tuple[float, float]) -> None:
-    low, length = place
-    left = sheet.left + sheet.map_side + 0.25 * sheet.zoom
-    axes = figure.add_axes(sheet.box(left, low, 0.18 * sheet.zoom, length))
-    legend = figure.colorbar(scale.mappable(), cax=axes, ticks=list(scale.ticks))
-    legend.ax.set_yticklabels(list(scale.ticks.values()), fontsize=sheet.text_font)
-    legend.outline.set_visible(False)
-    _write(figure, sheet, (left, low + length + 0.08), scale.caption, sheet.text_font)
+def _number(value: float, *, is_signed: bool) -> str:
+    """A cell's text.
 
-
-def _write(figure: Any, sheet: _Sheet, place: tuple[float, float], text: str, font: float) -> None:
-    """Writes from a place, in inches, to the right and upwards."""
-    left, low = sheet.point(*place)
-    figure.text(left, low, text, fontsize=font, ha="left", va="bottom", color=_INK)
-
-
-def _explain_undefined(figure: Any, sheet: _Sheet) -> None:
-    from matplotlib.patches import Patch
-
-    patch = Patch(facecolor=_UNDEFINED, label=_UNDEFINED_NOTE)
-    figure.legend(handles=[patch], loc="lower right", frameon=False, fontsize=sheet.text_font)
-
-
-def _name_axes(axes: Any, sheet: _Sheet) -> None:
-    """Writes the names as plain texts: a thousand ticks take half a minute."""
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    if not sheet.are_named:
-        text = f"{len(sheet.names)} columns, too many for their names"
-        axes.set_xlabel(text, fontsize=sheet.text_font)
-        return
-    plain = {"fontsize": sheet.font, "parse_math": False}  # a name may have a $
-    slanted = {"rotation": 45, "ha": "right", "va": "top", "rotation_mode": "anchor"}
-    upright = {"rotation": 90, "ha": "center", "va": "top"}
-    gap = 0.06 * len(sheet.names) / sheet.map_side
-    for i, name in enumerate(sheet.names):
-        axes.text(-0.5 - gap, i, name, ha="right", va="center", **plain)
-        turned = slanted if sheet.are_slanted else upright
-        axes.text(i, len(sheet.names) - 0.5 + gap, name, **turned, **plain)
-
-
-def _write_numbers(axes: Any, cells: _Cells) -> None:
-    for (i, j), value in np.ndenumerate(cells.values):
-        if i != j:
-            scale = cells.unsigned if cells.is_unsigned[i, j] else cells.signed
-            assert scale is not None, "each pair has a scale"
-            text, colour = _number(value, scale.limit, is_signed=scale.least < 0.0)
-            axes.text(j, i, text, ha="center", va="center", fontsize=8, color=colour)
-
-
-def _number(value: float, limit: float = 1.0, *, is_signed: bool = True) -> tuple[str, str]:
-    """A cell's text and its colour; what rounds to zero stays in the background.
-
-    >>> _number(0.25), _number(-0.001), _number(0.25, is_signed=False)
-    (('+0.25', '#333333'), ('0', '#9aa5b1'), ('0.25', '#333333'))
+    >>> [_number(x, is_signed=True) for x in (0.25, -0.5, -0.001, np.nan)]
+    ['+0.25', '−0.50', '0', '×']
+    >>> _number(0.25, is_signed=False)
+    '0.25'
     """
     if np.isnan(value):
-        return "×", _INK
-    if abs(value) < 0.005:
-        return "0", "#9aa5b1"
-    text = f"{value:{'+' if is_signed else ''}.2f}".replace("-", "\N{MINUS SIGN}")
-    return text, "white" if abs(value) > 0.6 * limit else _INK
+        return "×"
+    sign = "+" if is_signed else ""
+    return "0" if abs(value) < 0.005 else _with_minus(f"{value:{sign}.2f}")
 
 
-def _mark_signs(axes: Any, cells: _Cells) -> None:
-    """A stroke in each negative cell: in grey, and to some eyes, red and blue are one."""
-    from matplotlib.collections import LineCollection
+def _with_minus(number: str) -> str:
+    return number.replace("-", "\N{MINUS SIGN}")
 
-    scales = np.where(
-        cells.is_unsigned,
-        cells.unsigned.limit if cells.unsigned else 1.0,
-        cells.signed.limit if cells.signed else 1.0,
+
+def _mappable(scale: Scale) -> Any:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    return ScalarMappable(Normalize(scale.least, scale.limit), scale.colours)
+
+
+def _draw_colour_bar(axes: Axes, scale: Scale, top: float, side: float) -> None:
+    """A caption right of the map, whose upper edge is at `top` in axes coordinates, and its bar."""
+    caption_inches = 0.2 + 0.16 * len(scale.caption.split("\n"))
+    bottom = top - caption_inches / side - 0.25
+    bar = axes.inset_axes((1.0 + 0.25 / side, bottom, 0.18 / side, 0.25))
+    axes.figure.colorbar(_mappable(scale), cax=bar).outline.set_visible(False)
+    places = np.linspace(scale.least, scale.limit, 5)
+    texts = [_with_minus(f"{place:.3g}") for place in places]
+    texts[0] += f" {scale.low}"
+    texts[-1] += f" {scale.high}"
+    bar.set_yticks(places, texts, size=_TEXT_FONT, color=_INK)
+    bar.set_title(scale.caption, loc="left", size=_TEXT_FONT, color=_INK, pad=9)
+
+
+def _explain_undefined(axes: Axes, corner: tuple[float, float]) -> None:
+    from matplotlib.patches import Patch
+
+    axes.legend(
+        handles=[Patch(facecolor=_UNDEFINED, label="not defined: a column\nwith one value only")],
+        loc="upper left",
+        bbox_to_anchor=corner,
+        borderpad=0.0,
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize=_TEXT_FONT,
     )
-    with np.errstate(invalid="ignore"):
-        rows, columns = np.nonzero(cells.values < -_WEAK * scales)
-    strokes = [((j - 0.2, i), (j + 0.2, i)) for i, j in zip(rows, columns, strict=True)]
-    dark = np.abs(cells.values[rows, columns]) > 0.6 * scales[rows, columns]
-    colours = np.where(dark, "white", _INK).tolist()
-    axes.add_collection(LineCollection(strokes, colors=colours, linewidths=0.8))

@@ -44,11 +44,12 @@ def drawing(texts: Iterable[str], format: str) -> Iterator[Lettering]:
     with _DRAWING, warnings.catch_warnings():
         lettering = Lettering.of(texts, is_svg=format == "svg")
         families = [*rcParams["font.family"], *lettering.families]
-        outlines = rcParams["svg.fonttype"]
-        if lettering.has_foreign and format == "svg":
-            outlines = "none"  # text stays text
-            warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-        with rc_context({"font.family": families, "svg.fonttype": outlines}):
+        with rc_context({"font.family": families, "svg.hashsalt": "gcvae"}):
+            if lettering.has_foreign and format == "svg":
+                # Text stays text, and has room for a viewer's font, which may be wider.
+                rcParams["svg.fonttype"] = "none"
+                rcParams["savefig.pad_inches"] = 0.7
+                warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
             yield lettering
 
 
@@ -74,10 +75,21 @@ def new_figure(width: float, height: float, layout: Literal["constrained"] | Non
     return figure
 
 
-def save_figure(figure: Figure, target: str | Path | BinaryIO, format: str, dpi: int) -> None:
-    """Writes the figure as `png` or `svg`; equal figures give equal files."""
-    from matplotlib import rc_context
+def save_figure(
+    figure: Figure,
+    target: str | Path | BinaryIO,
+    format: str,
+    dpi: int,
+    title: str = "",
+    box: Literal["tight"] | None = None,
+) -> None:
+    """Writes a figure, in the block of `drawing`; equal figures give equal files.
 
-    no_date: dict[str, Any] = {"Date": None} if format == "svg" else {}
-    with rc_context({"svg.hashsalt": "gcvae"}):
-        figure.savefig(target, format=format, dpi=dpi, metadata=no_date)
+    Args:
+        title: What the picture shows, for screen readers; the file's metadata have it.
+        box: `tight` has the sheet end where the figure's contents do.
+    """
+    metadata: dict[str, Any] = {"Title": title} if title else {}
+    if format == "svg":
+        metadata["Date"] = None
+    figure.savefig(target, format=format, dpi=dpi, metadata=metadata, bbox_inches=box)

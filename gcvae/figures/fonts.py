@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 _PREFERRED = (
     "Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Hiragino", "PingFang", "Microsoft YaHei",
@@ -21,9 +20,6 @@ _PREFERRED = (
 _LAST_RESORT = "last resort", "lastresort"  # fonts that have a box for every character
 _NO_TEXT = ("Cc", "Cs", "Cn")
 _WIDE = ("W", "F")
-_MEASURING_POINTS, _POINTS_PER_INCH = 100, 72
-_LEAST_LETTER = 0.35
-"""Width of a letter by the size of its font."""
 
 
 class FontWarning(UserWarning):
@@ -56,18 +52,10 @@ class Lettering:
         escaped = control if is_svg else control | foreign
         return cls(tuple(sorted(families)), frozenset(escaped), bool(foreign))
 
-    def inches(self, text: str, points: float) -> float:
-        """How wide a line of text is in a font of that size."""
-        font = _measuring_font(self.families)
-        font.set_text(text)
-        measured = float(font.get_width_height()[0]) / 64.0 / _MEASURING_POINTS
-        # A character that no font here has is drawn by the viewer's: the least that it takes.
-        return max(measured, _LEAST_LETTER * width(text)) * points / _POINTS_PER_INCH
-
     def fitting(self, text: str, inches: float, points: float) -> str:
-        """The text as it is drawn, without its middle where it is wider than that."""
+        """The text as it is drawn, without its middle where it is wider than that in bold."""
         longest = width(text)
-        while longest > 1 and self.inches(self.drawn(text, longest), points) > inches:
+        while longest > 1 and _bold_inches(self.drawn(text, longest), points) > inches:
             longest -= 1
         return self.drawn(text, longest)
 
@@ -88,18 +76,13 @@ class Lettering:
         return _within(letters, longest - tail - 1) + "…" + _within(letters[::-1], tail, -1)
 
 
-@lru_cache(maxsize=64)
-def _measuring_font(families: tuple[str, ...]) -> Any:
-    """The fonts of a picture, in a large size, so that no rounding to dots shows."""
-    from matplotlib.font_manager import FontProperties, findfont
-    from matplotlib.ft2font import FT2Font
+def _bold_inches(text: str, points: float) -> float:
+    """The width of a line in the bold font of that size, in the block of `drawing`."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
 
-    first, *others = (
-        findfont(FontProperties(family=[name] if name else None)) for name in ("", *families)
-    )
-    font = FT2Font(first, _fallback_list=[FT2Font(path) for path in others])
-    font.set_size(_MEASURING_POINTS, 72)
-    return font
+    font = FontProperties(size=points, weight="bold")
+    return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] / 72
 
 
 def width(text: str) -> int:

@@ -36,8 +36,6 @@ _TITLE_INCHES = 2.9
 """The share of a panel's width that a title may take."""
 _TITLE_FONT, _NOTE_FONT = 10, 7.5
 _MISSING_INCHES = 1.35
-_BOLD = 1.12
-"""How much wider bold letters are."""
 _REAL_INK = "#2c5f8a"
 """Of the real rows where shades show how many: `REAL` is too light for that."""
 _MEASURES = {"tau": "Kendall's tau-b", "V": "Cramér's V"}
@@ -100,7 +98,7 @@ def _draw_pair(figure: Any, pair: Pair, lettering: Lettering) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     half = (_TITLE_INCHES - 0.25) / 2
-    first, second = (lettering.fitting(c.name, half, _TITLE_FONT * _BOLD) for c in pair.columns)
+    first, second = (lettering.fitting(c.name, half, _TITLE_FONT) for c in pair.columns)
     said = f"{_MEASURES[pair.measure]}: real {_measure(pair, pair.real)}"
     figure.suptitle(
         f"{first} × {second}", fontsize=_TITLE_FONT, fontweight="bold", color=_INK, parse_math=False
@@ -150,7 +148,7 @@ def _draw_column(
 ) -> None:
     bold = {"fontsize": _TITLE_FONT, "fontweight": "bold", "color": _INK}
     room = _TITLE_INCHES - (_MISSING_INCHES if _has_missing(real, synthetic) else 0.0)
-    name = lettering.fitting(column.name, room, _TITLE_FONT * _BOLD)
+    name = lettering.fitting(column.name, room, _TITLE_FONT)
     panel.set_title(name, loc="left", parse_math=False, **bold)  # a name may have a $
     for side in ("top", "right", "left"):
         panel.spines[side].set_visible(False)

@@ -6,15 +6,17 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import PathCollection
 from matplotlib.text import Text
 
 from gcvae import Synthesizer
-from gcvae.dependence.heat_map import CAPTIONS, _Cells
+from gcvae.dependence.heat_map import CAPTIONS, scales_of
 from gcvae.dependence.maps import DependencyMap
 from gcvae.figures.figures import save_figure
 from gcvae.figures.fonts import FontWarning
@@ -43,16 +45,17 @@ def map_of(names: tuple[str, ...], nominal: tuple[str, ...], kind: str = "total"
 
 @pytest.fixture(name="texts")
 def _texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Text, Any, Any]]:
-    """Every text of the pictures that are drawn, with its box and its figure's, in dots."""
+    """Every text of the pictures that are drawn, with its box and its sheet's, in dots."""
     found: list[tuple[Text, Any, Any]] = []
 
-    def measure_and_save(figure: Any, target: Any, format: str, dpi: int) -> None:
+    def measure_and_save(figure: Any, *of_the_file: Any) -> None:
         figure.canvas.draw()
         renderer = figure.canvas.get_renderer()
+        sheet = figure.get_tightbbox(renderer).transformed(figure.dpi_scale_trans)
         for text in figure.findobj(Text):
             if text.get_visible() and text.get_text().strip():
-                found.append((text, text.get_window_extent(renderer), figure.bbox))
-        save_figure(figure, target, format, dpi)
+                found.append((text, text.get_window_extent(renderer), sheet))
+        save_figure(figure, *of_the_file)
 
     monkeypatch.setattr("gcvae.dependence.heat_map.save_figure", measure_and_save)
     return found
@@ -100,9 +103,11 @@ def test_pairs_with_a_nominal_column_show_their_unsigned_measure_and_no_sign(
     texts: list[tuple[Text, Any, Any]],
 ) -> None:
     map_ = map_of(("a", "b", "c"), ("b",))
-    cells = _Cells.of(map_.strength, map_.is_unsigned, map_.kind)
-    assert cells.values[0, 2] == map_.tau[0, 2]
-    assert cells.values[0, 1] == map_.unsigned[0, 1] != map_.tau[0, 1]
+    assert map_.strength[0, 2] == map_.tau[0, 2]
+    assert map_.strength[0, 1] == map_.unsigned[0, 1] != map_.tau[0, 1]
+    signed, unsigned = scales_of(map_.strength, map_.is_unsigned, map_.kind)
+    assert np.argwhere(signed.pairs).tolist() == [[0, 2], [2, 0]]
+    assert (signed.pairs ^ unsigned.pairs ^ np.eye(3, dtype=bool)).all()
     map_.picture("svg")
     said = [text.get_text() for text, _, _ in texts]
     assert f"{map_.unsigned[0, 1]:.2f}" in said
@@ -111,6 +116,32 @@ def test_pairs_with_a_nominal_column_show_their_unsigned_measure_and_no_sign(
     texts.clear()
     replace(map_, nominal=()).picture("svg")
     assert not any("Cramér" in text.get_text() for text, _, _ in texts)
+
+
+def test_a_file_says_what_it_shows() -> None:
+    map_ = map_of(("a", "b", "c"), ())
+    title = "Kendall's tau-b of the model's rows, 3 columns"
+    svg = ElementTree.fromstring(map_.picture("svg"))
+    assert svg.findtext("{http://www.w3.org/2000/svg}title") == title
+    assert f"Title\0{title}".encode() in map_.picture("png")
+
+
+@pytest.mark.parametrize(("n_columns", "n_marks"), [(80, 2), (81, 0)])
+def test_negative_cells_are_marked_where_there_is_no_room_for_numbers(
+    n_columns: int, n_marks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked: list[PathCollection] = []
+    monkeypatch.setattr(
+        "gcvae.dependence.heat_map.save_figure",
+        lambda figure, *_: marked.extend(figure.findobj(PathCollection)),
+    )
+    tau = np.eye(n_columns)
+    tau[0, 1] = tau[1, 0] = -0.2
+    tau[0, 2] = tau[2, 0] = -0.05  # too weak
+    tau[1, 2] = tau[2, 1] = 0.9
+    names = tuple(f"c{i}" for i in range(n_columns))
+    DependencyMap(names, "total", tau, abs(tau), "V", ()).picture()
+    assert sum(len(marks.get_offsets()) for marks in marked) == n_marks
 
 
 def test_cells_without_a_sign_have_no_hue_and_those_with_one_have(tmp_path: Path) -> None:
