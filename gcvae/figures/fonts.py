@@ -52,13 +52,6 @@ class Lettering:
         escaped = control if is_svg else control | foreign
         return cls(tuple(sorted(families)), frozenset(escaped), bool(foreign))
 
-    def fitting(self, text: str, inches: float, points: float) -> str:
-        """The text as it is drawn, without its middle where it is wider than that in bold."""
-        longest = width(text)
-        while longest > 1 and _bold_inches(self.drawn(text, longest), points) > inches:
-            longest -= 1
-        return self.drawn(text, longest)
-
     def drawn(self, text: str, longest: int) -> str:
         r"""The text as it is drawn, without its middle where it is longer than so many letters.
 
@@ -74,15 +67,6 @@ class Lettering:
             return "".join(letters)
         tail = longest // 3
         return _within(letters, longest - tail - 1) + "…" + _within(letters[::-1], tail, -1)
-
-
-def _bold_inches(text: str, points: float) -> float:
-    """The width of a line in the bold font of that size, in the block of `drawing`."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=points, weight="bold")
-    return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] / 72
 
 
 def width(text: str) -> int:

@@ -98,7 +98,7 @@ def _draw_pair(figure: Any, pair: Pair, lettering: Lettering) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     half = (_TITLE_INCHES - 0.25) / 2
-    first, second = (lettering.fitting(c.name, half, _TITLE_FONT) for c in pair.columns)
+    first, second = (_fitting(c.name, half, lettering) for c in pair.columns)
     said = f"{_MEASURES[pair.measure]}: real {_measure(pair, pair.real)}"
     figure.suptitle(
         f"{first} × {second}", fontsize=_TITLE_FONT, fontweight="bold", color=_INK, parse_math=False
@@ -148,7 +148,7 @@ def _draw_column(
 ) -> None:
     bold = {"fontsize": _TITLE_FONT, "fontweight": "bold", "color": _INK}
     room = _TITLE_INCHES - (_MISSING_INCHES if _has_missing(real, synthetic) else 0.0)
-    name = lettering.fitting(column.name, room, _TITLE_FONT)
+    name = _fitting(column.name, room, lettering)
     panel.set_title(name, loc="left", parse_math=False, **bold)  # a name may have a $
     for side in ("top", "right", "left"):
         panel.spines[side].set_visible(False)
@@ -261,6 +261,23 @@ def _short_number(value: float, _place: int) -> str:
 def _name(level: object, lettering: Lettering) -> str:
     text = f"{level:g}" if isinstance(level, float) else str(level)
     return lettering.drawn(text, _LONGEST_LEVEL)
+
+
+def _fitting(text: str, inches: float, lettering: Lettering) -> str:
+    """The text as a title has it, without its middle where it is wider than that."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=_TITLE_FONT, weight="bold")
+
+    def is_wider(text: str) -> bool:
+        points, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+        return points > inches * 72
+
+    longest = width(text)
+    while longest > 1 and is_wider(lettering.drawn(text, longest)):
+        longest -= 1
+    return lettering.drawn(text, longest)
 
 
 def _has_missing(real: pd.Series, synthetic: pd.Series) -> bool:

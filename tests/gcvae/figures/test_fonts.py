@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -72,6 +73,14 @@ def test_without_a_font_an_svg_keeps_the_name_as_text(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         found = drawn([f"a{NOWHERE}\n", "b"], tmp_path / "map.svg").decode()
     assert f">a{NOWHERE}\\n</text>" in found
+
+
+def test_a_name_that_stays_text_has_room_for_a_wider_font_of_the_viewer(tmp_path: Path) -> None:
+    widths = []
+    for name in ("W", NOWHERE):
+        root = ElementTree.fromstring(drawn([name, "b"], tmp_path / "map.svg"))
+        widths.append(float(root.attrib["width"].removesuffix("pt")))
+    assert widths[1] - widths[0] > 72  # points, at both sides
 
 
 def test_ordinary_names_are_outlines_in_an_svg(tmp_path: Path) -> None:
