@@ -25,11 +25,11 @@ import torch
 from benchmarks.known_truth.orders import DISCOUNT_PERCENT, draw_orders
 from benchmarks.quality.tables import data_folder
 from gcvae import Synthesizer, read_table
+from gcvae.arrays import Mask
 from gcvae.cells.values import format_table, parse_table
 from gcvae.evaluation.fidelity import c2st_fine, classifier_two_sample_auc
 
-Truths = npt.NDArray[np.bool_]
-Keeps = Callable[[pd.DataFrame], tuple[Truths, Truths]]
+Keeps = Callable[[pd.DataFrame], tuple[Mask, Mask]]
 """Of rows of text cells: those the rule speaks of, and those that keep it. Shape: (n,), (n,)."""
 
 NEW_YORK = "America/New_York"
@@ -100,7 +100,7 @@ def _dates(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
     return pd.to_datetime(frame[name], errors="coerce", utc=True)
 
 
-def _is_blank(frame: pd.DataFrame, name: str) -> Truths:
+def _is_blank(frame: pd.DataFrame, name: str) -> Mask:
     cells = frame[name]
     return (cells.isna() | cells.isin(["", "NA"])).to_numpy(dtype=bool)
 
@@ -111,7 +111,7 @@ def _is_blank(frame: pd.DataFrame, name: str) -> Truths:
 def _equal(left: Callable[..., Any], right: Callable[..., Any], modulus: int = 0) -> Keeps:
     """Rows in which both sides are numbers, and those in which they are the same one."""
 
-    def keeps(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
         gap = left(frame) - right(frame)
         speaks = ~np.isnan(gap)
         gap = np.mod(gap, modulus) if modulus else gap
@@ -121,7 +121,7 @@ def _equal(left: Callable[..., Any], right: Callable[..., Any], modulus: int = 0
 
 
 def _not_before(start: str, end: str) -> Keeps:
-    def keeps(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
         a, b = _dates(frame, start), _dates(frame, end)
         return (a.notna() & b.notna()).to_numpy(dtype=bool), (a <= b).to_numpy(dtype=bool)
 
@@ -137,7 +137,7 @@ def _follows(table: pd.DataFrame, causes: list[str], effect: str) -> Keeps:
     counts = pd.crosstab(cells(table, causes), table[effect].astype(str))
     usual = counts.idxmax(axis=1)
 
-    def keeps(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
         blank = np.any([_is_blank(frame, name) for name in [*causes, effect]], axis=0)
         expected = cells(frame, causes).map(usual)
         known = expected.notna().to_numpy() & ~blank
@@ -149,7 +149,7 @@ def _follows(table: pd.DataFrame, causes: list[str], effect: str) -> Keeps:
 def _blank_with(cause: str, *effects: str, only_if: bool = True) -> Keeps:
     """Effects are blank where the cause is, and with `only_if` nowhere else."""
 
-    def keeps(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
         of_cause = _is_blank(frame, cause)
         blank = np.stack([_is_blank(frame, name) for name in effects])
         kept = (blank == of_cause).all(axis=0) if only_if else (blank | ~of_cause).all(axis=0)
@@ -190,13 +190,13 @@ def _clock_rule(end: str, start: str, delay: str) -> Keeps:
     )
 
 
-def _whole_hours(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+def _whole_hours(frame: pd.DataFrame) -> tuple[Mask, Mask]:
     dates = _dates(frame, "time_hour")
     return dates.notna().to_numpy(), (dates == dates.dt.floor("h")).to_numpy()
 
 
 def _clock_is_possible(name: str) -> Keeps:
-    def keeps(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
         written = _numbers(frame, name)
         return ~np.isnan(written), (np.mod(written, 100) < 60) & (written <= 2400)
 
@@ -252,13 +252,13 @@ def _discounted_total(frame: pd.DataFrame) -> npt.NDArray[np.float64]:
     return np.floor((_whole_total(frame) * (100 - DISCOUNT_PERCENT) + 50) / 100)
 
 
-def _total_with_or_without_discount(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+def _total_with_or_without_discount(frame: pd.DataFrame) -> tuple[Mask, Mask]:
     total = _cents(frame, "total")
     kept = (total == _whole_total(frame)) | (total == _discounted_total(frame))
     return ~np.isnan(total), kept
 
 
-def _invoice_form(frame: pd.DataFrame) -> tuple[Truths, Truths]:
+def _invoice_form(frame: pd.DataFrame) -> tuple[Mask, Mask]:
     cells = frame["invoice"].astype(str)
     kept = cells.str.fullmatch(r"INV-\d{6}") & ~cells.duplicated(keep=False)
     return np.ones(len(frame), dtype=bool), kept.to_numpy(dtype=bool)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.rules import _follows
+from gcvae.arrays import Mask
 from gcvae.cells.values import parse_table
 from gcvae.rules.grids import Grid
 from gcvae.rules.predictions import keeps
@@ -19,8 +19,7 @@ from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import FunctionRule, Rule
 
-Truths = npt.NDArray[np.bool_]
-Judge = Callable[[pd.DataFrame, pd.DataFrame], tuple[Truths, Truths]]
+Judge = Callable[[pd.DataFrame, pd.DataFrame], tuple[Mask, Mask]]
 """(rows as text, as values) -> (the rule applies to the row, the row keeps it). (n,) twice."""
 
 _SHAPE_SHARE = 0.01
@@ -48,7 +47,7 @@ def _of_rule(rule: Rule, schema: TableSchema, train: pd.DataFrame) -> Judge:
 
 
 def _of_steps(name: str, grid: Grid, step: int, rest: int) -> Judge:
-    def judge(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Truths, Truths]:
+    def judge(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Mask, Mask]:
         known = typed[name].notna().to_numpy()
         kept = known.copy()
         kept[known] = (grid.places(typed[name][known]) - rest) % step == 0
@@ -66,7 +65,7 @@ def _of_keys(train: pd.DataFrame, name: str) -> Judge:
     shares = _shapes(train[name]).value_counts(normalize=True)
     known = set(shares[shares >= _SHAPE_SHARE].index)
 
-    def judge(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Truths, Truths]:
+    def judge(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Mask, Mask]:
         return np.ones(len(text), dtype=bool), _shapes(text[name]).isin(known).to_numpy()
 
     return judge
@@ -78,13 +77,13 @@ def _rules_of_orders(schema: TableSchema) -> dict[str, Judge]:
         return {}
 
     def of_date(name: str, part: Callable[[Any], Any]) -> Judge:
-        def judge(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Truths, Truths]:
+        def judge(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Mask, Mask]:
             known = typed["order_date"].notna().to_numpy() & (text[name] != "").to_numpy()
             return known, known & (part(typed["order_date"].dt) == text[name]).to_numpy()
 
         return judge
 
-    def year_of_key(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Truths, Truths]:
+    def year_of_key(text: pd.DataFrame, typed: pd.DataFrame) -> tuple[Mask, Mask]:
         known = typed["order_date"].notna().to_numpy()
         years = text["order_no"].astype(str).str.extract(r"-(\d{4})-")[0]
         return known, known & (typed["order_date"].dt.strftime("%Y") == years).to_numpy()

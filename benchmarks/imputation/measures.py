@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gcvae import parse_table
+from gcvae.arrays import Mask
 from gcvae.schema.columns import TableSchema
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
-Numbers = npt.NDArray[np.float64]
+from gcvae.arrays import Numbers
 
 _NODES = np.linspace(-8.0, 8.0, 401)
 _LOG_STEP = float(np.log(_NODES[1] - _NODES[0]))

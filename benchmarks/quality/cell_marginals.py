@@ -10,15 +10,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.quality.written_cells import cell_width
+from gcvae.arrays import Numbers
 from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import ColumnKind
 
-Numbers = npt.NDArray[np.float64]
 _MOST_ATOMS = 256
 """A column of no more distinct numbers has an atom at each."""
 _HEAVY_SHARE = 1 / 128

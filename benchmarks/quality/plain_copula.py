@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from benchmarks.quality.cell_marginals import Marginal, fit_marginal
+from gcvae.arrays import Numbers
 from gcvae.cells.values import parse_table
 from gcvae.evaluation.columns import measured_columns
 from gcvae.schema.columns import Column, TableSchema
 
-Numbers = npt.NDArray[np.float64]
 _DRAWS = 100
 _BLOCK_ROWS = 256
 _SMALLEST = 1e-300

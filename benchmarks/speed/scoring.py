@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.quality.tables import load_table
@@ -13,6 +12,7 @@ from benchmarks.speed.limits import ROWS_AT_ONCE, products_step
 from benchmarks.speed.measures import Measure, Options, cpu_seconds_of
 from benchmarks.speed.sampling import fitted
 from gcvae import Synthesizer
+from gcvae.arrays import Numbers
 
 FIXED_DRAWS, MANY_DRAWS = 64, 1000
 _COVERAGE_ROWS = 1000
@@ -20,7 +20,6 @@ _TIMED_FIXED_ROWS = 4096
 _SCORED_BEFORE = 4096
 """Rows that are scored before the first is timed: references of blanks are made once."""
 _Z = 1.96
-Numbers = npt.NDArray[np.float64]
 
 
 def measure(options: Options) -> Iterator[Measure]:

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.cells.factorize import distinct_texts
 from gcvae.cells.from_arrow import plain_series
 from gcvae.errors import Problem, TableError
@@ -163,7 +164,7 @@ class Cells:
         return read_plain(self.numerals)
 
     @cached_property
-    def are_numbers(self) -> npt.NDArray[np.bool_]:
+    def are_numbers(self) -> Mask:
         """True for each text that is a number."""
         if self.plain is not None:
             return np.ones(len(self.texts), dtype=bool)
@@ -207,15 +208,15 @@ class Cells:
         """What was read, by format."""
         return {}
 
-    def are_markers(self, markers: frozenset[str]) -> npt.NDArray[np.bool_]:
+    def are_markers(self, markers: frozenset[str]) -> Mask:
         """True for each text that is one of these, spaces around it aside."""
         return are_in(self.stripped, sorted(markers))
 
-    def are_listed(self, markers: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    def are_listed(self, markers: tuple[str, ...]) -> Mask:
         """True for each text that is exactly one of these."""
         return are_in(self.texts, list(markers))
 
-    def some(self, chosen: npt.NDArray[np.bool_]) -> Cells:
+    def some(self, chosen: Mask) -> Cells:
         """The cells of the chosen texts only; every other cell has no value."""
         if chosen.all():
             return self
@@ -224,7 +225,7 @@ class Cells:
         texts = self.texts.filter(pa.array(chosen))
         return replace(self, texts=texts, codes=codes)
 
-    def problem(self, wrong: npt.NDArray[np.bool_], message: str, **place: Any) -> Problem:
+    def problem(self, wrong: Mask, message: str, **place: Any) -> Problem:
         """A problem at the first row whose text is wrong; `{}` in the message is the cell."""
         row = int(np.argmax(np.append(wrong, False)[self.codes]))
         text = self.texts[int(self.codes[row])].as_py()
@@ -392,7 +393,7 @@ def _distinct(series: Any, name: str) -> tuple[Any, Any]:
         ) from None
 
 
-def _float_texts(values: npt.NDArray[np.float64], name: str) -> pa.Array:
+def _float_texts(values: Numbers, name: str) -> pa.Array:
     if not np.isfinite(values).all():
         raise TableError(
             Problem("the column holds an infinite number", column=name, expected="finite numbers")

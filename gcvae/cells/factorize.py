@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Mask
 from gcvae.errors import Problem, TableError
 
 FEW_TEXTS = 1 << 21
@@ -23,7 +24,6 @@ FEW_BYTES = 1 << 29
 """... and so are they together, in bytes."""
 
 Codes = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 
 
 def distinct_texts(name: str, texts: pa.ChunkedArray) -> tuple[Codes, pa.Array]:

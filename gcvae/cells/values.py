@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Mask
 from gcvae.cells.data_frames import data_frame
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS, Cells, cells_of
 from gcvae.cells.levels import are_numeric, level_texts, read_levels
@@ -257,7 +258,7 @@ def own_dtype(column: Column) -> str:
     return str(placed_values(values, np.arange(0), column.missing.allowed).dtype)
 
 
-def are_missing(cells: Cells, column: Column) -> npt.NDArray[np.bool_]:
+def are_missing(cells: Cells, column: Column) -> Mask:
     """True for each distinct text that means "missing" in this column.
 
     Beside the column's own markers these are the usual ones, where they are no level of it.

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.float64]
+from gcvae.arrays import Numbers
+
 _NEAR = 1e-6
 """Of a cell's width; ends that are so near are one, for what lies between them has no rows."""
 

@@ -13,11 +13,9 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from gcvae.arrays import Codes, Mask, Numbers
+
 _INSIDE = 1e-12
 
 

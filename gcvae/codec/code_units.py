@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.rules.reduction import Reduction
 
 
-def codes_with_units(codec: ColumnCodec, reduction: Reduction) -> npt.NDArray[np.bool_]:
+def codes_with_units(codec: ColumnCodec, reduction: Reduction) -> Mask:
     """Which codes of a part count per unit of the written column: all but the missing level and
     dates for never, which have a mass alone. Shape: (K,)."""
     counted = np.arange(codec.n_codes) >= codec.has_missing

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Numbers
 from gcvae.schema.columns import Column
 
 
@@ -32,21 +33,15 @@ class ColumnCodec(Protocol):
     @property
     def is_real(self) -> bool: ...
 
-    def encode(
-        self, series: pd.Series[Any]
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    def encode(self, series: pd.Series[Any]) -> tuple[npt.NDArray[np.int32], Numbers]:
         """Codes and values of typed cells. Shape: (n,) -> (n,), (n,)."""
         ...
 
-    def decode(
-        self, codes: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
-    ) -> pd.Series[Any]:
+    def decode(self, codes: npt.NDArray[np.int64], values: Numbers) -> pd.Series[Any]:
         """Typed cells of codes and values. Shape: (n,), (n,) -> (n,)."""
         ...
 
-    def log_units(
-        self, codes: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
+    def log_units(self, codes: npt.NDArray[np.int32], values: Numbers) -> Numbers:
         """log of the column's units (days for dates) per unit of value at each cell; 0 for levels.
 
         log p(x) = log p(value) - log_units. Shape: (n,), (n,) -> (n,).

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.cells.values import placed_values
 from gcvae.codec.rounding import Rounding, rounded_to
 from gcvae.numerics.moments import mean_and_deviation
@@ -24,9 +25,6 @@ from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates
 from gcvae.spelling.never_dates import are_never, stand_ins
 from gcvae.spelling.number_text import LARGEST_WHOLE
 
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Allowed = Callable[[Numbers], Mask]
 """Values -> which of them may be."""
 _SMALL_SHARE = 1e-8
@@ -183,7 +181,7 @@ class RealCodec(ABC):
         upper = np.where(at_high, np.inf, (self._distances(high) + half) / self.scale)
         return lower, upper
 
-    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Which codes, but the last, are numbers from low to high. Shape: (n,) twice -> (n, K)."""
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
@@ -411,7 +409,7 @@ class DatetimeCodec(RealCodec):
         behind = are_never(high) & ~self._are_limits(high, high)[1]
         return np.where(ahead, np.inf, lower), np.where(behind, -np.inf, upper)
 
-    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Which codes are dates for never between these; see `RealCodec.codes_between`."""
         first, last = (self.positions(cells)[1][:, None] for cells in (low, high))
         found = super().codes_between(low, high)
@@ -430,7 +428,7 @@ class DatetimeCodec(RealCodec):
             return "ns"
         return "M" if any(token in date_format for token in ("%m", "%b", "%B")) else "Y"
 
-    def _steps(self, present: pd.Series[Any]) -> npt.NDArray[np.int64]:
+    def _steps(self, present: pd.Series[Any]) -> Codes:
         return present.to_numpy(dtype="datetime64[ns]").astype(np.int64) // self._step
 
     @property
@@ -469,9 +467,7 @@ LINES: dict[ColumnKind, type[RealCodec]] = {
 """How the outcomes of each kind whose outcomes lie on a line become positions on it."""
 
 
-def whole_within(
-    distances: Numbers, offset: int, lowest: int, highest: int
-) -> npt.NDArray[np.int64]:
+def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> Codes:
     """The whole numbers nearest to offset + distances, within limits."""
     if max(abs(lowest - offset), abs(highest - offset)) < _WHOLE_LIMIT:
         near = np.clip(np.rint(distances), lowest - offset, highest - offset).astype(np.int64)
@@ -480,7 +476,7 @@ def whole_within(
     return np.clip(near, lowest, highest)
 
 
-def _differences(numbers: npt.NDArray[np.int64], offset: int) -> Numbers:
+def _differences(numbers: Codes, offset: int) -> Numbers:
     """numbers - offset, exact up to 2⁵³."""
     rough = numbers.astype(np.float64) - offset
     exact = numbers - np.int64(offset)  # may wrap around where rough is large

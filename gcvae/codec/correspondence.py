@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.files.typed_columns import TypedTable
 from gcvae.schema.columns import Column
 
@@ -25,9 +26,6 @@ _MOST_COARSE_ROWS = 2_000_000
 """Of a larger table every so many-th row is looked at."""
 _SHRINKAGE_ROWS = 5.0
 """A level of so many rows stands half way between the origin and where its rows say."""
-
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

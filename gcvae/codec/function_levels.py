@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes
 from gcvae.codec.quantile_codec import MOST_ATOMS
 from gcvae.files.typed_columns import TypedTable
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.rules import FunctionRule
-
-Codes = npt.NDArray[np.int64]
 
 
 def coded_functions(

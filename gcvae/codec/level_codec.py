@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.cells.values import placed_values
 from gcvae.schema.columns import Column, Level
-
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,12 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.codec.atom_cells import AtomCells
 from gcvae.codec.repeated_numbers import LEAST_ROWS, RepeatedNumbers
 
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
 MOST_INTERVALS = 512
 """Quantile intervals of F, those aside that its outermost ones are halved into."""
 _LADDER = tuple(sorted({2**i for i in range(10)} | {3 * 2**i for i in range(8)}))
@@ -75,7 +73,7 @@ class KnotLimits:
     low: float = -np.inf
     high: float = np.inf
 
-    def are_repeated(self, counts: Codes) -> npt.NDArray[np.bool_]:
+    def are_repeated(self, counts: Codes) -> Mask:
         """Which numbers have a step of their own, by how many rows have each. Shape: (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
@@ -326,7 +324,7 @@ class NumberDistribution:
         log_slopes: Numbers = np.where(log_u < log_t, in_tail, inside) + log_steps
         return log_slopes
 
-    def are_repeated(self, scores: Numbers) -> npt.NDArray[np.bool_]:
+    def are_repeated(self, scores: Numbers) -> Mask:
         """Whether F has these normal scores in the cell of a repeated number. Shape: (n,)."""
         if self.repeated is None:
             return np.zeros(len(scores), dtype=bool)
@@ -470,7 +468,7 @@ def _apart(found: Numbers, counts: Codes) -> tuple[Numbers, Codes]:
 def _nearest(below: Codes, wanted: Numbers) -> Codes:
     """Places of the whole numbers, ascending, nearest to the wanted. Shape: (k,), (m,) -> (m,)."""
     at = np.clip(np.searchsorted(below, wanted), 1, len(below) - 1)
-    is_lower: npt.NDArray[np.bool_] = wanted - below[at - 1] < below[at] - wanted
+    is_lower: Mask = wanted - below[at - 1] < below[at] - wanted
     return at - is_lower
 
 

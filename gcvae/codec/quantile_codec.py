@@ -26,8 +26,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.codec.code_members import CodeMembers
-from gcvae.codec.column_codecs import LINES, Allowed, Codes, ContinuousCodec, Numbers, RealCodec
+from gcvae.codec.column_codecs import LINES, Allowed, ContinuousCodec, RealCodec
 from gcvae.codec.number_distribution import NO_LIMITS, KnotLimits, NumberDistribution
 from gcvae.schema.columns import Column
 
@@ -244,9 +245,7 @@ class QuantileCodec:
         """The values of drawn cells, with a member of each shared code by uniform noise u. (n,)."""
         return values if self.members is None else np.where(codes == self.n_codes - 1, values, u)
 
-    def positions_among(
-        self, chosen: npt.NDArray[np.bool_], codes: Codes, values: Numbers, u: Numbers
-    ) -> Numbers:
+    def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
         """The values of drawn cells, with members only of the chosen atoms, at uniform noise u.
 
         Shape: (n_atoms,), (n,) three times -> (n,).
@@ -266,7 +265,7 @@ class QuantileCodec:
         assert isinstance(self.line, ContinuousCodec), "only these have decimals"
         positions = self.distribution.positions_at(values)
 
-        def are_free(found: Numbers) -> npt.NDArray[np.bool_]:
+        def are_free(found: Numbers) -> Mask:
             scores = self.distribution.scores_at(found)
             return are_allowed(scores) & ~np.isin(found, self.atoms)
 
@@ -279,20 +278,20 @@ class QuantileCodec:
         lower, upper = self.line.edges(low, high)
         return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
 
-    def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Which atoms are from low to high, both included. Shape: (n,), (n,) -> (n, n_atoms)."""
         first, last = (self.line.positions(cells)[1] for cells in (low, high))
         are_above, are_below = self.atoms >= first[:, None], self.atoms <= last[:, None]
         return np.logical_and(are_above, are_below, dtype=np.bool_)
 
-    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
         """Which codes are atoms from low to high, both included. Shape: (n,), (n,) -> (n, K)."""
         assert self.members is None, "shares of codes are not whole"
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         found[:, self.has_missing : self.n_codes - 1] = self.atoms_between(low, high)
         return found
 
-    def log_shares(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
+    def log_shares(self, chosen: Mask) -> Numbers:
         """log of the share of the chosen atoms in each code. Shape: (n_atoms,) -> (K,)."""
         if self.members is None:
             of_atoms = np.where(chosen, 0.0, -np.inf)
@@ -361,7 +360,7 @@ def _code_positions(atoms: Numbers, members: CodeMembers | None) -> Numbers:
     return atoms if members is None else members.means(atoms)
 
 
-def _members(are_alone: npt.NDArray[np.bool_], counts: Codes, n_numbers: int) -> CodeMembers:
+def _members(are_alone: Mask, counts: Codes, n_numbers: int) -> CodeMembers:
     """The codes of atoms, ascending: neighbours that are not alone share one until it is heavy.
 
     Shape: (n_atoms,) twice.
@@ -406,7 +405,7 @@ def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
     return pd.Series(positions[present]).nunique() == series.nunique()
 
 
-def _are_atoms(found: Numbers, counts: Codes) -> npt.NDArray[np.bool_]:
+def _are_atoms(found: Numbers, counts: Codes) -> Mask:
     """Which distinct numbers, ascending, are atoms. Shape: (n_distinct,) twice."""
     if are_all_atoms(counts):
         return np.ones(len(counts), dtype=bool)
@@ -421,15 +420,13 @@ def are_all_atoms(counts: Codes) -> bool:
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))
 
 
-def _are_heavy(counts: Codes) -> npt.NDArray[np.bool_]:
+def _are_heavy(counts: Codes) -> Mask:
     """Which numbers many rows have. Shape: (n_distinct,)."""
-    is_heavy: npt.NDArray[np.bool_] = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
+    is_heavy: Mask = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
     return is_heavy
 
 
-def _are_markers(
-    found: Numbers, counts: Codes, is_light: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
+def _are_markers(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
     """Which light numbers some rows share and stand apart, such as -1, 999 or 1900-01-01.
 
     A number stands apart if its distance from its neighbours is more than half that of the light
@@ -444,11 +441,11 @@ def _are_markers(
     gaps = np.diff(found)
     is_far_above = np.append(gaps > spread[1:], True)
     is_far_below = np.append(True, gaps > spread[:-1])
-    is_marker: npt.NDArray[np.bool_] = is_far_above & is_far_below & is_light
+    is_marker: Mask = is_far_above & is_far_below & is_light
     return is_marker & (counts >= LEAST_HEAVY_ROWS)
 
 
-def _of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> npt.NDArray[np.bool_]:
+def _of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
     """The rows that the smooth part of F stands for, one of each repeated number. Shape: (n,)."""
     is_single = ~distribution.are_repeated(distribution.scores_at(positions))
     is_single[np.unique(positions, return_index=True)[1]] = True

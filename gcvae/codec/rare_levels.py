@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.cells.values import placed_values
 from gcvae.codec.code_members import CodeMembers
-from gcvae.codec.column_codecs import Codes, Numbers
 from gcvae.codec.correspondence import CoarseColumn, level_axis
 from gcvae.codec.function_levels import FunctionLevels
 from gcvae.schema.columns import Column, Level
@@ -162,14 +162,12 @@ class GroupedLevelCodec:
         are_other = np.array([level == OTHER for level in self.levels], dtype=bool)
         return np.where(are_other, 0.0, self.withheld / self.counts)
 
-    def log_shares(self, chosen: npt.NDArray[np.bool_]) -> Numbers:
+    def log_shares(self, chosen: Mask) -> Numbers:
         """log of the share of the chosen levels in each code. Shape: (K levels,) -> (n_codes,)."""
         log_shares = self.members.log_shares(chosen)
         return np.append(-np.inf, log_shares) if self.has_missing else log_shares
 
-    def positions_among(
-        self, chosen: npt.NDArray[np.bool_], codes: Codes, values: Numbers, u: Numbers
-    ) -> Numbers:
+    def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
         """Positions of levels drawn among the chosen ones of each code, at uniform noise u.
 
         Shape: (K levels,), (n,) three times -> (n,).

@@ -23,14 +23,12 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.codec.correspondence import CoarseColumn
 
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
 LEAST_ROWS = 5
 """Rows of a number that is kept, as of an atom."""
 _MOST_NAMES = 4_096
@@ -105,7 +103,7 @@ class RepeatedNumbers:
         at, is_inside = self._cells(ndtr(scores))
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
-    def are_inside(self, scores: Numbers) -> npt.NDArray[np.bool_]:
+    def are_inside(self, scores: Numbers) -> Mask:
         """Whether F has these normal scores in the cell of such a number. Shape: (n,)."""
         return self._cells(ndtr(scores))[1]
 
@@ -118,7 +116,7 @@ class RepeatedNumbers:
         """H of a document that `to_json` wrote."""
         return cls(*(np.asarray(document[field.name], float) for field in fields(cls)))
 
-    def _cells(self, u: Numbers) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
         """The cell at or below each height of F, and whether the height is in it."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)

@@ -20,13 +20,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.spelling.number_text import MOST_DECIMALS
 
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 _LEAST_SHARE = 1e-3
 """Of numbers with fewer decimals than the column; below it there is nothing to round."""
 _PRIOR = 4.0

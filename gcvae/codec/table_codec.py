@@ -24,11 +24,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import LINES, ContinuousCodec, RealCodec
@@ -135,7 +135,7 @@ def _rounded(
         region: What they were drawn from, alike for all rows; everything if None.
     """
 
-    def are_allowed(found: npt.NDArray[np.float64]) -> Any:
+    def are_allowed(found: Numbers) -> Any:
         if region is None:
             return np.ones(len(found), dtype=bool)
         placed = torch.from_numpy(found)[:, None]
@@ -372,7 +372,7 @@ class TableCodec:
         """The codec of a column of the reduced table."""
         return self.columns[self.places[name]]
 
-    def differing_copies(self, frame: pd.DataFrame) -> dict[str, npt.NDArray[np.bool_]]:
+    def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
         """For each copy the typed rows that the model never draws: it differs from its column.
 
         Shape: (n,) each.

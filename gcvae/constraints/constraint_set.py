@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import shortened
 from gcvae.codec.unmodelled_columns import ConstantCodec
 from gcvae.constraints.expressions import Term, column_values, compile_constraint
@@ -32,8 +33,6 @@ from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
 MOST_SINGLE_SHARE = 0.5
 """Numbers or dates whose combinations mostly stand in one row only are no levels."""
 _BLANK, _UNSEEN = -1, 0
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

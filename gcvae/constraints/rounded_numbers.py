@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gcvae.arrays import Mask, Numbers
+
 _EPSILON = float(np.finfo(np.float64).eps)
 _LARGEST_WHOLE = 2**63 - 1
 
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.int8]
 """FALSE, UNKNOWN or TRUE: `and` is the minimum, `or` the maximum, `not` 2 - x (Kleene)."""
 

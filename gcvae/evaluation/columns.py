@@ -12,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.errors import Problem, TableError
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import DAY_NANOSECONDS
 from gcvae.spelling.never_dates import without_never
-
-Numbers = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 
 def measured_columns(schema: TableSchema) -> tuple[Column, ...]:

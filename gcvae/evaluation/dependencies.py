@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.evaluation.columns import Codes, is_number, level_codes, measured_columns, numbers_of
+from gcvae.arrays import Codes
+from gcvae.evaluation.columns import is_number, level_codes, measured_columns, numbers_of
 from gcvae.schema.columns import Column, TableSchema
 
 _N_BINS = 5

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.errors import TableError
 from gcvae.evaluation.columns import (
-    Codes,
-    Numbers,
     correlation,
     is_number,
     level_codes,

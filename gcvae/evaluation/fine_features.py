@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.evaluation.columns import (
-    Codes,
-    Numbers,
     correlation,
     is_number,
     measured_columns,

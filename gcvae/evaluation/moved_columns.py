@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.schema.columns import Column, TableSchema
 
@@ -23,9 +23,7 @@ _LEAST_MOVED = 0.01
 """A smaller change is not reported, however many rows were drawn."""
 
 
-def moved_columns(
-    rows: pd.DataFrame, is_kept: npt.NDArray[np.bool_], schema: TableSchema
-) -> list[dict[str, Any]]:
+def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> list[dict[str, Any]]:
     """The columns that the kept rows have otherwise than all rows, the most moved first.
 
     Args:
@@ -49,9 +47,7 @@ def moved_columns(
     return sorted(found, key=lambda each: -abs(each["after"] - each["before"]))
 
 
-def _most_moved(
-    rows: pd.DataFrame, is_kept: npt.NDArray[np.bool_], column: Column
-) -> tuple[str, float, float]:
+def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
     """The cells whose share moved most, their share of all rows, and of the kept ones."""
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Numbers
 from gcvae.errors import TableError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of, with_outcome
 from gcvae.evaluation.features import Features, fit_features
 from gcvae.schema.columns import Column, TableSchema
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

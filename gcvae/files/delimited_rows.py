@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from gcvae.arrays import Mask
 from gcvae.errors import Problem, TableError
 from gcvae.files.line_rows import is_utf_8
 from gcvae.files.other_files import CSV_EXPECTED
@@ -340,8 +341,8 @@ class QuoteRuns:
 
     first: npt.NDArray[np.int64]
     last: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.bool_]
-    ends: npt.NDArray[np.bool_]
+    begins: Mask
+    ends: Mask
 
     @classmethod
     def of(cls, data: bytes, separator: str) -> QuoteRuns:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, TextColumn, cells_of
 from gcvae.cells.values import (
     READERS,
@@ -308,7 +309,7 @@ class KnownCells:
     """
 
     cells: Cells
-    missing: npt.NDArray[np.bool_]
+    missing: Mask
     present: Cells
 
     @property

@@ -32,9 +32,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from gcvae.arrays import Codes, Mask
 from gcvae.model.networks import ColumnShape
-
-Codes = npt.NDArray[np.int64]
 
 _LEAST_SHARE = 0.1
 """A code of y goes with its parents' codes if at least this share of their rows has it ..."""
@@ -375,7 +374,7 @@ def _log_sides(
     return _log_sum(log_beta, fits), _log_sum(log_beta, breaks)
 
 
-def _listed(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _listed(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
     """The codes of each key, filled up with one of its own, and which are no filling.
 
     Shape: (m,), (m,) -> (n_keys, most codes) twice.

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.special import ndtri
 from torch import Tensor, nn
 
+from gcvae.arrays import Numbers
 from gcvae.numerics.gaussian_mixtures import fit_gaussian_mixture
 from gcvae.numerics.generators import generator_for, normal, uniform
 from gcvae.numerics.normal import LOG_SQRT_2PI, log_normal_density
@@ -20,8 +20,6 @@ from gcvae.progress import Report, report_to_nobody
 _LEAST_DRAWS = 50
 _LEAST_LOG_SIGMA = -7.0
 _QUANTILE_DRAWS = 20_000
-
-Numbers = npt.NDArray[np.float64]
 
 
 class Prior(nn.Module, ABC):

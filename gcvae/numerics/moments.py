@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from gcvae.arrays import Numbers
 
 
-def mean_and_deviation(numbers: npt.NDArray[np.float64]) -> tuple[float, float]:
+def mean_and_deviation(numbers: Numbers) -> tuple[float, float]:
     """The mean and the standard deviation, of however large or small numbers; 0, 0 of none."""
     size = float(np.abs(numbers).max(initial=0.0))
     if size == 0.0:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.cells.levels import are_numeric, boolean_pair, boolean_partner, find_levels, read_levels
 from gcvae.errors import Problem
@@ -29,8 +30,6 @@ from gcvae.spelling.date_text import (
 from gcvae.spelling.never_dates import are_never, is_far
 from gcvae.spelling.number_formats import example, numerals, read_number
 from gcvae.spelling.number_text import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
-
-Mask = npt.NDArray[np.bool_]
 
 _ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype"}
 

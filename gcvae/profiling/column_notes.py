@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.header_lines import is_unnamed
 from gcvae.schema.columns import Column, Draft
@@ -25,7 +26,6 @@ _LIMITS = [-32768.0, 32767.0, 65535.0, -2147483648.0, 2147483647.0]  # of intege
 _MARKERS = [*_NINES, 999.9, 999.99, 9999.99, *_NEGATIVE_NINES, -999.9, -999.99, *_LIMITS]
 _ROUND_DAY = re.compile(r"-(01-01|12-30|12-31)$")
 
-Mask = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 
 

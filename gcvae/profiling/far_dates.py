@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells
 from gcvae.schema.columns import Draft
 from gcvae.schema.kinds import ColumnKind
@@ -16,8 +16,6 @@ from gcvae.spelling.never_dates import MOST_NEVER, are_never, is_far
 _FEWEST_DATES = 2
 _FAR_YEAR = "(0[0-9]{3}|1[0-6][0-9]{2}|2[3-9][0-9]{2}|[3-9][0-9]{3})"
 _FAR_DATE = rf"^{_FAR_YEAR}([^0-9]|[0-9]{{4}}([^0-9]|$))|[^0-9]{_FAR_YEAR}([^0-9]|$)"
-
-Mask = npt.NDArray[np.bool_]
 
 
 def cells_for_never(cells: Cells, draft: Draft, usual: Mask) -> Mask:

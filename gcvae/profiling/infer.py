@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.cells.data_frames import refuse_empty
 from gcvae.cells.distinct_cells import (
     MARKER_WORDS,
@@ -75,8 +76,6 @@ ROWS_PER_LEVEL = 2  # ... each has so many rows on average; else levels would te
 MANY_LEVELS = 1000
 LEVEL_SHARE = 0.1  # distinct values per row from which on levels deserve a warning
 MOST_LEVEL_CHARACTERS = 1_000  # longer text names no level; every model file would hold it
-
-Mask = npt.NDArray[np.bool_]
 
 
 def complete_schema(

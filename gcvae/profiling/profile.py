@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Numbers
 from gcvae.files.typed_columns import TypedTable
 from gcvae.profiling.table_rules import LineOf, shown_finding
 from gcvae.rules.search import measured
@@ -62,7 +62,7 @@ def profile_column(series: pd.Series[Any], column: Column) -> dict[str, Any]:
     return profile
 
 
-def _profile_numbers(values: npt.NDArray[np.float64]) -> dict[str, Any]:
+def _profile_numbers(values: Numbers) -> dict[str, Any]:
     if not len(values):
         return {"quantiles": {}, "histogram": {"edges": [], "counts": []}}
     found = np.quantile(values, QUANTILES)

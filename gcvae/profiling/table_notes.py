@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.files.source_columns import FrameColumns, SourceColumns
 from gcvae.schema.columns import Column
@@ -36,8 +37,6 @@ _TOTAL = re.compile(
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products keep every bit
 
 _SEPARATORS = ((";", "a semicolon"), ("\t", "a tab"), ("|", "a bar"), (",", "a comma"))
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass

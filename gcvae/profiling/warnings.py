@@ -9,11 +9,11 @@ from decimal import Decimal
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import Cells, shortened
 from gcvae.profiling.far_dates import nearest_format
 from gcvae.spelling.date_text import FIRST_DAY, LAST_DAY
@@ -43,8 +43,6 @@ UNDECIDED_WARNING = (
     ' schema, and "kind": "integer" if they do not'
 )
 PHRASES_WARNING = "; phrases that many rows share come out in them: drop it if it is private"
-
-Mask = npt.NDArray[np.bool_]
 
 
 def why_text(cells: Cells, found: FoundFormat | None) -> Iterator[str]:

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.levels import are_numeric
 from gcvae.codec.correspondence import CoarseColumn, coarse_columns, level_axis
@@ -36,7 +37,6 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import FunctionRule
 
 Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

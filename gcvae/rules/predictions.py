@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.cells.values import own_dtype
 from gcvae.schema.columns import Column
 from gcvae.schema.rules import (
@@ -34,9 +34,6 @@ _NOISE_DIGITS = 6
 """Digits of a grid unit that count: 0.1 + 0.2 is 0.3, and 2.675 is half way."""
 _LARGEST = 2.0**53
 """Whole numbers up to here are float64's own."""
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 def predicted(rule: Rule, frame: pd.DataFrame, column: Column) -> pd.Series[Any]:

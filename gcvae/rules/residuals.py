@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Mask
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
@@ -35,7 +36,6 @@ from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
 from gcvae.schema.rules import OrderRule, ProductRule, Rule, SumRule
 from gcvae.spelling.never_dates import MOST_NEVER, are_never, without_never
 
-Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
 _NO_LIMITS = (-LARGEST_PLACE, LARGEST_PLACE)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.files.typed_columns import TypedTable, rows_at
 from gcvae.rules.predictions import agrees, predicted, quantities
 from gcvae.schema.columns import Column, TableSchema
@@ -26,9 +27,6 @@ _LARGEST = 1e100
 _SHIFTS = 16
 _LEAST_NATS = 12.0
 """That a rule has to gain over chance, beside the logarithm of how many were tried."""
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Mask
 from gcvae.files.typed_columns import TypedTable, row_chunks, value_codes
 from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.predictions import keeps
@@ -31,8 +31,6 @@ from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
 """Of all rows; in the sample a rule had to hold in more of them."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from itertools import permutations, product
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Numbers
 from gcvae.rules.predictions import DAY_MINUTES, date_part, grid_unit
 from gcvae.rules.row_sample import Candidate, RowSample, judged
 from gcvae.schema.columns import Column
@@ -51,8 +51,6 @@ _ZONE_PARTS: tuple[DatePartName, ...] = ("hour", "day", "month", "day_of_year")
 _ZONE_ROWS = 200
 _SIEVE_ROWS = 64
 _MOST_COLUMNS = 20
-
-Numbers = npt.NDArray[np.float64]
 
 
 def find_date_parts(sample: RowSample) -> list[Candidate]:

@@ -16,8 +16,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Numbers
 from gcvae.rules.predictions import grid_unit, predicted, quantities
 from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
 from gcvae.schema.columns import Column
@@ -43,8 +43,6 @@ _LEAST_APART, _LEAST_OTHERS = 0.01, 10
 """Share of the rows of a number that stands apart, and how many others there are."""
 _N_GROUPS, _N_BINS = 8, 16
 _FREE = 0.02  # of the mass of a histogram, that lies anywhere
-
-Numbers = npt.NDArray[np.float64]
 
 
 def find_orders(sample: RowSample) -> list[Candidate]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gcvae.arrays import Numbers
 from gcvae.rules.predictions import grid_unit
 from gcvae.rules.row_sample import Candidate, RowSample, judged
 from gcvae.schema.columns import Column
@@ -20,7 +21,6 @@ _MOST_COLUMNS = 80
 FACTORS = (1, 0.01, 100, 0.1, 10, 0.001, 1000, 0.5, 2, 12, 60, 1 / 12, 1 / 60)
 """That a product may have beside its two columns: units and per cent."""
 
-Numbers = npt.NDArray[np.float64]
 Free = Callable[[ProductRule], bool]
 
 

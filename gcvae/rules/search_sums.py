@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Numbers
 from gcvae.rules.predictions import grid_unit, rounded
 from gcvae.rules.row_sample import Candidate, Half, RowSample, judged, most_frequent
 from gcvae.schema.columns import Column
@@ -34,7 +34,6 @@ _MOST_DIGITS = 6
 _TAIL = 0.01
 _MOST_COLUMNS = 300
 
-Numbers = npt.NDArray[np.float64]
 Free = Callable[[SumRule], bool]
 
 

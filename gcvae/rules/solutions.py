@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.rules.grids import Grid
 from gcvae.rules.predictions import predicted
 from gcvae.schema.columns import Column
 from gcvae.schema.rules import ClockRule, OrderRule, ProductRule, Rule, SumRule
 
 Places = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 _MINUTES = 1440
 _FARTHEST = 1 << 40
 """Places of a parent beyond this are not looked for."""

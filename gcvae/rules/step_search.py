@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.rules.endings import date_ending_text, number_ending_text
 from gcvae.rules.grids import Grid
 from gcvae.rules.splits import (
@@ -73,7 +74,6 @@ _STEPS_OF_TIME = tuple(
 _COUNTS = (12, 60, 300, 900, 3_600, 86_400)
 """Steps of numbers that count months, minutes or seconds."""
 
-Numbers = npt.NDArray[np.float64]
 Found = tuple[tuple[Step, ...], tuple[str, ...]]
 
 
@@ -188,7 +188,7 @@ class Halves:
         return nats >= LEAST_NATS and per_cell >= least
 
 
-def _are_free(rows: Places) -> npt.NDArray[np.bool_]:
+def _are_free(rows: Places) -> Mask:
     """The cells whose value is no atom. Shape: (n,)."""
     found, counts = _counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))

@@ -14,11 +14,12 @@ import numpy.typing as npt
 import pandas as pd
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.codec.table_codec import TableCodec
 from gcvae.rules.grids import Grid
 from gcvae.rules.predictions import predicted, quantities
 from gcvae.rules.residuals import Residual
-from gcvae.sampling.wanted_places import Mask, Places, WantedPlaces
+from gcvae.sampling.wanted_places import Places, WantedPlaces
 from gcvae.schema.rules import DatePartRule
 from gcvae.spelling.date_text import DAY_NANOSECONDS
 

@@ -20,11 +20,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import torch
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import are_numeric, level_texts, listed_levels
 from gcvae.cells.values import END_READERS, format_table, parse_table
@@ -50,7 +50,6 @@ from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
 _FURTHEST = 2.0**53
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -532,9 +531,7 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
     return np.array([low <= place <= high for place in places], dtype=bool)
 
 
-def _log_shares(
-    codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool
-) -> npt.NDArray[np.float64]:
+def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool) -> Numbers:
     """log of the share of each code that is possible. Shape: (levels,) -> (codes,)."""
     if isinstance(codec, GroupedLevelCodec):
         log_shares = codec.log_shares(chosen)

@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
@@ -140,9 +140,7 @@ class ConstrainedModel:
             wanted = math.ceil((block_rows - n_kept) / self.acceptance.share)
             size = min(max(wanted, _FEWEST_ROWS), block_rows)
 
-    def draw_at(
-        self, z: Tensor, generator: torch.Generator
-    ) -> tuple[EncodedTable, npt.NDArray[np.bool_]]:
+    def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
         """A row for each z, and which of them satisfy all constraints. Shape: (n, K) -> n, (n,)."""
         rows = _drawn_at(self.codec, z, generator, self._row_draws)
         return rows, np.logical_and.reduce(self._satisfied(rows), axis=1)
@@ -151,12 +149,12 @@ class ConstrainedModel:
     def _row_draws(self) -> Draws:
         return self.model.decoder.row_draws()
 
-    def allowed(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> npt.NDArray[np.bool_]:
+    def allowed(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> Mask:
         """Which typed rows have a probability; an unknown blank takes none. Shape: (n,)."""
         satisfied = self.constraints.satisfied(frame, blanks_unknown=blanks_unknown)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
-    def _satisfied(self, rows: EncodedTable) -> npt.NDArray[np.bool_]:
+    def _satisfied(self, rows: EncodedTable) -> Mask:
         """Which rows satisfy which constraints; none has to satisfy none. Shape: (n, C)."""
         if not len(self.constraints):
             return np.ones((len(rows), 0), dtype=bool)
@@ -170,7 +168,7 @@ def measure_acceptance(
     seed: int,
     batch: int,
     report: Report = report_to_nobody,
-) -> tuple[Acceptance, pd.DataFrame, npt.NDArray[np.bool_]]:
+) -> tuple[Acceptance, pd.DataFrame, Mask]:
     """How many of MEASURED_ROWS rows satisfy the constraints, these rows, and which of them do.
 
     NOT_MEASURED and no rows where there are no constraints.

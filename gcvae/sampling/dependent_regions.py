@@ -18,6 +18,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid
@@ -25,7 +26,7 @@ from gcvae.rules.predictions import predicted
 from gcvae.rules.residuals import Residual, Rewriting
 from gcvae.sampling.asked_dates import AskedDate, asked_dates
 from gcvae.sampling.solved_regions import Asked, SolvedRegion, filled
-from gcvae.sampling.wanted_places import Mask, WantedPlaces, places_of_rows, region_of_wholes
+from gcvae.sampling.wanted_places import WantedPlaces, places_of_rows, region_of_wholes
 from gcvae.schema.rules import OrderRule
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.cells.values import format_table, is_text
 from gcvae.errors import Problem, TableError
 from gcvae.files.frame_dtypes import as_in
@@ -108,7 +108,7 @@ def _completed_block(
 
 
 def _filled(
-    series: pd.Series[Any], completed: pd.Series[Any], blank: npt.NDArray[np.bool_], column: Column
+    series: pd.Series[Any], completed: pd.Series[Any], blank: Mask, column: Column
 ) -> pd.Series[Any]:
     """The cells with the blanks among them replaced, in the column's own dtype if it can be."""
     blank = blank & completed.notna().to_numpy()  # what is missing in every row stays as it is

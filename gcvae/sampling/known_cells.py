@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import shortened
 from gcvae.cells.levels import listed_levels
 from gcvae.cells.values import parse_table, refuse_unknown_columns
@@ -331,7 +331,7 @@ def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFra
     return whole
 
 
-def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> Mask:
     """Where cells differ by more than what is lost in their encoding."""
     if own.dtype.kind == "f" and other.dtype.kind == "f":
         return ~np.isclose(own, other, rtol=1e-9, atol=1e-9 * float(other.abs().max() or 0.0))

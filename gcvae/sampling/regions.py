@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
+from gcvae.arrays import Numbers
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.column_codecs import RealCodec
 from gcvae.codec.encoded_table import EncodedTable
@@ -21,10 +21,6 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Region
 from gcvae.codec.table_codec import TableCodec
 from gcvae.sampling.dependent_regions import AskedRegion, EitherRegion, regions_of_rows
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 
 AnyRegion = Region | AskedRegion | EitherRegion
 Regions = Sequence[AnyRegion | None]

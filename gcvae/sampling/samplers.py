@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
+from gcvae.arrays import Numbers
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.region import Region
 from gcvae.errors import ConditionError, Problem, SettingError, json_pointer
@@ -170,7 +170,7 @@ class SharesSampler:
     """Rows of which given shares have given levels. Shape: shares (L,), adding up to one."""
 
     samplers: tuple[ConditionSampler, ...]
-    shares: npt.NDArray[np.float64]
+    shares: Numbers
     seed: int
 
     @classmethod

@@ -21,11 +21,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.codec.region import Drawn, WalkedColumn
 from gcvae.rules.grids import Grid
 from gcvae.sampling.asked_dates import AskedDate
 from gcvae.sampling.wanted_places import (
-    Mask,
     Places,
     WantedPlaces,
     blanks_region,

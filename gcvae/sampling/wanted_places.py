@@ -14,6 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Mask
 from gcvae.codec.column_codecs import RealCodec
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
 
 Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _NOWHERE = 38.0
 """A normal score above which no double has a mass: the lower end of an empty interval."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.model.bounds import iwae_bound
@@ -27,9 +28,6 @@ _DRAWS = 20
 """Of z for each row: a reference costs as much as 200 rows that are scored."""
 _MOST_KEPT = 256
 """References that are kept for later calls."""
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

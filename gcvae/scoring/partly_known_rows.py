@@ -9,17 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
+from gcvae.arrays import Mask
 from gcvae.cells.values import parse_table, with_absent_columns
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.sampling.dependent_regions import dependent_parts, regions_of_rows
-
-Mask = npt.NDArray[np.bool_]
 
 
 def partly_known(

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
+from gcvae.arrays import Numbers
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
-
-Numbers = npt.NDArray[np.float64]
 
 _MOST_CENTRES = 400
 _SHRINKAGE = 1e-3

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
 from gcvae.files.shards import SHARD_UNIT_ROWS
@@ -41,9 +41,6 @@ REFERENCE_ROWS = 500
 _REFERENCE_BLOCK_ROWS = 256
 CONSTRAINTS = "(constraints)"
 """The contribution of the schema's constraints: -log(acceptance), or -inf."""
-
-Numbers = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -154,9 +151,7 @@ class RowScorer:
         names = (self.codec.columns[j].name for j in order)
         return list(dict.fromkeys(owners.get(name, name) for name in names))
 
-    def _impossible(
-        self, typed: pd.DataFrame, options: ScoreOptions
-    ) -> dict[str, npt.NDArray[np.bool_]]:
+    def _impossible(self, typed: pd.DataFrame, options: ScoreOptions) -> dict[str, Mask]:
         """Which rows the copies and the constraints rule out. Shape: (n,) each."""
         found = self.codec.differing_copies(typed)
         if len(self.constrained.constraints):
@@ -168,7 +163,7 @@ class RowScorer:
         self,
         estimate: BoundEstimate,
         rows: EncodedTable,
-        impossible: Mapping[str, npt.NDArray[np.bool_]],
+        impossible: Mapping[str, Mask],
     ) -> pd.DataFrame:
         terms = (estimate.terms - self.codec.log_units_of_cells(rows)).numpy()
         by_name: dict[str, Numbers] = {}

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from gcvae.codec.column_codecs import Numbers, RealCodec
+from gcvae.arrays import Numbers
+from gcvae.codec.column_codecs import RealCodec
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec

@@ -21,6 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.spelling.number_text import chunks
 
 _TOKEN = re.compile(r"%-?[a-zA-Z%]")
@@ -314,12 +315,12 @@ def write_dates(times: Dates, date_format: str, digits: int | None = None) -> pa
     )
 
 
-def are_read(texts: pa.Array, date_format: str) -> npt.NDArray[np.bool_]:
+def are_read(texts: pa.Array, date_format: str) -> Mask:
     """True for each text that is a date of the format, leading zeros aside."""
     return ~np.isnat(read_dates(texts, date_format))
 
 
-def are_written_so(texts: pa.Array, date_format: str) -> npt.NDArray[np.bool_]:
+def are_written_so(texts: pa.Array, date_format: str) -> Mask:
     """True for each text that is a date of the format and comes back by it to the character."""
     times = read_dates(texts, date_format)
     found = ~np.isnat(times)

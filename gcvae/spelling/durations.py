@@ -12,8 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.spelling.number_text import Texts
-from gcvae.spelling.written_numbers import Mask, mask_of
+from gcvae.spelling.written_numbers import mask_of
 
 DURATIONS = ("0 days 00:00:00", "00:00:00", "0:00:00")
 """How columns write a duration of zero: as pandas does, or with hours beyond 24."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.spelling.durations import are_durations, find_duration
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.number_formats import (
@@ -30,7 +31,6 @@ from gcvae.spelling.written_numbers import (
     PER_CENT,
     SIGNS,
     SPACES,
-    Mask,
     Side,
     Split,
     is_known,

@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.spelling.date_text import Dates, has_shape, read_dates, write_dates
 
 MOST_NEVER = 2
@@ -32,8 +32,6 @@ _ISO_FORMATS = tuple(
     for clock in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S")
 )
 """As typed dates are spelled that are too far for nanoseconds."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 def date_of(text: str, date_format: str) -> datetime | None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.spelling.forms import Notation
 from gcvae.spelling.plain_numbers import PlainNumbers, plain_numbers
 from gcvae.spelling.text_bytes import may_be_numbers
@@ -29,7 +30,7 @@ _CHUNK_TEXTS = 1 << 17
 MOST_DECIMALS = 15  # a float64 holds no more that mean anything
 _EXPONENT = re.compile(r"([eE])(\+?)(0*1)$")
 
-FloatArray = npt.NDArray[np.float64]
+FloatArray = Numbers
 Texts: TypeAlias = pa.Array  # of strings, without nulls
 
 
@@ -62,7 +63,7 @@ def read_plain(texts: Texts) -> PlainNumbers | None:
     return plain_numbers(list(chunks(texts)))
 
 
-def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
+def are_numbers(texts: Texts) -> Mask:
     """True for each text that is a finite number without leading zeros or thousands separators.
 
     Whole numbers beyond 64 bits are not: they are names, and no float64 could give them back.
@@ -73,7 +74,7 @@ def are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
     return np.concatenate([_are_numbers(chunk) for chunk in chunks(texts)])
 
 
-def _are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
+def _are_numbers(texts: Texts) -> Mask:
     if plain_numbers([texts]) is not None:
         return np.ones(len(texts), dtype=bool)
     found = may_be_numbers(texts)
@@ -85,26 +86,24 @@ def _are_numbers(texts: Texts) -> npt.NDArray[np.bool_]:
     return numbers & (~_matches(texts, LONG_WHOLE) | _are_whole(texts))
 
 
-def are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
+def are_whole(texts: Texts) -> Mask:
     """True for each text that is a whole number within 64 bits."""
     return np.concatenate([_are_whole(chunk) for chunk in chunks(texts)])
 
 
-def _are_whole(texts: Texts) -> npt.NDArray[np.bool_]:
+def _are_whole(texts: Texts) -> Mask:
     plain = plain_numbers([texts])
     if plain is not None and not plain.some_points:
         return np.ones(len(texts), dtype=bool)
     return _where(_matches(texts, WHOLE), texts, lambda values: np.abs(values) <= LARGEST_WHOLE)
 
 
-def _matches(texts: Texts, pattern: str) -> npt.NDArray[np.bool_]:
+def _matches(texts: Texts, pattern: str) -> Mask:
     found = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
     return np.array(found, dtype=bool)
 
 
-def _where(
-    chosen: npt.NDArray[np.bool_], texts: Texts, check: Callable[[FloatArray], Any]
-) -> npt.NDArray[np.bool_]:
+def _where(chosen: Mask, texts: Texts, check: Callable[[FloatArray], Any]) -> Mask:
     """True for the chosen texts whose number passes the check."""
     if chosen.any():
         chosen[chosen] = check(read_numbers(texts.filter(pa.array(chosen))))
@@ -258,9 +257,9 @@ def check_notation(notation: Notation) -> Notation:
 class _Parts:
     """What the texts are made of: per text whether it has a point, its decimals, its exponent."""
 
-    has_point: npt.NDArray[np.bool_]
+    has_point: Mask
     decimals: npt.NDArray[np.int64]
-    has_exponent: npt.NDArray[np.bool_]
+    has_exponent: Mask
     exponents: list[str]  # "E-05" of each text that has one
     most_decimals: int
     most_digits: int

@@ -20,8 +20,6 @@ MOST_SURE_CHARACTERS = 15  # of a text, all of whose digits a float64 gives back
 _MOST_WHOLE_DIGITS = 18  # that an int64 holds whatever they are
 _MOST_CHARACTERS = 300  # of a number that is finite whatever its digits are
 
-Mask = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class PlainNumbers:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
+
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 
@@ -56,7 +58,7 @@ class TextBytes:
         return self.data.take(places, mode="clip")
 
 
-def are_in(texts: pa.Array, known: list[str]) -> npt.NDArray[np.bool_]:
+def are_in(texts: pa.Array, known: list[str]) -> Mask:
     """True for each text that is one of a few known ones."""
     found = np.zeros(len(texts), dtype=bool)
     if not known or not len(texts):
@@ -83,7 +85,7 @@ def have_outer_spaces(texts: pa.Array) -> bool:
     return bool(((edges <= ord(" ")) | (edges >= 0x7F)).any())
 
 
-def may_be_numbers(texts: pa.Array) -> npt.NDArray[np.bool_]:
+def may_be_numbers(texts: pa.Array) -> Mask:
     """False for each text that does not begin or does not end as a number does."""
     if not len(texts):
         return np.zeros(0, dtype=bool)

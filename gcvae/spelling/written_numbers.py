@@ -12,9 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gcvae.arrays import Mask
 from gcvae.spelling.number_text import Texts
-
-Mask = npt.NDArray[np.bool_]
 
 SPACES = " \u00a0\u202f"  # a plain, a no-break and a narrow no-break one
 APOSTROPHES = "'\u2019"

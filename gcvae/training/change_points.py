@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.special import chdtrc, xlogy
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.model.autoregressive import column_order
 from gcvae.model.change_points import ChangePoints
@@ -27,8 +27,6 @@ from gcvae.model.level_functions import LevelFunction, order_with_rules
 from gcvae.model.networks import ColumnShape
 from gcvae.numerics.generators import generator_for
 
-Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.float64]
 _MOST_ROWS = 5_000
 """Of the table: a sample that says where a number changes to within a few of its rows."""
 _N_LOG_N = xlogy(np.arange(_MOST_ROWS + 1.0), np.arange(_MOST_ROWS + 1.0))

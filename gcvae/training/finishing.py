@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gcvae.arrays import Numbers
 from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.evaluation.moved_columns import moved_columns
 from gcvae.files.typed_columns import rows_at
@@ -127,14 +127,12 @@ def memory_gap(
     }
 
 
-def _some_bounds(
-    model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int
-) -> npt.NDArray[np.float64]:
+def _some_bounds(model: GenerativeModel, rows: EncodedRows, of_sort: Tensor, seed: int) -> Numbers:
     """Bounds of GAP_ROWS of these rows at most, in the table's units. Shape: (n,)."""
     generator = generator_for(seed, "memory gap")
     chosen = of_sort[torch.randperm(len(of_sort), generator=generator)[:GAP_ROWS]].sort().values
     noise = RowNoise.numbered(seed, "memory gap", chosen.tolist())
     with torch.no_grad():
         bounds = iwae_bound(model, rows.take(chosen), noise, n_draws=_GAP_DRAWS).bound
-    in_units: npt.NDArray[np.float64] = (bounds - rows.log_units[chosen]).double().numpy()
+    in_units: Numbers = (bounds - rows.log_units[chosen]).double().numpy()
     return in_units

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Codes
 from gcvae.codec.column_codec import ColumnCodec
 from gcvae.codec.encoded_rows import EncodedRows
 from gcvae.codec.quantile_codec import QuantileCodec
@@ -22,8 +22,6 @@ from gcvae.model.level_functions import (
 from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
 from gcvae.training.assembly import column_shapes
 from gcvae.training.settings import TrainingConfig
-
-Codes = npt.NDArray[np.int64]
 
 
 def is_coded(codec: ColumnCodec) -> bool:

@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.evaluation.columns import is_number, measured_columns
 from gcvae.evaluation.features import fit_features
 from gcvae.evaluation.privacy import row_keys
 from gcvae.evaluation.report.places import Places, Space, axes_of, fit_space, nearest
 from gcvae.schema.columns import TableSchema
-
-Numbers = npt.NDArray[np.float64]
 
 ISOLATED_SHARE = 0.1
 _MOST_SECRETS = 8
@@ -72,7 +71,7 @@ class Targets:
         """Members, and after them the unseen rows. Shape: (2n, axes)."""
         return np.concatenate([self.members, self.unseen])
 
-    def are_isolated(self) -> npt.NDArray[np.bool_]:
+    def are_isolated(self) -> Mask:
         """The tenth of all attacked rows that is farthest from the reference rows. Shape: (2n,)."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
@@ -116,7 +115,7 @@ def density_ratio_scores(targets: Targets) -> Numbers:
 
 def copied_rows(
     members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> tuple[Mask, Mask]:
     """Which members and which unseen rows stand among the drawn ones, cell by cell."""
     of_members, of_unseen, made = row_keys((members, unseen, drawn), schema)
     return np.isin(of_members, made), np.isin(of_unseen, made)

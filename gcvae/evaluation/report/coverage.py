@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Numbers
 from gcvae.evaluation.report.places import Places, fit_space, nearest
 from gcvae.schema.columns import TableSchema
 
@@ -46,11 +47,11 @@ def _recall(real: Places, drawn: Places) -> float:
     return _integrated(np.array(shares))
 
 
-def _from(places: Places, centre: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    found: npt.NDArray[np.float64] = np.sqrt(((places - centre) ** 2).sum(axis=1)).astype(float)
+def _from(places: Places, centre: npt.NDArray[np.float32]) -> Numbers:
+    found: Numbers = np.sqrt(((places - centre) ** 2).sum(axis=1)).astype(float)
     return found
 
 
-def _integrated(shares: npt.NDArray[np.float64]) -> float:
+def _integrated(shares: Numbers) -> float:
     gaps = np.abs(shares - _LEVELS)
     return float(1.0 - 2.0 * np.trapezoid(gaps, _LEVELS))

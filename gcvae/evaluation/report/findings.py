@@ -14,13 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from gcvae.arrays import Numbers
 from gcvae.evaluation.report.intervals import area_interval, difference_interval, visible_area
 from gcvae.evaluation.report.parts import AMBER, GREEN, RED, SHOWN
-
-Numbers = npt.NDArray[np.float64]
 
 LEVEL = 0.95
 MATERIAL = 0.55

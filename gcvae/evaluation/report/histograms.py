@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.cells.values import values_of
 from gcvae.evaluation.columns import is_number, numbers_of
 from gcvae.schema.columns import Column, TableSchema
@@ -48,10 +48,7 @@ def pair_shares(
     return {"columns": [a, b], "labels": [labels_a, labels_b]} | _shares(counts, size)
 
 
-Codes = npt.NDArray[np.int64]
-
-
-def _shares(counts: list[npt.NDArray[np.int64]], size: tuple[int, ...]) -> dict[str, Any]:
+def _shares(counts: list[Codes], size: tuple[int, ...]) -> dict[str, Any]:
     """Of real and of drawn rows; those of a few real rows are None."""
     real, drawn = (of_table / of_table.sum() for of_table in counts)
     told = real.astype(object)
@@ -95,7 +92,7 @@ def _never_of(series: pd.Series[Any], column: Column) -> Codes:
 
 
 def _binned_numbers(
-    cells: list[npt.NDArray[np.float64]], never: list[Codes], column: Column, most: int
+    cells: list[Numbers], never: list[Codes], column: Column, most: int
 ) -> tuple[list[str], list[Codes]]:
     """Bins of equal width over the middle of the real numbers, whose ends take the rest; one for
     each date for never."""
@@ -118,7 +115,7 @@ def _binned_numbers(
     return _without_empty([*labels, *column.never, "missing"], codes)
 
 
-def _interval_labels(edges: npt.NDArray[np.float64], *, is_date: bool) -> list[str]:
+def _interval_labels(edges: Numbers, *, is_date: bool) -> list[str]:
     texts = [_day(edge) if is_date else _short_number(edge) for edge in edges]
     if not texts:
         return ["all"]

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import beta, fisher_exact, norm, rankdata
 
-Numbers = npt.NDArray[np.float64]
+from gcvae.arrays import Numbers
+
 Interval = tuple[float, float]
 
 POWER = 0.8

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import kstest
 
+from gcvae.arrays import Numbers
 from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, worst
-
-Numbers = npt.NDArray[np.float64]
 
 LEAST_ROWS = 30
 UNLIKE = "Take unseen rows at random from the same source as the rows of training."

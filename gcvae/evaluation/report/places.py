@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Numbers
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of
 from gcvae.evaluation.features import Features, fit_features
 from gcvae.schema.columns import TableSchema
@@ -101,7 +102,7 @@ def nearest(rows: Places, others: Places, k: int = 1) -> tuple[Places, npt.NDArr
     return np.concatenate(distances), np.concatenate(numbers)
 
 
-def _scale(numbers: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _scale(numbers: Numbers) -> tuple[float, float]:
     """Median and spread: the middle half's width in units of a normal's, or the deviation."""
     present = numbers[~np.isnan(numbers)]
     if not len(present):

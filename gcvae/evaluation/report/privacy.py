@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from gcvae.arrays import Numbers
 from gcvae.evaluation.privacy import dcr_share
 from gcvae.evaluation.report import attacks
 from gcvae.evaluation.report.copies import ExactCopies, exact_copies
-from gcvae.evaluation.report.findings import LEVEL, MATERIAL, Finding, Numbers, interval_of
+from gcvae.evaluation.report.findings import LEVEL, MATERIAL, Finding, interval_of
 from gcvae.evaluation.report.intervals import (
     area,
     area_interval,

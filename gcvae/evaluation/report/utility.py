@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gcvae.arrays import Numbers
 from gcvae.errors import UnknownColumnError
 from gcvae.evaluation.columns import is_number, measured_columns, numbers_of, with_outcome
 from gcvae.evaluation.features import fit_features
 from gcvae.evaluation.report.parts import MORE_UNSEEN, Figure, Part, not_measured, percent
 from gcvae.evaluation.report.places import fit_space
 from gcvae.evaluation.report.rows import ReportRows
-from gcvae.evaluation.utility import Numbers, explained_variance, mean_area
+from gcvae.evaluation.utility import explained_variance, mean_area
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.suggestions import unknown_names

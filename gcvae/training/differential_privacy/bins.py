@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from gcvae.arrays import Codes, Numbers
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
-from gcvae.training.differential_privacy.cell_codes import MISSING, Codes
+from gcvae.training.differential_privacy.cell_codes import MISSING
 from gcvae.training.differential_privacy.declared import ValueLine
 from gcvae.training.differential_privacy.ledger import Ledger
 
@@ -33,8 +33,6 @@ _LEAST_DEVIATIONS = 4.0
 """A node is cut further where its count stands out of the noise by so many of its deviations."""
 _NOISE_ALONE = 2.0
 """A node within so many deviations of none has none: else empty ranges would fill with noise."""
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

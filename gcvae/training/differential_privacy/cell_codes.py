@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from gcvae.arrays import Codes, Mask
 from gcvae.cells.distinct_cells import Cells, TextColumn, cells_of
 from gcvae.cells.levels import read_levels
 from gcvae.cells.values import are_missing
@@ -23,7 +23,6 @@ from gcvae.spelling.date_text import read_dates
 from gcvae.spelling.number_text import are_numbers, numbers_of
 from gcvae.training.differential_privacy.declared import OTHER, ValueLine
 
-Codes = npt.NDArray[np.int64]
 MISSING, UNFIT = -1, -2
 """The codes of a missing cell, and of one that can not be what its column is declared to be."""
 
@@ -46,7 +45,7 @@ def column_codes(source: SourceColumns, column: Column) -> Codes:
     return of_rows
 
 
-def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, npt.NDArray[np.bool_]]:
+def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
     """The distinct cells of a column, and the rows in which there is an infinite number."""
     series: pd.Series[Any] | TextColumn = source[column.name]
     infinite = np.zeros(len(source), dtype=bool)

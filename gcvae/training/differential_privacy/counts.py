@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from gcvae.training.differential_privacy.cell_codes import Codes
+from gcvae.arrays import Codes
 
 MOST_CELLS = 20_000
 """Larger tables of pairs are never measured: their cells would be noise."""

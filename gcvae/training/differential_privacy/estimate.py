@@ -14,19 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gcvae.training.differential_privacy.cell_codes import Codes
+from gcvae.arrays import Codes, Numbers
 
 MOST_COMPONENTS = 1_000
 """Of the mixture; small tables have fewer, one for ten rows."""
 _STEP_SIZE = 0.1
 _SPREAD = 0.5
 """Of the first logits: the components have to differ before they can part."""
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gcvae.arrays import Mask, Numbers
 from gcvae.training.differential_privacy.noise import discrete_gaussians
 
-Numbers = npt.NDArray[np.float64]
 _ORDERS: Numbers = 1.0 + np.exp(np.linspace(math.log(1e-4), math.log(1e5), 4_000))
 """Orders alpha of the Renyi divergences that a conversion tries."""
 _RHO_UNIT = 10**9
@@ -191,7 +191,7 @@ def _most_true_positives(x: Numbers, rho: float) -> Numbers:
     return high
 
 
-def _may_be(x: Numbers, y: Numbers, orders: Numbers, rho: float) -> npt.NDArray[np.bool_]:
+def _may_be(x: Numbers, y: Numbers, orders: Numbers, rho: float) -> Mask:
     with np.errstate(divide="ignore"):
         logs = [np.log(rate) for rate in (x, 1 - x, y, 1 - y)]
     most = (orders - 1) * orders * rho

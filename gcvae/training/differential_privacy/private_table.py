@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from gcvae.arrays import Codes
 from gcvae.cells.values import format_table, placed_values
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.errors import ConstraintError, TableError
@@ -26,7 +27,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.training.differential_privacy.bins import Bins, column_bins
 from gcvae.training.differential_privacy.budget import Budget
-from gcvae.training.differential_privacy.cell_codes import MISSING, UNFIT, Codes, column_codes
+from gcvae.training.differential_privacy.cell_codes import MISSING, UNFIT, column_codes
 from gcvae.training.differential_privacy.counts import BinnedRows, candidate_pairs
 from gcvae.training.differential_privacy.declared import DeclaredTable, ValueLine, declared_table
 from gcvae.training.differential_privacy.discovery import discovered_levels

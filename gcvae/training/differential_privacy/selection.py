@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from gcvae.arrays import Numbers
 from gcvae.training.differential_privacy.counts import BinnedRows
 from gcvae.training.differential_privacy.estimate import Estimate, Measured
 from gcvae.training.differential_privacy.ledger import Entry, Ledger, selection_epsilon, variance_of
@@ -73,7 +74,7 @@ class Selection:
     def _chosen(
         self,
         exact: Sequence[npt.NDArray[np.int64]],
-        estimated: Sequence[npt.NDArray[np.float64]],
+        estimated: Sequence[Numbers],
         variance: Fraction,
         rho: Fraction,
     ) -> int:
@@ -108,7 +109,7 @@ def first_deviation(rho: Fraction, n_columns: int) -> float:
 
 def round_scores(
     exact: Sequence[npt.NDArray[np.int64]],
-    estimated: Sequence[npt.NDArray[np.float64]],
+    estimated: Sequence[Numbers],
     variance: Fraction,
 ) -> list[int]:
     """|counts - estimate|_1 of each table, less what noise alone would leave there.

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
+from gcvae.arrays import Numbers
 from gcvae.evaluation.report.likelihood import RowLikelihoods
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.scoring.plain_copula import PlainCopula, PlainScores
 from gcvae.training.reporting.report_rows import Model
-
-Numbers = npt.NDArray[np.float64]
 
 DRAWS = 20
 """Draws of z for each row; a likelihood of few draws is lower, of all rows alike."""

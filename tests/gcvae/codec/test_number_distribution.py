@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
+from gcvae.arrays import Numbers
 from gcvae.codec.number_distribution import (
     LEAST_ROWS_PER_INTERVAL,
     KnotLimits,
     NumberDistribution,
 )
 
-Numbers = npt.NDArray[np.float64]
 SHAPES = ["normal", "lognormal", "Pareto", "two peaks", "decades"]
 
 
