@@ -130,6 +130,10 @@ class ArtifactError(GcvaeError):
     """A model file is truncated, altered or of another version."""
 
 
+class ModelVersionError(ArtifactError):
+    """A model file is of a version that this library does not read."""
+
+
 class TrainingError(GcvaeError):
     """Training can not go on."""
 

@@ -506,7 +506,7 @@ class Synthesizer:
         try:
             return cls.from_bytes(data)
         except ArtifactError as error:
-            raise ArtifactError(f"{path}: {error}") from error
+            raise type(error)(f"{path}: {error}") from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Synthesizer:

@@ -9,10 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from tests.lengths import TIMES
 from tests.wordings import WORDINGS
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
+# A busy machine is no fault, and the same cases are tried at each run.
+settings.register_profile("gcvae", deadline=None, derandomize=TIMES <= 1)
+settings.load_profile("gcvae")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

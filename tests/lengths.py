@@ -30,8 +30,6 @@ def tries(n: int) -> settings:
     """
     return settings(
         max_examples=n * TIMES or max(1, n // 3),
-        derandomize=TIMES <= 1,
-        deadline=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

@@ -211,10 +211,13 @@ def library(service: Running, model: dict[str, Any]) -> Synthesizer:
 
 def inline_pids() -> set[int]:
     """The processes of inline work below this one, as the system lists them."""
-    children = psutil.Process().children()
+    children = [child for child in psutil.Process().children() if _is_alive(child)]
     servers = [child for child in children if "forkserver" in " ".join(child.cmdline())]
-    processes = [process for server in servers for process in server.children()]
-    return {process.pid for process in processes if process.status() != psutil.STATUS_ZOMBIE}
+    return {child.pid for server in servers for child in server.children() if _is_alive(child)}
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    return process.status() != psutil.STATUS_ZOMBIE
 
 
 def assert_problem(response: httpx.Response, status: int, name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gcvae.errors import ArtifactError
+from gcvae.errors import ModelVersionError
 
 FORMAT = "gcvae-model"
 VERSION = 5
@@ -19,7 +19,7 @@ def check_version(manifest: Mapping[str, Any]) -> None:
     """Checks that a manifest is of this library's format and version.
 
     Raises:
-        ArtifactError: It is of another; the error says what to do.
+        ModelVersionError: It is of another; the error says what to do.
     """
     format_, version = manifest.get("format"), manifest.get("version")
     if (format_, version) == (FORMAT, VERSION):
@@ -28,7 +28,7 @@ def check_version(manifest: Mapping[str, Any]) -> None:
     if format_ == FORMAT and isinstance(version, int):
         is_newer = version > VERSION
         remedy = "; upgrade this library" if is_newer else "; train the model again with this one"
-    raise ArtifactError(
+    raise ModelVersionError(
         f"the file is {format_} version {version}; this library reads {FORMAT} version {VERSION}"
         f"{remedy}"
     )

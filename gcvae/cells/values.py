@@ -140,9 +140,7 @@ def check_columns(names: Sequence[Any], schema: TableSchema) -> None:
 def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """The rows with the modelled columns that they lack, every cell of these blank.
 
-    A blank column is None, a blank text, where the schema says that the column is text, or where
-    the rows are those of a text file: all of them text that the schema takes for values. Elsewhere
-    it is typed.
+    Beside text these are None, which is a blank text too; beside typed columns they are typed.
 
     Raises:
         TableError: The frame has none of the modelled columns.
@@ -156,19 +154,26 @@ def with_absent_columns(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFram
     if len(absent) == len(modelled):
         expected = listed(column.name for column in modelled)
         raise TableError(Problem("the table has none of the model's columns", expected=expected))
-    blank = pd.DataFrame(None, frame.index, [column.name for column in absent], dtype=object)
-    is_text_file = "parquet_types" not in frame.attrs and all(
-        is_text(frame[name]) and not schema[str(name)].holds_text for name in frame
-    )
-    typed = [] if is_text_file else [column for column in absent if not column.holds_text]
+    is_typed = "parquet_types" in frame.attrs or not all(is_text(frame[name]) for name in frame)
+    blank = blank_columns(absent, frame.index, are_typed=is_typed)
+    whole = pd.concat([frame, blank], axis=1)
+    whole.attrs = dict(frame.attrs)
+    return whole
+
+
+def blank_columns(columns: Sequence[Column], index: Any, *, are_typed: bool) -> pd.DataFrame:
+    """Columns without a cell: None, which is a blank text, or in the dtypes of the columns.
+
+    A column that is text in data frames is None in either case.
+    """
+    blank = pd.DataFrame(None, index, [column.name for column in columns], dtype=object)
+    typed = [column for column in columns if are_typed and not column.holds_text]
     if typed:
         names = [column.name for column in typed]
         blank[names] = parse_table(blank[names], TableSchema(tuple(typed)))
         truths = [c.name for c in typed if c.kind.outcomes is Outcomes.TRUTH_VALUES]
         blank = blank.astype(dict.fromkeys(truths, "boolean"))  # objects are text where blank
-    whole = pd.concat([frame, blank], axis=1)
-    whole.attrs = dict(frame.attrs)
-    return whole
+    return blank
 
 
 def is_text(series: pd.Series[Any]) -> bool:

@@ -76,13 +76,16 @@ class IdentifierCodec:
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
         """The keys of rows from `first_row` on; a row's own does not depend on the others."""
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
-        cycles, places = np.divmod(rows, np.uint64(CYCLE_ROWS))
-        places = shuffled(places, CYCLE_ROWS, derived_seed(self._origin(seed, -1)))
+        cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
+        cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
+        places = shuffled(cycle, CYCLE_ROWS, derived_seed(self._origin(seed, -1)))
         texts = np.full(n_rows, None, dtype=object)
         start = 0
         for number, (template, share) in enumerate(self.templates):
-            own = np.flatnonzero((places >= start) & (places < start + share))
-            index = cycles[own] * np.uint64(share) + places[own] - np.uint64(start)
+            are_own = (places >= start) & (places < start + share)
+            before = (np.cumsum(are_own) - are_own).astype(np.uint64)
+            own = np.flatnonzero(are_own[at])
+            index = cycles[own] * np.uint64(share) + before[at[own]]
             texts[own] = template.keys(index, rows[own], self._origin(seed, number))
             start += share
         return self._typed(texts)

@@ -19,7 +19,13 @@ import pandas as pd
 
 from gcvae.cells.data_frames import data_frame
 from gcvae.cells.distinct_cells import RowNumbers
-from gcvae.cells.values import parse_table, with_absent_columns
+from gcvae.cells.values import (
+    blank_columns,
+    is_text,
+    own_dtype,
+    parse_table,
+    with_absent_columns,
+)
 from gcvae.errors import TableError
 from gcvae.files.delimited import WINDOW_BYTES, Check, check_nothing, delimited_cells
 from gcvae.files.delimited_rows import LineNumbers, TextCells
@@ -261,15 +267,23 @@ def parsed_chunks(
 def _with_blank_columns(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
     """The table in memory with the modelled columns that it lacks.
 
-    A column of objects or floats without a cell is as one that it lacks: its dtype says nothing of
-    what is to stand there.
+    A column of objects without a cell is as one that it lacks: its dtype says nothing of what is to
+    stand there; nor does one of floats say it beside the text of a file, where numbers are text.
     """
     modelled = [column.name for column in schema if column.is_modelled and column.name in rows]
     open_ = [name for name in modelled if rows[name].dtype in (object, float)]
     blank = [name for name in open_ if len(rows) and rows[name].isna().all()]
     if len(blank) == len(modelled):
         return with_absent_columns(rows.astype(dict.fromkeys(blank, object)), schema)
-    whole = with_absent_columns(rows.drop(columns=blank), schema)
+    present = [name for name in modelled if name not in blank]
+    are_numbers_text = any(
+        is_text(rows[name]) and own_dtype(schema[name]) != "object" and not schema[name].holds_text
+        for name in present
+    )
+    floats = [name for name in blank if rows[name].dtype == float and not are_numbers_text]
+    typed = blank_columns([schema[name] for name in floats], rows.index, are_typed=True)
+    known = rows.drop(columns=blank).assign(**{name: typed[name] for name in floats})
+    whole = with_absent_columns(known, schema)
     return whole[[*rows, *(name for name in whole if name not in rows)]]
 
 

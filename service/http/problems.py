@@ -90,6 +90,9 @@ KINDS: dict[type[Exception], Kind] = {
         "privacy-budget-spent", 403, "The table's models would promise too little together"
     ),
     library.InputError: Kind("invalid-input", 422, "The input can not be used"),
+    library.ModelVersionError: Kind(
+        "model-of-another-version", 409, "The model was trained by another version"
+    ),
     library.ArtifactError: Kind("artifact-damaged", 500, "The model's artifact can not be read"),
     records.NotFoundError: Kind("not-found", 404, "There is no such resource"),
     records.ModelNotReadyError: Kind("model-not-ready", 409, "The model is not ready"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from gcvae_cli.__main__ import main
+from tests.fitted.models import path_of
 from tests.running_service import running, settings_in
 
-STORED = Path(__file__).parents[1] / "gcvae" / "artifacts" / "version-3-paper-gcvae.gcvae"
+STORED = path_of("paper-gcvae")
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ from gcvae import Synthesizer
 from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors
 from gcvae.errors import ArtifactError
 from gcvae.trial import try_out
+from tests.fitted.models import path_of
 from tests.wordings import refuses
 
-STORED = sorted((Path(__file__).parents[1] / "artifacts").glob("version-*.gcvae"))
+STORED = [path_of("default"), path_of("paper-gcvae")]
 NAMES = [path.stem for path in STORED]
 Alteration = Callable[[dict[str, torch.Tensor], dict[str, Any]], None]
 

@@ -9,7 +9,7 @@ import pytest
 from gcvae import Synthesizer
 from gcvae.artifact.file import pack_tensors, unpack_tensors
 from gcvae.artifact.versions import VERSION
-from gcvae.errors import ArtifactError
+from gcvae.errors import ModelVersionError
 from tests.fitted.models import fitted
 from tests.wordings import refuses
 
@@ -18,5 +18,5 @@ from tests.wordings import refuses
 def test_another_version_is_an_error_that_names_both(version: object, tmp_path: Path) -> None:
     tensors, manifest = unpack_tensors(fitted().to_bytes())
     (tmp_path / "m.gcvae").write_bytes(pack_tensors(tensors, manifest | {"version": version}))
-    with refuses(ArtifactError):
+    with refuses(ModelVersionError):
         Synthesizer.load(tmp_path / "m.gcvae")

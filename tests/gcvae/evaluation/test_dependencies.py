@@ -38,7 +38,7 @@ def _table(seed: int, n: int, noise: float) -> pd.DataFrame:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.integers(400, 2_000), st.floats(0.05, 0.3))
 def test_other_real_rows_keep_every_dependency_and_a_shuffled_column_has_none(
     seed: int, n: int, noise: float

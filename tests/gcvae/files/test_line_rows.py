@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.errors import TableError
@@ -41,7 +41,6 @@ def same_without(data: bytes, window_bytes: int) -> None:
         assert quick == read(data, window_bytes)
 
 
-@settings(deadline=None)
 @given(
     st.lists(PIECES, max_size=40).map("".join),
     st.sampled_from([b"", b"\xff", b"\0"]),
@@ -51,7 +50,6 @@ def test_any_text_is_read_or_refused_as_without_it(text: str, end: bytes, window
     same_without(b"x,y\n" + text.encode() + end, window)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(ROWS), min_size=1, max_size=30).map("".join), st.integers(8, 90))
 def test_any_rows_are_read_as_without_it(rows: str, window: int) -> None:
     same_without(b"x,y\n" + rows.encode(), window)

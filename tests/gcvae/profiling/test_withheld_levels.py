@@ -92,7 +92,7 @@ def test_what_takes_a_rare_levels_place_fixes_the_same_and_is_the_same_in_a_copy
     assert found.codec.copies == {"town": "city"}
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=12, derandomize=True, phases=[Phase.generate])
 @given(
     levels=st.lists(st.tuples(st.integers(1, 30), st.integers(0, 2)), min_size=10, max_size=60),
     is_fixing=st.booleans(),

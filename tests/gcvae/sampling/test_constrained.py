@@ -78,7 +78,7 @@ def fitted() -> Synthesizer:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["default", "paper-gcvae"])
-@settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=3, derandomize=True, phases=[Phase.generate])
 @given(seed=st.integers(0, 10**6), n=st.integers(60, 150))
 def test_every_row_satisfies_the_constraints_whatever_the_table(
     preset: str, seed: int, n: int

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae.cells.levels import level_texts
@@ -246,7 +246,6 @@ def test_given_markers_are_the_only_markers() -> None:
     assert column_of(cells, {"missing": {"markers": ["none of it"]}}).levels == ("?", "b")
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-500, 500), min_size=4, max_size=40))
 def test_numbers_are_levels_only_where_two_rows_share_each_on_average(values: list[int]) -> None:
     frame = pd.DataFrame({"n": values, "x": ["a", "a", "b", "b", *["a"] * (len(values) - 4)]})

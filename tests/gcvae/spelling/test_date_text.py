@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer, format_table, infer_schema, parse_table
@@ -24,7 +24,6 @@ def warnings_of(cells: list[str]) -> tuple[str, ...]:
     return infer_schema(table, rules=False).warnings
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(date_text._DAYS),
     st.sampled_from(["", " %H:%M", "T%H:%M:%S", ", %-I:%M %p", " %H:%M:%S+02:00"]),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer, format_table, infer_schema, parse_table
@@ -33,7 +33,6 @@ def trips() -> pd.DataFrame:
     return pd.DataFrame({"distance": distance, "took": by_pandas(seconds)})
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(DURATIONS),
     st.integers(0, 9),

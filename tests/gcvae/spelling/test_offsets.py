@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer, format_table, infer_schema, parse_table
@@ -35,7 +35,6 @@ def berlin() -> pd.DataFrame:
     return pd.DataFrame({"time": times.astype(str), "x": rng.normal(size=N).round(3)})
 
 
-@settings(deadline=None)  # pandas reads each text by itself
 @given(st.lists(MOMENTS, min_size=2, max_size=20, unique=True), OFFSETS, st.booleans())
 def test_times_of_one_offset_come_back_as_they_were(
     times: list[datetime], offset: str, has_digits: bool
@@ -49,7 +48,6 @@ def test_times_of_one_offset_come_back_as_they_were(
     assert format_table(values, schema)["time"].tolist() == texts["time"].tolist()
 
 
-@settings(deadline=None)  # pandas reads each text by itself
 @given(
     st.lists(
         st.tuples(MOMENTS, st.integers(-48, 56).map(lambda n: timezone(timedelta(minutes=15 * n)))),

@@ -95,7 +95,7 @@ def test_whatever_the_document_allows_is_answered_as_it_says(
 def check(operation: APIOperation, real: dict[str, str]) -> None:
     """Send what the document allows; the answer must be one that it names, and no failure."""
 
-    @settings(max_examples=8, derandomize=True, deadline=None, suppress_health_check=[*HealthCheck])
+    @settings(max_examples=8, derandomize=True, suppress_health_check=[*HealthCheck])
     @given(case=operation.as_strategy())
     def ask(case: schemathesis.Case) -> None:
         used = {name: value for name, value in real.items() if name in case.path_parameters}
