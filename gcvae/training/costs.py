@@ -21,8 +21,8 @@ BYTES_PER_ROW = 100
 """What a column of texts that all differ takes in memory: benchmarks/results/scale-*.json."""
 LEVELS_PER_COLUMN = 150
 """So many levels cost in training what one more column costs. Whole trainings of 6,000 orders with
-2,708 levels take 48 (fast) and 53 (default) CPU seconds; they are estimated at 51 and 50, and
-without the levels at 35 and 41."""
+2,708 levels took 48 (fast) and 53 (default) CPU seconds when this was measured; they were estimated
+at 51 and 50, and without the levels at 35 and 41."""
 _CHUNK_ROWS = 4096
 _MOST_REPORT_ROWS, _MOST_COMPARED, _MOST_ATTACKED, _REPORT_DRAWS = 20_000, 5_000, 2_500, 20
 """How much a report looks at, as `training.reporting.model_report` has it, which loads torch."""
