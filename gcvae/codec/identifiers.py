@@ -83,7 +83,7 @@ class IdentifierCodec:
         start = 0
         for number, (template, share) in enumerate(self.templates):
             are_own = (places >= start) & (places < start + share)
-            before = (np.cumsum(are_own) - are_own).astype(np.uint64)
+            before: npt.NDArray[np.uint64] = (np.cumsum(are_own) - are_own).astype(np.uint64)
             own = np.flatnonzero(are_own[at])
             index = cycles[own] * np.uint64(share) + before[at[own]]
             texts[own] = template.keys(index, rows[own], self._origin(seed, number))
