@@ -18,7 +18,7 @@ import pandas as pd
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import shortened
 from gcvae.codec.unmodelled_columns import ConstantCodec
-from gcvae.constraints.expressions import Term, column_values, compile_constraint
+from gcvae.constraints.expressions import Rows, Term, column_values, compile_constraint
 from gcvae.constraints.rounded_numbers import FALSE
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.source_columns import SourceColumns, shown_cells
@@ -141,7 +141,7 @@ class ConstraintSet:
         found = np.ones((len(frame), len(self)), dtype=bool)
         for i, term in self._terms.items():
             rows = self._values(frame, constraint_columns(self._schema.constraints[i]))
-            found[:, i] = term.evaluate(rows) != FALSE
+            found[:, i] = term.evaluate(Rows(rows, blanks_unknown)) != FALSE
         for i, rule in enumerate(self._rules, start=len(self._schema.constraints)):
             found[:, i] = self._kept(rule, frame, blanks_unknown)
         for i, combinations in self._combinations.items():

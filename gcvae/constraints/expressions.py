@@ -10,7 +10,8 @@ Every term has one of four types, known from the schema before any row is seen:
 A comparison with a blank cell, or with a number that has no value such as x / 0, is neither true
 nor false but unknown; `unknown and false` is false, `unknown or true` is true.
 
-Nothing of Python is evaluated: the allowed nodes become numpy operations on whole columns.
+Nothing of Python is evaluated: the allowed nodes become numpy operations on whole columns. The
+functions stand in `functions`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.levels import are_numeric, level_texts
+from gcvae.constraints.functions import FUNCTIONS, NO_DATE, Type, are_missing
 from gcvae.constraints.rounded_numbers import (
     TRUE,
     UNKNOWN,
@@ -43,28 +44,29 @@ from gcvae.constraints.rounded_numbers import (
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.constraints import Expression, Inequality, parse_expression
 from gcvae.schema.kinds import Outcomes
+from gcvae.schema.suggestions import nearest
 from gcvae.spelling.date_text import DAY_NANOSECONDS
 from gcvae.spelling.never_dates import read_times
 
 _LARGEST = 2**63 - 1
-_NO_DATE = -(2**63)  # NaT
 _ISO_DATE = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?)?")
 _ORDERINGS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
 
-Rows = Mapping[str, Any]
-"""The values of each named column: `column_values`."""
 
+@dataclass(frozen=True)
+class Rows:
+    """The cells of rows.
 
-class Type(StrEnum):
-    """What a term is."""
+    Attributes:
+        values: Of each named column, as `column_values` gives them.
+        blanks_are_unknown: A blank is a cell that is not known, and not one that is missing.
+    """
 
-    NUMBER = "a number"
-    DATE = "a date"
-    TEXT = "text"
-    TRUTH = "true or false"
+    values: Mapping[str, Any]
+    blanks_are_unknown: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def column_values(cells: pd.Series[Any], column: Column) -> Any:
     kind = _type_of(column)
     known = cells.notna().to_numpy()
     if kind is Type.DATE:
-        return cells.to_numpy(dtype="datetime64[ns]").astype(np.int64)  # blank is _NO_DATE
+        return cells.to_numpy(dtype="datetime64[ns]").astype(np.int64)  # blank is NO_DATE
     if kind is Type.TRUTH:
         return truths(cells.isin([True]).to_numpy(dtype=bool), known)
     if kind is Type.TEXT:
@@ -152,7 +154,33 @@ class _Compiler:
                 return _arithmetic(self.term(left), operator, self.term(right))
             case ast.Compare():
                 return self._chain(node)
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                return self._called(name, arguments)
         raise ValueError(f"a list stands where no list can: {_shown(node)}")
+
+    def _called(self, name: str, arguments: Sequence[ast.expr]) -> Term:
+        """A function of terms."""
+        terms = [self.term(argument) for argument in arguments]
+        if name == "is_missing":
+            return _missing(terms)
+        if name not in FUNCTIONS:
+            meant = nearest(name, FUNCTIONS)
+            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(FUNCTIONS)}"
+            raise ValueError(f"there is no function {name}; {hint}")
+        function = FUNCTIONS[name]
+        dates = [term for term in terms if term.type is Type.DATE and term.column is not None]
+        terms = [_read_beside(term, dates[0]) if dates else term for term in terms]
+        text = f"{name}({', '.join(term.text for term in terms)})"
+        function.check(name, [term.type for term in terms])
+        for term in terms:
+            if term.type is Type.NUMBER:
+                _require_number(term, text)
+        compute = function.compute
+        if function.by_clock:
+            compute = partial(compute, column=terms[0].column)
+        return Term(
+            text, function.gives, lambda rows: compute(*(term.evaluate(rows) for term in terms))
+        )
 
     def _chain(self, node: ast.Compare) -> Term:
         """a < b < c is a < b and b < c."""
@@ -181,7 +209,7 @@ def _column_term(column: Column) -> Term:
     name = column.name
     text = name if name.isidentifier() else f"`{name}`"
     kind = _type_of(column)
-    return Term(text, kind, lambda rows: rows[name], column)
+    return Term(text, kind, lambda rows: rows.values[name], column)
 
 
 def _type_of(column: Column) -> Type:
@@ -214,6 +242,19 @@ def _truth_of(value: bool) -> Truths:
 
 def _fixed(literal: Level, kind: Type, value: Any) -> Term:
     return Term(repr(literal), kind, lambda rows: value, literal=literal)
+
+
+def _missing(terms: Sequence[Term]) -> Term:
+    """Whether a column's cell is missing."""
+    if len(terms) != 1 or terms[0].column is None or terms[0].text.startswith("is_missing"):
+        raise ValueError("is_missing takes a column")
+    [term] = terms
+
+    def evaluate(rows: Rows) -> Truths:
+        found = are_missing(term.evaluate(rows), term.type)
+        return np.where(found == TRUE, UNKNOWN, found) if rows.blanks_are_unknown else found
+
+    return Term(f"is_missing({term.text})", Type.TRUTH, evaluate)
 
 
 # Arithmetic
@@ -293,7 +334,7 @@ def _date_arithmetic(left: Term, operator: ast.operator, right: Term, text: str)
 def _days_between(later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64]) -> Amount:
     rough = later.astype(np.float64) - earlier.astype(np.float64)
     nanoseconds = np.where(np.abs(rough) < _LARGEST / 2, later - earlier, rough)
-    exists = (later != _NO_DATE) & (earlier != _NO_DATE)
+    exists = (later != NO_DATE) & (earlier != NO_DATE)
     values = np.where(exists, nanoseconds / DAY_NANOSECONDS, np.nan)
     return Amount(values, np.finfo(np.float64).eps * np.where(exists, np.abs(values), 0.0))
 
@@ -302,7 +343,7 @@ def _moved(times: npt.NDArray[np.int64], days: Amount, sign: float) -> npt.NDArr
     """The dates so many days later; the last or the first that there is where none is so far."""
     with np.errstate(all="ignore"):
         distance = np.rint(sign * days.values.astype(np.float64) * DAY_NANOSECONDS)
-        exists = days.known & ~np.isnan(distance) & (times != _NO_DATE)
+        exists = days.known & ~np.isnan(distance) & (times != NO_DATE)
         limit = float(_LARGEST // 2)
         inside = np.abs(distance) < limit
         rough = times.astype(np.float64) + np.clip(distance, -2 * limit, 2 * limit)
@@ -310,7 +351,7 @@ def _moved(times: npt.NDArray[np.int64], days: Amount, sign: float) -> npt.NDArr
         exact = times + steps
     fits = inside & (np.abs(rough) < float(_LARGEST - 1024))
     beyond = np.where(rough > 0, _LARGEST, -_LARGEST)
-    return np.where(exists, np.where(fits, exact, beyond), _NO_DATE)
+    return np.where(exists, np.where(fits, exact, beyond), NO_DATE)
 
 
 # Comparisons
@@ -347,7 +388,7 @@ def _compared_values(
 def _compared_dates(
     left: npt.NDArray[np.int64], operator: ast.cmpop, right: npt.NDArray[np.int64]
 ) -> Truths:
-    first, second = (Amount(times, known=times != _NO_DATE) for times in (left, right))
+    first, second = (Amount(times, known=times != NO_DATE) for times in (left, right))
     return compare(operator, first, second)
 
 

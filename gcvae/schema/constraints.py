@@ -71,12 +71,13 @@ _SHAPES = {
 }
 # A string literal comes first, so that a backtick in it is none.
 _QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`([^`]+)`""")
+_STAND_IN = "\ua644"  # a letter that no name begins with
 _DEEPEST = 100  # nested terms, far under Python's limit of recursion
 _ALLOWED_NODES = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
     ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow,
     ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
-    ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List,
+    ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List, ast.Call,
 )  # fmt: skip
 
 
@@ -118,17 +119,27 @@ def parse_expression(text: str) -> ast.expr:
     def stand_in(match: re.Match[str]) -> str:
         if match[1] is not None:
             return match[1]
-        name = f"_quoted_{len(quoted)}"
+        # As long as what it stands for, so that a place in the text is one in the expression.
+        name = f"{_STAND_IN}{len(quoted)}".ljust(len(match[0]), "_")
         quoted[name] = match[2]
         return name
 
+    source = _QUOTED_NAME.sub(stand_in, text)
+    before = len(source) - len(source.lstrip())
+    source = source.strip()
     try:
-        tree = ast.parse(_QUOTED_NAME.sub(stand_in, text).strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        tree = ast.parse(source, mode="eval").body
+    except SyntaxError as error:
+        lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
+        place = before + sum(map(len, lines)) + (error.offset or 1)
+        raise ValueError(
+            f"the expression {text!r} can not be read: {error.msg} at character {place}"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"the expression {text!r} can not be read: {error}") from None
     _check_depth(tree)
     for node in ast.walk(tree):
-        _check_node(node)
+        _check_node(node, source, before)
         if isinstance(node, ast.Name):
             node.id = quoted.get(node.id, node.id)
     if not _names_in(tree):
@@ -137,7 +148,9 @@ def parse_expression(text: str) -> ast.expr:
 
 
 def _names_in(tree: ast.expr) -> tuple[str, ...]:
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    found = [node for node in names if id(node) not in functions]
     found.sort(key=lambda node: (node.lineno, node.col_offset))
     return tuple(dict.fromkeys(node.id for node in found))
 
@@ -151,11 +164,19 @@ def _check_depth(tree: ast.expr) -> None:
     raise ValueError(f"the expression nests more than {_DEEPEST} terms in each other")
 
 
-def _check_node(node: ast.AST) -> None:
+def _check_node(node: ast.AST, source: str, before: int) -> None:
+    """Checks that a node is allowed; `before` are the characters before the expression."""
+    place = ""
+    if isinstance(node, ast.expr):
+        lines = source.splitlines(keepends=True)
+        own = lines[node.lineno - 1].encode()[: node.col_offset].decode()
+        place = f" at character {before + sum(map(len, lines[: node.lineno - 1])) + len(own) + 1}"
     if not isinstance(node, _ALLOWED_NODES):
-        raise ValueError(f"{type(node).__name__} is not allowed in an expression")
+        raise ValueError(f"{type(node).__name__} is not allowed in an expression{place}")
     if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):
-        raise ValueError(f"{node.value!r} is not allowed in an expression")
+        raise ValueError(f"{node.value!r} is not allowed in an expression{place}")
+    if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
+        raise ValueError(f"only a function's name and its arguments make a call{place}")
 
 
 def _problem(item: object, pointer: str, message: str) -> Problem:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcvae.constraints.expressions import column_values, compile_constraint
+from gcvae.constraints.expressions import Rows, column_values, compile_constraint
 from gcvae.constraints.rounded_numbers import FALSE, TRUE, UNKNOWN, Amount, compare, compute
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.constraints import Expression, Inequality
@@ -67,7 +67,7 @@ def value_of(expression: str, **cells: Any) -> int:
         else pd.Series([cell], dtype="datetime64[ns]")
         for name, cell in row.items()
     }
-    rows = {name: column_values(cells, SCHEMA[name]) for name, cells in series.items()}
+    rows = Rows({name: column_values(cells, SCHEMA[name]) for name, cells in series.items()})
     [found] = np.broadcast_to(compile_constraint(Expression(expression), SCHEMA).evaluate(rows), 1)
     return int(found)
 
@@ -265,13 +265,13 @@ def test_the_expressions_of_the_documentation_have_a_meaning() -> None:
             Column("grade", ColumnKind.ORDINAL, levels=("bad", "good")),
         )
     )
-    assert len(listed.splitlines()) == 8
+    assert len(listed.splitlines()) == 9
     for line in listed.splitlines():
         compile_constraint(Expression(line), schema)
 
 
 def test_an_inequality_is_a_comparison_of_its_columns() -> None:
-    cells = {"a": Amount(np.array([1.0, 2.0, 3.0])), "b": Amount(np.array([2, 2, 2]))}
+    cells = Rows({"a": Amount(np.array([1.0, 2.0, 3.0])), "b": Amount(np.array([2, 2, 2]))})
     assert compile_constraint(Inequality("a", "b"), SCHEMA).evaluate(cells).tolist() == [2, 2, 0]
     strict = compile_constraint(Inequality("a", "b", strict=True), SCHEMA)
     assert strict.evaluate(cells).tolist() == [2, 0, 0]

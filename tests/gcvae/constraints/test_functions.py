@@ -1,0 +1,187 @@
+"""Functions of expressions: what they give, of blanks too, and what they refuse."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcvae import Synthesizer
+from gcvae.constraints.expressions import Rows, column_values, compile_constraint
+from gcvae.constraints.rounded_numbers import FALSE, TRUE, UNKNOWN
+from gcvae.errors import Problem
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.constraints import Expression, read_constraints
+from gcvae.schema.kinds import ColumnKind
+from tests.gcvae.constraints.test_expressions import SCHEMA, value_of
+from tests.wordings import refuses, same_wording
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "round(b / 3, 2) == 1.33",
+        "round(a) == 0",
+        "floor(-a) == -1 and ceil(a) == 1",
+        "floor(10 * (a + `net price`)) == 4",
+        "abs(-b) == b",
+        "min(a, b, `net price`) == `net price` and max(a, b) == 4",
+        "year(start) == 2024 and month(start) == 1 and day(start) == 30",
+        "quarter(end) == 1 and hour(end) == 0 and minute(end) == 0",
+        "weekday(start) == 'Tuesday'",
+        "days(start, end) == 30 and months(start, end) == 0 and years(start, end) == 0",
+        "months('2023-01-30', end) == 12 and years('2020-02-29', end) == 4",
+        "years('2020-03-01', end) == 3",
+        "upper(colour) == 'RED' and lower('X') == 'x'",
+        "prefix(colour, 2) == 're'",
+        "concat(colour, '-', unit) == 'red-cm'",
+        "not is_missing(colour) and not is_missing(start) and not is_missing(smoker)",
+    ],
+)
+def test_a_function_gives_what_its_name_says(expression: str) -> None:
+    assert value_of(expression) == TRUE
+
+
+@pytest.mark.parametrize(
+    ("expression", "cells", "expected"),
+    [
+        ("round(b, 1) == 4", {"b": None}, UNKNOWN),
+        ("max(a, b) > 0", {"b": None}, UNKNOWN),
+        ("weekday(start) == 'Monday'", {"start": None}, UNKNOWN),
+        ("days(start, end) > 0", {"end": None}, UNKNOWN),
+        ("years(start, end) > 0", {"end": None}, UNKNOWN),
+        ("upper(colour) == 'RED'", {"colour": None}, UNKNOWN),
+        ("is_missing(colour)", {"colour": None}, TRUE),
+        ("is_missing(b)", {"b": None}, TRUE),
+        ("is_missing(a)", {"a": np.nan}, TRUE),
+        ("is_missing(start)", {"start": None}, TRUE),
+        ("is_missing(smoker)", {"smoker": None}, TRUE),
+        ("colour == 'red' or is_missing(end)", {"colour": "blue"}, FALSE),
+    ],
+)
+def test_a_function_of_a_blank_is_blank_but_for_is_missing(
+    expression: str, cells: dict[str, object], expected: int
+) -> None:
+    assert value_of(expression, **cells) == expected
+
+
+def test_whether_a_cell_is_missing_is_unknown_where_blanks_are_not_known() -> None:
+    cells = column_values(pd.Series([1.0, np.nan]), SCHEMA["a"])
+    term = compile_constraint(Expression("is_missing(a)"), SCHEMA)
+    assert term.evaluate(Rows({"a": cells})).tolist() == [FALSE, TRUE]
+    assert term.evaluate(Rows({"a": cells}, blanks_are_unknown=True)).tolist() == [FALSE, UNKNOWN]
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(-(10**4), 10**4), st.integers(0, 4))
+def test_a_rounded_product_equals_what_any_way_of_rounding_gives(
+    cents: int, percent: int, digits: int
+) -> None:
+    exact = Decimal(cents) / 100 * Decimal(percent) / 100
+    for how in (ROUND_HALF_UP, ROUND_HALF_EVEN):
+        total = exact.quantize(Decimal(1).scaleb(-digits), rounding=how)
+        cells = {"a": cents / 100, "b": percent, "net price": float(total)}
+        assert value_of(f"`net price` == round(a * b / 100, {digits})", **cells) == TRUE
+        further = cells | {"net price": float(total) + 2.0 * 10.0**-digits}
+        assert value_of(f"`net price` == round(a * b / 100, {digits})", **further) == FALSE
+
+
+@given(st.dates(date(1800, 1, 1), date(2200, 1, 1)), st.dates(date(1800, 1, 1), date(2200, 1, 1)))
+def test_completed_years_are_those_of_a_birthday(birth: date, today: date) -> None:
+    years = today.year - birth.year - ((today.month, today.day) < (birth.month, birth.day))
+    cells = {"start": pd.Timestamp(birth), "end": pd.Timestamp(today), "b": years}
+    assert value_of("years(start, end) == b", **cells) == TRUE
+    assert value_of("weekday(start) == colour", **cells | {"colour": f"{birth:%A}"}) == TRUE
+
+
+@pytest.mark.parametrize(
+    ("parquet_type", "date_format"),
+    [
+        ("timestamp[ns, tz=America/New_York]", "%Y-%m-%d %H:%M:%S+00:00"),
+        (None, "%Y-%m-%d %H:%M:%S-05:00"),
+    ],
+)
+def test_parts_of_a_date_are_those_of_its_columns_clock(
+    parquet_type: str | None, date_format: str
+) -> None:
+    column = Column(
+        "at", ColumnKind.DATETIME, datetime_format=date_format, parquet_type=parquet_type
+    )
+    cells = column_values(pd.Series(pd.to_datetime(["2024-01-01 02:30"])), column)
+    schema = TableSchema((column,))
+    text = "hour(at) == 21 and weekday(at) == 'Sunday' and year(at) == 2023"
+    assert compile_constraint(Expression(text), schema).evaluate(Rows({"at": cells})) == TRUE
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "rond(a) == 1",
+        "round() == 1",
+        "round(a, b, 2) == 1",
+        "round(colour) == 1",
+        "round(door) == 1",
+        "year(a) == 2024",
+        "weekday(start) == 1",
+        "prefix(colour) == 'r'",
+        "is_missing(a + b)",
+        "is_missing('a')",
+        "upper(a) == 'X'",
+        "years('x', start) == 1",
+        "__import__('os') == a",
+    ],
+)
+def test_what_a_function_does_not_take_is_refused(expression: str) -> None:
+    with refuses(ValueError):
+        compile_constraint(Expression(expression), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "a < b.real",
+        "  a + (b < 3",
+        "`net price` < round(x=a)",
+        "a == (lambda: 1)()",
+        "`net price` < a and [x for x in b]",
+        "a.__class__ == 1",
+        "a == f(*b)",
+    ],
+)
+def test_what_is_not_allowed_is_refused_at_its_character(expression: str) -> None:
+    problems: list[Problem] = []
+    assert read_constraints([{"kind": "expression", "expression": expression}], problems) == ()
+    [problem] = problems
+    assert problem.pointer == "/constraints/0"
+    assert "at character" in problem.message
+    same_wording(problem.message)
+
+
+def test_a_model_keeps_what_its_functions_say(tmp_path: object) -> None:
+    random = np.random.default_rng(0)
+    n = 400
+    status = random.choice(["returned", "kept"], n)
+    ordered = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 300, n), "D")
+    table = pd.DataFrame(
+        {
+            "статус": status,
+            "refund": np.where(status == "returned", random.normal(50, 9, n).round(2), np.nan),
+            "ordered": ordered,
+        }
+    )
+    table = table[table["ordered"].dt.day_name() != "Sunday"].reset_index(drop=True)
+    rules = ["статус == 'returned' or is_missing(refund)", "weekday(ordered) != 'Sunday'"]
+    constraints = [{"kind": "expression", "expression": rule} for rule in rules]
+    model = Synthesizer.fit(
+        table, schema={"constraints": constraints}, preset="fast", settings={"max_steps": 60}
+    )
+    model = Synthesizer.from_bytes(model.to_bytes())
+    rows = model.sample(500, seed=1)
+    assert rows["refund"].isna()[rows["статус"] == "kept"].all()
+    assert not (rows["ordered"].dt.day_name() == "Sunday").any()
+    filled = model.impute(table.head(30).assign(статус=None), seed=0)
+    assert (filled["статус"] == "returned")[filled["refund"].notna()].all()
