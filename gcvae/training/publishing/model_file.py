@@ -31,8 +31,6 @@ from gcvae.training.settings import SettledConfig, configure
 _KEPT_OF_RECORD = ("preset", "frame", "constraint_acceptance", "differential_privacy")
 """What a minimal file needs: how many drawn rows pass, and a promise with its ledger. Both are of
 the model's rows, or stand under the promise."""
-_RETIRED_SETTINGS = ("max_extension",)
-"""Settings of training that files of earlier models have, and that nothing reads any more."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +96,8 @@ class ModelFile:
         codec = TableCodec.from_json(manifest["codec"])
         if codec.schema != schema:
             raise ArtifactError("the file's codec is of another schema than the file's")
-        settings = {k: v for k, v in manifest["config"].items() if k not in _RETIRED_SETTINGS}
-        configure("default", settings)
-        config = SettledConfig(**settings)
+        configure("default", manifest["config"])
+        config = SettledConfig(**manifest["config"])
         record = manifest["training_record"]
         check_record(record)
         return cls(
