@@ -13,6 +13,7 @@ NO_MODEL = (
     "not a gcvae file, or a truncated one; a model is what `gcvae train`, `save` or a service's "
     "download wrote, and all of it"
 )
+_OLDER = "; an older gcvae wrote it: train the model again with this one"
 
 
 def check_version(manifest: Mapping[str, Any]) -> None:
@@ -27,7 +28,7 @@ def check_version(manifest: Mapping[str, Any]) -> None:
     remedy = ""
     if format_ == FORMAT and isinstance(version, int):
         is_newer = version > VERSION
-        remedy = "; upgrade this library" if is_newer else "; train the model again with this one"
+        remedy = "; a newer gcvae wrote it: upgrade this one" if is_newer else _OLDER
     raise ModelVersionError(
         f"the file is {format_} version {version}; this library reads {FORMAT} version {VERSION}"
         f"{remedy}"

@@ -296,7 +296,7 @@ SLIPS = (
     ),
     Slip(
         "a model file of a newer version",
-        ("this library reads gcvae-model versions", "a newer gcvae wrote it: upgrade this one"),
+        ("this library reads gcvae-model version", "a newer gcvae wrote it: upgrade this one"),
         shell=("sample newer.gcvae --rows 5 -o -", f"import newer.gcvae {IN}"),
         python=lambda place: Synthesizer.load(place.folder / "newer.gcvae"),
         more={"python": ("newer.gcvae",)},
