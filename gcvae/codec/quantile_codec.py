@@ -176,9 +176,9 @@ class QuantileCodec:
 
     @property
     def shaped_codes(self) -> range:
-        """The codes of the atoms where all numbers are atoms, or where atoms share codes."""
-        is_shaped = self.is_discrete or self.members is not None
-        return range(self.has_missing, self.n_codes - 1 if is_shaped else self.has_missing)
+        """The codes of the atoms where all numbers are atoms; none elsewhere."""
+        n_atoms = len(self.atoms) if self.is_discrete else 0
+        return range(self.has_missing, self.has_missing + n_atoms)
 
     @property
     def code_positions(self) -> Numbers:

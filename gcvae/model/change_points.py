@@ -108,9 +108,9 @@ class ChangePointLayer(nn.Module):
         """
         super().__init__()
         # Those of numbers come first.
-        self.found = sorted(found, key=lambda each: columns[each.column].is_discrete)
+        self.found = sorted(found, key=lambda each: _is_coded(columns[each.column]))
         real = [j for j, column in enumerate(columns) if column.point_code is not None]
-        own = [each for each in self.found if not columns[each.column].is_discrete]
+        own = [each for each in self.found if not _is_coded(columns[each.column])]
         self.width = width = max((len(each.points) + 1 for each in self.found), default=0)
         n_codes = max((len(each.log_ratio) for each in self.found), default=0)
         log_ratio = torch.zeros(len(self.found), n_codes, width)
@@ -353,6 +353,11 @@ def _log_masses(base: Marginal, points: Tensor) -> Tensor:
 def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
     """l_b - log Z. Shape: as `_log_masses`."""
     return logits - (logits + _log_masses(base, points)).logsumexp(-1, keepdim=True)
+
+
+def _is_coded(column: ColumnShape) -> bool:
+    """Whether the column's own numbers are all codes."""
+    return len(column.shaped_codes) > 0
 
 
 def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> npt.NDArray[np.int64]:

@@ -28,9 +28,7 @@ class ColumnShape:
     code_scores: tuple[float, ...] | None = None
     """Where each code stands on the axis of the values; None where codes have no place on it."""
     shaped_codes: range = range(0)
-    """Codes that are numbers on that axis, near ones likely to be near in probability."""
-    is_discrete: bool = False
-    """Whether all numbers of the column are codes."""
+    """Codes that are numbers on that axis, of a column that has hardly any other cells."""
     parents: tuple[int, ...] = ()
     """Columns that come before this one in the chain rule: its cells are read from theirs."""
     other_places: tuple[float, ...] | None = None

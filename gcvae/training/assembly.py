@@ -33,7 +33,6 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
             point_code=column.n_codes - 1 if column.is_real else None,
             code_scores=column.scores if isinstance(column, QuantileCodec) else None,
             shaped_codes=column.shaped_codes if isinstance(column, QuantileCodec) else range(0),
-            is_discrete=isinstance(column, QuantileCodec) and column.is_discrete,
             parents=tuple(places[name] for name in parents.get(column.name, ()) if name in places),
             other_places=tuple(column.places.tolist())
             if isinstance(column, QuantileCodec)

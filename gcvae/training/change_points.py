@@ -85,7 +85,7 @@ def find_change_points(
 
 def _has_categories(column: ColumnShape) -> bool:
     """Whether the column's cells are codes, and not too many."""
-    is_coded = column.point_code is None or column.is_discrete
+    is_coded = column.point_code is None or len(column.shaped_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
 
@@ -96,7 +96,7 @@ def _of_column(
     column = columns[j]
     if column.point_code is None:
         return None
-    is_coded = column.is_discrete
+    is_coded = len(column.shaped_codes) > 0
     if is_coded and len(column.shaped_codes) < _LEAST_CODES:
         return None
     own = codes[:, j]

@@ -30,7 +30,6 @@ AGES = ColumnShape(
     point_code=21,
     code_scores=(-2.5, *(0.2 * k - 2.0 for k in range(20)), 0.0),
     shaped_codes=range(1, 21),
-    is_discrete=True,
 )
 MIXED = [levels(3), AMOUNT, AGES, number_or_missing(), levels(2)]
 
