@@ -2,7 +2,7 @@
 
 The rate rises over the first steps and is held for `max_steps`, or until the held-out bound has
 not improved for `patience_steps` (early stopping). Then it falls linearly to zero, over `annealing`
-times as many steps as there were until then.
+times as many steps as there were until then, or 0.4 times as many of these where patience ended it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from gcvae.training.settings import SettledConfig
 
 _LOOKS_IN_ANNEALING = 6
 _WARM_UP_STEPS = 100
+_AFTER_PATIENCE = 0.4
+"""Share of the annealing that is left of it where patience ended the hold. Where the steps were
+used up a full one pays: on Magic .037 and .009 of C2ST and .07 nats over two seeds. Elsewhere 0.4
+of it loses nothing (Shoppers, bank, orders, Adult)."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,8 @@ class Schedule:
         return self._annealing_steps_after(self.annealing_from)
 
     def _annealing_steps_after(self, step: int) -> int:
-        return round(self.config.annealing * step)
+        is_early = step < self.config.max_steps
+        return round(self.config.annealing * step * (_AFTER_PATIENCE if is_early else 1.0))
 
     @property
     def learning_rate(self) -> float:

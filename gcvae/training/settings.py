@@ -74,7 +74,7 @@ class TrainingConfig:
     """Decay per step of the exponential average of the weights that is kept; 0 keeps the last."""
     annealing: float = 0.0
     """Updates over which the learning rate falls to zero after it was held, as a share of the
-    updates until then; 0 stops at once."""
+    updates until then, 0.4 of that where patience ended it; 0 stops at once."""
     gradient_limit: float | None = None
     """Norm to which gradients are cut."""
     calibration: bool = False
@@ -219,7 +219,6 @@ PRESETS: dict[str, Preset] = {
                 rules="model",
                 calibration=True,
                 imagined_rows=None,
-                annealing=0.4,
             ),
         ),
         Preset(

@@ -84,19 +84,26 @@ def test_the_best_look_is_the_last_whose_gain_is_worth_its_gap(weight: float, be
 def test_the_rate_falls_over_a_share_of_the_steps_until_then(share: float, n_steps: int) -> None:
     """A fall that brings nothing is as long as one that brings much."""
     for end in (500, 2000):
-        last = schedule(rising_until(end), 800 + n_steps, 800, annealing=share)
+        last = schedule(rising_until(end), 800 + n_steps, 800, annealing=share, max_steps=800)
         assert last.last_step == 800 + n_steps
         assert last.is_over
     if n_steps:
-        middle = schedule(rising_until(500), 800 + n_steps // 2, 800, annealing=share)
+        middle = schedule(
+            rising_until(500), 800 + n_steps // 2, 800, annealing=share, max_steps=800
+        )
         assert not middle.is_over
         assert (middle.learning_rate, last.learning_rate) == (0.5, 0.0)
         assert middle.look_every_steps <= n_steps // 6
 
 
+def test_where_patience_ended_the_hold_the_fall_is_two_fifths_as_long() -> None:
+    assert schedule(rising_until(400), 500, 500, annealing=1.0).last_step == 700
+    assert schedule(rising_until(2000), 1000, 1000, annealing=1.0).last_step == 2000
+
+
 def test_the_end_is_expected_between_the_soonest_and_the_latest() -> None:
     left = schedule(rising_until(400), 400).steps_left
-    assert 500 * 1.5 - 400 < left < 1000 * 1.5 - 400
-    assert left == pytest.approx(math.sqrt(350 * 1100))
-    assert schedule(rising_until(400), 600, 500).steps_left == 150
-    assert schedule(rising_until(400), 750, 500).steps_left == 0
+    assert 500 * 1.2 - 400 < left < 1000 * 1.5 - 400
+    assert left == pytest.approx(math.sqrt(200 * 1100))
+    assert schedule(rising_until(400), 550, 500).steps_left == 50
+    assert schedule(rising_until(400), 600, 500).steps_left == 0
