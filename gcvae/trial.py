@@ -39,8 +39,11 @@ def try_out(synthesizer: Synthesizer) -> None:
         for codec in synthesizer.codec.columns:
             codes = np.arange(codec.n_codes)
             codec.decode(codes, np.linspace(-4.0, 4.0, len(codes)))
-        blank = {synthesizer.codec.columns[0].name: None}  # which no dtype need have a place for
-        synthesizer.impute(rows.head(1).assign(**blank))
+        row, first = rows.head(1), synthesizer.codec.columns[0].name
+        others = [c.name for c in synthesizer.schema if c.is_modelled and c.name != first]
+        kept = [name for name in others if row[name].isna().all()]  # as a constraint may ask
+        blank = {first: None}  # which no dtype need have a place for
+        synthesizer.impute(row.assign(**blank), keep_blanks=kept)
         is_minimal = synthesizer.training_record.get("is_minimal")
         for kind in ("expected",) if is_minimal else ("data", "expected"):
             found = synthesizer.dependencies(kind)

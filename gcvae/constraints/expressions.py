@@ -30,7 +30,15 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.levels import are_numeric, level_texts
-from gcvae.constraints.functions import FUNCTIONS, NO_DATE, Type, are_missing
+from gcvae.constraints.functions import (
+    FUNCTIONS,
+    NO_DATE,
+    WEEKDAYS,
+    Type,
+    are_missing,
+    check_part,
+    zone_of,
+)
 from gcvae.constraints.rounded_numbers import (
     TRUE,
     UNKNOWN,
@@ -50,6 +58,7 @@ from gcvae.spelling.never_dates import read_times
 
 _LARGEST = 2**63 - 1
 _ISO_DATE = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?)?")
+_MEANT = dict.fromkeys(("isnull", "isna", "is_null", "isblank", "missing"), "is_missing")
 _ORDERINGS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
@@ -79,6 +88,7 @@ class Term:
         evaluate: Its value in each row: an Amount; nanoseconds since 1970; texts; Truths.
         column: Where it is one, or a date reckoned from one.
         literal: Where it is one.
+        outcomes: The texts that it can be, where they are few and no column's.
     """
 
     text: str
@@ -86,6 +96,7 @@ class Term:
     evaluate: Callable[[Rows], Any]
     column: Column | None = None
     literal: Level | None = None
+    outcomes: tuple[str, ...] | None = None
 
     @property
     def is_nominal(self) -> bool:
@@ -164,8 +175,9 @@ class _Compiler:
         if name == "is_missing":
             return _missing(terms)
         if name not in FUNCTIONS:
-            meant = nearest(name, FUNCTIONS)
-            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(FUNCTIONS)}"
+            known = (*FUNCTIONS, "is_missing")
+            meant = _MEANT.get(name.lower()) or nearest(name, known)
+            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
             raise ValueError(f"there is no function {name}; {hint}")
         function = FUNCTIONS[name]
         dates = [term for term in terms if term.type is Type.DATE and term.column is not None]
@@ -177,9 +189,13 @@ class _Compiler:
                 _require_number(term, text)
         compute = function.compute
         if function.by_clock:
+            check_part(name, terms[0].column)
             compute = partial(compute, column=terms[0].column)
         return Term(
-            text, function.gives, lambda rows: compute(*(term.evaluate(rows) for term in terms))
+            text,
+            function.gives,
+            lambda rows: compute(*(term.evaluate(rows) for term in terms)),
+            outcomes=WEEKDAYS if name == "weekday" else None,
         )
 
     def _chain(self, node: ast.Compare) -> Term:
@@ -431,7 +447,7 @@ def _ranks(texts: npt.NDArray[Any], order: pd.Index[Any]) -> Amount:
 
 def _check_level(term: Term, other: Term) -> None:
     """A text that is compared with a column must be one of its levels, for it may be misspelled."""
-    levels = None if other.column is None else other.column.levels
+    levels = other.outcomes if other.column is None else other.column.levels
     if term.literal is None or levels is None or term.literal in levels:
         return
     listed = ", ".join(map(repr, levels[:20])) + (", ..." if len(levels) > 20 else "")
@@ -458,7 +474,8 @@ def _date_term(text: str, column: Column) -> Term:
     time = read_times(pa.array([text]), column.datetime_format, column.never)[0]
     if np.isnat(time) and _ISO_DATE.fullmatch(text):
         with suppress(ValueError):
-            time = pd.Timestamp(text).as_unit("ns").to_datetime64()
+            local = pd.Timestamp(text).as_unit("ns").tz_localize(zone_of(column))
+            time = local.tz_convert("UTC").tz_localize(None).to_datetime64()
     if np.isnat(time):
         raise ValueError(
             f"{text!r} beside column {column.name!r} is no date of the format "

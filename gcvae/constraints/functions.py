@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timezone
 from enum import StrEnum
 from functools import reduce
 from typing import Any
@@ -25,10 +26,11 @@ import pandas as pd
 
 from gcvae.constraints.rounded_numbers import UNKNOWN, Amount, Truths, truths
 from gcvae.schema.columns import Column
-from gcvae.spelling.date_text import DAY_NANOSECONDS, offset_of
+from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, offset_of, resolution
 
 NO_DATE = -(2**63)
 """NaT, a blank date."""
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LONGEST = 1_000_000
 """Characters of a prefix."""
 Times = npt.NDArray[np.int64]
@@ -86,8 +88,8 @@ class Function:
 
 def _rounded(x: Amount, digits: Amount | None = None) -> Amount:
     """The nearest number of so many decimals; of two that are as near it equals either."""
-    scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
     with np.errstate(all="ignore"):
+        scale = 10.0 ** (0.0 if digits is None else digits.values.astype(np.float64))
         values, error = (part * scale for part in x.rounded)
         nearest = np.rint(values)
         is_tie = np.abs(np.abs(values - nearest) - 0.5) <= error
@@ -120,15 +122,34 @@ def _extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Amount]:
 # Dates
 
 
+def zone_of(column: Column) -> Any:
+    """The zone of the clock by which a column of dates is written; UTC of one without."""
+    zone = re.search(r"tz=([^\]]+)\]", column.parquet_type or "")
+    return timezone(offset_of(column.date_format)) if zone is None else zone[1]
+
+
+def check_part(name: str, column: Column | None) -> None:
+    """Checks that the dates of a column have the part that a function of them asks for.
+
+    Raises:
+        ValueError: They have not.
+    """
+    if column is None:
+        return
+    is_of_clock = name in ("hour", "minute")
+    has_clock = resolution(column.date_format, column.decimals) < np.timedelta64(1, "D")
+    if is_of_clock and not has_clock:
+        raise ValueError(f"column {column.name!r} has no time of day, which {name} asks for")
+    if not is_of_clock and is_time_of_day(column.date_format):
+        raise ValueError(f"column {column.name!r} has no date, which {name} asks for")
+
+
 def _clock(times: Times, column: Column | None) -> pd.DatetimeIndex:
     """The times by the clock of their column; NaT where they are blank."""
     index = pd.DatetimeIndex(np.atleast_1d(times).view("datetime64[ns]"))
     if column is None:
         return index
-    zone = re.search(r"tz=([^\]]+)\]", column.parquet_type or "")
-    if zone is not None:
-        return index.tz_localize("UTC").tz_convert(zone[1]).tz_localize(None)
-    return index + offset_of(column.date_format)
+    return index.tz_localize("UTC").tz_convert(zone_of(column)).tz_localize(None)
 
 
 def _part(name: str) -> Callable[..., Amount]:
@@ -155,7 +176,8 @@ def _months(first: Times, last: Times) -> Amount:
     first, last = np.broadcast_arrays(first, last)
     a, b = _clock(first, None), _clock(last, None)
     months = 12.0 * (b.year - a.year) + (b.month - a.month)
-    is_short = (b.day < a.day) | ((b.day == a.day) & (b - b.normalize() < a - a.normalize()))
+    time_of_day = first % DAY_NANOSECONDS, last % DAY_NANOSECONDS
+    is_short = (b.day < a.day) | ((b.day == a.day) & (time_of_day[1] < time_of_day[0]).ravel())
     return _numbers(np.asarray(months - is_short, dtype=np.float64).reshape(first.shape))
 
 

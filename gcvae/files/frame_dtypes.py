@@ -61,6 +61,10 @@ def with_dtypes(frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
 def as_in(series: pd.Series[Any], own: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """Values of a column as the cells of another one of the same schema are, which are no text."""
     name = _name_of(own)
+    if column.duration_unit is not None and own.dtype.kind == "m":
+        unit: Any = column.duration_unit
+        durations: pd.Series[Any] = pd.to_timedelta(series, unit=unit).astype(own.dtype)
+        return durations
     return with_dtype(series, replace(column, dtype=name, parquet_type=_type_of(own)))
 
 

@@ -72,6 +72,12 @@ _SHAPES = {
 # A string literal comes first, so that a backtick in it is none.
 _QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`([^`]+)`""")
 _STAND_IN = "\ua644"  # a letter that no name begins with
+_SLIPS = (
+    (re.compile(r"=>|=<|<>"), "; comparisons are ==, !=, <, <=, > and >="),
+    (re.compile(r"(?<![=<>!])=(?!=)"), "; values are compared with =="),
+    (re.compile(r"\b(AND|OR|NOT)\b|&&|\|\|"), "; terms are joined by and, or, not"),
+)
+"""What is written so in other languages, and what to write."""
 _DEEPEST = 100  # nested terms, far under Python's limit of recursion
 _ALLOWED_NODES = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
@@ -132,8 +138,9 @@ def parse_expression(text: str) -> ast.expr:
     except SyntaxError as error:
         lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
         place = before + sum(map(len, lines)) + (error.offset or 1)
+        hint = next((hint for slip, hint in _SLIPS if slip.search(text)), "")
         raise ValueError(
-            f"the expression {text!r} can not be read: {error.msg} at character {place}"
+            f"the expression {text!r} can not be read: {error.msg} at character {place}{hint}"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"the expression {text!r} can not be read: {error}") from None
@@ -174,7 +181,8 @@ def _check_node(node: ast.AST, source: str, before: int) -> None:
     if not isinstance(node, _ALLOWED_NODES):
         raise ValueError(f"{type(node).__name__} is not allowed in an expression{place}")
     if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):
-        raise ValueError(f"{node.value!r} is not allowed in an expression{place}")
+        hint = "; is_missing(column) is true of blanks" if node.value is None else ""
+        raise ValueError(f"{node.value!r} is not allowed in an expression{place}{hint}")
     if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
         raise ValueError(f"only a function's name and its arguments make a call{place}")
 

@@ -93,6 +93,13 @@ def test_durations_of_frames_are_read_in_the_unit_of_their_column() -> None:
     ):
         again = model.log_likelihood(table.head(5).assign(took=took))
         pd.testing.assert_frame_equal(again, scores)
+    blank = table.head(40).assign(took=pd.to_timedelta(table["took"].head(40)))
+    blank.loc[1::2, "took"] = pd.NaT
+    filled = model.impute(blank, seed=1)["took"]
+    assert filled.dtype == blank["took"].dtype
+    assert filled[::2].equals(blank["took"][::2])
+    assert filled.between(pd.Timedelta(0), pd.Timedelta("7 days")).all()
+    assert filled[1::2].median() > pd.Timedelta("1h")
     hour = model.sample(9, seed=0, given={"took": {"min": pd.Timedelta("1h")}})
     assert (pd.to_timedelta(hour["took"]) >= pd.Timedelta("1h")).all()
     typed = table.assign(took=pd.to_timedelta(table["took"]).astype("timedelta64[s]"))
