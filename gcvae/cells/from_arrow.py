@@ -84,8 +84,6 @@ def arrow_cells(column: Any, name: str, far_unit: str | None = None) -> Any:
     if pa.types.is_time(kind):
         since_midnight = column.cast(pa.time64("ns")).cast(pa.int64())
         return pc.add(since_midnight, DAY_OF_TIMES.astype(np.int64)).cast(pa.timestamp("ns"))
-    if pa.types.is_duration(kind):
-        return column.cast(pa.int64())
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return column.cast(pa.string()).cast(pa.float64())  # 0.1, and not 0.10000000149011612
     if pa.types.is_uint64(kind):  # what an int64 does not hold stays what it is, as text

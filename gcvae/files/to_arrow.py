@@ -103,6 +103,9 @@ def _converted(series: pd.Series[Any], column: Column, kind: Any) -> Any:
     is_number = pd.api.types.is_any_real_numeric_dtype(series)
     if not is_number and not pd.api.types.is_datetime64_dtype(series):
         return _of_levels(series, column, kind)
+    unit: Any = column.duration_unit
+    if is_number and pa.types.is_duration(kind) and unit not in (None, kind.unit):
+        return pa.array(pd.to_timedelta(series, unit=unit), from_pandas=True).cast(kind)
     chosen = next((write for is_one, write in _WRITERS if is_one(kind)), _of_numbers)
     return _with_never(chosen(series, kind), series, column, kind)
 

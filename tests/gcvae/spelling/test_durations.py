@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcvae import Synthesizer, format_table, infer_schema, parse_table
+from gcvae import Synthesizer, TableReader, format_table, infer_schema, parse_table
 from gcvae.errors import SchemaError
+from gcvae.sampling.imputation_stream import stream_completed
 from gcvae.spelling.durations import DURATIONS, duration_texts
 from tests.wordings import refuses
 
@@ -108,3 +110,21 @@ def test_durations_of_frames_are_read_in_the_unit_of_their_column() -> None:
     pd.testing.assert_frame_equal(
         of_seconds.log_likelihood(finer), of_seconds.log_likelihood(typed.head(5))
     )
+
+
+def test_durations_of_a_parquet_file_stay_what_they_are(tmp_path: Path) -> None:
+    table = trips()
+    model = Synthesizer.fit(table, preset="fast", settings={"max_steps": 5}, seed=0)
+    lengths = pd.to_timedelta(table["took"].head(6))
+    rows = table.head(6).assign(took=lengths)
+    rows.loc[1, "took"] = pd.NaT
+    rows.to_parquet(tmp_path / "rows.parquet")
+    reader = TableReader(tmp_path / "rows.parquet")
+    assert model.log_likelihood(reader).equals(model.log_likelihood(rows))
+    for form, read in (("csv", pd.read_csv), ("parquet", pd.read_parquet)):
+        blocks = model.impute_blocks(reader, seed=1)
+        content = b"".join(stream_completed(blocks, model.schema, form))
+        filled = pd.to_timedelta(read(io.BytesIO(content))["took"])
+        known = rows["took"].notna()
+        assert (filled[known] == rows["took"][known]).all()
+        assert filled.notna().all()
