@@ -33,7 +33,6 @@ from gcvae.cells.levels import are_numeric, level_texts
 from gcvae.constraints.functions import (
     FUNCTIONS,
     NO_DATE,
-    WEEKDAYS,
     Type,
     are_missing,
     check_part,
@@ -53,7 +52,7 @@ from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.constraints import Expression, Inequality, parse_expression
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import nearest
-from gcvae.spelling.date_text import DAY_NANOSECONDS
+from gcvae.spelling.date_text import DAY_NANOSECONDS, WEEKDAYS
 from gcvae.spelling.never_dates import read_times
 
 _LARGEST = 2**63 - 1

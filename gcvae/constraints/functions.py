@@ -30,7 +30,6 @@ from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, offset_of,
 
 NO_DATE = -(2**63)
 """NaT, a blank date."""
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LONGEST = 1_000_000
 """Characters of a prefix."""
 Times = npt.NDArray[np.int64]

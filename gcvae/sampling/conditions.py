@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, timedelta, timezone
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -35,6 +35,7 @@ from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
+from gcvae.constraints.functions import zone_of
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.numerics.generators import uniform
 from gcvae.rules.grids import Grid
@@ -44,7 +45,7 @@ from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import has_offset, offset_of, resolution, write_dates
+from gcvae.spelling.date_text import has_offset, resolution, write_dates
 from gcvae.spelling.never_dates import are_never, is_beyond, read_times
 from gcvae.spelling.number_formats import number_text
 
@@ -186,9 +187,9 @@ def _span(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | No
 
 def _in_utc(span: pd.Period, column: Column) -> pd.Timestamp:
     """The first moment of a span by the clock of the column, in UTC; of a naive one as it is."""
-    zone: Any = re.search(r"tz=([^\]]+)\]", column.parquet_type or "")
-    zone = zone[1] if zone else timezone(offset_of(column.date_format))
-    first = span.start_time.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
+    first = span.start_time.tz_localize(
+        zone_of(column), ambiguous=True, nonexistent="shift_forward"
+    )
     return first.tz_convert("UTC").tz_localize(None)
 
 

@@ -29,7 +29,7 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _PADDED = [f"{n:02d}" for n in range(100)]
 _BARE = [str(n) for n in range(100)]
 
@@ -433,8 +433,8 @@ _NUMBERS: dict[str, Callable[[pd.DatetimeIndex], Any]] = {
 _NAMES = {
     "b": [name[:3] for name in _MONTHS],
     "B": list(_MONTHS),
-    "a": [name[:3] for name in _WEEKDAYS],
-    "A": list(_WEEKDAYS),
+    "a": [name[:3] for name in WEEKDAYS],
+    "A": list(WEEKDAYS),
     "p": ["AM", "PM"],
 }
 
