@@ -24,15 +24,17 @@ from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.scoring.partly_known_rows import with_blank_cells
 from gcvae.scoring.score_options import BLANK_REFERENCE_ROWS, MOST_BLANK_SETS
 
-_DRAWS = 20
-"""Of z for each row: a reference costs as much as 200 rows that are scored."""
+_WHOLE_ROWS = 1_000
+"""Of the model, among which a flag ranks a row without blanks."""
+_DRAWS = 16
+"""Of z for each row."""
 _MOST_KEPT = 256
 """References that are kept for later calls."""
 
 
 @dataclass(frozen=True)
 class BlankReferences:
-    """Sorted scores of BLANK_REFERENCE_ROWS rows of a model, for each set of blank columns.
+    """Sorted scores of rows of a model, for each set of blank columns.
 
     They do not depend on what is scored, nor on its seed, and are kept.
     """
@@ -44,7 +46,7 @@ class BlankReferences:
     def _rows(self) -> EncodedTable:
         """The model's rows."""
         generator = generator_for(0, "rows for blanks")
-        return self.constrained.draw(BLANK_REFERENCE_ROWS, BLANK_REFERENCE_ROWS, generator)
+        return self.constrained.draw(_WHOLE_ROWS, _WHOLE_ROWS, generator)
 
     def scores(self, is_blank: Mask) -> Numbers:
         """Ascending scores of the model's rows with the cells blank that `blank_cells` names.
@@ -60,7 +62,10 @@ class BlankReferences:
 
     def _scored(self, is_blank: Mask) -> Numbers:
         model, codec = self.constrained.model, self.constrained.codec
-        rows = with_blank_cells(self.constrained, self._rows, is_blank)
+        own = self._rows
+        if is_blank.any():
+            own = own.take(torch.arange(BLANK_REFERENCE_ROWS))
+        rows = with_blank_cells(self.constrained, own, is_blank)
         noise = RowNoise.numbered(0, "scores for blanks", range(len(rows)))
         with torch.no_grad():
             bounds = iwae_bound(model, rows, noise, n_draws=_DRAWS).bound

@@ -23,6 +23,14 @@ from gcvae.numerics.row_noise import RowNoise
 from gcvae.progress import Report, report_to_nobody
 from gcvae.sampling.constrained import Acceptance, ConstrainedModel
 from gcvae.schema.columns import TableSchema
+from gcvae.scoring.anomalies import (
+    ANOMALY,
+    ODD_CELL,
+    cell_tails,
+    odd_cells,
+    p_values,
+    row_tails,
+)
 from gcvae.scoring.blank_references import BlankRanks, BlankReferences, mid_ranks
 from gcvae.scoring.draws_by_need import bound_by_need
 from gcvae.scoring.partly_known_rows import blank_cells, partly_known
@@ -109,6 +117,8 @@ class RowScorer:
                 estimate = score(self.constrained.model, part.take(at), options, noise)
                 ruled_out = {name: found[at.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, part.take(at), ruled_out)
+                if self.scoring != FLAG:
+                    lines[[ANOMALY, ODD_CELL]] = self._anomalies(part.take(at), noise, ruled_out)
                 blank = are_blank[at.numpy()]
                 if self.scoring == FLAG:
                     lines = self._flags(lines, blank, ranks, run.start)
@@ -139,8 +149,8 @@ class RowScorer:
         if self.scoring == FLAG:
             return pd.DataFrame({IS_RARE: pd.array([], dtype="boolean")})
         names = [CONTRIBUTION + name for name in self.names()]
-        columns = ["log_likelihood", "standard_error", "percentile", *names]
-        return pd.DataFrame(columns=columns, dtype="float64")
+        columns = ["log_likelihood", "standard_error", "percentile", ANOMALY, ODD_CELL, *names]
+        return pd.DataFrame(columns=columns, dtype="float64").astype({ODD_CELL: object})
 
     def order(self) -> list[str]:
         """The names of the modelled columns in the order of the chain rule."""
@@ -180,9 +190,27 @@ class RowScorer:
             "log_likelihood": bound,
             "standard_error": error,
             "percentile": np.nan,
+            ANOMALY: np.nan,
+            ODD_CELL: None,
         }
         columns |= {CONTRIBUTION + name: by_name[name] for name in self.names()}
-        return pd.DataFrame(columns, dtype="float64")
+        return pd.DataFrame(columns)
+
+    def _anomalies(
+        self, rows: EncodedTable, noise: RowNoise, impossible: Mapping[str, Mask]
+    ) -> pd.DataFrame:
+        """How odd each row is, and its oddest cell: what rules it out, where something does."""
+        tails = cell_tails(self.constrained.model, rows, noise)
+        if tails is None:
+            return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
+        found = tails.numpy()
+        p = p_values(self.reference, row_tails(found, rows.observed.numpy()))
+        cells = np.array(odd_cells(self.codec, found), dtype=object)
+        for name, rules_out in impossible.items():
+            p[rules_out] = 0.0
+            if name != self._constraints:
+                cells[rules_out] = name
+        return pd.DataFrame({ANOMALY: p, ODD_CELL: cells})
 
     def _percentiles(
         self,
@@ -281,7 +309,11 @@ def reference_scores(
     again = _bounds_in_units(
         model, codec, blanks.take(with_blanks), integrated, lambda done: report((n + done) / n_all)
     )
-    return {
+    tails = cell_tails(model, rows, RowNoise.numbered(seed, "held-out anomalies", range(n)))
+    odd = (
+        {} if tails is None else {ANOMALY: np.sort(row_tails(tails.numpy(), rows.observed.numpy()))}
+    )
+    return {name: values.tolist() for name, values in odd.items()} | {
         reference_key(options): sorted((found - float(np.log(acceptance.share))).tolist())
         for options, found in (
             (scored, bounds),

@@ -27,7 +27,7 @@ MEASURES = {
 """How a continuous value counts. Discrete columns and atoms always count with their mass."""
 _TRUE_OR_FALSE = {"True", "False", "np.True_", "np.False_"}
 """By name, for NumPy is not loaded here."""
-BLANK_REFERENCE_ROWS = 1000
+BLANK_REFERENCE_ROWS = 300
 """Rows of the model among which a row with blanks is ranked, with the same cells blanked."""
 MOST_BLANK_SETS = 32
 """Of every 4,096 rows those have a percentile whose set of blanks is among the first so many."""
@@ -206,6 +206,10 @@ class ScoreOptions:
             "contributions are chain-rule terms, log p(column | columns before), in the model's "
             f"order: {', '.join(order)}; they add up to log_likelihood, and a blank adds 0",
             self._percentile_in_words(has_reference),
+            "anomaly is a p-value: of rows like those of training a share p has an anomaly of p or "
+            "less; odd_cell is the column whose cell is the oddest, given the cells before it"
+            if has_reference
+            else "no anomaly: the model's file is minimal and has no scores of held-out rows",
         ]
 
     def _percentile_in_words(self, has_reference: bool) -> str:

@@ -169,9 +169,9 @@ def counted(blocks: Iterable[pd.DataFrame], totals: Totals) -> Iterator[pd.DataF
         yield block
 
 
-def json_number(value: float | None) -> float | int | str | None:
-    """A number that JSON has; an infinite one as text that every language reads back."""
-    if value is None or isinstance(value, int) or math.isfinite(value):
+def json_number(value: float | str | None) -> float | int | str | None:
+    """A number that JSON has, or text; an infinite number as text that every language reads."""
+    if value is None or isinstance(value, int | str) or math.isfinite(value):
         return value
     if math.isnan(value):
         return None

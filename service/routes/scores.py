@@ -95,7 +95,8 @@ async def score_rows(
 ) -> Response:
     """Score rows (JSON, CSV, Parquet): for each a lower bound on log p(row) in nats, its standard
     error, its percentile among held-out training rows (with blanks: among rows of the model with
-    the same blanks), and the columns' contributions, which add up. The JSON says in `measure` and
+    the same blanks), an `anomaly` (a p-value: small is odd) with its `odd_cell`, and the columns'
+    contributions, which add up. The JSON says in `measure` and
     `notes` what the numbers mean. A blank cell is integrated out; an unseen level scores -Infinity.
     Of a model whose `scoring` is `flag` each row has `is_rare` alone; where it is `off` the answer
     is 403. Above the inline limit the answer is 202 and a job.

@@ -35,7 +35,7 @@ export function show({ place, model, signal }) {
   const drop = () => dropPlace({ title: "Drop rows to be scored", small: true, take,
     hint: model.scoring === "flag"
       ? "A table with the model's columns. Of each row this model says whether it is rare, and no more: it was published so."
-      : "A table with the model's columns. Blank cells are left out of account; the least likely rows come first." });
+      : "A table with the model's columns. Blank cells are left out of account; the oddest rows come first." });
   fill(top, drop());
   fill(place, top, found);
 }
@@ -54,9 +54,11 @@ function flagged(model, answer, cells) {
 function shown(model, answer, cells) {
   const scores = answer.scores.map((score, i) => ({ ...score, row: i + 1, cells: cells?.[i], log_likelihood: Number(score.log_likelihood),
     contributions: Object.fromEntries(Object.entries(score.contributions).map(([name, nats]) => [name, Number(nats)])) }));  // "-Infinity" is a text in JSON
-  const sorted = scores.toSorted((a, b) => a.log_likelihood - b.log_likelihood);
+  const isRanked = scores.some((score) => score.anomaly !== null);
+  const oddness = (score) => (isRanked ? score.anomaly ?? 1 : score.log_likelihood);
+  const sorted = scores.toSorted((a, b) => oddness(a) - oddness(b) || a.log_likelihood - b.log_likelihood);
   const impossible = sorted.filter((score) => score.log_likelihood === -Infinity).length;
-  const unlikely = scores.filter((score) => score.percentile !== null && score.percentile < 1).length;
+  const odd = scores.filter((score) => (isRanked ? score.anomaly !== null && score.anomaly <= 0.01 : score.percentile !== null && score.percentile < 1)).length;
   const picture = h("div");
   const draw = (member) => fill(picture, histogram(scores.map((score) => score[member]).filter((value) => value !== null), member.replace("_", " ")));
   draw("log_likelihood");
@@ -64,17 +66,17 @@ function shown(model, answer, cells) {
   const isColumn = new Set(model.schema.columns.map((column) => column.name));
   const names = terms.filter((name) => isColumn.has(name));  // the others are of the constraints
   const lacking = cells?.length ? names.filter((name) => !(name in cells[0])) : [];
-  const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", ...terms],
-    ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, ...terms.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
+  const file = () => save(new Blob([csvText([["log_likelihood", "standard_error", "percentile", "anomaly", "odd_cell", ...terms],
+    ...scores.map((score) => [score.log_likelihood, score.standard_error, score.percentile, score.anomaly, score.odd_cell, ...terms.map((name) => score.contributions[name])])])], { type: "text/csv" }), `${model.name}-scores.csv`);
   return [
     h("section.card.stack", { "aria-label": "Scores" }, h("div.row.ends", {}, h("h2", {}, `${many(scores.length, "row")} scored`),
-      segments("What is shown", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"]], "log_likelihood", draw)), picture,
-    h("div.row.ends", {}, h("p.soft", {}, `${many(unlikely, "row")} less likely than 99 % of held-out rows of training`, "."),
+      segments("What is shown", [["log_likelihood", "Log-likelihood"], ["percentile", "Percentile"], ...(isRanked ? [["anomaly", "Anomaly"]] : [])], "log_likelihood", draw)), picture,
+    h("div.row.ends", {}, h("p.soft", {}, isRanked ? `${many(odd, "row")} as odd as one in a hundred rows of training, or odder (anomaly ≤ 0.01).` : `${many(odd, "row")} less likely than 99 % of held-out rows of training.`),
       h("button.small", { type: "button", onclick: file }, "Download the scores")),
     lacking.length ? h("p.note", {}, `The table has no column ${lacking.join(", ")}: as a blank cell would be, ${lacking.length === 1 ? "it is" : "they are"} left out of account in every row.`) : null,
     impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "is" : "are"} impossible (−∞), and not in the picture: ${neverDrawn(scores, names, terms.find((name) => !isColumn.has(name)))}`) : null),
-    h("section.stack", { "aria-label": "The least likely rows" }, h("h2", {}, "The least likely rows"),
-      h("p.soft", {}, "The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows."),
+    h("section.stack", { "aria-label": "The oddest rows" }, h("h2", {}, "The oddest rows"),
+      h("p.soft", {}, `${isRanked ? "The framed cell is the oddest of its row, given the others. " : ""}The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows.`),
       leastLikely(sorted.slice(0, LEAST), names, usualCosts(scores, names), Boolean(cells))),
     h("details", {}, h("summary", {}, "What these numbers mean"), h("ul.tiny.soft", {}, [answer.measure, ...answer.notes].map((note) => h("li", {}, note)))),
   ];
@@ -102,17 +104,22 @@ function usualCosts(scores, names) {
 
 function leastLikely(scores, names, usual, hasCells) {
   const lines = scores.map((score) => h("tr", {}, h("th.number", { scope: "row" }, score.row), h("td.number", {}, fixed(score.log_likelihood, 2)),
-    h("td.number", {}, fixed(score.percentile, 1)),
+    h("td.number", {}, fixed(score.percentile, 1)), h("td.number", {}, score.anomaly === null ? "" : shownP(score.anomaly)),
     names.map((name) => cell(name, score, usual.get(name)))));
-  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "The least likely rows" }, h("table.preview", {},
-    h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "The oddest rows" }, h("table.preview", {},
+    h("thead", {}, h("tr", {}, ["Row", "Log-likelihood", "Percentile", "Anomaly"].map((text) => h("th.number", { scope: "col" }, text)), names.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, lines)), hasCells ? null : h("p.tiny.soft.inset", {}, "The cells hold the nats of each column: this page reads the values of CSV files only."));
+}
+
+/** A p-value in few digits. */
+function shownP(value) {
+  return value < 0.0001 ? "< 0.0001" : value.toPrecision(2);
 }
 
 function cell(name, score, usual) {
   const nats = score.contributions[name];
   const value = score.cells ? score.cells[name] : figure(nats);
-  const element = h("td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
+  const element = h(name === score.odd_cell ? "td.odd" : "td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
   const cost = Math.min(1, Math.max(0, (usual - nats - 0.5) / 6));
   if (cost > 0) element.style.background = `rgb(var(--warm) / ${(0.08 + 0.42 * cost).toFixed(2)})`;
   return element;

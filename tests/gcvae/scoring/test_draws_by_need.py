@@ -101,8 +101,10 @@ def test_draws_and_jitters_are_whole_numbers(option: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"draws": 100}, {"draws": 7}])
 def test_a_row_has_its_score_whatever_rows_come_after_it(options: dict[str, int]) -> None:
-    whole = fitted().log_likelihood(table(), **options).drop(columns="percentile")
-    first = fitted().log_likelihood(table()[:37], **options).drop(columns="percentile")
+    whole = fitted().log_likelihood(table(), **options).drop(columns=["percentile", "odd_cell"])
+    first = (
+        fitted().log_likelihood(table()[:37], **options).drop(columns=["percentile", "odd_cell"])
+    )
     found = first.to_numpy() - whole[:37].to_numpy()
     assert np.abs(found).max() < ROUNDING
 
