@@ -39,7 +39,7 @@ def show(title: str, frame: pd.DataFrame) -> int:
         flush=True,
     )
     for finding in rules:
-        print(f"  {finding.rule.kind:10s} {finding.rule}  ({finding.kept:,} of {finding.rows:,})")
+        print(f"  {finding.rule}  ({finding.kept:,} of {finding.rows:,})")
     for split in splits:
         print(f"  steps      {split.written.name}: {split.steps}, ending {split.ending}")
     return len(rules)

@@ -4,7 +4,9 @@ For each rule the share of the table's rows that keep it, and of as many drawn r
 boosted trees tell drawn rows from real ones that the model has not seen (`c2st_fine`).
 
 `flights` is the published table, of which two rows of three are learned from. Its rules are in the
-README beside it. `orders` is `benchmarks.known_truth.orders`, of 5,000 rows.
+README beside it. `orders` is `benchmarks.known_truth.orders`, of 5,000 rows. `shop` and `staff` are
+orders.csv and hr.csv, `default` and `magic` the published tables; `prices` and `stones` are
+`benchmarks.known_truth.priced`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import pandas as pd
 import torch
 
 from benchmarks.known_truth.orders import DISCOUNT_PERCENT, draw_orders
+from benchmarks.known_truth.priced import draw_prices, draw_stones
 from benchmarks.quality.tables import data_folder
 from gcvae import Synthesizer, read_table
 from gcvae.arrays import Mask
@@ -285,7 +288,202 @@ def _orders(n_rows: int | None) -> RuledTable:
     return RuledTable(table[:n_rows], draw_orders(seed=1), rules)
 
 
-TABLES: Mapping[str, Callable[[int | None], RuledTable]] = {"flights": _flights, "orders": _orders}
+# Tables of shops, staff and banks
+
+
+def _at_least(high: str, low: str) -> Keeps:
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        gap = _numbers(frame, high) - _numbers(frame, low)
+        return ~np.isnan(gap), gap > -1e-9
+
+    return keeps
+
+
+def _rounded(left: Callable[..., Any], right: Callable[..., Any], decimals: int) -> Keeps:
+    """Rows in which the right side is the left one, rounded to so many decimals."""
+
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        gap = left(frame) - right(frame)
+        return ~np.isnan(gap), np.abs(gap) <= (0.5 + 1e-6) * 10.0**-decimals
+
+    return keeps
+
+
+def _same_word(name: str, word: Callable[[pd.DataFrame], pd.Series[Any]]) -> Keeps:
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        expected = word(frame)
+        return expected.notna().to_numpy(), (frame[name] == expected).to_numpy()
+
+    return keeps
+
+
+def _same_number(a: str, b: str) -> Keeps:
+    """Rows in which both are equal, of those in which they are not 0."""
+
+    def keeps(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        x, y = _numbers(frame, a), _numbers(frame, b)
+        return ~np.isnan(x) & ~np.isnan(y), (x == y) & (x != 0)
+
+    return keeps
+
+
+def _halves(table: pd.DataFrame, rules: Mapping[str, Keeps], n_rows: int | None) -> RuledTable:
+    """Two rows of three to learn from, and the others."""
+    table.attrs.clear()  # line numbers, which no longer hold once rows are shuffled
+    shuffled = table.sample(frac=1, random_state=0).reset_index(drop=True)
+    n = len(table) * 2 // 3
+    return RuledTable(shuffled[:n][:n_rows], shuffled[n:].reset_index(drop=True), rules)
+
+
+def _shop(n_rows: int | None) -> RuledTable:
+    def ordered(frame: pd.DataFrame) -> pd.Series[Any]:
+        return pd.to_datetime(frame["order_date"], errors="coerce")
+
+    def net(frame: pd.DataFrame) -> Any:
+        price, quantity = (_numbers(frame, name) for name in ("unit_price", "quantity"))
+        return price * quantity * (1 - _numbers(frame, "discount_pct") / 100)
+
+    def full_refund(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        refund, gross = (_numbers(frame, name) for name in ("refund_amount", "gross_amount"))
+        return ~np.isnan(refund), refund == gross
+
+    table = read_table(data_folder() / "orders.csv")
+    rules = {
+        "net = price x quantity x (1 - discount)": _rounded(
+            lambda f: _numbers(f, "net_amount"), net, 2
+        ),
+        "gross = net x (1 + vat)": _rounded(
+            lambda f: _numbers(f, "gross_amount"),
+            lambda f: _numbers(f, "net_amount") * (1 + _numbers(f, "vat_rate")),
+            2,
+        ),
+        "weekday of the order": _same_word("weekday", lambda f: ordered(f).dt.day_name()),
+        "quarter of the order": _same_word(
+            "quarter", lambda f: "Q" + ordered(f).dt.quarter.astype("Int64").astype("string")
+        ),
+        "ordered <= shipped": _not_before("order_date", "ship_date"),
+        "refund <= gross": _at_least("gross_amount", "refund_amount"),
+        "full refunds": full_refund,
+        "country -> VAT": _follows(table, ["country"], "vat_rate"),
+        "product -> category": _follows(table, ["product"], "category"),
+    }
+    return _halves(table, rules, n_rows)
+
+
+def _staff(n_rows: int | None) -> RuledTable:
+    def dates(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+        return pd.to_datetime(frame[name], format="%d.%m.%Y", errors="coerce")
+
+    def age(frame: pd.DataFrame) -> Any:
+        born, day = dates(frame, "birth_date"), pd.Timestamp("2026-01-31")
+        had_birthday = (born.dt.month < day.month) | (
+            (born.dt.month == day.month) & (born.dt.day <= day.day)
+        )
+        return (day.year - born.dt.year - ~had_birthday).to_numpy(dtype=np.float64)
+
+    def left_later(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        hired, left = dates(frame, "hire_date"), dates(frame, "leave_date")
+        return (hired.notna() & left.notna()).to_numpy(), (left >= hired).to_numpy()
+
+    def active(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        is_active = frame["is_active"].astype(str).str.lower() == "true"
+        return np.ones(len(frame), dtype=bool), (
+            is_active == _is_blank(frame, "leave_date")
+        ).to_numpy()
+
+    table = read_table(data_folder() / "hr.csv")
+    rate = {"G1": 0.02, "G2": 0.04, "G3": 0.06, "G4": 0.1, "G5": 0.15}
+    rules = {
+        "age of the birth date": _equal(lambda f: _numbers(f, "age"), age),
+        "bonus = rate(grade) x salary": _rounded(
+            lambda f: _numbers(f, "bonus"),
+            lambda f: f["grade"].map(rate).to_numpy(dtype=np.float64) * _numbers(f, "salary"),
+            0,
+        ),
+        "hired <= left": left_later,
+        "active = not left": active,
+        "title -> department": _follows(table, ["title"], "department"),
+    }
+    table.attrs.clear()
+    return RuledTable(table[:n_rows], table, rules)
+
+
+def _default(n_rows: int | None) -> RuledTable:
+    table = read_table(data_folder() / "default.csv.gz")
+    rules = {
+        f"PAY_AMT{i} = BILL_AMT{i + 1}": _same_number(f"PAY_AMT{i}", f"BILL_AMT{i + 1}")
+        for i in range(1, 6)
+    } | {
+        f"BILL_AMT{i} = BILL_AMT{i + 1}": _same_number(f"BILL_AMT{i}", f"BILL_AMT{i + 1}")
+        for i in range(1, 6)
+    }
+    return _halves(table, rules, n_rows)
+
+
+def _magic(n_rows: int | None) -> RuledTable:
+    rules = {
+        "Length >= Width": _at_least("fLength", "fWidth"),
+        "Conc >= Conc1": _at_least("fConc", "fConc1"),
+    }
+    return _halves(read_table(data_folder() / "magic.csv"), rules, n_rows)
+
+
+def _prices(n_rows: int | None) -> RuledTable:
+    def of(name: str) -> Callable[[pd.DataFrame], Any]:
+        return lambda frame: _numbers(frame, name)
+
+    rules = {
+        "sale = price - discount": _rounded(
+            of("sale_price"), lambda f: of("price")(f) - of("discount")(f), 2
+        ),
+        "total = sale x quantity": _rounded(
+            of("total"), lambda f: of("sale_price")(f) * of("quantity")(f), 2
+        ),
+        "margin = sale - cost": _rounded(
+            of("margin"), lambda f: of("sale_price")(f) - of("cost")(f), 2
+        ),
+        "share = discount / price": _rounded(
+            of("discount_share"), lambda f: of("discount")(f) / of("price")(f), 4
+        ),
+        "margin % of sale": _rounded(
+            of("margin_pct"), lambda f: 100 * of("margin")(f) / of("sale_price")(f), 1
+        ),
+        "saved = discount x quantity": _rounded(
+            of("saved"), lambda f: of("discount")(f) * of("quantity")(f), 2
+        ),
+        "list total = price x quantity": _rounded(
+            of("list_total"), lambda f: of("price")(f) * of("quantity")(f), 2
+        ),
+        "profit = margin x quantity": _rounded(
+            of("profit"), lambda f: of("margin")(f) * of("quantity")(f), 2
+        ),
+    }
+    return RuledTable(draw_prices(0)[:n_rows], draw_prices(1), rules)
+
+
+def _stones(n_rows: int | None) -> RuledTable:
+    def depth(frame: pd.DataFrame) -> Any:
+        x, w, z = (_numbers(frame, name) for name in "xwz")
+        return 200 * z / (x + w)
+
+    def near(frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        gap = _numbers(frame, "depth") - depth(frame)
+        return ~np.isnan(gap), np.abs(gap) <= 0.1
+
+    rules = {"depth = 200 z / (x + w), to 0.1": near}
+    return RuledTable(draw_stones(0)[:n_rows], draw_stones(1), rules)
+
+
+TABLES: Mapping[str, Callable[[int | None], RuledTable]] = {
+    "flights": _flights,
+    "orders": _orders,
+    "shop": _shop,
+    "staff": _staff,
+    "default": _default,
+    "magic": _magic,
+    "prices": _prices,
+    "stones": _stones,
+}
 
 
 # Measuring

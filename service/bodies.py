@@ -233,11 +233,11 @@ class RuleExceptionBody(BaseModel):
 class RuleBody(BaseModel):
     """What holds between some columns of a table in most rows."""
 
-    rule: dict[str, Any] = Field(description="as the schema has it, with kind, keep and share")
+    rule: dict[str, Any] = Field(description="as the schema has it: rule, keep, source and share")
     columns: list[str] = Field(description="the one that follows from the others comes first")
     formula: str = Field(description="the rule in words")
     rows: int = Field(
-        description="in which all columns are known; of blanks, in which one asks for another"
+        description="in which all is known; of missing cells, in which one asks for another"
     )
     kept: int = Field(description="of these, that keep the rule")
     exceptions: list[RuleExceptionBody] = Field(description="the first ten rows that break it")

@@ -140,7 +140,7 @@ def _by_what_it_says(document: Document) -> dict[str, Document]:
 def _rules_written(rules: list[Document], schema: Document) -> list[str]:
     """Rules as messages write them, with what becomes of one that is not just modelled."""
     read = TableSchema.from_json(schema | {"rules": rules}).rules or ()
-    kept = {"model": "", "demand": " (demanded)", "drop": " (dropped)"}
+    kept = {"soft": "", "hard": " (in every row)", "off": " (left alone)"}
     return [f"{rule}{kept[rule.keep]}" for rule in read]
 
 

@@ -30,8 +30,8 @@ ROOMS = {path.parent.name for path in (ROOT / "gcvae").glob("*/__init__.py")}
 RUN_HERE = {
     ("README.md", "python example"),
     ("README.md", "sh example"),
-    ("docs/constraints.md", "json"),
-    ("docs/constraints.md", "python constraints"),
+    ("docs/rules.md", "json"),
+    ("docs/rules.md", "python constraints"),
     ("docs/guide.md", "python client"),
     ("docs/guide.md", "python library"),
     ("docs/guide.md", "sh files"),
@@ -47,7 +47,7 @@ RUN_HERE = {
     ("docs/tables.md", "json steps"),
 }
 RUN_ELSEWHERE = {
-    ("docs/constraints.md", "expressions"): "gcvae/**/test_expressions.py",
+    ("docs/rules.md", "expressions"): "gcvae/**/test_terms.py",
     ("docs/operations.md", "sh backup"): "catalog/**/test_backup.py",
     ("docs/operations.md", "sh restore"): "catalog/**/test_backup.py",
 }
@@ -75,7 +75,7 @@ def run_python(script: str) -> dict[str, Any]:
 
 
 def test_the_example_of_constraints_runs_as_written() -> None:
-    left = run_python(block("docs/constraints.md", "python constraints"))
+    left = run_python(block("docs/rules.md", "python constraints"))
     rows = left["rows"]
     assert len(rows) == 1000
     assert 0.01 < left["share"] < 1
@@ -97,33 +97,45 @@ def test_the_document_of_constraints_is_one() -> None:
             "area": [str(50 + i % 30) for i in range(60)],
         }
     )
-    document = json.loads(block("docs/constraints.md", "json"))
+    document = json.loads(block("docs/rules.md", "json"))
     schema = infer_schema(table, document)
     assert len(schema.schema.constraints) == 3
 
 
 def test_the_rules_of_the_page_hold_in_such_a_table() -> None:
-    n = np.arange(60)
-    days = pd.Series(pd.date_range("2024-01-01", periods=60))
+    random = np.random.default_rng(0)
+    n = np.arange(80)
+    days = pd.Series(pd.date_range("2024-01-01", periods=80))
+    price, quantity, discount = 9.99 + n * 7 % 41, 1 + n % 6, n % 3 * 5
+    grade, salary = np.array(["G1", "G2"])[n % 2], 1000 + n * 37 % 901
+    x, y, z = (random.normal(size, 0.2, 80).round(2) for size in (5.7, 5.8, 3.5))
     table = pd.DataFrame(
         {
             "ordered": days.dt.strftime("%Y-%m-%d"),
             "shipped": (days + pd.to_timedelta(n % 5, "D")).dt.strftime("%Y-%m-%d"),
-            "weekday": (days.dt.dayofweek + 1).astype(str),
-            "net": (10 + n * 7 % 41).astype(str),
-            "tax": (n * 3 % 23).astype(str),
-            "total": [
-                f"{a + b + c:.1f}"
-                for a, b, c in zip(10 + n * 7 % 41, n * 3 % 23, n % 2 / 2, strict=True)
-            ],
+            "weekday": days.dt.day_name(),
+            "price": price.round(2),
+            "quantity": quantity,
+            "discount": discount,
+            "net": (price * quantity * (1 - discount / 100)).round(2),
+            "grade": grade,
+            "salary": salary,
+            "bonus": (np.where(grade == "G1", 0.02, 0.04) * salary).round(2),
+            "x": x,
+            "y": y,
+            "z": z,
+            "depth": (200 * z / (x + y)).round(1),
             "country": np.array(["Italy", "France", "Norway"])[n % 3],
             "currency": np.array(["EUR", "EUR", "NOK"])[n % 3],
+            "returned": np.where(n % 4 == 0, days.dt.strftime("%Y-%m-%d"), ""),
+            "refund": np.where(n % 8 == 0, n * 3 % 23, "").astype(str),
         }
     )
-    rules = infer_schema(table, json.loads(block("docs/rules.md", "json rules"))).schema.rules
+    given = json.loads(block("docs/rules.md", "json rules"))
+    rules = infer_schema(table.astype(str), given).schema.rules
     assert rules is not None
-    assert [rule.share for rule in rules] == [1.0] * 4
-    assert [rule.keep for rule in rules] == ["model", "demand", "model", "drop"]
+    assert {str(rule): rule.share for rule in rules if rule.share != 1.0} == {}
+    assert {rule.keep for rule in rules} == {"soft", "hard", "off"}
 
 
 def test_the_number_format_of_the_page_reads_and_writes_such_numbers() -> None:

@@ -17,7 +17,7 @@ from gcvae.rules.predictions import keeps
 from gcvae.rules.splits import splits_of
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.rules import FunctionRule, Rule
+from gcvae.schema.rules import Rule
 
 Judge = Callable[[pd.DataFrame, pd.DataFrame], tuple[Mask, Mask]]
 """(rows as text, as values) -> (the rule applies to the row, the row keeps it). (n,) twice."""
@@ -40,10 +40,10 @@ def rules_of(schema: TableSchema, train: pd.DataFrame) -> dict[str, Judge]:
 
 
 def _of_rule(rule: Rule, schema: TableSchema, train: pd.DataFrame) -> Judge:
-    if isinstance(rule, FunctionRule):
-        follows = _follows(train, list(rule.of), rule.column)
+    if rule.is_dependency:
+        follows = _follows(train, list(rule.parents), rule.column)
         return lambda text, typed: follows(text)
-    return lambda text, typed: keeps(rule, typed, schema[rule.column])
+    return lambda text, typed: keeps(rule, typed, schema)
 
 
 def _of_steps(name: str, grid: Grid, step: int, rest: int) -> Judge:

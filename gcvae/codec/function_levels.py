@@ -19,12 +19,12 @@ from gcvae.arrays import Codes
 from gcvae.codec.quantile_codec import MOST_ATOMS
 from gcvae.files.typed_columns import TypedTable
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.rules import FunctionRule
+from gcvae.schema.rules import Rule
 
 
 def coded_functions(
-    table: TypedTable, schema: TableSchema, functions: Sequence[FunctionRule]
-) -> list[FunctionRule]:
+    table: TypedTable, schema: TableSchema, functions: Sequence[Rule]
+) -> list[Rule]:
     """The functions whose columns can all be of codes: of levels, or of few distinct numbers."""
     names = {name for rule in functions for name in rule.columns}
     coded = {
@@ -49,12 +49,13 @@ class FunctionLevels:
     fixed: tuple[pd.Series[Any], ...] = ()
 
     @classmethod
-    def of(cls, name: str, functions: Sequence[FunctionRule], table: TypedTable) -> Self:
+    def of(cls, name: str, functions: Sequence[Rule], table: TypedTable) -> Self:
         """What they say of the column of that name."""
         are_own = any(
-            name == rule.column or (name in rule.of and len(rule.of) > 1) for rule in functions
+            name == rule.column or (name in rule.parents and len(rule.parents) > 1)
+            for rule in functions
         )
-        fixed = tuple(table[rule.column] for rule in functions if rule.of == (name,))
+        fixed = tuple(table[rule.column] for rule in functions if rule.parents == (name,))
         return cls(are_own, fixed)
 
     def classes_of(self, levels: Codes, n_levels: int) -> Codes:

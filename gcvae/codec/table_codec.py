@@ -53,7 +53,7 @@ from gcvae.rules.reduction import Reduction
 from gcvae.rules.residuals import Rewriting
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
-from gcvae.schema.rules import FunctionRule
+from gcvae.schema.rules import Rule
 
 if TYPE_CHECKING:
     from gcvae.codec.region import Region
@@ -74,7 +74,7 @@ def _fit_columns(
     columns: list[Column],
     numbers: str,
     levels: str,
-    functions: Sequence[FunctionRule],
+    functions: Sequence[Rule],
     rare_rows: int,
     withheld: Mapping[str, Mapping[Level, int]],
     never: Mapping[str, Sequence[int]],
@@ -180,7 +180,7 @@ class TableCodec:
         levels: str = "listed",
         with_copies: bool = False,
         with_rules: bool = False,
-        functions: Sequence[FunctionRule] = (),
+        functions: Sequence[Rule] = (),
         rare_rows: int = 1,
         withheld: Mapping[str, Mapping[Level, int]] | None = None,
     ) -> TableCodec:

@@ -18,9 +18,15 @@ import pandas as pd
 from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import shortened
 from gcvae.codec.unmodelled_columns import ConstantCodec
-from gcvae.constraints.expressions import Rows, Term, column_values, compile_constraint
-from gcvae.constraints.rounded_numbers import FALSE
 from gcvae.errors import Problem, SchemaError
+from gcvae.expressions.rounded_numbers import FALSE
+from gcvae.expressions.terms import (
+    Rows,
+    Term,
+    column_values,
+    compile_condition,
+    compile_constraint,
+)
 from gcvae.files.source_columns import SourceColumns, shown_cells
 from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at, typed_columns
 from gcvae.rules.predictions import keeps
@@ -28,7 +34,7 @@ from gcvae.schema.columns import TableSchema
 from gcvae.schema.constraints import Constraint, UniqueCombinations, constraint_columns
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rule_documents import pointer_of_rule
-from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
+from gcvae.schema.rules import Condition, Missingness, Rule
 
 MOST_SINGLE_SHARE = 0.5
 """Numbers or dates whose combinations mostly stand in one row only are no levels."""
@@ -105,7 +111,7 @@ class ConstraintSet:
         demanded = {
             pointer_of_rule(i): rule
             for i, rule in enumerate(schema.rules or ())
-            if rule.keep == "demand" and not isinstance(rule, FunctionRule)
+            if rule.keep == "hard" and not rule.is_dependency
         }
         self.constraints: tuple[Constraint | Rule, ...] = (
             *schema.constraints,
@@ -116,6 +122,11 @@ class ConstraintSet:
         self._schema = schema
         self._combinations = dict(combinations)
         self._terms = _compiled(schema)
+        self._rule_terms = {
+            rule.text: compile_condition(rule.form.tree, schema, rule.tables)
+            for rule in self._rules
+            if isinstance(rule.form, Condition)
+        }
 
     @classmethod
     def fit(cls, table: TypedTable, schema: TableSchema) -> ConstraintSet:
@@ -152,9 +163,12 @@ class ConstraintSet:
 
     def _kept(self, rule: Rule, frame: pd.DataFrame, blanks_unknown: bool) -> Mask:
         """Which rows keep a rule, or do not say. Shape: (n,)."""
-        applies, kept = keeps(rule, frame, self._schema[rule.column])
-        if isinstance(rule, BlanksRule) and blanks_unknown:
+        if isinstance(rule.form, Missingness) and blanks_unknown:
             return np.ones(len(frame), dtype=bool)
+        if isinstance(rule.form, Condition):
+            rows = Rows(self._values(frame, rule.columns), blanks_unknown)
+            return np.asarray(self._rule_terms[rule.text].evaluate(rows) != FALSE)
+        applies, kept = keeps(rule, frame, self._schema)
         return np.asarray(~applies | kept)
 
     def to_json(self) -> dict[str, Any]:

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from gcvae.errors import Problem, SchemaError
+from gcvae.expressions.terms import compile_condition
 from gcvae.files.typed_columns import TypedTable
 from gcvae.progress import Report, report_to_nobody
-from gcvae.rules.predictions import quantities
+from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.search import RuleFinding, find_rules, measured
 from gcvae.rules.search_orders import with_what_stands_apart
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.rule_documents import pointer_of_rule
-from gcvae.schema.rules import OrderRule, Rule
+from gcvae.schema.rules import Condition, Formula, Rule
 
 LineOf = Callable[[int], int | None]
 
@@ -36,26 +37,47 @@ def with_rules(
     if schema.rules is None:
         findings = find_rules(table, schema, report)
     else:
+        _refuse_misfits(schema)
         rules = [_with_beside(rule, table, schema) for rule in schema.rules]
         findings = measured(rules, table, schema)
     problems = [
         _broken(i, finding, line_of)
         for i, finding in enumerate(findings)
-        if finding.rule.keep == "demand" and finding.kept < finding.rows
+        if finding.rule.keep == "hard" and finding.kept < finding.rows
     ]
     if problems:
         raise SchemaError(*problems)
     return replace(schema, rules=tuple(finding.rule for finding in findings)), findings
 
 
+def _refuse_misfits(schema: TableSchema) -> None:
+    """Lets rules pass whose expressions fit the types of their columns.
+
+    Raises:
+        SchemaError: One does not; every problem has its pointer.
+    """
+    problems = []
+    for i, rule in enumerate(schema.rules or ()):
+        try:
+            if rule.keep != "off" and isinstance(rule.form, Formula):
+                Prediction.of(rule, schema)
+            elif rule.keep != "off" and isinstance(rule.form, Condition):
+                compile_condition(rule.form.tree, schema, rule.tables)
+        except ValueError as error:
+            problems.append(Problem(str(error), pointer_of_rule(i), column=rule.column))
+    if problems:
+        raise SchemaError(*problems)
+
+
 def _with_beside(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:
-    """A rule that was said; an order with what stands beside it, as of one that is found."""
-    if not isinstance(rule, OrderRule) or rule.source == "found" or rule.beside:
+    """A rule that was said; an inequality with what stands apart from it, as one that is found."""
+    form, column = rule.form, schema[rule.column]
+    is_plain = isinstance(form, Formula) and form.is_inequality and not form.beside
+    if not is_plain or rule.source == "found":
         return rule
-    high = schema[rule.high]
-    if not (high.kind.is_real and high.is_modelled and rule.high in table.columns):
+    if not (column.kind.is_real and column.is_modelled and rule.column in table.columns):
         return rule
-    return with_what_stands_apart(rule, high, quantities(table[rule.high]))
+    return with_what_stands_apart(rule, column, quantities(table[rule.column]))
 
 
 def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
@@ -63,7 +85,7 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
     return {
         "rule": finding.rule.to_json(),
         "columns": list(finding.rule.columns),
-        "formula": str(finding.rule),
+        "formula": finding.rule.with_tables,
         "rows": finding.rows,
         "kept": finding.kept,
         "exceptions": [{"row": row + 1, "line": line_of(row)} for row in finding.exceptions],
@@ -80,5 +102,5 @@ def _broken(number: int, finding: RuleFinding, line_of: LineOf) -> Problem:
     first = lines[finding.exceptions[0]]
     what = "rows" if first is None else "lines"
     message = f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}"
-    expected = 'a rule that every row keeps, or "keep": "model"'
+    expected = 'a rule that every row keeps, or "keep": "soft"'
     return Problem(message, pointer_of_rule(number), line=first, expected=expected)

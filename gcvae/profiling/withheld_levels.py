@@ -32,9 +32,10 @@ from gcvae.codec.rare_levels import OTHER
 from gcvae.codec.unmodelled_columns import find_copies
 from gcvae.files.typed_columns import TypedTable, with_levels
 from gcvae.schema.columns import Column, Level, TableSchema
-from gcvae.schema.constraints import Expression, UniqueCombinations, parse_expression
+from gcvae.schema.constraints import Expression, UniqueCombinations
+from gcvae.schema.expressions import parse_expression
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.rules import FunctionRule
+from gcvae.schema.rules import Rule
 
 Places = npt.NDArray[np.int64]
 
@@ -53,7 +54,7 @@ class LearnedTable:
     schema: TableSchema
     cells: TypedTable
     withheld: Mapping[str, Mapping[Level, int]] = field(default_factory=dict)
-    lost_rules: tuple[FunctionRule, ...] = ()
+    lost_rules: tuple[Rule, ...] = ()
 
     def notes(self, rows: int) -> tuple[str, ...]:
         """What one should know of columns most cells of which have another level now."""
@@ -77,7 +78,7 @@ def without_rare_levels(
     table: TypedTable,
     said: Collection[str],
     rows: int,
-    functions: Sequence[FunctionRule],
+    functions: Sequence[Rule],
 ) -> LearnedTable:
     """The table and its schema without the levels that fewer than so many rows have.
 
@@ -203,26 +204,26 @@ class _Overlaid:
         return self.cells[name] if name in self.cells else self.table[name]
 
 
-def _fixing_first(names: Sequence[str], functions: Sequence[FunctionRule]) -> list[str]:
+def _fixing_first(names: Sequence[str], functions: Sequence[Rule]) -> list[str]:
     """The columns, those first that others do not fix: what they fix follows them."""
     fixed = {rule.column for rule in functions}
     return sorted(names, key=lambda name: name in fixed)
 
 
 def _follow(
-    functions: Sequence[FunctionRule],
+    functions: Sequence[Rule],
     table: TypedTable,
     cells: dict[str, pd.Series[Any]],
     found: Mapping[str, _Levels],
 ) -> None:
     """Lets the levels that others fix follow these where they were replaced."""
     for rule in [*functions, *functions]:  # a chain of two is followed to its end
-        if rule.column not in found or cells.keys().isdisjoint(rule.of):
+        if rule.column not in found or cells.keys().isdisjoint(rule.parents):
             continue
         known = _Overlaid(table, cells)
-        of = [known[name].astype(object) for name in rule.of]
+        of = [known[name].astype(object) for name in rule.parents]
         moved = np.any(
-            [(cells[n] != table[n]).fillna(False) for n in rule.of if n in cells], axis=0
+            [(cells[n] != table[n]).fillna(False) for n in rule.parents if n in cells], axis=0
         )
         key = pd.MultiIndex.from_arrays(of)
         counts = pd.DataFrame(
@@ -260,7 +261,7 @@ def _learned(
     gone = tuple(
         rule
         for rule in schema.rules or ()
-        if isinstance(rule, FunctionRule) and not lost.isdisjoint(rule.columns)
+        if rule.is_dependency and not lost.isdisjoint(rule.columns)
     )
     rules = schema.rules and tuple(rule for rule in schema.rules if rule not in gone)
     schema = replace(schema, columns=tuple(columns), rules=rules)
@@ -277,10 +278,10 @@ def _has_words(column: Column) -> bool:
     return is_nominal and holds_texts and not are_numeric(column.levels or ())
 
 
-def _bound_columns(schema: TableSchema, functions: Sequence[FunctionRule]) -> set[str]:
+def _bound_columns(schema: TableSchema, functions: Sequence[Rule]) -> set[str]:
     """Columns of which a constraint, or a rule that is demanded, speaks level by level."""
     unique = [c.columns for c in schema.constraints if isinstance(c, UniqueCombinations)]
-    demanded = [rule.columns for rule in functions if rule.keep == "demand"]
+    demanded = [rule.columns for rule in functions if rule.keep == "hard"]
     return {name for names in (*unique, *demanded) for name in names}
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.cells.levels import are_numeric
 from gcvae.schema.columns import Column
 from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, read_dates, resolution
@@ -19,6 +20,8 @@ from gcvae.spelling.never_dates import are_never, stand_ins
 LARGEST_PLACE = 1 << 52
 """Places beyond this are no exact doubles once two of them are added."""
 _MOST_DECIMALS = 9
+NO_LEVEL = -2
+"""The place of a level that a column has not."""
 _ORDERED = Outcomes.ORDERED_LEVELS
 Places = npt.NDArray[np.int64]
 
@@ -55,8 +58,11 @@ class Grid:
         if is_whole and column.kind.is_real:
             return cls._of_numbers(column, 1, (column.minimum, column.maximum))
         levels = column.levels or ()
-        if is_ordered and levels and all(type(level) is int for level in levels):
-            return cls._of_numbers(column, 1, (min(levels), max(levels)))
+        if is_ordered and levels and are_numeric(levels):
+            is_of_wholes = all(isinstance(level, int) for level in levels)
+            decimals = 0 if is_of_wholes else column.decimals
+            if decimals is not None and decimals <= _MOST_DECIMALS:
+                return cls._of_numbers(column, 10**decimals, (min(levels), max(levels)))
         return None
 
     @classmethod
@@ -94,7 +100,9 @@ class Grid:
     @property
     def has_decimals(self) -> bool:
         """Whether the values are numbers with decimals, be they none."""
-        return self.step is None and self.column.kind.is_real and not self.column.kind.is_whole
+        if self.column.kind.is_real:
+            return self.step is None and not self.column.kind.is_whole
+        return any(isinstance(level, float) for level in self.column.levels or ())
 
     @property
     def log_unit(self) -> float:
@@ -129,6 +137,47 @@ class Grid:
             decimals = self.column.decimals or 0
             return np.round(inside / self.per_unit, decimals) + 0.0  # no -0.0
         return inside
+
+
+@dataclass(frozen=True)
+class LevelGrid:
+    """The levels of one column: place k is level k of the schema.
+
+    Attributes:
+        column: Of the schema.
+    """
+
+    column: Column
+
+    @property
+    def low(self) -> int:
+        """The first place."""
+        return 0
+
+    @property
+    def high(self) -> int:
+        """The last place."""
+        return len(self.column.typed_levels) - 1
+
+    def places(self, present: pd.Series[Any]) -> Places:
+        """The places of typed cells, NO_LEVEL of one that there is not. Shape: (n,) -> (n,)."""
+        places = {level: k for k, level in enumerate(self.column.typed_levels)}
+        found = [places.get(level, NO_LEVEL) for level in present.tolist()]
+        return np.array(found, dtype=np.int64)
+
+    def values(self, places: Places) -> npt.NDArray[Any]:
+        """The levels at places. Shape: (n,) -> (n,)."""
+        levels = self.column.typed_levels
+        taken = np.clip(places, 0, self.high)
+        found = (
+            np.array(levels) if not isinstance(levels[0], str) else np.array(levels, dtype=object)
+        )
+        return np.asarray(found[taken])
+
+
+def grid_of(column: Column) -> Grid | LevelGrid:
+    """The grid of a column of numbers, dates or levels."""
+    return Grid.of(column) or LevelGrid(column)
 
 
 def nearest_on_grid(series: pd.Series[Any], column: Column) -> pd.Series[Any]:

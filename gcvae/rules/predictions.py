@@ -1,131 +1,217 @@
-"""What a rule says of a column: g(parents), on the column's own grid.
+"""What a formula says of a column: f(x), on the column's own grid.
 
 The grid of a column is the whole multiples of 10^-decimals, of a date those of the smallest unit of
-its format. A prediction is rounded to it in whole multiples, so that y - g is a whole multiple too.
+its format. A prediction is rounded to it in whole multiples, so that y - f is a whole multiple too.
+A row keeps y == f(x) where y is within half a unit of f(x), whichever way halves are rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.cells.values import own_dtype
-from gcvae.schema.columns import Column
-from gcvae.schema.rules import (
-    BlanksRule,
-    ClockRule,
-    DatePartRule,
-    OrderRule,
-    ProductRule,
-    Rule,
-    SumRule,
-    Ties,
+from gcvae.expressions.functions import NO_DATE, Type
+from gcvae.expressions.rounded_numbers import TRUE, UNKNOWN
+from gcvae.expressions.terms import (
+    Rows,
+    Term,
+    column_values,
+    compile_condition,
+    compile_term,
+    type_of,
 )
+from gcvae.rules.grids import Grid
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.rules import Condition, Formula, Missingness, Rule
 from gcvae.spelling.date_text import resolution
 from gcvae.spelling.never_dates import read_times, without_never
 
-DAY_MINUTES = 24 * 60
+Ties = Literal["even", "away"]
+"""Where a number half way between two of the grid goes: to the even one, or away from 0."""
 _NOISE_DIGITS = 6
 """Digits of a grid unit that count: 0.1 + 0.2 is 0.3, and 2.675 is half way."""
 _LARGEST = 2.0**53
 """Whole numbers up to here are float64's own."""
 
 
-def predicted(rule: Rule, frame: pd.DataFrame, column: Column) -> pd.Series[Any]:
-    """g(parents) of each row: what the rule says of its dependent column y.
+@dataclass(frozen=True)
+class Prediction:
+    """A formula, compiled for the columns of a schema.
 
-    Order: the least number of y's grid that is no less than `low`. Sum: Σ c x + constant, rounded.
-    Product: factor · a · b, rounded. Clock: the time of day `minutes` after `start`. Date part:
-    that part. A sum's remainders are not added.
-
-    Shape: (n,), in y's typed dtype (Int64 where a whole number is missing), with the frame's index.
-    Missing where a parent is, or is never, and where the numbers are too large to be exact.
-
-    Args:
-        rule: Of a kind that rewrites its column.
-        frame: The typed columns of the parents.
+    Attributes:
+        rule: Its rule.
         column: y.
+        parents: The columns of f.
+        ties: How y is rounded.
     """
-    if isinstance(rule, OrderRule) and column.has_times:
-        return _lower_time(frame[rule.low], column)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is missing
-        values = _said(rule, frame, column)
-    return _typed(values, column).set_axis(frame.index)
+
+    rule: Rule
+    column: Column
+    parents: TableSchema
+    ties: Ties = "even"
+
+    @classmethod
+    def of(cls, rule: Rule, schema: Mapping[str, Column] | TableSchema) -> Self:
+        """The prediction of a rule that is a formula.
+
+        Raises:
+            ValueError: Types do not fit each other, or a value beside is none of the column's.
+        """
+        assert isinstance(rule.form, Formula), "other rules predict nothing"
+        found = cls(rule, schema[rule.column], TableSchema(tuple(schema[n] for n in rule.parents)))
+        own = type_of(found.column)
+        if found.term.type is not own:
+            raise ValueError(f"{rule.column} is {own}, and {found.term.text} is {found.term.type}")
+        if rule.form.is_inequality and not (found.column.has_numbers or found.column.has_times):
+            raise ValueError(f"{rule.column} has no order that an inequality asks for")
+        _ = found.beside
+        return found
+
+    @property
+    def form(self) -> Formula:
+        """The rule's form."""
+        assert isinstance(self.rule.form, Formula), "checked in `of`"
+        return self.rule.form
+
+    @cached_property
+    def term(self) -> Term:
+        """f."""
+        return compile_term(self.form.value, self.parents, self.rule.tables)
+
+    @cached_property
+    def is_of_levels(self) -> bool:
+        """Whether y is a level, and no number or date on a grid."""
+        return Grid.of(self.column) is None and not self.column.kind.is_real
+
+    @cached_property
+    def beside(self) -> pd.Series[Any]:
+        """The typed values of y that stand apart: those that the rule names, and dates for never.
+
+        Shape: (k,). Raises: ValueError: One is none of the column's.
+        """
+        values, column = self.form.beside, self.column
+        wrong = [x for x in values if isinstance(x, str) != column.has_times]
+        if column.has_times:
+            texts = list(dict.fromkeys([*map(str, values), *column.never]))
+            times = read_times(pa.array(texts, pa.string()), column.date_format, column.never)
+            wrong += [text for text, time in zip(texts, times, strict=True) if np.isnat(time)]
+        if wrong:
+            form = f"a date like {column.datetime_format}" if column.has_times else "a number"
+            raise ValueError(f"{wrong[0]!r} is no value of column {column.name!r}: it has {form}")
+        return pd.Series(times if column.has_times else np.array(values, dtype=np.float64))
+
+    def said(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
+        """f(x) before it is rounded: numbers and dates as `quantities`, levels as objects.
+
+        Shape: (n,). NaN or None where a parent is missing or never, or where f has no value.
+        """
+        cells = {
+            column.name: without_never(frame[column.name])
+            if column.has_times
+            else frame[column.name]
+            for column in self.parents
+        }
+        rows = Rows({c.name: column_values(cells[c.name], c) for c in self.parents})
+        with np.errstate(all="ignore"):  # what is too large is missing
+            value = self.term.evaluate(rows)
+        if self.term.type is Type.NUMBER:
+            numbers = np.where(value.known, value.values.astype(np.float64), np.nan)
+            found = np.where(np.isfinite(numbers), numbers, np.nan)
+        elif self.term.type is Type.DATE:
+            found = np.where(value == NO_DATE, np.nan, value / 1e9)
+        elif self.term.type is Type.TRUTH:
+            found = np.array([False, None, True], dtype=object)[np.atleast_1d(value)]
+        else:
+            found = value
+        return np.broadcast_to(found, len(frame))
+
+    def predicted(self, frame: pd.DataFrame) -> pd.Series[Any]:
+        """f(x) of each row as a cell of y.
+
+        On y's grid: rounded, of an inequality upwards or downwards. In y's typed dtype (Int64 where
+        a whole number is missing), with the frame's index. Missing where `said` is, and where
+        numbers are too large to be exact. Shape: (n,).
+        """
+        found = self.said(frame)
+        if self.is_of_levels:
+            return pd.Series(found, frame.index, dtype=object)
+        to_whole: Callable[[Numbers], Numbers]
+        if self.form.is_inequality:
+            to_whole = np.ceil if self.form.relation == ">=" else np.floor
+        else:
+            to_whole = np.rint if self.ties == "even" else _away_from_zero
+        return _typed(_on_grid(found, self.column, to_whole), self.column).set_axis(frame.index)
+
+    def at_tie(self, frame: pd.DataFrame) -> Mask:
+        """Rows in which f lies half way between two places of y's grid. Shape: (n,)."""
+        unit = grid_unit(self.column)
+        if unit is None or self.is_of_levels:
+            return np.zeros(len(frame), dtype=bool)
+        rest = np.round(np.abs(self.said(frame)) / unit, _NOISE_DIGITS) % 1.0
+        return np.asarray(rest == 0.5)
+
+    def keeps(self, frame: pd.DataFrame) -> tuple[Mask, Mask]:
+        """(all is known, the row keeps the rule) for each row. Shape: (n,), (n,).
+
+        Args:
+            frame: The typed columns of the rule.
+        """
+        said = self.said(frame)
+        values = self.values(frame[self.column.name])
+        known = ~(pd.isna(values) | pd.isna(said))
+        return known, known & self.agrees(values, said)
+
+    def values(self, cells: pd.Series[Any]) -> npt.NDArray[Any]:
+        """Typed cells of y, as `said` has them. Shape: (n,)."""
+        if not self.is_of_levels:
+            return quantities(cells)
+        if self.term.type is Type.NUMBER:
+            return pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        found = cells.to_numpy(dtype=object).copy()
+        found[cells.isna().to_numpy()] = None
+        return found
+
+    def agrees(self, values: npt.NDArray[Any], said: npt.NDArray[Any]) -> Mask:
+        """Whether each value of y keeps the rule. Shape: (n,), (n,) -> (n,)."""
+        if values.dtype == object:
+            return np.asarray(values == said, dtype=bool)
+        unit = grid_unit(self.column)
+        size = np.maximum(np.abs(values), np.abs(said)) * 1e-9 if unit is None else unit
+        if self.form.is_inequality:
+            above = values - said if self.form.relation == ">=" else said - values
+            slack = 1e-6 * size if unit is not None else size
+            return np.asarray((above >= -slack) | np.isin(values, quantities(self.beside)))
+        half = size if unit is None else size * (0.5 + 1e-6)
+        return np.asarray(np.abs(values - said) <= half + self.form.tolerance)
 
 
-def _said(rule: Rule, frame: pd.DataFrame, column: Column) -> Numbers:
-    """g(parents) as `quantities`, of anything but orders of dates. Shape: (n,)."""
-    if isinstance(rule, OrderRule):
-        return _on_grid(quantities(frame[rule.low]), column, np.ceil)
-    if isinstance(rule, SumRule):
-        return rounded(_sum(rule, frame), column, rule.ties)
-    if isinstance(rule, ProductRule):
-        a, b = (quantities(frame[name]) for name in rule.factors)
-        return rounded(rule.factor * a * b, column, rule.ties)
-    if isinstance(rule, ClockRule):
-        return _clock(rule, frame)
-    assert isinstance(rule, DatePartRule), "only rules that rewrite predict"
-    return date_part(frame[rule.of], rule)
-
-
-def agrees(rule: Rule, values: Numbers, said: Numbers, column: Column) -> Mask:
-    """Whether each value keeps a rule that says so much of it. Shape: (n,), (n,) -> (n,).
-
-    At least that much in an order, or what stands beside it; of a sum that, or a remainder more;
-    else that. A value on a grid agrees to half a unit, one of a column without a grid to nine
-    digits.
+def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:
+    """(all columns of a rule are known, the row keeps it) for each row. Shape: (n,), (n,).
 
     Args:
-        rule: Of a kind that rewrites its column.
-        values: Of the column, as `quantities`.
-        said: What is predicted of it, as `quantities`.
-        column: y.
-    """
-    unit = grid_unit(column)
-    tolerance = np.maximum(np.abs(values), np.abs(said)) * 1e-9 if unit is None else unit / 2
-    if isinstance(rule, OrderRule):
-        stands_beside = np.isin(values, quantities(beside(rule, column)))
-        return np.asarray((values > said - tolerance) | stands_beside)
-    remainders = rule.remainders if isinstance(rule, SumRule) else ()
-    off = values - said
-    found = np.zeros(len(off), dtype=bool)
-    for remainder in remainders or (0.0,):
-        found |= (np.abs(off - remainder) < tolerance) | (off == remainder)
-    return found
-
-
-def keeps(rule: Rule, frame: pd.DataFrame, column: Column) -> tuple[Mask, Mask]:
-    """(all columns of the rule are known, the row keeps it) for each row. Shape: (n,), (n,).
-
-    Args:
-        rule: Of a kind that rewrites its column, or of blanks: there "known" is where a blank asks
-            for another.
+        rule: Any but a functional dependency. Of missing cells "known" is where one asks for
+            another, of a condition where it is true or false.
         frame: The typed columns of the rule.
-        column: y.
+        schema: Of the columns.
     """
-    if isinstance(rule, BlanksRule):
+    if isinstance(rule.form, Missingness):
         here, there = (frame[name].isna().to_numpy() for name in rule.columns)
-        return (there if rule.relation == "follows" else here | there), here & there
-    values = quantities(frame[rule.column])
-    said = quantities(predicted(rule, frame, column))
-    known = ~(np.isnan(values) | np.isnan(said))
-    return known, known & agrees(rule, values, said, column)
-
-
-def beside(rule: Rule, column: Column) -> pd.Series[Any]:
-    """The typed cells of a column that stand beside its rule: those that an order names, and dates
-    for never. Shape: (k,)."""
-    values = rule.beside if isinstance(rule, OrderRule) else ()
-    if not column.has_times:
-        return pd.Series(np.array(values, dtype=np.float64))
-    texts = list(dict.fromkeys([*map(str, values), *column.never]))
-    date_format = column.date_format
-    return pd.Series(read_times(pa.array(texts, pa.string()), date_format, column.never))
+        return (here | there if rule.form.is_same else there), here & there
+    if isinstance(rule.form, Condition):
+        term = compile_condition(rule.form.tree, schema, rule.tables)
+        rows = Rows({name: column_values(frame[name], schema[name]) for name in rule.columns})
+        found = term.evaluate(rows)
+        return found != UNKNOWN, found == TRUE
+    return Prediction.of(rule, schema).keeps(frame)
 
 
 def quantities(series: pd.Series[Any]) -> Numbers:
@@ -144,31 +230,15 @@ def grid_unit(column: Column) -> float | None:
     return None if decimals is None else 10.0**-decimals
 
 
+def rounded(values: Numbers, column: Column) -> Numbers:
+    """Quantities on the column's grid. Shape: (n,)."""
+    return _on_grid(values, column, np.rint)
+
+
 def _nanoseconds(column: Column) -> int:
     """The smallest unit of a date's format."""
     step = resolution(column.date_format, column.decimals)
     return int(step / np.timedelta64(1, "ns"))
-
-
-def rounded(values: Numbers, column: Column, ties: Ties) -> Numbers:
-    """Quantities on the column's grid. Shape: (n,)."""
-    return _on_grid(values, column, np.rint if ties == "even" else _away_from_zero)
-
-
-def _sum(rule: SumRule, frame: pd.DataFrame) -> Numbers:
-    total = np.full(len(frame), float(rule.constant))
-    for name, factor in rule.terms:
-        total += factor * quantities(frame[name])
-    return total
-
-
-def _lower_time(low: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """The first time of the column's grid that is not before `low`, in whole nanoseconds."""
-    unit = np.int64(_nanoseconds(column))
-    low = without_never(low)
-    times = low.to_numpy("datetime64[ns]").view("i8")
-    found = (-(-times // unit) * unit).view("datetime64[ns]")
-    return pd.Series(np.where(low.isna(), np.datetime64("NaT", "ns"), found), low.index)
 
 
 def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numbers]) -> Numbers:
@@ -180,8 +250,9 @@ def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numb
         scale = 10.0**decimals  # k / 10^d is the float64 that the text of k / 10^d reads as
     else:
         return values
-    whole = to_whole(np.round(values * scale, _NOISE_DIGITS))
-    return np.where(np.abs(whole) < _LARGEST, whole, np.nan) / scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = to_whole(np.round(values * scale, _NOISE_DIGITS))
+        return np.where(np.abs(whole) < _LARGEST, whole, np.nan) / scale
 
 
 def _away_from_zero(values: Numbers) -> Numbers:
@@ -194,33 +265,6 @@ def _decimals(column: Column) -> int | None:
     if column.levels and all(isinstance(level, int) for level in column.levels):
         return 0
     return column.decimals
-
-
-def _clock(rule: ClockRule, frame: pd.DataFrame) -> Numbers:
-    """minutes(y) = minutes(start) + minutes modulo 1440, written as hours and minutes."""
-    start = quantities(frame[rule.start])
-    at = start // 100 * 60 + start % 100 + quantities(frame[rule.minutes])
-    minutes = np.where(at == np.floor(at), at % DAY_MINUTES, np.nan)
-    written = minutes // 60 * 100 + minutes % 60
-    return np.where(minutes == 0, rule.midnight, written)
-
-
-def date_part(times: pd.Series[Any], rule: DatePartRule) -> Numbers:
-    """The part of each time that the rule names; NaN where there is none. Shape: (n,)."""
-    times = without_never(times)
-    if rule.zone is not None:
-        times = times.dt.tz_localize("UTC").dt.tz_convert(rule.zone)
-    if rule.part == "week":
-        found = times.dt.isocalendar().week
-    elif rule.part == "weekday":
-        days = times.dt.dayofweek  # of Monday 0
-        found = (days + (rule.monday or 0)).where(days != 6, rule.sunday).where(days.notna())
-    else:
-        found = getattr(times.dt, _PARTS.get(rule.part, rule.part))
-    return found.to_numpy(dtype=np.float64, na_value=np.nan)  # type: ignore[no-any-return]
-
-
-_PARTS = {"day_of_year": "dayofyear"}
 
 
 def _typed(values: Numbers, column: Column) -> pd.Series[Any]:

@@ -12,7 +12,7 @@ to one given the others, p(y | x) = p(e | x).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +21,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.files.typed_columns import TypedTable, rows_at
+from gcvae.rules.alternatives import Alternative
+from gcvae.rules.grids import Grid
+from gcvae.rules.predictions import Prediction
 from gcvae.rules.residuals import Residual, Rewriting
 from gcvae.rules.splits import Split, splits_of
 from gcvae.schema.columns import Column, TableSchema
-from gcvae.schema.rules import Rule
+from gcvae.schema.rules import Formula, Rule
 
 Places = npt.NDArray[np.int64]
 
@@ -59,11 +62,15 @@ class Reduction:
         unusable = set(left_out) | {column.name for column in schema if not column.is_modelled}
         found: dict[str, Rewriting] = {}
         for rule in rules:
-            is_usable = rule.rewrites and rule.keep != "drop" and unusable.isdisjoint(rule.columns)
-            if is_usable and rule.column not in found:
-                residual = Residual.of(rule, table, schema[rule.column], rare_rows)
-                if residual is not None:
-                    found[rule.column] = residual
+            is_usable = isinstance(rule.form, Formula) and rule.keep != "off"
+            if not is_usable or not unusable.isdisjoint(rule.columns):
+                continue
+            for side in _sides(rule):
+                if side.column not in found and not _depends_on(side.parents, side.column, found):
+                    rewriting = _rewriting(side, table, schema, rare_rows)
+                    if rewriting is not None:
+                        found[side.column] = rewriting
+                        break
         for split in splits_of(schema, unusable.union(found, whole)):
             found[split.column] = split
         return cls(schema, tuple(in_order(found)))
@@ -185,10 +192,48 @@ class Reduction:
         rewritings: list[Rewriting] = [
             Split.from_json(document, schema)
             if "split" in document
+            else Alternative.from_json(document, schema)
+            if "kept" in document
             else Residual.from_json(document, schema)
             for document in documents
         ]
         return cls(schema, tuple(in_order({r.column: r for r in rewritings})))
+
+
+_LEAST_OF_DIFFERENCES = 0.5
+"""Of the rows, that keep an equality whose exceptions are coded as differences from it."""
+
+
+def _sides(rule: Rule) -> list[Rule]:
+    """A rule, and the same of two columns with the other one dependent."""
+    return [rule] if rule.turned is None else [rule, replace(rule, text=rule.turned)]
+
+
+def _rewriting(
+    rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
+) -> Rewriting | None:
+    """What replaces the column that a formula computes; None where it has no grid."""
+    is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
+    prediction = Prediction.of(rule, schema)
+    if prediction.is_of_levels or (is_rare and prediction.form.relation == "=="):
+        is_possible = not (
+            schema[rule.column].kind.is_real and Grid.of(schema[rule.column]) is None
+        )
+        return Alternative.of(rule, table, schema) if is_possible else None
+    return Residual.of(rule, table, schema, rare_rows)
+
+
+def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting]) -> bool:
+    """Whether one of some columns is computed from another column."""
+    waiting, seen = list(names), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name == column:
+            return True
+        if name not in seen and name in found:
+            seen.add(name)
+            waiting += found[name].parents
+    return False
 
 
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:

@@ -1,16 +1,16 @@
-"""What replaces a column that a rule gives from others: its residual e = y - g(x).
+"""What replaces a column that a formula computes from others: its residual e = y - f(x).
 
 e is a whole number of steps of y's own grid, so that y <-> e is one to one given the others. What
-stands beside a rule, as 0 for "none", has a place of its own below all residuals. Of an order e
-counts in the step that all cells of y keep, such as whole days of times that are written to the
-second.
+stands apart from an inequality, as 0 for "none", has a place of its own below all residuals. Of an
+inequality e counts in the step that all cells of y keep, such as whole days of times that are
+written to the second.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol
@@ -26,18 +26,19 @@ from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
 from gcvae.rules.grids import LARGEST_PLACE, Grid
-from gcvae.rules.predictions import beside, predicted
+from gcvae.rules.predictions import Prediction, Ties, grid_unit, quantities
 from gcvae.rules.solutions import can_solve, solutions
 from gcvae.rules.splits import Split
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.parquet_types import parquet_type
 from gcvae.schema.rule_documents import MOST_BESIDE, read_rules
-from gcvae.schema.rules import OrderRule, ProductRule, Rule, SumRule
+from gcvae.schema.rules import Formula, Rule
 from gcvae.spelling.never_dates import MOST_NEVER, are_never, without_never
 
 Places = npt.NDArray[np.int64]
 _FURTHEST = 1 << 62
+_FEW_UNITS = 4
 _NO_LIMITS = (-LARGEST_PLACE, LARGEST_PLACE)
 _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
@@ -110,28 +111,31 @@ class Rewriting(Protocol):
 
 @dataclass(frozen=True)
 class Residual:
-    """e = y - g(x) in steps of y's grid; where a parent is missing, y less what stands for g.
+    """e = y - f(x) in steps of y's grid; where a parent is missing, y less what stands for f.
 
-    A tax that is blank where there is none is 0 in the sum: that stands for g. Where no such value
+    A tax that is blank where there is none is 0 in the sum: that stands for f. Where no such value
     is that of most rows in which the parent is blank, a fallback does.
 
     Attributes:
-        rule: Gives g.
-        written: The schema's column of y.
+        prediction: Gives f.
         lowest, highest: Of the residuals of the table, or beyond where few rows have these.
-        limits: The lowest and the highest where g has a value: a drawn residual stays within.
+        limits: The lowest and the highest where f has a value: a drawn residual stays within.
         has_missing: A cell of y was missing.
-        fallback: The place of y's grid that stands for g where that has no value.
+        fallback: The place of y's grid that stands for f where that has no value.
         usual: Where the residuals of most rows lie: at a few places, or from one to another.
         beside: Places of y that stand beside the rule. They have the residuals lowest, lowest + 1,
             and so on, which lie below the limits.
         stride, offset: All cells of y have a place that is the offset and so many strides more;
-            residuals count strides, from the first such place on that is no less than g.
-        neutral: Parents of which a blank adds nothing to a sum, or changes nothing of a product.
+            residuals count strides, from the first such place on that keeps the inequality.
+        by_side: e counts from the place nearest to f towards the side on which f lies, 1 for the
+            second nearest and -1 for the third, of what nearly is f: else a small difference would
+            take y to the far side as often as to the near one.
+        at_ties: e is 0, or 1 or -1 where f is half way between two places, as of a table that was
+            computed in binary fractions. Elsewhere y is f, whatever e says.
+        neutral: By parent the number that a blank of it stands for: 0 in a sum, 1 in a product.
     """
 
-    rule: Rule
-    written: Column
+    prediction: Prediction
     lowest: int
     highest: int
     has_missing: bool
@@ -141,29 +145,48 @@ class Residual:
     beside: tuple[int, ...] = ()
     stride: int = 1
     offset: int = 0
-    neutral: tuple[str, ...] = ()
+    neutral: Mapping[str, int] = field(default_factory=dict)
+    by_side: bool = False
+    at_ties: bool = False
 
     @classmethod
     def of(
-        cls, rule: Rule, table: TypedTable, written: Column, rare_rows: int = 1
+        cls, rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int = 1
     ) -> Residual | None:
         """The residual of a rule on a table; None where the column has no grid."""
+        written = schema[rule.column]
         if Grid.of(written) is None:
             return None
+        prediction = with_ties(Prediction.of(rule, schema), table)
         fallback = _middle(table, written)
-        apart, kept = _places_beside(rule, written), _steps_kept(rule, written)
-        neutral = _neutral_parents(rule, table, written)
+        apart, kept = _places_beside(prediction), _steps_kept(prediction)
+        neutral, by_side = _neutral_parents(prediction, table), _is_by_side(prediction)
         draft = cls(
-            rule, written, -_FURTHEST, 0, False, fallback, (), _NO_LIMITS, apart, *kept, neutral
+            prediction,
+            -_FURTHEST,
+            0,
+            False,
+            fallback,
+            (),
+            _NO_LIMITS,
+            apart,
+            *kept,
+            neutral,
+            by_side,
         )
         has_missing = False
         counts: Counter[int] = Counter()
         defined_counts: Counter[int] = Counter()
+        at_ties = prediction.form.relation == "=="
         for chunk in row_chunks(table, [rule.column, *rule.parents]):
             residuals = draft.reduced(chunk, blanks_unknown=False)[rule.column]
             has_missing |= bool(residuals.isna().any())
             present = _residuals_alone(residuals)
             defined = _residuals_alone(draft.reduced(chunk, blanks_unknown=True)[rule.column])
+            if at_ties:
+                is_off = residuals.notna().to_numpy() & (residuals != 0).fillna(False).to_numpy()
+                is_near = (residuals.abs() <= 1).fillna(False).to_numpy()
+                at_ties = bool((~is_off | (is_near & prediction.at_tie(chunk))).all())
             for found, cells in ((counts, present), (defined_counts, defined)):
                 found.update({int(str(e)): n for e, n in cells.value_counts().items()})
         if not counts:
@@ -175,12 +198,42 @@ class Residual:
             ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
         usual = _usual(counts)
         return cls(
-            rule, written, *ends, has_missing, fallback, usual, within, apart, *kept, neutral
+            prediction,
+            *ends,
+            has_missing,
+            fallback,
+            usual,
+            within,
+            apart,
+            *kept,
+            neutral,
+            by_side,
+            at_ties and ends[0] < ends[1],
         )
 
     def __str__(self) -> str:
         """The rule in words."""
         return str(self.rule)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that computes y."""
+        return self.prediction.rule
+
+    @property
+    def written(self) -> Column:
+        """The schema's column of y."""
+        return self.prediction.column
+
+    @property
+    def is_inequality(self) -> bool:
+        """Whether y is on one side of f, and not mostly f itself."""
+        return self.prediction.form.is_inequality
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every row of the table keeps a formula to the last digit, or to a tie."""
+        return not self.is_inequality and (self.lowest == self.highest or self.at_ties)
 
     @property
     def column(self) -> str:
@@ -189,7 +242,7 @@ class Residual:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The columns of g."""
+        """The columns of f."""
         return self.rule.parents
 
     @cached_property
@@ -219,6 +272,7 @@ class Residual:
         residuals = np.zeros(len(own), dtype=np.int64)
         places = self.grid.places(own[known])
         steps, rest = np.divmod(places - base[known], self.stride)
+        steps = steps * self._sides(frame)[known]
         # What is no whole step has no place; nor what is so far off its rule that it would be one
         # of those that stand beside it.
         is_nowhere = (rest != 0) | (steps < self._bottom)
@@ -229,7 +283,7 @@ class Residual:
         return {self.column: _whole_numbers(residuals, ~known)}
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """y = g(x) + e, within the limits of y where the rule holds there, too.
+        """y = f(x) + e, within the limits of y where the rule holds there, too.
 
         A sum that lies beyond them is drawn as it is: another would be no sum, and the row one to
         which the model gives no mass.
@@ -241,7 +295,9 @@ class Residual:
         steps[known] = residuals[known].to_numpy(dtype=np.int64)
         apart = known & (steps < self.lowest + len(self.beside))
         which = steps[apart] - self.lowest
-        steps = np.where(has_base, steps.clip(*self.limits), steps)
+        steps = np.where(has_base, steps.clip(*self.limits), steps) * self._sides(frame)
+        if self.at_ties:
+            steps = np.where(has_base & ~self.prediction.at_tie(frame), 0, steps)
         found = self._within(base, self.stride * steps, has_base)
         if self.beside:
             found[apart] = np.array(self.beside)[which.clip(0, len(self.beside) - 1)]
@@ -262,7 +318,7 @@ class Residual:
 
     def can_solve(self, parent: str) -> bool:
         """Whether `solutions` finds the cells of a parent."""
-        return can_solve(self.rule, parent)
+        return can_solve(self.prediction.form, parent)
 
     def part_places(
         self, part: str, earlier: pd.DataFrame, low: Places, high: Places
@@ -274,6 +330,8 @@ class Residual:
         apart = [self._place_beside(i, low, high) for i in range(len(self.beside))]
         bottom = self._bottom
         low, high = -((base - low) // self.stride), (high - base) // self.stride
+        is_turned = self._sides(earlier)[:, None] < 0
+        low, high = np.where(is_turned, -high, low), np.where(is_turned, -low, high)
         is_within = (~has_base | ((low <= last) & (high >= first))) & (high >= bottom)
         low = np.maximum(np.where(has_base & (low <= first), bottom, low), bottom)
         high = np.where(has_base & (high >= last), LARGEST_PLACE, high)
@@ -294,30 +352,45 @@ class Residual:
         """Where a parent lies if y lies between two places and has one of the usual residuals."""
         ends = [
             solutions(
-                self.rule,
+                self.prediction,
                 parent,
-                self.written,
                 others,
                 low - self.stride * last - (self.stride - 1),
                 high - self.stride * first,
             )
-            for first, last in self.usual
+            for first, last in self._usual_steps
         ]
         firsts, lasts = (np.concatenate(part, axis=1) for part in zip(*ends, strict=True))
         return firsts, lasts
 
+    @property
+    def _usual_steps(self) -> tuple[tuple[int, int], ...]:
+        """`usual`, on whichever side of f they count from."""
+        if not self.by_side:
+            return self.usual
+        most = max((max(abs(first), abs(last)) for first, last in self.usual), default=0)
+        return ((-most, most),)
+
     def base(self, frame: pd.DataFrame) -> tuple[npt.NDArray[np.int64], Mask]:
-        """(the places of g, or of what stands for it, where g has a value). Shape: (n,) twice."""
-        given = predicted(self.rule, frame, self.written)
+        """(the places of f, or of what stands for it, where f has a value). Shape: (n,) twice."""
+        given = self.prediction.predicted(frame)
         has_value = given.notna().to_numpy()
         if self.neutral and not has_value.all():
-            given = predicted(
-                self.rule, _without_blanks(self.rule, frame, self.neutral), self.written
-            )
+            given = self.prediction.predicted(_without_blanks(self.prediction, frame, self.neutral))
         has_place = given.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
         base[has_place] = self.grid.places(given[has_place])
+        if self.prediction.form.relation == "<=":
+            return base - (base - self.offset) % self.stride, has_value
         return base + (self.offset - base) % self.stride, has_value
+
+    def _sides(self, frame: pd.DataFrame) -> Places:
+        """1, or -1 where f lies below the place that it is rounded to. Shape: (n,)."""
+        if not self.by_side:
+            return np.ones(len(frame), dtype=np.int64)
+        with np.errstate(invalid="ignore"):
+            off = self.prediction.said(frame) - quantities(self.prediction.predicted(frame))
+        return np.where(off < 0, -1, 1)
 
     @cached_property
     def never(self) -> tuple[int, ...]:
@@ -345,6 +418,7 @@ class Residual:
         """What `of_json` needs beside the schema."""
         return {
             "rule": self.rule.to_json(),
+            "ties": self.prediction.ties,
             "lowest": self.lowest,
             "highest": self.highest,
             "has_missing": self.has_missing,
@@ -354,23 +428,19 @@ class Residual:
             "beside": list(self.beside),
             "stride": self.stride,
             "offset": self.offset,
-            "neutral": list(self.neutral),
+            "neutral": dict(self.neutral),
+            "by_side": self.by_side,
+            "at_ties": self.at_ties,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Residual:
         """The residual of a document that `to_json` wrote."""
-        problems: list[Problem] = []
-        rules = read_rules([document["rule"]], problems)
-        if problems:
-            raise SchemaError(*problems)
-        [rule] = rules
-        written = schema[rule.column]
-        if Grid.of(written) is None:
-            raise ValueError(f"column {written.name!r} has no grid")
+        prediction = prediction_of_document(document, schema)
+        if Grid.of(prediction.column) is None:
+            raise ValueError(f"column {prediction.column.name!r} has no grid")
         return cls(
-            rule,
-            written,
+            prediction,
             int(document["lowest"]),
             int(document["highest"]),
             bool(document["has_missing"]),
@@ -380,40 +450,83 @@ class Residual:
             tuple(int(place) for place in document["beside"]),
             max(int(document["stride"]), 1),
             int(document["offset"]),
-            tuple(name for name in document["neutral"] if name in rule.parents),
+            {name: int(x) for name, x in document["neutral"].items()},
+            bool(document["by_side"]),
+            bool(document["at_ties"]),
         )
 
 
-def _places_beside(rule: Rule, written: Column) -> tuple[int, ...]:
-    """The places of a column that stand beside its rule."""
-    grid = Grid.of(written)
+def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> Prediction:
+    """The formula of a document of a rewriting.
+
+    Raises:
+        SchemaError, ValueError: It is none of the schema's.
+    """
+    problems: list[Problem] = []
+    rules = read_rules([document["rule"]], problems)
+    if problems:
+        raise SchemaError(*problems)
+    if not isinstance(rules[0].form, Formula):
+        raise ValueError(f"{rules[0]} computes no column")
+    ties: Ties = "away" if document.get("ties") == "away" else "even"
+    return replace(Prediction.of(rules[0], schema), ties=ties)
+
+
+def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
+    """The formula with halves rounded as most rows of the table have them."""
+    if prediction.form.is_inequality or prediction.is_of_levels:
+        return prediction
+    away = replace(prediction, ties="away")
+    rows = next(iter(row_chunks(table, [prediction.column.name, *prediction.rule.parents])), None)
+    if rows is None:
+        return prediction
+    values = prediction.values(rows[prediction.column.name])
+    kept = [int((prediction.values(p.predicted(rows)) == values).sum()) for p in (prediction, away)]
+    return away if kept[1] > kept[0] else prediction
+
+
+def _is_by_side(prediction: Prediction) -> bool:
+    """Whether a column is a formula to a few units of its grid."""
+    unit = grid_unit(prediction.column)
+    if prediction.form.relation != "≈" or unit is None:
+        return False
+    return prediction.form.tolerance <= _FEW_UNITS * unit
+
+
+def _places_beside(prediction: Prediction) -> tuple[int, ...]:
+    """The places of a column that stand apart from its inequality."""
+    grid = Grid.of(prediction.column)
     assert grid is not None, "asked before"
-    return tuple(int(place) for place in grid.places(beside(rule, written)))
+    return tuple(int(place) for place in grid.places(prediction.beside))
 
 
-def _neutral_parents(rule: Rule, table: TypedTable, written: Column) -> tuple[str, ...]:
-    """The parents of a sum or a product whose blank changes nothing in most rows that have it."""
-    if not isinstance(rule, SumRule | ProductRule):
-        return ()
-    found: Counter[str] = Counter()
+def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
+    """The number that a blank of a parent stands for in most rows that have one."""
+    if prediction.form.is_inequality:
+        return {}
+    names = [column.name for column in prediction.parents if column.has_numbers]
     rows: Counter[str] = Counter()
-    for chunk in row_chunks(table, [rule.column, *rule.parents]):
-        blank = chunk[list(rule.parents)].isna()
-        is_alone = (blank.sum(axis=1) == 1) & chunk[rule.column].notna()
-        for name in rule.parents:
+    found: Counter[tuple[str, int]] = Counter()
+    column = prediction.column.name
+    for chunk in row_chunks(table, [column, *prediction.rule.parents]):
+        blank = chunk[list(prediction.rule.parents)].isna()
+        is_alone = (blank.sum(axis=1) == 1) & chunk[column].notna()
+        for name in names:
             some = chunk[is_alone & blank[name]]
-            if len(some) and some[name].dtype.kind != "M":
-                given = predicted(rule, _without_blanks(rule, some, (name,)), written)
-                rows[name] += len(some)
-                found[name] += int((given == some[rule.column]).fillna(False).sum())
-    return tuple(name for name in rule.parents if 2 * found[name] > rows[name] > 0)
+            rows[name] += len(some)
+            for number in (0, 1) if len(some) else ():
+                given = prediction.predicted(_without_blanks(prediction, some, {name: number}))
+                found[name, number] += int((given == some[column]).fillna(False).sum())
+    best = {name: int(found[name, 1] > found[name, 0]) for name in names}
+    return {name: x for name, x in best.items() if 2 * found[name, x] > rows[name] > 0}
 
 
-def _without_blanks(rule: Rule, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The parents' cells, with 0 for a blank of these names in a sum, and 1 in a product."""
-    neutral = 1 if isinstance(rule, ProductRule) else 0
-    parents = frame[list(rule.parents)]
-    return parents.assign(**{name: parents[name].fillna(neutral) for name in names})
+def _without_blanks(
+    prediction: Prediction, frame: pd.DataFrame, numbers: Mapping[str, int]
+) -> pd.DataFrame:
+    """The parents' cells, with these numbers for their blanks."""
+    parents = frame[list(prediction.rule.parents)]
+    return parents.assign(**{name: parents[name].fillna(x) for name, x in numbers.items()})
 
 
 def _type_limits(column: Column) -> tuple[int, int] | None:
@@ -427,9 +540,9 @@ def _type_limits(column: Column) -> tuple[int, int] | None:
     return (-last - 1 if pa.types.is_signed_integer(kind) else 0), last
 
 
-def _steps_kept(rule: Rule, written: Column) -> tuple[int, int]:
-    """(stride, offset) of an order's column; of other rules (1, 0): their sums are on no step."""
-    split = Split.of(written) if isinstance(rule, OrderRule) else None
+def _steps_kept(prediction: Prediction) -> tuple[int, int]:
+    """(stride, offset) of an inequality's column; (1, 0) of other formulas, on no step."""
+    split = Split.of(prediction.column) if prediction.form.is_inequality else None
     return (1, 0) if split is None else split.kept_by_all
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.files.typed_columns import TypedTable, rows_at
-from gcvae.rules.predictions import agrees, predicted, quantities
+from gcvae.rules.predictions import Prediction, quantities
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rules import Rule
 
@@ -156,9 +156,14 @@ class Agreement:
         return self.rows >= LEAST_ROWS and self.rows * self.nats > _LEAST_NATS + math.log(n_tried)
 
 
-def agreement_with(values: Numbers, said: Numbers, agree: Callable[..., Mask]) -> Agreement:
-    """How far a column agrees with what a rule says of it. Shape: (n,), (n,), NaN for unknown."""
-    known = ~(np.isnan(values) | np.isnan(said))
+def agreement_with(
+    values: npt.NDArray[Any], said: npt.NDArray[Any], agree: Callable[..., Mask]
+) -> Agreement:
+    """How far a column agrees with what a rule says of it.
+
+    Shape: (n,), (n,); NaN or None for unknown.
+    """
+    known = ~(pd.isna(values) | pd.isna(said))
     values, said = values[known], said[known]
     n = len(values)
     if n < LEAST_ROWS:
@@ -176,10 +181,10 @@ def agreement_with(values: Numbers, said: Numbers, agree: Callable[..., Mask]) -
     )
 
 
-def most_frequent(values: Numbers) -> float:
+def most_frequent(values: npt.NDArray[Any]) -> Any:
     """The value that most cells have. Shape: (n,), n > 0."""
-    found, counts = np.unique(values, return_counts=True)
-    return float(found[counts.argmax()])
+    codes, found = pd.factorize(values)
+    return found[np.bincount(codes).argmax()]
 
 
 def judged(
@@ -187,14 +192,14 @@ def judged(
 ) -> Candidate | None:
     """The rule as a candidate, if rows that did not find it keep it, and not by chance."""
     half = sample.finding if finding else sample.judging
-    found = _agreement(rule, half.frame, sample.schema[rule.column])
+    found = agreement_of(rule, half.frame, sample.schema)
     if found.share < least_share or found.unusual < least_share / 2 or not found.is_news(n_tried):
         return None
     return Candidate(rule, found.nats, found.share)
 
 
-def _agreement(rule: Rule, frame: pd.DataFrame, column: Column) -> Agreement:
-    said = quantities(predicted(rule, frame, column))
-    return agreement_with(
-        quantities(frame[column.name]), said, lambda y, g: agrees(rule, y, g, column)
-    )
+def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
+    """How far a column agrees with its formula in some rows."""
+    formula = Prediction.of(rule, schema)
+    values = formula.values(frame[rule.column])
+    return agreement_with(values, formula.said(frame), formula.agrees)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gcvae.rules.row_sample import Agreement, Candidate, Half, RowSample
-from gcvae.schema.rules import BlanksRule, Relation
+from gcvae.schema.rules import Missingness, Rule, missingness
 
 LEAST_SHARE = 0.98
 """Of the blanks that ask for another, those that have it."""
@@ -34,8 +34,7 @@ def find_blanks(sample: RowSample) -> list[Candidate]:
             follows = _share(both, i, j) >= LEAST_SHARE
             if not follows or min(matrix[i, i] for matrix in both) < _LEAST_BLANKS:
                 continue
-            relation: Relation = "same" if together else "follows"
-            rule = BlanksRule(name, of, relation, source="found")
+            rule = Rule(missingness(of, name, is_same=together), source="found")
             judged = _judged(rule, sample.judging, len(names) ** 2)
             if judged is not None:
                 candidates.append((together, both[0][i, i], judged))
@@ -51,9 +50,10 @@ def _share(both: list[np.ndarray], i: int, j: int) -> float:
     return float(min(matrix[i, j] / max(matrix[i, i], 1.0) for matrix in both))
 
 
-def _judged(rule: BlanksRule, half: Half, n_tried: int) -> Candidate | None:
+def _judged(rule: Rule, half: Half, n_tried: int) -> Candidate | None:
     here, there = (half.frame[name].isna().to_numpy() for name in rule.columns)
-    where = there | here if rule.relation == "same" else there
+    assert isinstance(rule.form, Missingness), "made above"
+    where = there | here if rule.form.is_same else there
     found = Agreement(float((here & there).sum() / where.sum()), float(here.mean()), 1, where.sum())
     if not found.is_news(n_tried):
         return None

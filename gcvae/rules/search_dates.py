@@ -5,16 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
-from typing import cast
 
 import numpy as np
+import pandas as pd
 
 from gcvae.arrays import Numbers
-from gcvae.rules.predictions import DAY_MINUTES, date_part, grid_unit
+from gcvae.expressions.functions import check_part
+from gcvae.expressions.terms import Rows, column_values, compile_term
+from gcvae.rules.predictions import grid_unit
 from gcvae.rules.row_sample import Candidate, RowSample, judged
-from gcvae.schema.columns import Column
-from gcvae.schema.rules import ClockRule, DatePartName, DatePartRule, SumRule
+from gcvae.schema.columns import Column, TableSchema
+from gcvae.schema.expressions import names_in, parse_expression, quoted_name
+from gcvae.schema.rule_documents import sum_text, weekday_text
+from gcvae.schema.rules import Rule
 from gcvae.spelling.date_text import has_offset
+from gcvae.spelling.never_dates import without_never
 
 LEAST_SHARE = 0.9
 """Of the rows, that a part of a date or a clock's rule holds in."""
@@ -33,7 +38,8 @@ ZONES = (
 
 Source: the IANA time zone database."""
 _WEEKDAYS = ((0, 6), (1, 7), (1, 0), (2, 1))
-_RANGES: dict[DatePartName, tuple[int, int]] = {
+_DAY_MINUTES = 1440
+_RANGES: dict[str, tuple[int, int]] = {
     "year": (1600, 2300),
     "quarter": (1, 4),
     "month": (1, 12),
@@ -45,9 +51,10 @@ _RANGES: dict[DatePartName, tuple[int, int]] = {
     "minute": (0, 59),
     "second": (0, 59),
 }
-_UNITS = (1, 60, 3600, 86_400, 604_800)
+_DAY = 86_400
+_UNITS = (1, 60, 3600, _DAY, 604_800)
 """Seconds, minutes, hours, days and weeks."""
-_ZONE_PARTS: tuple[DatePartName, ...] = ("hour", "day", "month", "day_of_year")
+_ZONE_PARTS = ("hour", "day", "month", "day_of_year")
 _ZONE_ROWS = 200
 _SIEVE_ROWS = 64
 _MOST_COLUMNS = 20
@@ -68,7 +75,7 @@ def find_date_parts(sample: RowSample) -> list[Candidate]:
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
 
-def _likely(values: Numbers) -> tuple[DatePartName, ...]:
+def _likely(values: Numbers) -> tuple[str, ...]:
     """The parts of a date that a column of numbers may be, by its range."""
     low, high = np.nanmin(values), np.nanmax(values)
     if not (values[~np.isnan(values)] % 1 == 0).all():
@@ -77,21 +84,44 @@ def _likely(values: Numbers) -> tuple[DatePartName, ...]:
 
 
 def _matching(
-    sample: RowSample, of: str, likely: Mapping[str, Sequence[DatePartName]], zone: str | None
-) -> Iterator[tuple[DatePartRule, float]]:
+    sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
+) -> Iterator[tuple[Rule, float]]:
     """The parts of a date in a zone that columns agree with, and in what share of the rows."""
     half = sample.finding
-    said: dict[tuple[str, int | None, int | None], Numbers] = {}
+    column = sample.schema[of]
+    said: dict[str, Numbers] = {}
     for name, parts in likely.items():
         for part in parts:
-            for monday, sunday in _WEEKDAYS if part == "weekday" else ((None, None),):
-                rule = DatePartRule(name, of, part, zone, monday, sunday, source="found")
-                key = (part, monday, sunday)
-                if key not in said:
-                    said[key] = date_part(half.frame[of], rule)
-                share = _share_equal(half.numbers[name], said[key])
+            for text in part_texts(column, part, zone):
+                if text not in said:
+                    said[text] = numbers_of(text, half.frame, sample.schema)
+                share = _share_equal(half.numbers[name], said[text])
                 if share >= LEAST_SHARE:
-                    yield rule, share
+                    yield Rule(f"{quoted_name(name)} == {text}", source="found"), share
+
+
+def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
+    """How a part of a date may be numbered: weekdays from 0 or 1, from Monday or Sunday.
+
+    None where the column's dates have no such part.
+    """
+    of = quoted_name(date.name) + (f', "{zone}"' if zone else "")
+    try:
+        check_part(part, date)
+    except ValueError:
+        return []
+    if part != "weekday":
+        return [f"{part}({of})"]
+    return [weekday_text(of, monday, sunday) for monday, sunday in _WEEKDAYS]
+
+
+def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
+    """A term of numbers of one column, in each row. Shape: (n,)."""
+    tree = parse_expression(text)
+    [name] = names_in(tree)
+    rows = Rows({name: column_values(without_never(frame[name]), schema[name])})
+    amount = compile_term(tree, schema, {}).evaluate(rows)
+    return np.where(amount.known, amount.values, np.nan)
 
 
 def _share_equal(values: Numbers, said: Numbers) -> float:
@@ -100,9 +130,7 @@ def _share_equal(values: Numbers, said: Numbers) -> float:
     return float((values[known] == said[known]).mean()) if known.any() else 0.0
 
 
-def _zone(
-    sample: RowSample, date: Column, likely: Mapping[str, Sequence[DatePartName]]
-) -> str | None:
+def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
     """The zone in which most columns agree with parts of a date that is in UTC; None for UTC."""
     if not has_offset(date.date_format):
         return None
@@ -113,9 +141,12 @@ def _zone(
         score = 0.0
         for part in _ZONE_PARTS:
             names = [name for name, parts in likely.items() if part in parts]
-            said = date_part(times, DatePartRule("", date.name, part, zone)) if names else None
+            texts = part_texts(date, part, zone)
+            if not names or not texts:
+                continue
+            said = numbers_of(texts[0], times.to_frame(), sample.schema)
             for name in names:
-                share = _share_equal(half.numbers[name][:_ZONE_ROWS], cast(Numbers, said))
+                share = _share_equal(half.numbers[name][:_ZONE_ROWS], said)
                 score += share if share >= LEAST_SHARE / 2 else 0.0
         if score > best_score + 1e-9:
             best, best_score = zone, score
@@ -130,10 +161,10 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
     n_tried = max(len(clocks) ** 2 * len(sample.numeric), 1)
     if len(clocks) < 2:
         return []
-    gone = np.stack([half.numbers[c.name] % DAY_MINUTES for c in sample.numeric], axis=1)
+    gone = np.stack([half.numbers[c.name] % _DAY_MINUTES for c in sample.numeric], axis=1)
     for y, start in permutations(clocks, 2):
         between = _minutes(half.numbers[y.name]) - _minutes(half.numbers[start.name])
-        between %= DAY_MINUTES
+        between %= _DAY_MINUTES
         off = gone[:_SIEVE_ROWS] - between[:_SIEVE_ROWS, None]
         least = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
         for place in np.flatnonzero((off == 0).sum(0) >= least):
@@ -141,7 +172,9 @@ def find_clocks(sample: RowSample) -> list[Candidate]:
             if column in (y, start) or _share_equal(gone[:, place], between) < LEAST_SHARE:
                 continue
             midnight = 2400 if y.maximum == 2400 else 0
-            rule = ClockRule(y.name, start.name, column.name, midnight, source="found")
+            of = f"{quoted_name(start.name)}, {quoted_name(column.name)}"
+            of += ", 2400" if midnight else ""
+            rule = Rule(f"{quoted_name(y.name)} == clock({of})", source="found")
             found.append(judged(rule, sample, n_tried, LEAST_SHARE))
     return [candidate for candidate in found if candidate is not None]
 
@@ -160,10 +193,11 @@ def find_spans(sample: RowSample) -> list[Candidate]:
         between = (numbers[end.name] - numbers[start.name])[:_SIEVE_ROWS]
         off = np.abs(between[:, None] / unit - values)
         least = np.maximum((LEAST_SHARE - 0.2) * (~np.isnan(off)).sum(0), 1)
-        factor = 1 if unit == 1 else 1 / unit
-        terms = ((end.name, factor), (start.name, -factor))
+        span = f"{quoted_name(end.name)} - {quoted_name(start.name)}"
+        text = span if unit == _DAY else sum_text([(_DAY / unit, f"({span})")])
         for place in np.flatnonzero((off <= near).sum(0) >= least):
-            rule = SumRule(sample.numeric[int(place)].name, terms, source="found")
+            y = sample.numeric[int(place)].name
+            rule = Rule(f"{quoted_name(y)} == {text}", source="found")
             found.append(judged(rule, sample, n_tried, LEAST_SHARE))
     return [candidate for candidate in found if candidate is not None]
 

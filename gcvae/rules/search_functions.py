@@ -17,7 +17,7 @@ import pandas as pd
 
 from gcvae.rules.row_sample import Agreement, Candidate, RowSample
 from gcvae.schema.columns import Column
-from gcvae.schema.rules import FunctionRule
+from gcvae.schema.rules import Rule, dependency
 
 LEAST_SHARE = 0.95
 """Of unseen rows, that a function holds in."""
@@ -103,7 +103,7 @@ def _found(
         good = (shares >= _LEAST_AGREEMENT) & (known.sum(0) >= _LEAST_REPEATED)
         for j in np.flatnonzero(good & (shares > chance + 0.2 * (1 - chance))):
             if names[j] not in of:
-                candidate = _judged(sample, FunctionRule(names[j], of, source="found"), n_tried)
+                candidate = _judged(sample, Rule(dependency(of, names[j]), source="found"), n_tried)
                 found += [] if candidate is None else [candidate]
     return found
 
@@ -162,10 +162,10 @@ def _counted(pairs: Codes) -> tuple[Codes, Codes]:
     return found, of_all[found]
 
 
-def _judged(sample: RowSample, rule: FunctionRule, n_tried: int) -> Candidate | None:
+def _judged(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:
     """The function that one half has, in the other."""
     n = len(sample.finding)
-    joint = joint_codes([sample.codes[name] for name in rule.of])
+    joint = joint_codes([sample.codes[name] for name in rule.parents])
     codes = sample.codes[rule.column]
     table = most_frequent_codes(joint[:n], codes[:n])
     table = np.append(table, np.full(joint.max() + 2 - len(table), -1))

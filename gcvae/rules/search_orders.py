@@ -11,17 +11,18 @@ such as 0 or 2099-12-31, may stand beside the order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from gcvae.arrays import Numbers
-from gcvae.rules.predictions import grid_unit, predicted, quantities
+from gcvae.rules.predictions import Prediction, grid_unit, quantities
 from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
 from gcvae.schema.columns import Column
-from gcvae.schema.rules import OrderRule
+from gcvae.schema.expressions import quoted_name
+from gcvae.schema.rules import Formula, Rule
 from gcvae.spelling.date_text import write_dates
 
 LEAST_SHARE = 0.98
@@ -39,6 +40,8 @@ _MOST_LOST = 0.1
 _LEAST_OF_NUMBERS = 0.02
 """Nats that a row of whole numbers gains by either."""
 _SIEVE_ROWS = 400
+_LEAST_SIEVED = 8
+_FEW_ROWS = 200
 _LEAST_APART, _LEAST_OTHERS = 0.01, 10
 """Share of the rows of a number that stands apart, and how many others there are."""
 _N_GROUPS, _N_BINS = 8, 16
@@ -74,7 +77,7 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
         chance = (shifted >= lows[:, [i]]).sum(0) / np.maximum(
             (is_low & ~np.isnan(shifted)).sum(0), 1
         )
-        good = (holds >= (LEAST_SHARE - 0.005) * both) & (both >= LEAST_ROWS)
+        good = (holds >= (LEAST_SHARE - 0.005) * both) & (both >= _LEAST_SIEVED)
         for j in np.flatnonzero(good & (chance <= _MOST_CHANCE)):
             if j != i:
                 yield low, columns[int(j)]
@@ -83,21 +86,24 @@ def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Colu
 def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candidate | None:
     apart = _standing_apart(sample.finding.numbers[high.name])
     beside = tuple(_as_written(value, high) for value in apart.tolist())
-    rule = OrderRule(low.name, high.name, beside, source="found")
+    rule = inequality(low.name, high.name, beside)
     unit = grid_unit(high)
     halves, n_high = [], 0
     for half in (sample.finding, sample.judging):
-        said = quantities(predicted(rule, half.frame, high))
+        said = quantities(Prediction.of(rule, sample.schema).predicted(half.frame))
         values = half.numbers[high.name]
         known = ~(np.isnan(said) | np.isnan(values) | np.isin(values, apart))
         halves.append((said[known], values[known]))
         n_high += int((~np.isnan(values) & ~np.isin(values, apart)).sum())
-    if min(len(said) for said, _ in halves) < LEAST_ROWS:
+    n_known = [len(said) for said, _ in halves]
+    if sum(n_known) < 2 * LEAST_ROWS or min(n_known) < _LEAST_SIEVED:
         return None
     step = unit if unit is not None else max(float(np.ptp(halves[0][1])), 1e-300) * 1e-6
     share = min(float((values >= said).mean()) for said, values in halves)
     if share < LEAST_SHARE:
         return None
+    if low.has_times and sum(n_known) < _FEW_ROWS:
+        return _of_few_rows(rule, halves, n_tried)
     gaps = [(said, values - said) for said, values in halves]
     gained = _log_masses(gaps, step) - _log_masses(halves, step)
     nats = float(gained.mean())
@@ -106,32 +112,55 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
     is_whole = all(grid_unit(column) == 1.0 for column in (low, high))
     may_be_plain = (low.has_times or is_whole) and share >= _LEAST_PLAIN_SHARE
     is_plain = nats < least and may_be_plain
-    if is_plain and nats >= (-_MOST_LOST if low.has_times else _LEAST_OF_NUMBERS):
+    if is_plain and nats + 2 * error >= (-_MOST_LOST if low.has_times else _LEAST_OF_NUMBERS):
         nats = _ruled_out(*halves)
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
         least = max(ruled_out, (_LEAST_SUM + math.log(n_tried)) / len(gained))
     # Of two orders of a column the one is taken that says something of more rows.
-    n_known = sum(len(said) for said, _ in halves)
-    return Candidate(rule, nats * n_known / n_high, share) if nats >= least else None
+    return Candidate(rule, nats * sum(n_known) / n_high, share) if nats >= least else None
 
 
-def with_what_stands_apart(rule: OrderRule, high: Column, numbers: Numbers) -> OrderRule:
-    """An order that was said, with what is found to stand beside it, where none is named.
+def _of_few_rows(
+    rule: Rule, halves: Sequence[tuple[Numbers, Numbers]], n_tried: int
+) -> Candidate | None:
+    """An order of dates that every one of few rows keeps, far beyond chance: histograms of so few
+    say nothing."""
+    low, high = (np.concatenate(part) for part in zip(*halves, strict=True))
+    shifts = range(1, len(low))
+    chance = float(np.mean([(high >= np.roll(low, shift)).mean() for shift in shifts]))
+    nats = -math.log(max(chance, 1 / len(low)))
+    is_news = nats * len(low) > _LEAST_SUM + math.log(n_tried)
+    return Candidate(rule, nats, 1.0) if is_news and (high >= low).all() else None
 
-    Of an order that every row has to keep these are numbers that keep it in any case, too large to
-    be any gap; too small ones are left to be refused.
+
+def inequality(low: str, high: str, beside: Iterable[float | str]) -> Rule:
+    """The rule that one column is no less than another, or one of the values that stand apart."""
+    y = quoted_name(high)
+    apart = [f"{y} == {value!r}" for value in beside]
+    return Rule(" or ".join([f"{y} >= {quoted_name(low)}", *apart]), source="found")
+
+
+def with_what_stands_apart(rule: Rule, column: Column, numbers: Numbers) -> Rule:
+    """An inequality that was said, with the values that are found to stand apart from it.
+
+    Of one that every row has to keep these are numbers that keep it in any case, too large to be
+    any gap; others are left to be refused.
 
     Args:
-        rule: The order.
-        high: Its upper column.
+        rule: The inequality, with no values that stand apart.
+        column: The dependent one.
         numbers: Of that column, as `quantities`. Shape: (n,).
     """
-    apart = _standing_apart(numbers) if not rule.beside else np.zeros(0)
-    if rule.keep == "demand":
-        apart = apart[apart > np.nanmedian(numbers)] if len(apart) else apart
+    apart = _standing_apart(numbers)
+    is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
+    if rule.keep == "hard" and len(apart):
+        median = np.nanmedian(numbers)
+        apart = apart[(apart < median) if is_lower else (apart > median)]
     if not len(apart):
         return rule
-    return replace(rule, beside=tuple(_as_written(value, high) for value in apart.tolist()))
+    y = quoted_name(rule.column)
+    values = [f"{y} == {_as_written(value, column)!r}" for value in apart.tolist()]
+    return replace(rule, text=" or ".join([rule.text, *values]))
 
 
 def _standing_apart(values: Numbers) -> Numbers:

@@ -17,8 +17,9 @@ from gcvae.arrays import Numbers
 from gcvae.rules.predictions import grid_unit, rounded
 from gcvae.rules.row_sample import Candidate, Half, RowSample, judged, most_frequent
 from gcvae.schema.columns import Column
-from gcvae.schema.rule_documents import MOST_TERMS
-from gcvae.schema.rules import SumRule
+from gcvae.schema.expressions import quoted_name
+from gcvae.schema.rule_documents import sum_text
+from gcvae.schema.rules import Rule
 
 LEAST_SHARE = 0.9
 """Of the rows, that a sum with its remainders holds in."""
@@ -33,8 +34,9 @@ _N_REWEIGHTED = 20
 _MOST_DIGITS = 6
 _TAIL = 0.01
 _MOST_COLUMNS = 300
+MOST_TERMS = 5
 
-Free = Callable[[SumRule], bool]
+Free = Callable[[Rule], bool]
 
 
 def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
@@ -69,7 +71,7 @@ def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 
 
 def _first(
-    rules: Sequence[SumRule], sample: RowSample, is_free: Free, n_tried: int
+    rules: Sequence[Rule], sample: RowSample, is_free: Free, n_tried: int
 ) -> Candidate | None:
     for rule in rules:
         candidate = judged(rule, sample, n_tried, LEAST_SHARE)
@@ -144,12 +146,12 @@ def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
 class _Oriented:
     """A sum as a rule of one of its columns, and how well it holds where it was found."""
 
-    rule: SumRule
+    rule: Rule
     share: float
     preference: tuple[float, ...]
 
 
-def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[SumRule]:
+def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
     """A relation Σ c x = constant as a rule of each of its columns that it gives exactly.
 
     The dependent column is the one whose factors are plainest; then that with the largest spread
@@ -184,10 +186,22 @@ def _oriented(
         return None  # a copy, which is found elsewhere
     if len(factors) > 1 and not _all_needed(half, y, factors, share):
         return None
-    rule = SumRule(y.name, tuple(factors.items()), constant, remainders, source="found")
+    rule = _rule(y.name, factors, constant, remainders)
     digits = sum(len(f"{factor:.12g}") for factor in factors.values() if factor != int(factor))
     place = sample.schema.names.index(y.name)
     return _Oriented(rule, share, (digits, not is_wide, -place))
+
+
+def _rule(
+    y: str, factors: Mapping[str, float], constant: float, remainders: Sequence[float]
+) -> Rule:
+    """y == Σ c x + constant, or nearly that where there are remainders."""
+    terms = [(factor, quoted_name(name)) for name, factor in factors.items()]
+    text = sum_text(terms, constant)
+    if not remainders:
+        return Rule(f"{quoted_name(y)} == {text}", source="found")
+    most = max(map(abs, remainders))
+    return Rule(f"{quoted_name(y)} ≈ {text} ± {most:.12g}", source="found")
 
 
 def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> bool:
@@ -268,7 +282,7 @@ def _held(
     said = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
     unit = grid_unit(y)
     values = half.numbers[y.name]
-    off = values - (said if unit is None else rounded(said, y, "even"))
+    off = values - (said if unit is None else rounded(said, y))
     off = off[~np.isnan(off)]
     if not len(off):
         return 0.0, (), 0.0

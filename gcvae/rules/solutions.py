@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,10 @@ import pandas as pd
 
 from gcvae.arrays import Mask, Numbers
 from gcvae.rules.grids import Grid
-from gcvae.rules.predictions import predicted
+from gcvae.rules.predictions import Prediction
 from gcvae.schema.columns import Column
-from gcvae.schema.rules import ClockRule, OrderRule, ProductRule, Rule, SumRule
+from gcvae.schema.expressions import names_in
+from gcvae.schema.rules import Formula
 
 Places = npt.NDArray[np.int64]
 _MINUTES = 1440
@@ -22,44 +24,69 @@ _FARTHEST = 1 << 40
 """Places of a parent beyond this are not looked for."""
 
 
-def can_solve(rule: Rule, parent: str) -> bool:
-    """Whether `solutions` finds the cells of a parent."""
-    return isinstance(rule, OrderRule | SumRule | ProductRule) or (
-        isinstance(rule, ClockRule) and parent in (rule.start, rule.minutes)
+_MONOTONE_FUNCTIONS = {"round", "floor", "ceil", "min", "max"}
+_MONOTONE_NODES = (
+    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp, ast.USub, ast.UAdd, ast.Name,
+    ast.Load, ast.Constant, ast.Call, ast.Subscript,
+)  # fmt: skip
+
+
+def can_solve(form: Formula, parent: str) -> bool:
+    """Whether `solutions` finds the cells of a parent: f rises or falls with it throughout.
+
+    So it does where f names it once, in sums, products and quotients; of a quotient by numbers that
+    are on both sides of 0 some solutions are not found.
+    """
+    if clock_of(form) is not None:
+        return True
+    nodes = list(ast.walk(form.value))
+    keys = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    n_named = sum(isinstance(node, ast.Name) and node.id == parent for node in nodes)
+    return (
+        n_named == 1
+        and all(isinstance(node, _MONOTONE_NODES) for node in nodes)
+        and all(getattr(call, "id", "") in _MONOTONE_FUNCTIONS for call in calls)
+        and not any(parent in names_in(key) for key in keys)
     )
 
 
+def clock_of(form: Formula) -> tuple[str, str] | None:
+    """The start and the minutes of a formula that is the time of day minutes after a start."""
+    match form.value:
+        case ast.Call(
+            func=ast.Name(id="clock"), args=[ast.Name(id=start), ast.Name(id=minutes), *_]
+        ):
+            return start, minutes
+    return None
+
+
 def solutions(
-    rule: Rule,
-    parent: Column,
-    column: Column,
-    others: pd.DataFrame,
-    low: Places,
-    high: Places,
+    prediction: Prediction, parent: Column, others: pd.DataFrame, low: Places, high: Places
 ) -> tuple[Places, Places]:
-    """The places of a parent for which g lies between low and high.
+    """The places of a parent for which f lies between low and high.
 
     Args:
-        rule: Gives g.
+        prediction: Gives f.
         parent: The schema's column that is solved for.
-        column: The schema's column that the rule gives.
         others: Typed cells of the other parents. n rows.
-        low: Places of the rule's column. Shape: (n, m).
+        low: Places of the formula's column. Shape: (n, m).
         high: The same, no smaller.
 
     Returns: Ends of intervals, those that are empty with low > high. Shape: (n, m') twice.
     """
-    grid, own = Grid.of(column), Grid.of(parent)
+    grid, own = Grid.of(prediction.column), Grid.of(parent)
     if grid is None or own is None:
         return np.ones(low.shape, dtype=np.int64), np.zeros(low.shape, dtype=np.int64)
-    if isinstance(rule, ClockRule):
-        return _of_clock(rule, parent.name, others, low)
+    clock = clock_of(prediction.form)
+    if clock is not None:
+        return _of_clock(clock, parent.name, others, low)
 
     def g(places: Places) -> Numbers:
-        """Places of g where the parent has these; NaN where g has no value. Shape: (n,)."""
+        """Places of f where the parent has these; NaN where f has no value. Shape: (n,)."""
         cells = {name: others[name] for name in others.columns}
         cells[parent.name] = pd.Series(own.values(places), index=others.index)
-        found = predicted(rule, pd.DataFrame(cells, index=others.index), column)
+        found = prediction.predicted(pd.DataFrame(cells, index=others.index))
         places_of_g = np.full(len(others), np.nan)
         has_value = found.notna().to_numpy()
         places_of_g[has_value] = grid.places(found[has_value])
@@ -137,13 +164,14 @@ def _of_monotone(
 
 
 def _of_clock(
-    rule: ClockRule, parent: str, others: pd.DataFrame, wanted: Places
+    clock: tuple[str, str], parent: str, others: pd.DataFrame, wanted: Places
 ) -> tuple[Places, Places]:
     """The one start, or the minutes of three days, that lead to the first of the wanted times."""
     end = _minutes(wanted[:, 0])
-    known = others[rule.minutes if parent == rule.start else rule.start]
+    begin, gone = clock
+    known = others[gone if parent == begin else begin]
     cells: Any = known.fillna(0).to_numpy(dtype=np.int64)
-    if parent == rule.start:
+    if parent == begin:
         start = (end - cells) % _MINUTES
         places = (start // 60 * 100 + start % 60)[:, None]
         return places, places

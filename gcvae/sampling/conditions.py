@@ -35,10 +35,10 @@ from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
-from gcvae.constraints.functions import zone_of
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
+from gcvae.expressions.functions import zone_of
 from gcvae.numerics.generators import uniform
-from gcvae.rules.grids import Grid
+from gcvae.rules.grids import grid_of
 from gcvae.sampling.dependent_regions import DependentRegion, regions_of_all, turn
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.sampling.wanted_places import WantedPlaces
@@ -303,8 +303,7 @@ def _add_dependent(
     if not items:
         raise _NotUnderstoodError("the list is empty", "at least one value")
     residual = codec.column_codec(name)
-    column, grid = codec.schema[name], Grid.of(codec.schema[name])
-    assert grid is not None, "only columns that have one are rewritten"
+    column, grid = codec.schema[name], grid_of(codec.schema[name])
     missing = _has_missing(items, residual)
     items = [item for item in items if item is not None]
     if column.kind.is_real:

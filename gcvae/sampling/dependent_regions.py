@@ -8,7 +8,7 @@ particle. Parents that are themselves unknown are proposed near what y asks of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,13 +21,13 @@ from torch import Tensor
 from gcvae.arrays import Mask
 from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.region import Drawn, Region, WalkedColumn
-from gcvae.rules.grids import Grid
-from gcvae.rules.predictions import predicted
-from gcvae.rules.residuals import Residual, Rewriting
+from gcvae.rules.grids import Grid, grid_of
+from gcvae.rules.residuals import Rewriting
 from gcvae.sampling.asked_dates import AskedDate, asked_dates
-from gcvae.sampling.solved_regions import Asked, SolvedRegion, filled
+from gcvae.sampling.deductions import deduced
+from gcvae.sampling.joint_regions import JointRegion, joint_regions
+from gcvae.sampling.solved_regions import Asked, SolvedRegion
 from gcvae.sampling.wanted_places import WantedPlaces, places_of_rows, region_of_wholes
-from gcvae.schema.rules import OrderRule
 
 if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
@@ -97,7 +97,7 @@ class DependentRegion:
 class SeveralRegions:
     """What several rules say of one column: in each row the first that says something."""
 
-    regions: tuple[DependentRegion | SolvedRegion, ...]
+    regions: tuple[DependentRegion | JointRegion | SolvedRegion, ...]
 
     @property
     def has_density(self) -> bool:
@@ -124,7 +124,7 @@ class SeveralRegions:
         return drawn
 
 
-AskedRegion = DependentRegion | SolvedRegion | SeveralRegions
+AskedRegion = DependentRegion | JointRegion | SolvedRegion | SeveralRegions
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,14 @@ def regions_of_all(
     ]
     cells = known.reindex(columns=list(codec.schema.names))
     asking = _Asking(codec, cells, order, may_be_blank=True)
-    return _by_column(own, asking.of(rewriting, _always(wanted), np.ones(1, dtype=bool)))
+    asked = asking.of(rewriting, _always(wanted), np.ones(1, dtype=bool))
+    places = {
+        other.column: _places_known(codec, cells, other.column, blanks_missing=True)
+        for other in codec.reduction.rewritings
+        if other.parents
+    }
+    joint = joint_regions(codec, cells, places | {name: wanted}, order)
+    return _by_column(own, asked, joint)
 
 
 def regions_of_rows(
@@ -216,19 +223,27 @@ def regions_of_rows(
     asking = _Asking(codec, frame, order, may_be_blank=blanks_missing)
     own: list[tuple[int, DependentRegion]] = []
     asked = [*asking.of_dates()]
+    known: dict[str, WantedPlaces] = {}
     for rewriting in sorted(codec.reduction.rewritings, key=lambda each: turn(codec, each.column)):
         name = rewriting.column
         is_known = frame[name].notna().to_numpy()
         is_loose = is_known & frame[list(rewriting.parents)].isna().to_numpy().any(axis=1)
         if not is_loose.any():
             continue
-        grid = Grid.of(codec.schema[name])
-        assert grid is not None, "only columns that have one are rewritten"
-        cells = frame[name].where(is_loose)
-        wanted = WantedPlaces.of_cells(grid, cells, blanks_missing=blanks_missing)
+        cells = frame.assign(**{name: frame[name].where(is_loose)})
+        wanted = _places_known(codec, cells, name, blanks_missing=blanks_missing)
+        known[name] = wanted
         own.append((codec.places[name], DependentRegion(codec, name, name, wanted, are_scored)))
         asked += asking.of(rewriting, _always(wanted), is_loose)
-    return _by_column(own, asked)
+    return _by_column(own, asked, joint_regions(codec, frame, known, order) if known else {})
+
+
+def _places_known(
+    codec: TableCodec, frame: pd.DataFrame, name: str, *, blanks_missing: bool
+) -> WantedPlaces:
+    """The places of a column's known cells."""
+    grid = grid_of(codec.schema[name])
+    return WantedPlaces.of_cells(grid, frame[name], blanks_missing=blanks_missing)
 
 
 _Rank = tuple[int, int, int]
@@ -240,10 +255,14 @@ _Proposal = tuple[_Rank, int, SolvedRegion]
 
 
 def _by_column(
-    own: Iterable[tuple[int, DependentRegion]], asked: Iterable[_Proposal]
+    own: Iterable[tuple[int, DependentRegion]],
+    asked: Iterable[_Proposal],
+    joint: Mapping[int, JointRegion],
 ) -> DependentRegions:
     """What is said of each column, the sharpest first."""
-    regions: dict[int, list[DependentRegion | SolvedRegion]] = {}
+    regions: dict[int, list[DependentRegion | JointRegion | SolvedRegion]] = {
+        place: [region] for place, region in joint.items()
+    }
     for place, known in own:
         regions.setdefault(place, []).append(known)
     for _, place, region in sorted(asked, key=lambda each: each[0]):
@@ -309,7 +328,7 @@ class _Asking:
 
     def of_dates(self) -> Iterator[_Proposal]:
         """Proposals of the dates of which parts are known."""
-        for asked in asked_dates(self.codec, self.frame):
+        for asked in asked_dates(self.codec, self.frame, self.guessed):
             is_open = self.frame[asked.parent].isna().to_numpy()
             for part in self._parts(asked.parent):
                 yield _OF_DATES, part, self._proposal(asked, part, is_open)
@@ -338,18 +357,8 @@ class _Asking:
 
     @cached_property
     def guessed(self) -> pd.DataFrame:
-        """What is known, and what rules say of blank cells whose parents are known."""
-        cells = dict(self.frame.items())
-        for rewriting in self.codec.reduction.rewritings:
-            if not isinstance(rewriting, Residual) or isinstance(rewriting.rule, OrderRule):
-                continue
-            name = rewriting.column
-            parents = pd.DataFrame({parent: cells[parent] for parent in rewriting.parents})
-            is_told = cells[name].isna() & parents.notna().all(axis=1)
-            if is_told.any():
-                said = predicted(rewriting.rule, parents[is_told], self.codec.schema[name])
-                cells[name] = filled(cells[name], said.reindex(cells[name].index))
-        return pd.DataFrame(cells)
+        """What is known, and what follows from it."""
+        return deduced(self.codec, self.frame)
 
     def _parts(self, name: str) -> list[int]:
         """The codec's columns of a written one."""
@@ -367,7 +376,9 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
     for region in regions:
         for own in dependent_parts(region):
             reduction = own.codec.reduction
-            found |= reduction.needed(reduction.rewritten[own.name].parents)
+            rewriting = reduction.rewritten[own.name]
+            if not getattr(rewriting, "is_inequality", False):
+                found |= reduction.needed(rewriting.parents)
     return found
 
 
@@ -384,5 +395,4 @@ def turn(codec: TableCodec, name: str) -> int:
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:
         return 0
-    is_an_order = isinstance(rewriting, Residual) and isinstance(rewriting.rule, OrderRule)
-    return 2 if is_an_order else 1
+    return 2 if getattr(rewriting, "is_inequality", False) else 1

@@ -24,7 +24,10 @@ from torch import Tensor
 from gcvae.arrays import Mask
 from gcvae.codec.region import Drawn, WalkedColumn
 from gcvae.rules.grids import Grid
+from gcvae.rules.residuals import Residual
+from gcvae.rules.solutions import clock_of
 from gcvae.sampling.asked_dates import AskedDate
+from gcvae.sampling.deductions import filled
 from gcvae.sampling.wanted_places import (
     Places,
     WantedPlaces,
@@ -33,7 +36,6 @@ from gcvae.sampling.wanted_places import (
     places_of_rows,
     region_of_wholes,
 )
-from gcvae.schema.rules import ClockRule
 
 if TYPE_CHECKING:
     from gcvae.codec.table_codec import TableCodec
@@ -85,7 +87,9 @@ class Asked:
         """Where a parent that is drawn later is not known, and times of day have no ends between
         which it would leave something out. Shape: (n,) or (1,)."""
         rewriting = self.codec.reduction.rewritten[self.name]
-        is_round = isinstance(getattr(rewriting, "rule", None), ClockRule)
+        is_round = (
+            isinstance(rewriting, Residual) and clock_of(rewriting.prediction.form) is not None
+        )
         is_unknown = self.guessed[list(self.later)].isna().to_numpy()
         found: Mask = np.logical_or.reduce(is_unknown, axis=1) & is_round
         return found
@@ -145,11 +149,6 @@ class Asked:
         grid = Grid.of(self.codec.schema[name])
         assert grid is not None, "it is proposed, so it has one"
         return pd.Series(grid.values(np.full(n, getattr(grid, end))))
-
-
-def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Cells, and others where they are blank; of nothing but blanks the dtype says nothing."""
-    return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from gcvae.codec.column_codecs import RealCodec
 from gcvae.codec.level_codec import LevelCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Region
-from gcvae.rules.grids import Grid
+from gcvae.rules.grids import Grid, LevelGrid
 
 if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
@@ -52,7 +52,9 @@ class WantedPlaces:
         return WantedPlaces(low, high, is_known[rows], missing[rows])
 
     @classmethod
-    def of_cells(cls, grid: Grid, series: pd.Series[Any], *, blanks_missing: bool) -> WantedPlaces:
+    def of_cells(
+        cls, grid: Grid | LevelGrid, series: pd.Series[Any], *, blanks_missing: bool
+    ) -> WantedPlaces:
         """What typed cells say, of which blank ones are not known."""
         is_known = series.notna().to_numpy()
         places = np.zeros(len(series), dtype=np.int64)
@@ -84,7 +86,12 @@ def region_of_wholes(codec: ColumnCodec, wanted: WantedPlaces) -> Region:
         log_share[wanted.is_known & wanted.missing, 0] = 0.0
         log_share[~wanted.is_known & ~wanted.missing, 0] = -np.inf
     if isinstance(codec, LevelCodec):
-        levels = np.array(codec.levels, dtype=np.int64)
+        grid = Grid.of(codec.column)
+        levels = (
+            np.array(codec.levels, dtype=np.int64)
+            if grid is None
+            else (grid.places(pd.Series(codec.levels)))
+        )
         inside = (wanted_low[..., None] <= levels) & (levels <= wanted_high[..., None])
         at = log_share[:, codec.has_missing :]
         at[inside.any(1) & wanted.is_known[:, None]] = 0.0

@@ -6,7 +6,7 @@ A schema document (JSON, version 1):
      "columns": [{"name": "age", "kind": "integer", "missing": {"allowed": false, "markers": []},
                   "minimum": 17, "maximum": 90}, ...],
      "constraints": [{"kind": "inequality", "low": "start", "high": "end", "strict": false}],
-     "rules": [{"kind": "sum", "column": "total", "terms": {"net": 1, "tax": 1}}],
+     "rules": [{"rule": "total == net + tax"}],
      "separator": ";"}
 
 Of a dropped column the document is `{"name": "note", "drop": true}`: its name and nothing else.
@@ -203,13 +203,6 @@ class TableSchema:
     separator: str = ","
     rules: tuple[Rule, ...] | None = None
 
-    def __post_init__(self) -> None:
-        """Orders the terms of sums as the columns: a document's objects may be in any order."""
-        if self.rules:
-            places = {column.name: place for place, column in enumerate(self.columns)}
-            rules = tuple(rule.ordered(places) for rule in self.rules)
-            object.__setattr__(self, "rules", rules)
-
     def __repr__(self) -> str:
         """How many columns of which kind there are; `to_json` says the rest."""
         kinds = Counter("dropped" if c.drop else str(c.kind) for c in self.columns)
@@ -312,7 +305,8 @@ def read_document(
     drafts = _read_columns(document.get("columns") or [], problems)
     constraints = read_constraints(document.get("constraints") or [], problems)
     rules = document.get("rules")
-    read = None if rules is None else read_rules(rules, problems)
+    dates = {draft.get("name", "") for draft in drafts if draft.get("kind") == "datetime"}
+    read = None if rules is None else read_rules(rules, problems, dates)
     if problems:
         raise SchemaError(*problems)
     return drafts, constraints, read

@@ -6,12 +6,13 @@ What an expression means is in `expressions`, which rows satisfy a constraint in
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gcvae.errors import Problem
+from gcvae.schema.expressions import names_in, parse_expression, quoted_name, written
+from gcvae.schema.rules import Formula, read_form
 from gcvae.schema.suggestions import nearest
 
 
@@ -69,22 +70,6 @@ _SHAPES = {
     "unique_combinations": '{"kind": "unique_combinations", "columns": [column, column, ...]}',
     "expression": '{"kind": "expression", "expression": "a + b <= c"}',
 }
-# A string literal comes first, so that a backtick in it is none.
-_QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`([^`]+)`""")
-_STAND_IN = "\ua644"  # a letter that no name begins with
-_SLIPS = (
-    (re.compile(r"=>|=<|<>"), "; comparisons are ==, !=, <, <=, > and >="),
-    (re.compile(r"(?<![=<>!])=(?!=)"), "; values are compared with =="),
-    (re.compile(r"\b(AND|OR|NOT)\b|&&|\|\|"), "; terms are joined by and, or, not"),
-)
-"""What is written so in other languages, and what to write."""
-_DEEPEST = 100  # nested terms, far under Python's limit of recursion
-_ALLOWED_NODES = (
-    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
-    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow,
-    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
-    ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List, ast.Call,
-)  # fmt: skip
 
 
 def read_constraints(listed: object, problems: list[Problem]) -> tuple[Constraint, ...]:
@@ -111,80 +96,26 @@ def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
         return (constraint.low, constraint.high)
     if isinstance(constraint, UniqueCombinations):
         return constraint.columns
-    return _names_in(parse_expression(constraint.expression))
+    return names_in(parse_expression(constraint.expression))
 
 
-def parse_expression(text: str) -> ast.expr:
-    """The tree of an expression, of allowed nodes only; its names are the columns' own.
+def formula_texts(constraint: Constraint) -> list[str]:
+    """The texts of the formulas and inequalities that a constraint asks for.
 
-    Raises:
-        ValueError: It can not be read, or holds what is not allowed.
+    >>> formula_texts(Expression("net <= gross and gross == net + tax and net != 5"))
+    ['net <= gross', 'gross == net + tax']
+    >>> formula_texts(Inequality("start", "end", strict=True))
+    ['end >= start']
     """
-    quoted: dict[str, str] = {}
-
-    def stand_in(match: re.Match[str]) -> str:
-        if match[1] is not None:
-            return match[1]
-        # As long as what it stands for, so that a place in the text is one in the expression.
-        name = f"{_STAND_IN}{len(quoted)}".ljust(len(match[0]), "_")
-        quoted[name] = match[2]
-        return name
-
-    source = _QUOTED_NAME.sub(stand_in, text)
-    before = len(source) - len(source.lstrip())
-    source = source.strip()
-    try:
-        tree = ast.parse(source, mode="eval").body
-    except SyntaxError as error:
-        lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
-        place = before + sum(map(len, lines)) + (error.offset or 1)
-        hint = next((hint for slip, hint in _SLIPS if slip.search(text)), "")
-        raise ValueError(
-            f"the expression {text!r} can not be read: {error.msg} at character {place}{hint}"
-        ) from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"the expression {text!r} can not be read: {error}") from None
-    _check_depth(tree)
-    for node in ast.walk(tree):
-        _check_node(node, source, before)
-        if isinstance(node, ast.Name):
-            node.id = quoted.get(node.id, node.id)
-    if not _names_in(tree):
-        raise ValueError("the expression names no column")
-    return tree
-
-
-def _names_in(tree: ast.expr) -> tuple[str, ...]:
-    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    found = [node for node in names if id(node) not in functions]
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    return tuple(dict.fromkeys(node.id for node in found))
-
-
-def _check_depth(tree: ast.expr) -> None:
-    level: list[ast.AST] = [tree]
-    for _ in range(_DEEPEST):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return
-    raise ValueError(f"the expression nests more than {_DEEPEST} terms in each other")
-
-
-def _check_node(node: ast.AST, source: str, before: int) -> None:
-    """Checks that a node is allowed; `before` are the characters before the expression."""
-    place = ""
-    if isinstance(node, ast.expr):
-        lines = source.splitlines(keepends=True)
-        own = lines[node.lineno - 1].encode()[: node.col_offset].decode()
-        place = f" at character {before + sum(map(len, lines[: node.lineno - 1])) + len(own) + 1}"
-    if not isinstance(node, _ALLOWED_NODES):
-        raise ValueError(f"{type(node).__name__} is not allowed in an expression{place}")
-    if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):
-        hint = "; is_missing(column) is true of blanks" if node.value is None else ""
-        raise ValueError(f"{node.value!r} is not allowed in an expression{place}{hint}")
-    if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
-        raise ValueError(f"only a function's name and its arguments make a call{place}")
+    if isinstance(constraint, UniqueCombinations):
+        return []
+    if isinstance(constraint, Inequality):
+        return [f"{quoted_name(constraint.high)} >= {quoted_name(constraint.low)}"]
+    tree = parse_expression(constraint.expression)
+    is_joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
+    parts = tree.values if isinstance(tree, ast.BoolOp) and is_joined else [tree]
+    texts = [written(part) for part in parts]
+    return [text for text in texts if isinstance(read_form(text), Formula)]
 
 
 def _problem(item: object, pointer: str, message: str) -> Problem:

@@ -1,35 +1,36 @@
-"""Rules between columns read from documents, and checked against the columns that they name."""
+"""Rules between columns read from documents, and checked against the columns that they name.
+
+    {"rule": "total == net + tax", "keep": "hard"}
+
+Documents of before, `{"kind": "sum", ...}`, are read as the expressions that they mean.
+"""
 
 from __future__ import annotations
 
 import math
-import zoneinfo
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol, TypeAlias, get_args
 
 from gcvae.errors import Problem
+from gcvae.schema.expressions import quoted_name
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import (
-    COMMON,
-    BlanksRule,
-    ClockRule,
-    DatePartName,
-    DatePartRule,
-    FunctionRule,
+    Condition,
+    Formula,
     Keep,
-    OrderRule,
-    ProductRule,
+    Missingness,
     Rule,
     Source,
-    SumRule,
-    Ties,
+    dependency,
+    missingness,
 )
-from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
+from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
-MOST_TERMS = 5
-MOST_OF = 3
 MOST_BESIDE = 3
+_SHAPE = '{"rule": "total == net + tax", "keep": "soft", "hard" or "off"}'
+_MEMBERS = {"rule", "tables", "keep", "source", "share"}
+_KEPT = {"model": "soft", "demand": "hard", "drop": "off"}
 
 
 class Column(Protocol):
@@ -41,16 +42,6 @@ class Column(Protocol):
     def drop(self) -> bool: ...
     @property
     def is_modelled(self) -> bool: ...
-    @property
-    def has_numbers(self) -> bool: ...
-    @property
-    def has_times(self) -> bool: ...
-    @property
-    def datetime_format(self) -> str | None: ...
-    @property
-    def date_format(self) -> str: ...
-    @property
-    def never(self) -> tuple[str, ...]: ...
 
 
 class Columns(Protocol):
@@ -64,17 +55,26 @@ class Columns(Protocol):
 # Reading
 
 
-def read_rules(listed: object, problems: list[Problem]) -> tuple[Rule, ...]:
-    """The rules of a document; what is malformed is added to `problems` with its pointer."""
+def read_rules(
+    listed: object, problems: list[Problem], dates: Collection[str] = ()
+) -> tuple[Rule, ...]:
+    """The rules of a document; what is malformed is added to `problems` with its pointer.
+
+    Args:
+        listed: The document.
+        problems: Takes what is wrong.
+        dates: Columns of which is known that they are dates: in documents of before these count in
+            seconds.
+    """
     if not isinstance(listed, list | tuple):
         problems.append(Problem("rules is not a list", "/rules", expected="[...]"))
         return ()
     rules = []
     for i, item in enumerate(listed):
         try:
-            rules.append(_read_rule(item))
+            rules.append(_read_rule(item, dates))
         except ValueError as error:
-            problems.append(_malformed(item, pointer_of_rule(i), str(error)))
+            problems.append(Problem(str(error), pointer_of_rule(i), expected=_SHAPE))
     return tuple(rules)
 
 
@@ -83,166 +83,188 @@ def pointer_of_rule(number: int) -> str:
     return f"/rules/{number}"
 
 
-_SHAPES = {
-    "order": '{"kind": "order", "low": column, "high": column, "beside": [0, ...]}',
-    "sum": '{"kind": "sum", "column": column, "terms": {column: factor, ...}, "constant": 0,'
-    ' "remainders": [0, ...], "ties": "even" or "away"}',
-    "product": '{"kind": "product", "column": column, "factors": [column, column], "factor": 1,'
-    ' "ties": "even" or "away"}',
-    "clock": '{"kind": "clock", "column": column, "start": column, "minutes": column,'
-    ' "midnight": 0 or 2400}',
-    "date_part": '{"kind": "date_part", "column": column, "of": column, "part": "month",'
-    ' "zone": "Europe/Berlin"}',
-    "function": '{"kind": "function", "column": column, "of": [column, ...]}',
-    "blanks": '{"kind": "blanks", "column": column, "of": column, "relation": "same" or "follows"}',
-}
-
-
-def _malformed(item: object, pointer: str, message: str) -> Problem:
-    kind = item.get("kind") if isinstance(item, Mapping) else None
-    meant = nearest(kind, _SHAPES) if isinstance(kind, str) else None
-    shapes = _SHAPES.values() if meant is None else [_SHAPES[meant]]
-    suggestion = None if meant == kind else meant
-    return Problem(message, pointer, expected=" or ".join(shapes), suggestion=suggestion)
-
-
-def _read_rule(item: object) -> Rule:
-    kind = item.get("kind") if isinstance(item, Mapping) else None
-    if not isinstance(item, Mapping) or not isinstance(kind, str) or kind not in _READERS:
-        raise ValueError("unknown kind of rule")
-    given = {key: value for key, value in item.items() if key != "kind" and value is not None}
-    common: dict[str, Any] = {name: given.pop(name) for name in COMMON if name in given}
-    _check_one_of(common, "keep", get_args(Keep))
-    _check_one_of(common, "source", get_args(Source))
-    share = common.get("share", 1.0)
-    if not _is_number(share) or not 0 <= share <= 1:
+def _read_rule(item: object, dates: Collection[str]) -> Rule:
+    if not isinstance(item, Mapping):
+        raise ValueError("a rule is an object with a member rule")
+    given = {key: value for key, value in item.items() if value is not None}
+    if "kind" in given and "rule" not in given:
+        given = _of_kind(given, dates)
+    keep = given.get("keep", "soft")
+    given["keep"] = _KEPT.get(keep, keep) if isinstance(keep, str) else keep
+    if unknown := sorted(map(str, set(given) - _MEMBERS)):
+        raise ValueError(f"a rule has no member {unknown[0]}")
+    if not isinstance(given.get("rule"), str):
+        raise ValueError("a rule has a member rule, an expression")
+    _check_one_of(given["keep"], "keep", get_args(Keep))
+    source = given.get("source", "given")
+    _check_one_of(source, "source", get_args(Source))
+    share = given.get("share")
+    if share is not None and not (_is_number(share) and 0 <= share <= 1):
         raise ValueError("share is no number from 0 to 1")
-    reader, needed, optional = _READERS[kind]
-    if not needed <= set(given) <= needed | optional:
-        raise ValueError(f"malformed {kind}")
-    rule = reader(given, common)
-    if len(set(rule.columns)) < len(rule.columns):
-        raise ValueError("a column is named twice")
+    rule = Rule(given["rule"], given["keep"], source, share, _read_tables(given.get("tables", {})))
+    if isinstance(rule.form, Formula) and len(rule.form.beside) > MOST_BESIDE:
+        raise ValueError(f"at most {MOST_BESIDE} values stand apart from an inequality")
     return rule
 
 
-def _read_order(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    beside = given.get("beside", [])
-    is_list = isinstance(beside, list | tuple) and len(beside) <= MOST_BESIDE
-    if not is_list or not all(isinstance(x, str) or _is_number(x) for x in beside):
-        raise ValueError(f"beside is no list of at most {MOST_BESIDE} numbers, or dates")
-    return OrderRule(_name(given, "low"), _name(given, "high"), tuple(beside), **common)
-
-
-def _read_sum(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    terms = given["terms"]
-    if not isinstance(terms, Mapping) or not all(
-        isinstance(name, str) and _is_number(factor) and factor for name, factor in terms.items()
-    ):
-        raise ValueError("terms are no object of columns and their factors")
-    if not 1 <= len(terms) <= MOST_TERMS:
-        raise ValueError(f"a sum has from 1 to {MOST_TERMS} terms")
-    remainders = given.get("remainders", [])
-    if not isinstance(remainders, list | tuple) or not all(map(_is_number, remainders)):
-        raise ValueError("remainders is no list of numbers")
-    _check_one_of(given, "ties", get_args(Ties))
-    own = {"constant": _factor(given, "constant", 0), "ties": given.get("ties", "even")}
-    listed = tuple(terms.items())
-    return SumRule(_name(given, "column"), listed, remainders=tuple(remainders), **(own | common))
-
-
-def _read_product(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    factors = _names(given, "factors", 2, 2)
-    factor = _factor(given, "factor", 1)
-    if not factor:
-        raise ValueError("factor is 0")
-    _check_one_of(given, "ties", get_args(Ties))
-    ties = given.get("ties", "even")
-    return ProductRule(_name(given, "column"), factors, factor=factor, ties=ties, **common)
-
-
-def _read_clock(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    _check_one_of(given, "midnight", (0, 2400))
-    column, start, minutes = (_name(given, key) for key in ("column", "start", "minutes"))
-    return ClockRule(column, start, minutes, given.get("midnight", 0), **common)
-
-
-def _read_date_part(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    _check_one_of(given, "part", get_args(DatePartName))
-    zone, is_weekday = given.get("zone"), given["part"] == "weekday"
-    if zone is not None and not (isinstance(zone, str) and zone in zoneinfo.available_timezones()):
-        raise ValueError(f"there is no time zone {zone!r}")
-    _check_one_of(given, "monday", (0, 1, 2))
-    _check_one_of(given, "sunday", (0, 1, 6, 7))
-    if {"monday", "sunday"} & set(given) and not is_weekday:
-        raise ValueError("only a weekday has monday and sunday")
-    monday = given.get("monday", 0) if is_weekday else None
-    sunday = given.get("sunday", {0: 6, 1: 7, 2: 1}[monday]) if monday is not None else None
-    if (monday, sunday) not in ((None, None), (0, 6), (1, 7), (1, 0), (2, 1)):
-        raise ValueError("monday and sunday do not go together: 0 and 6, 1 and 7, 1 and 0, 2 and 1")
-    return DatePartRule(
-        _name(given, "column"),
-        _name(given, "of"),
-        given["part"],
-        zone,
-        monday,
-        sunday,
-        **common,
+def _read_tables(given: object) -> dict[str, dict[str, Any]]:
+    is_object = isinstance(given, Mapping) and all(
+        isinstance(t, Mapping) and t for t in given.values()
     )
-
-
-def _read_function(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    return FunctionRule(_name(given, "column"), _names(given, "of", 1, MOST_OF), **common)
-
-
-def _read_blanks(given: Mapping[str, Any], common: dict[str, Any]) -> Rule:
-    _check_one_of(given, "relation", ("same", "follows"))
-    relation = given.get("relation", "same")
-    return BlanksRule(_name(given, "column"), _name(given, "of"), relation, **common)
-
-
-_Reader: TypeAlias = Callable[[Mapping[str, Any], dict[str, Any]], Rule]
-_READERS: dict[Any, tuple[_Reader, set[str], set[str]]] = {
-    "order": (_read_order, {"low", "high"}, {"beside"}),
-    "sum": (_read_sum, {"column", "terms"}, {"constant", "remainders", "ties"}),
-    "product": (_read_product, {"column", "factors"}, {"factor", "ties"}),
-    "clock": (_read_clock, {"column", "start", "minutes"}, {"midnight"}),
-    "date_part": (_read_date_part, {"column", "of", "part"}, {"zone", "monday", "sunday"}),
-    "function": (_read_function, {"column", "of"}, set()),
-    "blanks": (_read_blanks, {"column", "of"}, {"relation"}),
-}
+    if not is_object:
+        raise ValueError('tables is no object such as {"rate": {"G1": 0.02, "G2": 0.04}}')
+    tables = {str(name): dict(entries) for name, entries in given.items()}  # type: ignore[attr-defined]
+    for name, entries in tables.items():
+        kinds = {float if _is_number(entry) else type(entry) for entry in entries.values()}
+        is_one = len(kinds) == 1 and kinds <= {float, str, bool}
+        if not is_one or not all(_is_finite(entry) for entry in entries.values()):
+            raise ValueError(f"table {name!r} has not numbers alone, texts alone or truths alone")
+        if not name.isidentifier():
+            raise ValueError(f"{name!r} is no name of a table: letters, digits and _ are")
+    return tables
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _check_one_of(given: Mapping[str, Any], key: str, allowed: Sequence[Any]) -> None:
-    value = given.get(key, allowed[0])
-    if isinstance(value, bool | list | dict) or value not in allowed:
-        raise ValueError(f"{key} is none of {', '.join(map(str, allowed))}")
+def _is_finite(value: object) -> bool:
+    """Whether a number is one of float64's; True of anything else."""
+    if not isinstance(value, int | float):
+        return True
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
-def _name(given: Mapping[str, Any], key: str) -> str:
-    if not isinstance(given[key], str):
-        raise ValueError(f"{key} is no column name")
-    return str(given[key])
+def _check_one_of(value: object, key: str, allowed: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{key} is none of {', '.join(allowed)}")
 
 
-def _names(given: Mapping[str, Any], key: str, least: int, most: int) -> tuple[str, ...]:
-    names = given[key]
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{key} is no list of column names")
-    if not least <= len(names) <= most:
-        raise ValueError(f"{key} has not {' to '.join(map(str, sorted({least, most})))} columns")
-    return tuple(names)
+# Documents of before
 
 
-def _factor(given: Mapping[str, Any], key: str, default: float) -> float:
-    value = given.get(key, default)
-    if not _is_number(value):
-        raise ValueError(f"{key} is no number")
-    return float(value) if isinstance(value, float) else int(value)
+def _of_kind(given: Mapping[str, Any], dates: Collection[str]) -> dict[str, Any]:
+    """The document of a rule that has a kind and its members, as one that has an expression."""
+    kind = given["kind"]
+    if not isinstance(kind, str) or kind not in _TEXTS:
+        raise ValueError("unknown kind of rule")
+    common = {key: given[key] for key in ("keep", "source", "share") if key in given}
+    try:
+        return {"rule": _TEXTS[kind](given, dates), **common}
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, ValueError):
+        raise ValueError(f"malformed {kind}") from None
+
+
+def _order_text(given: Mapping[str, Any], _: Collection[str]) -> str:
+    low, high = quoted_name(given["low"]), quoted_name(given["high"])
+    return " or ".join([f"{high} >= {low}", *(f"{high} == {x!r}" for x in given.get("beside", ()))])
+
+
+def _sum_text(given: Mapping[str, Any], dates: Collection[str]) -> str:
+    terms = dict(given["terms"])
+    is_date = given["column"] in dates
+    days = [name for name in terms if name in dates]
+    parts = []
+    for name, factor in terms.items():
+        is_number = name not in dates
+        parts.append((factor / 86_400 if is_date and is_number else factor, quoted_name(name)))
+    constant = given.get("constant", 0)
+    if is_date or not days:
+        if is_date:
+            parts = [(1, quoted_name(days[0])), *(p for p in parts if p[1] != quoted_name(days[0]))]
+        text = sum_text(parts, constant / 86_400 if is_date else constant)
+        y = quoted_name(given["column"])
+        more = (
+            [x for x in given.get("remainders", ()) if x] if given.get("keep") == "demand" else []
+        )
+        return " or ".join([f"{y} == {text}", *(f"{y} == {text}{_term(x, '')}" for x in more)])
+    rising = sorted(days, key=lambda name: terms[name])
+    start, end = rising[0], rising[-1]
+    if not terms[start] < 0 < terms[end]:
+        raise ValueError("malformed sum")
+    others = [part for part in parts if part[1] not in (quoted_name(end), quoted_name(start))]
+    span = f"{quoted_name(end)} - {quoted_name(start)}"
+    factor = 86_400 * terms[end]
+    is_alone = factor == 1 and not others and not constant
+    text = span if is_alone else sum_text([(factor, f"({span})"), *others], constant)
+    return f"{quoted_name(given['column'])} == {text}"
+
+
+def _product_text(given: Mapping[str, Any], _: Collection[str]) -> str:
+    a, b = (quoted_name(name) for name in given["factors"])
+    return f"{quoted_name(given['column'])} == {sum_text([(given.get('factor', 1), f'{a} * {b}')])}"
+
+
+def _clock_text(given: Mapping[str, Any], _: Collection[str]) -> str:
+    y, start, minutes = (quoted_name(given[key]) for key in ("column", "start", "minutes"))
+    midnight = ", 2400" if given.get("midnight") == 2400 else ""
+    return f"{y} == clock({start}, {minutes}{midnight})"
+
+
+def _date_part_text(given: Mapping[str, Any], _: Collection[str]) -> str:
+    of = quoted_name(given["of"]) + (f', "{given["zone"]}"' if given.get("zone") else "")
+    part = str(given["part"])
+    if part != "weekday":
+        return f"{quoted_name(given['column'])} == {part}({of})"
+    monday = given.get("monday", 0)
+    return f"{quoted_name(given['column'])} == {weekday_text(of, monday, given.get('sunday'))}"
+
+
+def weekday_text(of: str, monday: int, sunday: int | None) -> str:
+    """The number of a weekday, of the numbers of Monday and Sunday."""
+    day = f"day_of_week({of})"
+    if (monday, sunday) == (1, 0):
+        return f"({day} + 1) % 7"
+    if monday == 2:
+        return f"({day} + 1) % 7 + 1"
+    return f"{day} + 1" if monday == 1 else day
+
+
+def _function_text(given: Mapping[str, Any], _: Collection[str]) -> str:
+    return dependency(tuple(given["of"]), given["column"])
+
+
+def _blanks_text(given: Mapping[str, Any], _: Collection[str]) -> str:
+    return missingness(
+        given["of"], given["column"], is_same=given.get("relation", "same") == "same"
+    )
+
+
+_Text: TypeAlias = Callable[[Mapping[str, Any], Collection[str]], str]
+_TEXTS: dict[str, _Text] = {
+    "order": _order_text,
+    "sum": _sum_text,
+    "product": _product_text,
+    "clock": _clock_text,
+    "date_part": _date_part_text,
+    "function": _function_text,
+    "blanks": _blanks_text,
+}
+
+
+def sum_text(terms: Sequence[tuple[float, str]], constant: float = 0) -> str:
+    """The text of a sum of terms with factors.
+
+    >>> sum_text([(1, "net"), (-1, "off"), (1 / 60, "seconds")], 2.5)
+    'net - off + seconds / 60 + 2.5'
+    """
+    words = "".join(_term(factor, name) for factor, name in terms)
+    words += _term(constant, "") if constant else ""
+    return words.removeprefix(" + ") if words.startswith(" + ") else f"-{words[3:]}"
+
+
+def _term(factor: float, name: str) -> str:
+    """A term with its sign before it."""
+    sign, size = " - " if factor < 0 else " + ", abs(factor)
+    number, inverse = (f"{x:.12g}" for x in (size, 1 / size if size else 0.0))
+    if not name:
+        return f"{sign}{number}"
+    if size == 1:
+        return f"{sign}{name}"
+    return f"{sign}{name} / {inverse}" if len(inverse) < len(number) else f"{sign}{number} * {name}"
 
 
 # Checking
@@ -260,34 +282,36 @@ def unknown_in_rules(rules: Sequence[Rule], names: Sequence[str]) -> list[Proble
 
 
 def rule_problems(rules: Sequence[Rule], schema: Columns) -> list[Problem]:
-    """What does not fit: kinds of columns, two rules that rewrite one column, rules in a circle.
+    """What does not fit: columns of no model, two formulas of one column, rules in a circle.
 
-    Rules that are dropped may say anything of columns that there are.
+    Whether the types of an expression fit each other is seen where it is compiled. Rules that are
+    off may say anything of columns that there are.
     """
-    kept = [(i, rule) for i, rule in enumerate(rules) if rule.keep != "drop"]
+    kept = [(i, rule) for i, rule in enumerate(rules) if rule.keep != "off"]
     problems = [
         Problem(message, pointer_of_rule(i), expected=expected)
         for i, rule in kept
         for message, expected in _misfits(rule, schema)
     ]
-    return problems or [*_rewritten_twice(kept), *_circles(kept)]
+    return problems or [*_computed_twice(kept), *_circles(kept)]
 
 
-def _rewritten_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
+def _computed_twice(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
     first: dict[str, int] = {}
     problems = []
     for i, rule in kept:
-        if rule.rewrites and first.setdefault(rule.column, i) != i:
+        is_formula = isinstance(rule.form, Formula) and not rule.form.is_inequality
+        if is_formula and first.setdefault(rule.column, i) != i:
             message = f"column {rule.column!r} follows from {pointer_of_rule(first[rule.column])}"
-            expected = 'one such rule for a column, "keep": "drop" for the others'
+            expected = 'one formula for a column, "keep": "off" for the others'
             problems.append(Problem(message, pointer_of_rule(i), expected=expected))
     return problems
 
 
 def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
-    parents = parents_of([rule for _, rule in kept])
+    formulas = [rule for _, rule in kept if not (isinstance(rule.form, Formula) and rule.turned)]
     try:
-        TopologicalSorter(parents).prepare()
+        TopologicalSorter(parents_of(formulas)).prepare()
     except CycleError as error:
         circle = error.args[1]
         last = max(i for i, rule in kept if rule.column in circle)
@@ -298,11 +322,11 @@ def _circles(kept: Sequence[tuple[int, Rule]]) -> list[Problem]:
 
 
 def parents_of(rules: Sequence[Rule]) -> dict[str, set[str]]:
-    """The columns that each dependent column depends on by rules; blanks that come together do
-    not say which follows which."""
+    """The columns that each dependent column depends on by rules; missing cells that come together
+    do not say which follows which."""
     parents: dict[str, set[str]] = {}
     for rule in rules:
-        if not isinstance(rule, BlanksRule):
+        if not isinstance(rule.form, Missingness | Condition):
             parents.setdefault(rule.column, set()).update(rule.parents)
     return parents
 
@@ -315,50 +339,7 @@ def _misfits(rule: Rule, schema: Columns) -> list[tuple[str, str]]:
         if not column.is_modelled:
             what = "is dropped" if column.drop else f"is of kind {column.kind}"
             found.append((f"column {name!r} {what}: no rule holds it", "columns that are modelled"))
-    if not found and isinstance(rule, OrderRule):
-        found += _beside_misfits(rule, schema[rule.high])
-    if not found:
-        needs = [(name, *need) for name, need in _needs(rule, schema)]
-        for name, fits, expected in needs:
-            if not fits(schema[name]):
-                message = f"column {name!r} is of kind {schema[name].kind}"
-                found.append((message, expected))
+    if not found and rule.keep == "soft" and isinstance(rule.form, Condition):
+        message = f"{rule} says nothing of one column that can be computed"
+        found.append((message, 'y == f(x), y <= f(x), determines(a; y), or "keep": "hard"'))
     return found
-
-
-def _beside_misfits(rule: OrderRule, high: Column) -> list[tuple[str, str]]:
-    """Values beside an order that are none of its column."""
-    wrong = [x for x in rule.beside if isinstance(x, str) != high.has_times]
-    if high.has_times and not wrong:
-        wrong = [x for x in rule.beside if not _is_date(str(x), high)]
-    form = f"dates of the format {high.datetime_format}" if high.has_times else "numbers"
-    return [(f"{x!r} is no value of column {rule.high!r}", form) for x in wrong]
-
-
-def _is_date(text: str, column: Column) -> bool:
-    import pyarrow as pa
-
-    from gcvae.spelling.never_dates import read_times
-
-    times = read_times(pa.array([text]), column.date_format, column.never)
-    return bool(times[0] == times[0])  # NaT equals nothing
-
-
-_Need: TypeAlias = tuple[Callable[[Column], bool], str]
-
-
-def _needs(rule: Rule, schema: Columns) -> list[tuple[str, _Need]]:
-    """What each column of a rule has to be."""
-    number: _Need = (lambda c: c.has_numbers, "a column of numbers")
-    date: _Need = (lambda c: c.has_times, "a column of dates")
-    quantity: _Need = (lambda c: c.has_numbers or c.has_times, "a column of numbers or dates")
-    if isinstance(rule, OrderRule):
-        same = date if schema[rule.low].has_times else number
-        return [(rule.low, quantity), (rule.high, same)]
-    if isinstance(rule, SumRule):
-        return [(name, quantity) for name in rule.columns]
-    if isinstance(rule, ProductRule | ClockRule):
-        return [(name, number) for name in rule.columns]
-    if isinstance(rule, DatePartRule):
-        return [(rule.column, number), (rule.of, date)]
-    return []

@@ -1,305 +1,353 @@
-"""Rules between the columns of a table.
+"""Rules between the columns of a table: one expression each.
 
-    OrderRule("ordered", "shipped", source="found", share=1.0)
+    Rule("total == net + tax")            Rule("shipped >= ordered", keep="hard")
 
-A rule holds in most rows of a table. `keep` says what becomes of it: "model" learns it with its
-exceptions, "demand" makes it a constraint of every row, "drop" leaves it alone. How rules are read
-from documents is in `rule_documents`. This module loads without torch and pandas.
+A rule holds in most rows of a table. `keep` says what becomes of it: "soft" learns it with its
+exceptions, "hard" makes every row keep it, "off" leaves it alone. Four forms say something of one
+column, and a model keeps them by construction; any other expression that is true or false can be
+hard, and is kept by drawing anew:
+
+    y == f(x, ...)    y ≈ f(x, ...) ± 0.1            a formula, rounded to the decimals of y
+    y <= f(x, ...)    y >= x or y == 0               an inequality, and values apart from it
+    determines(country; currency)                    a functional dependency
+    is_missing(y) if is_missing(x)                   missing cells that follow others
+
+How rules are read from documents is in `rule_documents`. This module loads without pandas.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
-Keep = Literal["model", "demand", "drop"]
+from gcvae.schema.expressions import names_in, outside_quotes, parse_expression, quoted_name
+
+Keep = Literal["soft", "hard", "off"]
 Source = Literal["found", "given"]
-Ties = Literal["even", "away"]
-Relation = Literal["same", "follows"]
-DatePartName = Literal[
-    "year", "quarter", "month", "day", "weekday", "day_of_year", "week", "hour", "minute", "second"
-]
-_SIGNIFICANT_DIGITS = 12
+Relation = Literal["==", "≈", "<=", ">="]
+Entry: TypeAlias = bool | int | float | str
+Tables: TypeAlias = Mapping[str, Mapping[str, Entry]]
+
+_SIGNS: dict[type[ast.cmpop], Relation] = {ast.Eq: "==", ast.LtE: "<=", ast.GtE: ">="}
+_TURNED: dict[Relation, Relation] = {"==": "==", "≈": "≈", "<=": ">=", ">=": "<="}
+_MOST_SHOWN = 7
+_NEARLY = re.compile(r"≈|~=")
+_TOLERANCE = re.compile(r"(?:±|\+-)\s*([0-9.]+(?:[eE][+-]?\d+)?)\s*$")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleBase:
-    """What every rule has.
+@dataclass(frozen=True)
+class Formula:
+    """y is f(x, ...), nearly that, or on one side of it.
 
     Attributes:
+        column: y.
+        relation: Between y and f.
+        value: f.
+        parents: The columns x, in the order in which f names them.
+        beside: Values of y that stand apart from an inequality, and break none: 0 for none,
+            "2099-12-31" for no end.
+        tolerance: How far y is from f at most, where it is nearly that.
+    """
+
+    column: str
+    relation: Relation
+    value: ast.expr = field(compare=False)
+    parents: tuple[str, ...]
+    beside: tuple[float | str, ...] = ()
+    tolerance: float = 0.0
+
+    @property
+    def is_inequality(self) -> bool:
+        """Whether y is on one side of f."""
+        return self.relation in ("<=", ">=")
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether f is another column as it is."""
+        return isinstance(self.value, ast.Name)
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """The cells of the parents determine that of y."""
+
+    column: str
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Missingness:
+    """y is missing where its parent is; nowhere else if they go together."""
+
+    column: str
+    parents: tuple[str, ...]
+    is_same: bool
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Any other expression that is true or false."""
+
+    tree: ast.expr = field(compare=False)
+    columns: tuple[str, ...] = ()
+
+    @property
+    def column(self) -> str:
+        """The first column that it names."""
+        return self.columns[0]
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The others."""
+        return self.columns[1:]
+
+
+Form: TypeAlias = Formula | Dependency | Missingness | Condition
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of a table.
+
+    Attributes:
+        text: The expression.
         keep: What becomes of the rule in a model.
         source: Whether it was found in a table or given by a user.
         share: Of the rows in which all its columns are known, those that keep it; None where it is
             not measured.
+        tables: By name, what `name[key]` stands for in the expression: `{"rate": {"G1": 0.02}}`.
+
+    Raises:
+        ValueError: The expression can not be read; the message names the character.
     """
 
-    kind: ClassVar[str]
-    rewrites: ClassVar[bool] = True
-    """Whether the dependent column can be written as its difference from `predicted`."""
-
-    keep: Keep = "model"
+    text: str
+    keep: Keep = "soft"
     source: Source = "given"
     share: float | None = None
+    tables: Tables = field(default_factory=dict)
 
-    if TYPE_CHECKING:  # at run time they would be defaults of the fields of these names
+    def __post_init__(self) -> None:
+        _ = self.form
 
-        @property
-        def column(self) -> str:
-            """The dependent column."""
+    @cached_property
+    def form(self) -> Form:
+        """What the rule says of which column."""
+        return read_form(self.text)
 
-        @property
-        def parents(self) -> tuple[str, ...]:
-            """The columns that it depends on."""
+    @property
+    def column(self) -> str:
+        """The column that the rule says something of."""
+        return self.form.column
 
-    def ordered(self, places: Mapping[str, int]) -> Self:
-        """The rule with what has no order of its own in that of these places."""
-        return self
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The columns that this depends on."""
+        return self.form.parents
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns of the rule, the dependent one first."""
         return (self.column, *self.parents)
 
+    @property
+    def is_dependency(self) -> bool:
+        """Whether it is a functional dependency."""
+        return isinstance(self.form, Dependency)
+
+    @property
+    def turned(self) -> str | None:
+        """The rule between two columns with the other one dependent; None if it has no such side.
+
+        >>> Rule("shipped >= ordered").turned
+        'ordered <= shipped'
+        """
+        form = self.form
+        if not isinstance(form, Formula) or not form.is_of_one or form.beside:
+            return None
+        [other] = form.parents
+        sign = _TURNED[form.relation]
+        near = f" ± {form.tolerance:.12g}" if form.relation == "≈" else ""
+        return f"{quoted_name(other)} {sign} {quoted_name(form.column)}{near}"
+
+    def __str__(self) -> str:
+        """The rule as it is read aloud.
+
+        >>> str(Rule("determines(country; currency)")), str(Rule("total == net + tax"))
+        ('country determines currency', 'total == net + tax')
+        """
+        form = self.form
+        if isinstance(form, Dependency):
+            verb = "determines" if len(form.parents) == 1 else "determine"
+            return f"{' and '.join(form.parents)} {verb} {form.column}"
+        if isinstance(form, Missingness):
+            where = "exactly where" if form.is_same else "wherever"
+            return f"{form.column} is missing {where} {form.parents[0]} is"
+        return self.text
+
+    @property
+    def with_tables(self) -> str:
+        """The rule as it is read aloud, with the first entries of its tables."""
+        return str(self) + "".join(map(_table_in_words, self.tables.items()))
+
     def to_json(self) -> dict[str, Any]:
         """The rule's part of a schema document; a member that has its default is left out."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in COMMON}
-        default = {f.name: f.default for f in fields(self) if f.default is not MISSING}
-        said = {n: _plain(value) for n, value in own.items() if value != default.get(n, MISSING)}
-        document = {"kind": self.kind} | said | {"keep": self.keep, "source": self.source}
+        document: dict[str, Any] = {"rule": self.text}
+        if self.tables:
+            document["tables"] = {name: dict(entries) for name, entries in self.tables.items()}
+        document |= {"keep": self.keep, "source": self.source}
         return document if self.share is None else document | {"share": self.share}
 
 
-@dataclass(frozen=True)
-class OrderRule(RuleBase):
-    """low ≤ high, of numbers or of dates; `high` is the dependent column.
+def _table_in_words(table: tuple[str, Mapping[str, Entry]]) -> str:
+    """A table as messages and pages show it.
 
-    Attributes:
-        beside: Values of `high` that are no such number or date, and stand apart: 0 where there is
-            none, 2099-12-31 for no end. Dates as text.
+    >>> _table_in_words(("rate", {"G1": 0.02, "G2": 0.05}))
+    ', rate: G1 → 0.02, G2 → 0.05'
     """
-
-    kind: ClassVar[str] = "order"
-    low: str
-    high: str
-    beside: tuple[float | str, ...] = ()
-
-    @property
-    def column(self) -> str:
-        """The upper one."""
-        return self.high
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The lower one."""
-        return (self.low,)
-
-    def __str__(self) -> str:
-        """The rule in words."""
-        others = " or ".join(map(str, self.beside))
-        return f"{self.low} ≤ {self.high}" + (f", or {self.high} is {others}" if others else "")
+    name, entries = table
+    shown = [f"{key} → {entry}" for key, entry in list(entries.items())[:_MOST_SHOWN]]
+    more = ", …" if len(entries) > _MOST_SHOWN else ""
+    return f", {name}: {', '.join(shown)}{more}"
 
 
-@dataclass(frozen=True)
-class SumRule(RuleBase):
-    """y = Σ c x + constant + remainder, rounded to y's grid. Dates count in seconds.
+def dependency(of: tuple[str, ...], column: str) -> str:
+    """The text of a functional dependency."""
+    return f"determines({', '.join(map(quoted_name, of))}; {quoted_name(column)})"
 
-    Attributes:
-        terms: Columns and their factors.
-        remainders: The few values that y mostly differs from the sum by; 0 alone where empty.
-        ties: Where a number half way between two of the grid goes: to the even one, or away from 0.
+
+def missingness(of: str, column: str, *, is_same: bool) -> str:
+    """The text of missing cells that follow others."""
+    here, there = (f"is_missing({quoted_name(name)})" for name in (column, of))
+    return f"{here} == {there}" if is_same else f"{here} if {there}"
+
+
+def read_form(text: str) -> Form:
+    """What an expression says of which column.
+
+    Raises:
+        ValueError: It can not be read.
     """
-
-    kind: ClassVar[str] = "sum"
-    column: str
-    terms: tuple[tuple[str, float], ...]
-    constant: float = 0
-    remainders: tuple[float, ...] = ()
-    ties: Ties = "even"
-
-    def ordered(self, places: Mapping[str, int]) -> Self:
-        """The sum with its terms in the order of these places."""
-        last = len(places)
-        terms = sorted(self.terms, key=lambda term: places.get(term[0], last))
-        return replace(self, terms=tuple(terms))
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The columns of the terms."""
-        return tuple(name for name, _ in self.terms)
-
-    def __str__(self) -> str:
-        """The rule in words.
-
-        >>> str(SumRule("total", (("net", 1), ("tax", 1), ("off", -1)), remainders=(0, 0.5)))
-        'total = net + tax − off, or 0.5 more'
-        """
-        words = "".join(_term(factor, name) for name, factor in self.terms)
-        words += _term(self.constant, "") if self.constant else ""
-        start = words.removeprefix(" + ") if words.startswith(" + ") else "−" + words[3:]
-        others = [r for r in self.remainders if r]
-        more = [f"{_number(abs(r))} {'more' if r > 0 else 'less'}" for r in others]
-        return f"{self.column} = {start}" + "".join(f", or {text}" for text in more)
+    given, parts = text, "".join(_outside(text)).split(";")
+    is_dependency = len(parts) == 2 and "," not in parts[1]
+    if is_dependency:
+        text = outside_quotes(text, lambda part: part.replace(";", ","))
+    plain, tolerance, is_near = _without_tolerance(text)
+    try:
+        tree = parse_expression(plain)
+    except ValueError as error:
+        raise ValueError(str(error).replace(repr(plain), repr(given))) from None
+    if is_dependency or (
+        isinstance(tree, ast.Call) and getattr(tree.func, "id", "") == "determines"
+    ):
+        return _dependency(tree, is_dependency)
+    form = _missingness(tree) or _formula(tree)
+    if is_near:
+        if not isinstance(form, Formula) or form.relation != "==":
+            raise ValueError(
+                "≈ stands between a column and an expression without it: y ≈ f(x) ± 0.1"
+            )
+        return Formula(form.column, "≈", form.value, form.parents, (), tolerance)
+    return form or Condition(tree, names_in(tree))
 
 
-@dataclass(frozen=True)
-class ProductRule(RuleBase):
-    """y = factor · a · b, rounded to y's grid.
-
-    Attributes:
-        factors: a and b.
-        ties: As in a sum.
-    """
-
-    kind: ClassVar[str] = "product"
-    column: str
-    factors: tuple[str, ...]
-    factor: float = 1
-    ties: Ties = "even"
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """a and b."""
-        return self.factors
-
-    def __str__(self) -> str:
-        """The rule in words."""
-        start = "" if self.factor == 1 else f"{_number(self.factor)} × "
-        return f"{self.column} = {start}{' × '.join(self.factors)}"
+def _outside(text: str) -> list[str]:
+    """The parts of a text outside of quotes."""
+    parts = list[str]()
+    outside_quotes(text, lambda part: parts.append(part) or part)  # type: ignore[func-returns-value]
+    return parts
 
 
-@dataclass(frozen=True)
-class ClockRule(RuleBase):
-    """y is the time of day `minutes` after `start`; 517 is 05:17.
-
-    Attributes:
-        midnight: How y writes it: 0 or 2400.
-    """
-
-    kind: ClassVar[str] = "clock"
-    column: str
-    start: str
-    minutes: str
-    midnight: int
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The start, and the minutes that go by."""
-        return (self.start, self.minutes)
-
-    def __str__(self) -> str:
-        """The rule in words."""
-        return f"{self.column} = {self.start} + {self.minutes} minutes, as times of day"
+def _without_tolerance(text: str) -> tuple[str, float, bool]:
+    """(the text with == for ≈, the tolerance behind ±, whether there was an ≈)."""
+    if not _NEARLY.search("".join(_outside(text))):
+        return text, 0.0, False
+    found = _TOLERANCE.search(text)
+    if found is None:
+        raise ValueError("≈ needs a tolerance: y ≈ f(x) ± 0.1")
+    rest = outside_quotes(text[: found.start()], lambda part: _NEARLY.sub("==", part))
+    try:
+        return rest, float(found[1]), True
+    except ValueError:
+        raise ValueError(f"± {found[1]} is no number") from None
 
 
-@dataclass(frozen=True)
-class DatePartRule(RuleBase):
-    """y is a part of a date.
-
-    Attributes:
-        of: The date.
-        part: Which part.
-        zone: An IANA time zone in which the parts are read, the date being in UTC; None for the
-            date as it is written.
-        monday: The number of Monday, of a weekday. Tuesday has the next one, and so on.
-        sunday: The number of Sunday, of a weekday: before Monday or after Saturday.
-    """
-
-    kind: ClassVar[str] = "date_part"
-    column: str
-    of: str
-    part: DatePartName
-    zone: str | None = None
-    monday: int | None = None
-    sunday: int | None = None
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The date."""
-        return (self.of,)
-
-    def __str__(self) -> str:
-        """The rule in words."""
-        words = f"{self.column} = {self.part.replace('_', ' ')} of {self.of}"
-        words += "" if self.zone is None else f" in {self.zone}"
-        days = f", where Monday is {self.monday} and Sunday {self.sunday}"
-        return words if self.monday is None else words + days
+def _dependency(tree: ast.expr, is_parted: bool) -> Dependency:
+    """Of determines(a, b; y)."""
+    match tree:
+        case ast.Call(func=ast.Name(id="determines"), args=[_, *_, _] as arguments) if is_parted:
+            if all(isinstance(argument, ast.Name) for argument in arguments):
+                *of, column = names = [argument.id for argument in arguments]  # type: ignore[attr-defined]
+                if len({*names}) == len(names):
+                    return Dependency(column, tuple(of))
+    raise ValueError(
+        "a functional dependency is written determines(a, b; y), of columns that differ"
+    )
 
 
-@dataclass(frozen=True)
-class FunctionRule(RuleBase):
-    """The values of the columns `of` fix that of y."""
-
-    kind: ClassVar[str] = "function"
-    rewrites: ClassVar[bool] = False
-    column: str
-    of: tuple[str, ...]
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The columns that fix it."""
-        return self.of
-
-    def __str__(self) -> str:
-        """The rule in words."""
-        fixing = " and ".join(self.of)
-        return f"{fixing} {'fixes' if len(self.of) == 1 else 'fix'} {self.column}"
+def _missingness(tree: ast.expr) -> Missingness | None:
+    """Of is_missing(y) if is_missing(x), or is_missing(y) == is_missing(x)."""
+    match tree:
+        case ast.IfExp(body=here, test=there):
+            is_same = False
+        case ast.Compare(left=here, ops=[ast.Eq()], comparators=[there]):
+            is_same = True
+        case _:
+            return None
+    column, of = _missing_column(here), _missing_column(there)
+    return (
+        None
+        if column is None or of is None or column == of
+        else Missingness(column, (of,), is_same)
+    )
 
 
-@dataclass(frozen=True)
-class BlanksRule(RuleBase):
-    """y is blank wherever `of` is, or exactly there.
-
-    Attributes:
-        relation: "same", or "follows" where y is blank in other rows too.
-    """
-
-    kind: ClassVar[str] = "blanks"
-    rewrites: ClassVar[bool] = False
-    column: str
-    of: str
-    relation: Relation
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The column that it follows."""
-        return (self.of,)
-
-    def __str__(self) -> str:
-        """The rule in words."""
-        where = "exactly where" if self.relation == "same" else "wherever"
-        return f"{self.column} is blank {where} {self.of} is"
+def _missing_column(tree: ast.expr) -> str | None:
+    match tree:
+        case ast.Call(func=ast.Name(id="is_missing"), args=[ast.Name(id=name)]):
+            return name
+    return None
 
 
-Rule: TypeAlias = (
-    OrderRule | SumRule | ProductRule | ClockRule | DatePartRule | FunctionRule | BlanksRule
-)
+def _formula(tree: ast.expr) -> Formula | None:
+    """Of y == f(x), y <= f(x), y >= f(x) or y == c, with y on either side."""
+    if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.Or):
+        first, *others = tree.values
+        form = _formula(first)
+        beside = [_value_of(other, form.column) for other in others] if form else [None]
+        if form is None or not form.is_inequality or None in beside:
+            return None
+        return Formula(form.column, form.relation, form.value, form.parents, tuple(beside))  # type: ignore[arg-type]
+    match tree:
+        case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _SIGNS:
+            relation = _SIGNS[type(sign)]
+            if isinstance(left, ast.Name) and _is_of_others(right, left.id):
+                return Formula(left.id, relation, right, names_in(right))
+            if isinstance(right, ast.Name) and _is_of_others(left, right.id):
+                return Formula(right.id, _TURNED[relation], left, names_in(left))
+    return None
 
-COMMON = ("keep", "source", "share")
+
+def _is_of_others(tree: ast.expr, name: str) -> bool:
+    names = names_in(tree)
+    return bool(names) and name not in names
 
 
-def _plain(value: Any) -> Any:
-    """The value of a member as JSON has it: the terms of a sum are an object."""
-    if not isinstance(value, tuple):
-        return value
-    return dict(value) if value and isinstance(value[0], tuple) else list(value)
-
-
-def _number(value: float) -> str:
-    return f"{value:.{_SIGNIFICANT_DIGITS}g}"
-
-
-def _term(factor: float, name: str) -> str:
-    """A term with its sign before it: ` + 2 × x`, ` − x / 60`.
-
-    >>> _term(-1 / 60, "seconds")
-    ' − seconds / 60'
-    """
-    sign, size = " − " if factor < 0 else " + ", abs(factor)
-    if not name:
-        return f"{sign}{_number(size)}"
-    if size == 1:
-        return f"{sign}{name}"
-    if len(_number(1 / size)) < len(_number(size)):
-        return f"{sign}{name} / {_number(1 / size)}"
-    return f"{sign}{_number(size)} × {name}"
+def _value_of(tree: ast.expr, name: str) -> float | str | None:
+    """The value c of name == c."""
+    match tree:
+        case ast.Compare(left=ast.Name(id=found), ops=[ast.Eq()], comparators=[right]) if (
+            found == name
+        ):
+            match right:
+                case ast.UnaryOp(
+                    op=ast.USub(), operand=ast.Constant(value=int() | float() as value)
+                ):
+                    return -value
+                case ast.Constant(value=int() | float() | str() as value):
+                    return value
+    return None

@@ -61,7 +61,7 @@ KEPT_ROWS = 4_096
 def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
     """The rules that a model was made with, and the share of its own rows that keep each."""
     schema = constrained.codec.schema
-    rules = [rule for rule in schema.rules or () if rule.keep != "drop"]
+    rules = [rule for rule in schema.rules or () if rule.keep != "off"]
     if not rules:
         return []
     generator = generator_for(seed, "kept rules")

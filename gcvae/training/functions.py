@@ -19,7 +19,7 @@ from gcvae.model.level_functions import (
     order_with_rules,
     sharpest_last,
 )
-from gcvae.schema.rules import BlanksRule, FunctionRule, Rule
+from gcvae.schema.rules import Missingness, Rule
 from gcvae.training.assembly import column_shapes
 from gcvae.training.settings import TrainingConfig
 
@@ -34,14 +34,14 @@ def keeps_rules(config: TrainingConfig) -> bool:
     return config.rules != "none" and config.refinement
 
 
-def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[FunctionRule]:
+def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
     """The functions among a schema's rules that a model of this configuration keeps.
 
     Without rules, or without an autoregressive decoder to keep them, there are none.
     """
     if not keeps_rules(config):
         return []
-    return [rule for rule in rules if isinstance(rule, FunctionRule) and rule.keep != "drop"]
+    return [rule for rule in rules if rule.is_dependency and rule.keep != "off"]
 
 
 def level_functions(
@@ -67,7 +67,7 @@ def level_functions(
     kept = [rule for rule in kept_functions(rules, config) if places.keys() >= set(rule.columns)]
     _refuse_to_demand(rules, kept)
     counted = (
-        _counted(codec, rows, [places[name] for name in (*rule.of, rule.column)], rule)
+        _counted(codec, rows, [places[name] for name in (*rule.parents, rule.column)], rule)
         for rule in kept
     )
     found = _that_say_something(counted, codec)
@@ -90,33 +90,31 @@ def _that_say_something(
     ]
 
 
-def _refuse_to_demand(rules: Sequence[Rule], kept: Sequence[FunctionRule]) -> None:
+def _refuse_to_demand(rules: Sequence[Rule], kept: Sequence[Rule]) -> None:
     """Lets rules pass of which every function that is demanded is kept."""
     problems = [
         Problem(
-            f"the model can not demand that {rule}",
+            f"the model can not keep it in every row that {rule}",
             f"/rules/{i}",
             column=rule.column,
             expected="columns of levels, or of few distinct numbers that no other rule gives, and a"
             " preset with rules and an autoregressive decoder (default, fast); or a constraint of"
-            ' kind unique_combinations in its place, and "keep": "model"',
+            ' kind unique_combinations in its place, and "keep": "soft"',
         )
         for i, rule in enumerate(rules)
-        if isinstance(rule, FunctionRule) and rule.keep == "demand" and rule not in kept
+        if rule.is_dependency and rule.keep == "hard" and rule not in kept
     ]
     if problems:
         raise SchemaError(*problems)
 
 
-def _counted(
-    codec: TableCodec, rows: EncodedRows, columns: list[int], rule: FunctionRule
-) -> LevelFunction:
+def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule) -> LevelFunction:
     """The function of these columns, the dependent one last, in the rows that know them all."""
     has_missing = [codec.columns[j].has_missing for j in columns]
     codes = _codes(rows, columns)
     known = codes[(codes >= has_missing).all(axis=1)]
     return LevelFunction.fit(
-        columns, known, has_missing=has_missing[-1], is_demanded=rule.keep == "demand"
+        columns, known, has_missing=has_missing[-1], is_demanded=rule.keep == "hard"
     )
 
 
@@ -131,13 +129,13 @@ def _of_blanks(
     """
     asks = np.eye(len(codec.columns), dtype=bool)  # a blank in the line asks for one in the column
     for rule in rules:
-        if not isinstance(rule, BlanksRule) or rule.keep == "drop":
+        if not isinstance(rule.form, Missingness) or rule.keep == "off":
             continue
-        columns = [_first_part(codec, name) for name in (rule.of, rule.column)]
+        columns = [_first_part(codec, name) for name in (rule.parents[0], rule.column)]
         known = [j for j in columns if j is not None and codec.columns[j].has_missing]
         if len(known) == 2:
             asks[known[0], known[1]] = True
-            asks[known[1], known[0]] |= rule.relation == "same"
+            asks[known[1], known[0]] |= rule.form.is_same
     for j in order:
         asks |= asks[:, [j]] & asks[[j]]
     first = {j: next(i for i in order if asks[i, j] and asks[j, i]) for j in order}

@@ -155,7 +155,7 @@ def _with_asked(schema: TableSchema, config: TrainingConfig) -> TableSchema:
     """The schema with the rules that the settings ask for: without them those that users gave."""
     if config.rules != "none":
         return schema
-    given = [r for r in schema.rules or () if r.source == "given" or r.keep == "demand"]
+    given = [r for r in schema.rules or () if r.source == "given" or r.keep == "hard"]
     return replace(schema, rules=tuple(given))
 
 

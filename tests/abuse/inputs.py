@@ -216,7 +216,15 @@ SCHEMA = {
         {"kind": "unique_combinations", "columns": ["city", "side"]},
         {"kind": "expression", "expression": "age * 9 >= score or city == 'A'"},
     ],
-    "rules": [{"kind": "order", "low": "score", "high": "age", "keep": "drop"}],
+    "rules": [
+        {"rule": "age >= score or age == 0", "keep": "off"},
+        {"rule": "score ≈ 0.1 * age + rate[city] ± 9", "tables": {"rate": {"A": 0.5, "B": 1}}},
+        {"rule": "determines(city; side)", "keep": "soft", "source": "found", "share": 0.5},
+        {"rule": "is_missing(city) == is_missing(side)"},
+        {"rule": "year(joined) > 1900 if age > 3 or city == 'A'", "keep": "hard"},
+        {"kind": "order", "low": "score", "high": "age", "keep": "drop"},
+        {"kind": "sum", "column": "age", "terms": {"score": 1}, "constant": 2, "keep": "drop"},
+    ],
 }
 BODIES: tuple[tuple[type[Any], Any], ...] = (
     (NewSampleBody, {"rows": 5, "seed": 1, "format": "csv", "given": {"city": ["A", "B"]}}),

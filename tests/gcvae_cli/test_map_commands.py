@@ -45,7 +45,7 @@ def test_a_map_is_written_in_the_order_of_another_kind(folder: Path, tmp_path: P
 
 
 def test_a_map_at_a_row_is_local_and_the_librarys(folder: Path, tmp_path: Path) -> None:
-    output, row = tmp_path / "map.json", {"size": 9.5, "colour": "red"}
+    output, row = tmp_path / "map.json", {"size": 9.5, "colour": "blue"}
     asked = ["dependencies", str(folder / "model.gcvae"), "-o", str(output), "--seed", "4"]
     assert main([*asked, "--row", json.dumps(row)]) == 0
     synthesizer = Synthesizer.load(folder / "model.gcvae")

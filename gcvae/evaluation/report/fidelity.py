@@ -392,7 +392,7 @@ def _in_words(
             f"The rule “{rule['rule']}” is broken by {rule['broken']:,} of {rule['of']:,} drawn"
             f" rows: of those that could, {percent(1 - rule['value'], 1)}, where"
             f" {percent(1 - rule['floor'], 1)} of such real rows do. Where it must always hold, say"
-            " so in the schema of the table (member rules, keep: demand), and train again."
+            " so in the schema of the table (member rules, keep: hard), and train again."
         )
     if verdict == RED and deciding.keys() - {"rules"}:
         advice.append("See that the schema has the right kind for each of them.")

@@ -5,41 +5,36 @@ import { tried } from "./dataset.js";
 import { fill, h } from "./elements.js";
 import { count, percent } from "./words.js";
 
-const KEEPS = [["model", "Keep as found"], ["demand", "Demand"], ["drop", "Drop"]];
+const KEEPS = [["soft", "As in the table"], ["hard", "Always"], ["off", "Leave alone"]];
 
-/** The rules, each to keep, demand or drop. */
+/** The rules, each kept as often as in the table, always, or left alone. */
 export function ruleList(dataset, found, change) {
   const told = h("div");
   const keep = (at, word) => change({ rules: found.map(({ rule }, i) => (i === at ? { ...rule, keep: word } : rule)) });
   const again = h("button.small", { type: "button", onclick: () => tried(told, again, () => change({ rules: null })) }, "Search again");
-  const none = "No rule was found: no order, sum, product, part of a date or function holds between these columns.";
+  const none = "No rule was found: no formula, inequality or dependency holds between these columns.";
   return h("section.stack", { "aria-label": "Rules" },
-    h("div.row.ends", {}, h("h2", {}, "Rules found"), h("div.row", {}, h("span.soft", {}, "Kept rules hold in drawn rows as often as in the table; demanded ones always."), again)),
+    h("div.row.ends", {}, h("h2", {}, "Rules found"), h("div.row", {}, h("span.soft", {}, "Rules hold in synthetic rows as often as in the table, or always."), again)),
     found.length ? h("ul.listed", {}, found.map((one, i) => ruleLine(one, (word) => keep(i, word)))) : h("p.soft", {}, none),
     ruleForm(dataset, (rule, button) => tried(told, button, () => change({ rules: [...found.map((one) => one.rule), rule] }))), told);
 }
 
+const FORMS = [
+  "total == net + tax",
+  "shipped >= ordered",
+  "`unit price` * quantity == total",
+  "determines(country; currency)",
+  "is_missing(refund) if is_missing(returned)",
+  "age == years(born, \"2026-01-31\")",
+];
+
 /** A form that adds a rule, which is then counted in the table. */
 function ruleForm(dataset, add) {
-  const names = namesOf(dataset).filter((name) => dataset.schema.columns.find((column) => column.name === name).kind !== "identifier");
-  const chooser = (label) => chooserOf(label, names);
-  const pair = (words, rule) => () => {
-    const [a, b] = [chooser("First column of the rule"), chooser("Second column of the rule")];
-    return [[a, words, b], () => rule(a.value, b.value)];
-  };
-  const triple = (sign, rule) => () => {
-    const [column, a, b] = [chooser("Column that the rule gives"), chooser("First column of the rule"), chooser("Second column of the rule")];
-    return [[column, "=", a, sign, b], () => rule(column.value, a.value, b.value)];
-  };
-  return kindForm("Kind of rule", "Add a rule", add, [
-    ["Order", pair("≤", (low, high) => ({ kind: "order", low, high }))],
-    ["One column fixes another", pair("fixes", (of, column) => ({ kind: "function", of: [of], column }))],
-    ["Sum", triple("+", (column, a, b) => ({ kind: "sum", column, terms: { [a]: 1, [b]: 1 } }))],
-    ["Difference", triple("−", (column, a, b) => ({ kind: "sum", column, terms: { [a]: 1, [b]: -1 } }))],
-    ["Product", triple("×", (column, a, b) => ({ kind: "product", column, factors: [a, b] }))],
-    ["Blank wherever another is", pair("is blank wherever this is:", (column, of) => ({ kind: "blanks", column, of, relation: "follows" }))],
-    ["Blank together", pair("is blank exactly where this is:", (column, of) => ({ kind: "blanks", column, of, relation: "same" }))],
-  ]);
+  const forms = h("datalist", { id: "rule-forms" }, FORMS.map((text) => h("option", { value: text })));
+  const text = h("input", { "aria-label": "Rule", placeholder: FORMS[0], size: 44, list: "rule-forms", required: true });
+  const keep = h("select", { "aria-label": "What becomes of it" }, KEEPS.slice(0, 2).map(([word, label]) => h("option", { value: word }, label)));
+  const button = h("button", { type: "submit" }, "Add a rule");
+  return h("form.row", { onsubmit: (event) => { event.preventDefault(); add({ rule: text.value, keep: keep.value }, button); } }, text, forms, keep, button);
 }
 
 function namesOf(dataset) {
@@ -81,14 +76,10 @@ function ruleLine(found, keep) {
   shown();
   return h("li", {}, h("div", {},
     h("div", {}, h("strong", {}, found.formula)),
-    h("div.tiny.soft", {}, `${spokenKind(found.rule.kind)}, in ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})`,
+    h("div.tiny.soft", {}, `in ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})`,
       broken.length ? `; not in ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : ""),
     told),
   choice);
-}
-
-function spokenKind(kind) {
-  return { order: "Order", sum: "Sum", product: "Product", clock: "Clock", date_part: "Part of a date", function: "Function", blanks: "Blanks" }[kind] ?? kind;
 }
 
 /** The constraints, and a form that adds one. */

@@ -44,9 +44,7 @@ def test_a_far_date_among_dates_is_a_value_that_means_never(never: str, date_for
     assert until.never == (never,)
     assert until.missing == Missing()
     assert schema.rules is not None
-    assert [str(rule) for rule in schema.rules if rule.kind == "order"] == [
-        "gültig von ≤ gültig bis"
-    ]
+    assert [str(rule) for rule in schema.rules] == ["`gültig bis` >= `gültig von`"]
 
 
 def test_markers_that_are_said_are_all_there_are() -> None:

@@ -14,7 +14,7 @@ from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
 from tests.wordings import refuses
 
-SUM = {"kind": "sum", "column": "total", "terms": {"net": 1, "tax": 1}}
+SUM = {"rule": "total == net + tax"}
 
 
 def table() -> pd.DataFrame:
@@ -32,21 +32,21 @@ def shares(given: Any = None, **options: Any) -> dict[str, Any] | None:
 
 
 def test_rules_are_found_where_the_schema_has_none() -> None:
-    assert shares() == {"total = net + tax": 0.995}
+    assert shares() == {"total == net + tax": 0.995}
     assert shares(rules=False) is None
 
 
 def test_given_rules_are_taken_as_they_are_and_counted() -> None:
-    given = SUM | {"terms": {"net": 1}, "share": 1, "keep": "drop"}
-    assert shares({"rules": [given]}) == {"total = net": pytest.approx(7 / 200, abs=0.02)}
+    given = {"rule": "total == net", "share": 1, "keep": "off"}
+    assert shares({"rules": [given]}) == {"total == net": pytest.approx(7 / 200, abs=0.02)}
     assert shares({"rules": []}) == {}
     found = infer_schema(table()).schema
     assert infer_schema(table(), found).schema == found
     assert TableSchema.from_json(found.to_json()) == found
 
 
-def test_a_demanded_rule_that_rows_break_names_them(tmp_path: Any) -> None:
-    document = {"rules": [SUM | {"keep": "demand"}]}
+def test_a_hard_rule_that_rows_break_names_them(tmp_path: Any) -> None:
+    document = {"rules": [SUM | {"keep": "hard"}]}
     with refuses(SchemaError, "/rules/0"):
         infer_schema(table(), document)
     path = tmp_path / "orders.csv"
@@ -55,15 +55,47 @@ def test_a_demanded_rule_that_rows_break_names_them(tmp_path: Any) -> None:
         infer_schema(TableReader(path), document)
 
 
-def test_a_rule_may_be_demanded_beside_a_constraint_on_other_columns() -> None:
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("total ≈ net + tax ± 16", 199 / 200),
+        ("total <= net + tax", 199 / 200),
+        ("total >= net + tax", 1.0),
+        ("determines(net, tax; total)", 1.0),
+        ("is_missing(note) == is_missing(name)", 30 / 60),
+        ("is_missing(note) if is_missing(name)", 30 / 50),
+    ],
+)
+def test_every_form_of_a_rule_is_counted_and_refused_where_it_is_hard(
+    text: str, share: float
+) -> None:
+    note = ["" if i < 40 else "x" for i in range(200)]
+    name = ["" if 10 <= i < 40 or i >= 180 else "x" for i in range(200)]
+    rows = table().assign(note=note, name=name)
+    given = {"rules": [{"rule": text, "keep": "hard" if share == 1.0 else "off"}]}
+    [rule] = infer_schema(rows, given).schema.rules or ()
+    assert rule.share == pytest.approx(share)
+    if share < 1.0:
+        with refuses(SchemaError, "/rules/0"):
+            infer_schema(rows, {"rules": [{"rule": text, "keep": "hard"}]})
+
+
+def test_a_hard_condition_that_rows_break_is_refused_too() -> None:
+    kept, broken = ({"rule": f"total - net < {most}", "keep": "hard"} for most in (60, 25))
+    assert len(infer_schema(table(), {"rules": [kept]}).schema.rules or ()) == 1
+    with refuses(SchemaError, "/rules/0"):
+        infer_schema(table(), {"rules": [broken]})
+
+
+def test_a_rule_may_be_hard_beside_a_constraint_on_other_columns() -> None:
     days = [i * 7 % 60 for i in range(200)]
     rows = table().assign(low=days, high=[day + i % 9 for i, day in enumerate(days)]).astype(str)
     document = {
         "constraints": [{"kind": "inequality", "low": "tax", "high": "net"}],
-        "rules": [{"kind": "order", "low": "low", "high": "high", "keep": "demand"}],
+        "rules": [{"rule": "high >= low", "keep": "hard"}],
     }
     schema = infer_schema(rows, document).schema
-    assert [rule.keep for rule in schema.rules or ()] == ["demand"]
+    assert [rule.keep for rule in schema.rules or ()] == ["hard"]
     model = Synthesizer.fit(rows, schema=document, preset="fast", settings={"max_steps": 2})
     for each in (model, Synthesizer.from_bytes(model.to_bytes())):
         drawn = each.sample(100, seed=0).astype(int)
@@ -71,8 +103,8 @@ def test_a_rule_may_be_demanded_beside_a_constraint_on_other_columns() -> None:
         assert (drawn["tax"] <= drawn["net"]).all()
 
 
-def test_a_dropped_rule_may_not_fit_its_columns() -> None:
-    given = {"kind": "order", "low": "note", "high": "total", "keep": "drop"}
+def test_a_rule_that_is_off_may_not_fit_its_columns() -> None:
+    given = {"rule": "total >= note", "keep": "off"}
     with_notes = table().assign(note=["a", "b"] * 100)
     [rule] = infer_schema(with_notes, {"rules": [given]}).schema.rules or ()
     assert rule.share is None
@@ -80,7 +112,7 @@ def test_a_dropped_rule_may_not_fit_its_columns() -> None:
 
 def test_what_is_found_is_told_with_its_exceptions() -> None:
     [told] = infer_schema(table()).rules
-    assert told["formula"] == "total = net + tax"
+    assert told["formula"] == "total == net + tax"
     assert (told["rows"], told["kept"]) == (200, 199)
     assert told["exceptions"] == [{"row": 45, "line": None}]
     assert told["columns"] == ["total", "net", "tax"]

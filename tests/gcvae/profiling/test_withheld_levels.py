@@ -19,7 +19,7 @@ from gcvae.training.settings import configure
 from tests.wordings import refuses
 
 SETTINGS = {"max_steps": 20, "evaluate_every_steps": 10, "d_hidden": 16, "d_sum": 8, "d_column": 6}
-FIXES = {"kind": "function", "column": "страна", "of": ["city"]}
+DETERMINES = {"rule": "determines(city; страна)"}
 
 
 def table(n: int = 600) -> pd.DataFrame:
@@ -75,7 +75,7 @@ def test_numbers_of_a_small_table_do_not_come_out_as_they_are(n: int, tmp_path: 
 
 def test_no_level_of_the_model_has_fewer_rows_and_the_table_stays_as_it_is() -> None:
     rows = table()
-    found = prepared(rows, rules=[FIXES])
+    found = prepared(rows, rules=[DETERMINES])
     assert found.schema["city"].levels == tuple(f"town {c}" for c in range(6))
     assert found.schema["note"].levels == (OTHER,)
     assert found.schema["zone"].levels == (0, 1, 2, 3, 4, 5, 7)  # numbers stay
@@ -86,7 +86,7 @@ def test_no_level_of_the_model_has_fewer_rows_and_the_table_stays_as_it_is() -> 
 
 
 def test_what_takes_a_rare_levels_place_fixes_the_same_and_is_the_same_in_a_copy() -> None:
-    found = prepared(table(), rules=[FIXES])
+    found = prepared(table(), rules=[DETERMINES])
     learned = pd.DataFrame({name: found.learned[name] for name in ("city", "страна", "town")})
     assert learned.groupby("city")["страна"].nunique().max() == 1
     assert found.codec.copies == {"town": "city"}
@@ -109,7 +109,7 @@ def test_rows_of_rare_levels_are_shared_out_by_the_shares_of_those_that_fix_the_
         rows["страна"] = np.repeat(land_of, [n for n, _ in levels])
     schema = {"columns": [{"name": "city", "kind": "categorical"}]}
     with prepared_table(
-        rows, schema | {"rules": [FIXES] if is_fixing else []}, configure("fast")
+        rows, schema | {"rules": [DETERMINES] if is_fixing else []}, configure("fast")
     ) as found:
         learned = found.learned["city"]
     town = pd.DataFrame({"rows": rows["city"].value_counts()})
@@ -133,7 +133,7 @@ def test_a_column_of_many_levels_keeps_their_shares() -> None:
             "amount": random.normal(size=3000).round(2),
         }
     )
-    rule = {"kind": "function", "column": "region", "of": ["customer"]}
+    rule = {"rule": "determines(customer; region)"}
     fitted = Synthesizer.fit(rows, schema={"rules": [rule]}, settings=SETTINGS, seed=0)
     drawn = Synthesizer.from_bytes(fitted.to_bytes()).sample(3000, seed=0)
     counts = rows["customer"].value_counts()
@@ -151,7 +151,7 @@ def total_variation(one: Any, other: Any) -> float:
     return float(shares[0].sub(shares[1], fill_value=0.0).abs().sum() / 2)
 
 
-@pytest.mark.parametrize("way", ["declared", "constraint", "combinations", "demanded", "setting"])
+@pytest.mark.parametrize("way", ["declared", "constraint", "combinations", "hard rule", "setting"])
 def test_levels_that_someone_has_named_stay(way: str) -> None:
     rows, more = table(), {}
     column: dict[str, Any] = {"name": "city"}
@@ -163,8 +163,8 @@ def test_levels_that_someone_has_named_stay(way: str) -> None:
         ]
     elif way == "combinations":
         more["constraints"] = [{"kind": "unique_combinations", "columns": ["city", "страна"]}]
-    elif way == "demanded":
-        more["rules"] = [FIXES | {"keep": "demand"}]
+    elif way == "hard rule":
+        more["rules"] = [DETERMINES | {"keep": "hard"}]
     else:
         more["keeps_all"] = True
     levels = prepared(rows, column, **more).schema["city"].levels or ()
@@ -188,7 +188,7 @@ def test_a_file_is_learned_as_its_table_is(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def model() -> Synthesizer:
     fitted = Synthesizer.fit(
-        table(), schema={"columns": [NOTE, ZONE], "rules": [FIXES]}, settings=SETTINGS, seed=1
+        table(), schema={"columns": [NOTE, ZONE], "rules": [DETERMINES]}, settings=SETTINGS, seed=1
     )
     return Synthesizer.from_bytes(fitted.to_bytes())
 

@@ -10,6 +10,7 @@ import pytest
 from gcvae.errors import SchemaError
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.schema.columns import TableSchema
+from gcvae.schema.rules import Condition, Dependency, Formula, Missingness, Rule
 from tests.wordings import refuses
 
 COLUMNS = [
@@ -17,33 +18,166 @@ COLUMNS = [
     {"name": "b", "kind": "continuous"},
     {"name": "y", "kind": "ordinal", "levels": [1, 2, 3]},
     {"name": "day", "kind": "datetime", "datetime_format": "%Y-%m-%d"},
+    {"name": "due", "kind": "datetime", "datetime_format": "%Y-%m-%d"},
     {"name": "word", "kind": "categorical", "levels": ["x", "y"]},
+    {"name": "net price", "kind": "continuous"},
+    {"name": "税`率", "kind": "continuous"},
+    {"name": "class", "kind": "continuous"},
     {"name": "key", "kind": "identifier"},
     {"name": "note", "drop": True},
 ]
-RULES = [
-    {"kind": "order", "low": "a", "high": "b", "share": 0.998},
-    {"kind": "sum", "column": "y", "terms": {"a": 1, "b": -0.01}, "remainders": [0, 0.5]},
-    {"kind": "product", "column": "y", "factors": ["a", "b"], "factor": 0.01, "ties": "away"},
-    {"kind": "clock", "column": "y", "start": "a", "minutes": "b", "midnight": 2400},
-    {"kind": "date_part", "column": "y", "of": "day", "part": "hour", "zone": "Asia/Tokyo"},
-    {"kind": "date_part", "column": "y", "of": "day", "part": "weekday", "monday": 1, "sunday": 7},
-    {"kind": "function", "column": "word", "of": ["a", "y"]},
-    {"kind": "blanks", "column": "a", "of": "b", "relation": "follows"},
-]
+RATE = {"rate": {"x": 0.02, "y": 1}, "名": {"1": "low", "2": "high"}}
 
 
-def schema(*rules: Any) -> TableSchema:
+def schema(*rules: str | dict[str, Any]) -> TableSchema:
     """The schema of the columns above with these rules."""
-    return TableSchema.from_json({"columns": COLUMNS, "rules": list(rules)})
+    listed = [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
+    return TableSchema.from_json({"columns": COLUMNS, "rules": listed})
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["kind"]))
-def test_a_rule_comes_back_as_it_was_written(rule: dict[str, Any]) -> None:
-    document = rule | {"keep": "demand", "source": "found"}
-    read = schema(document)
-    assert read.to_json()["rules"] == [document]
-    assert TableSchema.from_json(read.to_json()) == read
+def read(rule: str | dict[str, Any]) -> Rule:
+    [found] = schema(rule).rules or ()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "form"),
+    [
+        ("y == a + b", ("y", "a", "b"), Formula),
+        ("2 * a - b == y", ("y", "a", "b"), Formula),
+        ("b ≈ a ± 0.5", ("b", "a"), Formula),
+        ("b ~= a +- 0.5", ("b", "a"), Formula),
+        ("due >= day", ("due", "day"), Formula),
+        ("min(a, b) <= y or y == 3 or y == -1", ("y", "a", "b"), Formula),
+        ("due >= day or due == '2099-12-31'", ("due", "day"), Formula),
+        ("b == rate[word] * a", ("b", "word", "a"), Formula),
+        ("determines(a, y; word)", ("word", "a", "y"), Dependency),
+        ("is_missing(a) if is_missing(b)", ("a", "b"), Missingness),
+        ("is_missing(a) == is_missing(b)", ("a", "b"), Missingness),
+        ("a > b if word == 'x; ≈'", ("a", "b", "word"), Condition),
+        ("`net price` == `税``率` * `class`", ("net price", "税`率", "class"), Formula),
+        ("determines(`net price`, `class`; `税``率`)", ("税`率", "net price", "class"), Dependency),
+        ("is_missing(`class`) if is_missing(`net price`)", ("class", "net price"), Missingness),
+    ],
+)
+def test_a_rule_says_something_of_its_column_and_comes_back_as_it_was_written(
+    text: str, columns: tuple[str, ...], form: type
+) -> None:
+    tables = {"tables": RATE} if "rate" in text else {}
+    document = {"rule": text, **tables, "keep": "hard", "source": "found", "share": 0.998}
+    found = schema(document)
+    [rule] = found.rules or ()
+    assert (rule.columns, type(rule.form)) == (columns, form)
+    assert found.to_json()["rules"] == [document]
+    assert TableSchema.from_json(found.to_json()) == found
+
+
+def test_a_rule_is_soft_and_given_where_its_document_does_not_say() -> None:
+    assert read("y == a") == Rule("y == a", keep="soft", source="given", share=None, tables={})
+    assert read("y == a").to_json() == {"rule": "y == a", "keep": "soft", "source": "given"}
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "tolerance", "beside"),
+    [
+        ("y == a", "==", 0.0, ()),
+        ("b ≈ a / 3 ± 1e-3", "≈", 0.001, ()),
+        ("a + 1 >= b", "<=", 0.0, ()),
+        ("due >= day or due == '2099-12-31'", ">=", 0.0, ("2099-12-31",)),
+        ("b <= a or b == -1 or b == 0.5", "<=", 0.0, (-1, 0.5)),
+    ],
+)
+def test_a_formula_is_read_with_its_column_first(
+    text: str, relation: str, tolerance: float, beside: tuple[Any, ...]
+) -> None:
+    form = read(text).form
+    assert isinstance(form, Formula)
+    assert (form.relation, form.tolerance, form.beside) == (relation, tolerance, beside)
+
+
+@pytest.mark.parametrize(
+    ("text", "turned"),
+    [
+        ("due >= day", "day <= due"),
+        ("`net price` ≈ `class` ± 0.5", "`class` ≈ `net price` ± 0.5"),
+        ("a == `税``率`", "`税``率` == a"),
+        ("due >= day + 1", None),
+        ("due >= day or due == '2099-12-31'", None),
+        ("determines(a; y)", None),
+    ],
+)
+def test_a_rule_of_two_columns_as_they_are_can_be_turned(text: str, turned: str | None) -> None:
+    rule = read(text)
+    assert rule.turned == turned
+    if turned is not None:
+        assert read(turned).columns == rule.columns[::-1]
+        assert read(turned).turned == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("y == a + b", "y == a + b"),
+        ("determines(a; word)", "a determines word"),
+        ("determines(`net price`, y; word)", "net price and y determine word"),
+        ("is_missing(a) if is_missing(b)", "a is missing wherever b is"),
+        ("is_missing(a) == is_missing(b)", "a is missing exactly where b is"),
+    ],
+)
+def test_a_rule_is_read_aloud(text: str, words: str) -> None:
+    assert str(read(text)) == words
+
+
+OF_BEFORE: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "order", "low": "day", "high": "due"}, "due >= day"),
+    ({"kind": "order", "low": "a", "high": "class", "beside": [0, -1]},
+     "`class` >= a or `class` == 0 or `class` == -1"),
+    ({"kind": "order", "low": "day", "high": "due", "beside": ["2099-12-31"]},
+     "due >= day or due == '2099-12-31'"),
+    ({"kind": "sum", "column": "y", "terms": {"net price": -1, "b": -0.01}, "constant": 2.5,
+      "remainders": [0, 0.5], "ties": "away"},
+     "y == -`net price` - b / 100 + 2.5"),
+    ({"kind": "sum", "column": "due", "terms": {"a": 86_400, "day": 1}, "constant": 43_200},
+     "due == day + a + 0.5"),
+    ({"kind": "sum", "column": "b", "terms": {"due": 1 / 3600, "day": -1 / 3600, "a": 2}},
+     "b == 24 * (due - day) + 2 * a"),
+    ({"kind": "product", "column": "y", "factors": ["a", "b"], "factor": 0.01, "ties": "even"},
+     "y == a * b / 100"),
+    ({"kind": "clock", "column": "y", "start": "a", "minutes": "b", "midnight": 2400},
+     "y == clock(a, b, 2400)"),
+    ({"kind": "clock", "column": "y", "start": "a", "minutes": "b", "midnight": 0},
+     "y == clock(a, b)"),
+    ({"kind": "date_part", "column": "y", "of": "day", "part": "week", "zone": "Asia/Tokyo"},
+     'y == week(day, "Asia/Tokyo")'),
+    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday"}, "y == day_of_week(day)"),
+    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday", "monday": 1, "sunday": 7},
+     "y == day_of_week(day) + 1"),
+    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday", "monday": 1, "sunday": 0},
+     "y == (day_of_week(day) + 1) % 7"),
+    ({"kind": "date_part", "column": "y", "of": "day", "part": "weekday", "monday": 2, "sunday": 1},
+     "y == (day_of_week(day) + 1) % 7 + 1"),
+    ({"kind": "function", "column": "word", "of": ["a", "y"]}, "determines(a, y; word)"),
+    ({"kind": "blanks", "column": "a", "of": "b", "relation": "follows"},
+     "is_missing(a) if is_missing(b)"),
+    ({"kind": "blanks", "column": "a", "of": "b", "relation": "same"},
+     "is_missing(a) == is_missing(b)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "text"), OF_BEFORE, ids=lambda x: str(x)[:60])
+def test_a_document_of_before_is_read_as_the_expression_that_it_means(
+    document: dict[str, Any], text: str
+) -> None:
+    assert read(document | {"share": 0.5}) == Rule(text, share=0.5)
+
+
+@pytest.mark.parametrize(
+    ("before", "keep"), [("model", "soft"), ("demand", "hard"), ("drop", "off")]
+)
+def test_what_became_of_a_rule_of_before_becomes_of_it_still(before: str, keep: str) -> None:
+    document = {"kind": "order", "low": "day", "high": "due", "source": "found"}
+    found = read(document | {"keep": before})
+    assert (found.text, found.keep, found.source) == ("due >= day", keep, "found")
 
 
 def test_a_document_without_rules_is_one_where_nobody_looked() -> None:
@@ -54,48 +188,138 @@ def test_a_document_without_rules_is_one_where_nobody_looked() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule",
+    "text",
     [
-        {"kind": "ordre"},
-        RULES[0] | {"hihg": "b"},
-        RULES[0] | {"keep": "always"},
-        RULES[0] | {"share": 2},
-        RULES[0] | {"high": "a"},
-        RULES[0] | {"high": "B"},
-        RULES[0] | {"high": "day"},
-        RULES[0] | {"high": "key"},
-        RULES[0] | {"high": "note"},
-        RULES[1] | {"terms": {"word": 1}},
-        RULES[1] | {"terms": {"a": 0}},
-        RULES[1] | {"terms": dict.fromkeys("abcdef", 1)},
-        RULES[3] | {"midnight": 12},
-        RULES[4] | {"part": "moon"},
-        RULES[4] | {"zone": "Asia/Tokio"},
-        RULES[5] | {"sunday": 1},
-        RULES[6] | {"of": []},
-        RULES[7] | {"relation": "before"},
+        "y = a",
+        "y => a",
+        "y == (a + b",
+        "y == a × b",
+        "class == a",
+        "y == a.b",
+        "y == a if b > 0 else b",
+        "3 == 4",
+        "y ≈ a",
+        "y ≈ a ± b",
+        "y ≈ 3 ± 1",
+        "y > a ± 1",
+        "y >= a or y ≈ b ± 1",
+        "determines(a, b)",
+        "determines(a)",
+        "determines(a; a)",
+        "determines(a, a; y)",
+        "determines(a; y, b)",
+        "determines(a + 1; y)",
+        "determined(a; y)",
     ],
 )
-def test_what_does_not_fit_is_named(rule: dict[str, Any]) -> None:
-    with refuses(SchemaError):
-        schema(rule)
-
-
-def test_a_column_is_rewritten_once_and_rules_go_in_no_circle() -> None:
-    with refuses(SchemaError, "/rules/2"):
-        schema(RULES[0], RULES[1], RULES[2])
-    schema(RULES[0], RULES[1], RULES[2] | {"keep": "drop"})
-    back = {"kind": "function", "column": "a", "of": ["y"]}
+def test_text_that_can_not_be_read_is_refused(text: str) -> None:
     with refuses(SchemaError, "/rules/1"):
-        schema(RULES[1], back)
+        schema("b == a", text)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"hihg": "b"},
+        {"kind": "order"},
+        {"rule": None},
+        {"rule": ["y == a"]},
+        {"keep": "always"},
+        {"keep": 1},
+        {"keep": ["soft"]},
+        {"source": "me"},
+        {"share": 2},
+        {"share": float("nan")},
+        {"tables": ["rate"]},
+        {"tables": {"rate": 0.02}},
+        {"tables": {"rate": {}}},
+        {"tables": {"rate": {"x": 0.02, "y": "low"}}},
+        {"tables": {"rate": {"x": 1, "y": True}}},
+        {"tables": {"rate": {"x": [1]}}},
+        {"tables": {"rate": {"x": float("nan")}}},
+        pytest.param({"tables": {"rate": {"x": 10**400}}}, id="a number beyond float64"),
+        {"tables": {"the rate": {"x": 1}}},
+        {"rule": "b >= a or b == 0 or b == 1 or b == 2 or b == 3"},
+    ],
+    ids=str,
+)
+def test_a_malformed_document_is_refused(more: dict[str, Any]) -> None:
+    with refuses(SchemaError, "/rules/0"):
+        schema({"rule": "y == a"} | more)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "y == a",
+        None,
+        {"kind": "ordre"},
+        {"kind": "sum", "column": "y", "terms": 1},
+        {"kind": "sum", "column": "day", "terms": {"a": 86_400}},
+    ],
+    ids=str,
+)
+def test_what_is_no_document_of_a_rule_is_refused(item: Any) -> None:
+    with refuses(SchemaError, "/rules/0"):
+        TableSchema.from_json({"columns": COLUMNS, "rules": [item]})
+
+
+def test_rules_stand_in_a_list() -> None:
+    with refuses(SchemaError, "/rules"):
+        TableSchema.from_json({"columns": COLUMNS, "rules": {"rule": "y == a"}})
+
+
+@pytest.mark.parametrize(
+    "text", ["Y == a", "y == key", "note == a", "is_missing(key)", "determines(a; note)"]
+)
+def test_a_column_that_no_rule_can_hold_is_named(text: str) -> None:
+    with refuses(SchemaError, "/rules/0"):
+        schema({"rule": text, "keep": "hard"})
+
+
+@pytest.mark.parametrize(
+    "text", ["y > a", "a < b < y", "word == 'x'", "y >= a or b == 0", "y == y + a", "y == a if b"]
+)
+def test_a_condition_may_be_hard_or_off_and_not_soft(text: str) -> None:
+    with refuses(SchemaError, "/rules/0"):
+        schema(text)
+    for keep in ("hard", "off"):
+        assert isinstance(read({"rule": text, "keep": keep}).form, Condition)
+
+
+def test_a_column_is_computed_once() -> None:
+    with refuses(SchemaError, "/rules/2"):
+        schema("b >= a", "y == a + b", "y ≈ 2 * a ± 1")
+    schema("y == a + b", {"rule": "y ≈ 2 * a ± 1", "keep": "off"})
+    schema("y == a + b", "y >= a", "y >= b", "determines(word; y)")
+
+
+def test_rules_go_in_no_circle() -> None:
+    with refuses(SchemaError, "/rules/1"):
+        schema("y == a + b", "determines(y; a)")
+    with refuses(SchemaError, "/rules/2"):
+        schema("b == 2 * a", "`class` == 3 * b", "a == `class` / 6 + y")
+    schema("y == a + b", {"rule": "determines(y; a)", "keep": "off"})
+    schema("y == a + b", "is_missing(a) if is_missing(y)", {"rule": "a < y", "keep": "hard"})
+    schema("a >= b", "a <= y", "b <= y")  # between two columns either depends on the other
 
 
 def test_rules_of_a_partial_document_are_checked_against_the_table() -> None:
-    rows = [(i % 25, i % 25 + 5, "xyz"[i % 3]) for i in range(75)]
-    table = pd.DataFrame(rows, columns=["a", "b", "c"])
-    rule = {"kind": "order", "low": "a", "high": "b"}
-    inferred = infer_schema(table, {"rules": [rule]}).schema
-    assert [r.to_json()["high"] for r in inferred.rules or ()] == ["b"]
-    for wrong in ("c", "d"):
+    rows = [(i % 25, i % 25 + 5, "xyz"[i % 3], f"2024-01-{i % 25 + 1:02}") for i in range(75)]
+    table = pd.DataFrame(rows, columns=["a", "b", "c", "day"])
+    inferred = infer_schema(table, {"rules": [{"rule": "b >= a"}]}).schema
+    assert inferred.rules == (Rule("b >= a", share=1.0),)
+    for wrong in (
+        "c >= a",
+        "d >= a",
+        "day == a",
+        "day >= a",
+        "b >= a or b == 'never'",
+        "day >= day2",
+        "b == round(c)",
+        "b == rounded(a)",
+        "b == rate[c]",
+        "c == a",
+    ):
         with refuses(SchemaError, "/rules/0"):
-            infer_schema(table, {"rules": [rule | {"high": wrong}]})
+            infer_schema(table, {"rules": [{"rule": wrong}]})

@@ -12,13 +12,12 @@ from benchmarks.known_truth.orders import draw_orders
 
 def test_every_rule_of_the_orders_is_found() -> None:
     rules, splits, _ = search(draw_orders())
-    found = {finding.rule.kind + " " + str(finding.rule) for finding in rules}
-    assert {rule for rule in found if not rule.startswith("blanks")} >= {
-        "product total = price × quantity",
-        "order ordered ≤ shipped",
-        "order ordered ≤ paid",
-        "function product fixes category",
-        "function country fixes currency",
+    assert {str(finding.rule) for finding in rules} >= {
+        "total == price * quantity",
+        "shipped >= ordered",
+        "paid >= ordered",
+        "product determines category",
+        "country determines currency",
     }
     assert any(set(f.rule.columns) == {"paid", "method"} for f in rules)
     assert "price" in {split.written.name for split in splits}
@@ -27,8 +26,8 @@ def test_every_rule_of_the_orders_is_found() -> None:
 def test_the_rules_of_the_countable_table_are_found() -> None:
     rules, splits, _ = search(draw_countable(3_000).astype(str))
     found = {str(finding.rule) for finding in rules}
-    assert "total = deposit + fee, or 1 more" in found
-    assert "city fixes land" in found
+    assert "total == deposit + fee" in found
+    assert "city determines land" in found
     assert "deposit" in {split.written.name for split in splits}
 
 

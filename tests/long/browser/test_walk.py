@@ -85,7 +85,7 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     page.get_by_label("Leave order out of the model").check()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
-    expect(page.get_by_text("total = quantity × price")).to_be_visible()
+    expect(page.get_by_text("total == quantity * price")).to_be_visible()
     watched.assert_accessible()
     page.get_by_label("Kind of rating").select_option("categorical")  # and not saved
     train_a_little(watched)
@@ -116,7 +116,7 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     table = {"name": "drawn.csv", "mimeType": "text/csv", "buffer": drawn.encode()}
     page.get_by_label("Drop rows to be scored").set_input_files(table)
     expect(page.get_by_role("heading", name="90 rows scored")).to_be_visible()
-    least = page.get_by_role("region", name="The least likely rows").get_by_role("row")
+    least = page.get_by_role("region", name="The oddest rows").get_by_role("row")
     expect(least).to_have_count(26)
     expect(least.nth(1)).to_contain_text("Station")
     expect(least.nth(1).locator("td.number").first).to_have_text(re.compile(r"^−\d+\.\d\d$"))
@@ -154,7 +154,7 @@ def test_a_table_goes_the_whole_way_through_the_pages(
     expect(page.get_by_role("heading", name="Is it safe?")).to_be_visible()
     page.get_by_text("The rules", exact=True).click()
     rules = page.get_by_role("region", name="Rules")
-    expect(rules).to_contain_text("total = quantity × price")
+    expect(rules).to_contain_text("total == quantity * price")
     watched.assert_accessible()
 
     for scoring, told in (("flag", "of 90 rows rare"), ("off", "This model gives no scores")):
@@ -196,7 +196,7 @@ def test_a_wrong_table_is_told_in_full_and_leaves_the_way_in_open(
     watched.assert_accessible()
 
 
-def test_a_refused_demand_is_told_beside_its_rule_and_the_choice_stays(
+def test_a_hard_rule_that_is_refused_is_told_beside_its_rule_and_the_choice_stays(
     site: Running, watch: Watch
 ) -> None:
     bills = [(i * 37 % 91, i * 53 % 29, 17 if i == 44 else 0) for i in range(200)]
@@ -206,10 +206,10 @@ def test_a_refused_demand_is_told_beside_its_rule_and_the_choice_stays(
     dataset = site.http.post("/v1/datasets?name=bills", content=content, headers=headers).json()
     watched = watch(site, expected=(f"{dataset['id']}/schema",))
     watched.go(f"/datasets/{dataset['id']}")
-    rule = watched.page.get_by_role("listitem").filter(has_text="total = net + tax")
-    rule.get_by_text("Demand", exact=True).click()
+    rule = watched.page.get_by_role("listitem").filter(has_text="total == net + tax")
+    rule.get_by_text("Always", exact=True).click()
     expect(rule.get_by_role("alert")).to_contain_text("line 46")
-    expect(rule.get_by_role("radio", name="Keep as found")).to_be_checked()
+    expect(rule.get_by_role("radio", name="As in the table")).to_be_checked()
     watched.assert_accessible()
 
 

@@ -289,7 +289,7 @@ def test_the_rules_of_a_table_are_shown_and_steered(service: Running) -> None:
     dataset = service.http.post("/v1/datasets", content=table, headers=CSV).json()
     place = f"/v1/datasets/{dataset['id']}"
     [found] = service.http.get(f"{place}/rules").json()["rules"]
-    assert found["formula"] == "total = net + tax"
+    assert found["formula"] == "total == net + tax"
     assert (found["rows"], found["kept"]) == (200, 199)
     assert found["exceptions"] == [{"row": 45, "line": 46}]
     assert found["columns"] == ["total", "net", "tax"]
@@ -297,19 +297,19 @@ def test_the_rules_of_a_table_are_shown_and_steered(service: Running) -> None:
     assert service.http.get(f"{place}/profile").json()["rules"] == [found]
 
     patch = {"Content-Type": "application/merge-patch+json"}
-    demanded = json.dumps({"rules": [found["rule"] | {"keep": "demand"}]})
-    refused = service.http.patch(f"{place}/schema", content=demanded, headers=patch)
+    hard = json.dumps({"rules": [found["rule"] | {"keep": "hard"}]})
+    refused = service.http.patch(f"{place}/schema", content=hard, headers=patch)
     assert_problem(refused, 422, "invalid-schema")
-    assert "1 of 200 rows break total = net + tax: lines 46" in refused.text
+    assert "1 of 200 rows break total == net + tax: lines 46" in refused.text
     assert "/rules/0" in refused.text
 
-    dropped = json.dumps({"rules": [found["rule"] | {"keep": "drop"}]})
-    answer = service.http.patch(f"{place}/schema", content=dropped, headers=patch).json()
+    off = json.dumps({"rules": [found["rule"] | {"keep": "off"}]})
+    answer = service.http.patch(f"{place}/schema", content=off, headers=patch).json()
     assert answer["changes"]["summary"] == [
-        "the rule total = net + tax (dropped) is added",
-        "the rule total = net + tax is lost",
+        "the rule total == net + tax (left alone) is added",
+        "the rule total == net + tax is lost",
     ]
-    assert answer["schema"]["rules"][0]["keep"] == "drop"
+    assert answer["schema"]["rules"][0]["keep"] == "off"
     kept = service.http.patch(f"{place}/schema", content='{"columns": {}}', headers=patch).json()
     assert kept["schema"]["rules"] == answer["schema"]["rules"]
     again = service.http.patch(f"{place}/schema", content='{"rules": null}', headers=patch).json()

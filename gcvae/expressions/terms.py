@@ -20,7 +20,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -30,15 +30,16 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.cells.levels import are_numeric, level_texts
-from gcvae.constraints.functions import (
+from gcvae.expressions.functions import (
     FUNCTIONS,
     NO_DATE,
     Type,
     are_missing,
     check_part,
+    known_zone,
     zone_of,
 )
-from gcvae.constraints.rounded_numbers import (
+from gcvae.expressions.rounded_numbers import (
     TRUE,
     UNKNOWN,
     Amount,
@@ -49,8 +50,10 @@ from gcvae.constraints.rounded_numbers import (
     truths,
 )
 from gcvae.schema.columns import Column, Level, TableSchema
-from gcvae.schema.constraints import Expression, Inequality, parse_expression
+from gcvae.schema.constraints import Expression, Inequality
+from gcvae.schema.expressions import parse_expression, quoted_name
 from gcvae.schema.kinds import Outcomes
+from gcvae.schema.rules import Tables
 from gcvae.schema.suggestions import nearest
 from gcvae.spelling.date_text import DAY_NANOSECONDS, WEEKDAYS
 from gcvae.spelling.never_dates import read_times
@@ -122,13 +125,32 @@ def compile_constraint(constraint: Inequality | Expression, schema: TableSchema)
         operator = ast.Lt() if constraint.strict else ast.LtE()
         low, high = (_column_term(schema[name]) for name in (constraint.low, constraint.high))
         return _comparison(low, operator, high)
-    term = _Compiler(schema).term(parse_expression(constraint.expression))
-    return _truth(term, "the expression")
+    return compile_condition(parse_expression(constraint.expression), schema)
+
+
+def compile_condition(tree: ast.expr, schema: TableSchema, tables: Tables | None = None) -> Term:
+    """A tree as a term of truths. Raises: as `compile_term`, and ValueError where it is none."""
+    return _truth(compile_term(tree, schema, tables or {}), "the expression")
+
+
+def compile_term(tree: ast.expr, schema: TableSchema, tables: Tables) -> Term:
+    """A tree as a term of the columns of a schema.
+
+    Args:
+        tree: As `parse_expression` gives it.
+        schema: Of the columns.
+        tables: By name, what `name[key]` stands for.
+
+    Raises:
+        ValueError: Its types do not fit each other.
+        UnknownColumnError: It names a column that the schema has not.
+    """
+    return _Compiler(schema, tables).term(tree)
 
 
 def column_values(cells: pd.Series[Any], column: Column) -> Any:
     """The typed cells of a column as the terms take them. Shape: (n,)."""
-    kind = _type_of(column)
+    kind = type_of(column)
     known = cells.notna().to_numpy()
     if kind is Type.DATE:
         return cells.to_numpy(dtype="datetime64[ns]").astype(np.int64)  # blank is NO_DATE
@@ -147,6 +169,22 @@ class _Compiler:
     """Turns the nodes of a tree into terms."""
 
     schema: TableSchema
+    tables: Tables = field(default_factory=dict)
+
+    def _looked_up(self, name: str, key: Term) -> Term:
+        """The entry of a table for a key's text; blank where there is none."""
+        if name not in self.tables:
+            known = ", ".join(self.tables) or "none"
+            raise ValueError(f"there is no table {name}; the rule's tables are: {known}")
+        if key.type is Type.DATE:
+            raise ValueError(f"{name}[{key.text}] needs a key of levels, and {key.text} is a date")
+        entries = self.tables[name]
+        kind = _type_of_levels(tuple(entries.values()))
+        return Term(
+            f"{name}[{key.text}]",
+            kind,
+            lambda rows: _entries(entries, kind, key_texts(key.evaluate(rows), key.type)),
+        )
 
     def term(self, node: ast.expr) -> Term:
         match node:
@@ -166,6 +204,13 @@ class _Compiler:
                 return self._chain(node)
             case ast.Call(func=ast.Name(id=name), args=arguments):
                 return self._called(name, arguments)
+            case ast.Subscript(value=ast.Name(id=name), slice=key):
+                return self._looked_up(name, self.term(key))
+            case ast.IfExp(test=test, body=body):
+                return _joined(
+                    ast.Or(),
+                    [_negation(_truth(self.term(test), "what follows `if`")), self.term(body)],
+                )
         raise ValueError(f"a list stands where no list can: {_shown(node)}")
 
     def _called(self, name: str, arguments: Sequence[ast.expr]) -> Term:
@@ -180,7 +225,8 @@ class _Compiler:
             raise ValueError(f"there is no function {name}; {hint}")
         function = FUNCTIONS[name]
         dates = [term for term in terms if term.type is Type.DATE and term.column is not None]
-        terms = [_read_beside(term, dates[0]) if dates else term for term in terms]
+        if dates and not FUNCTIONS[name].by_clock:
+            terms = [_read_beside(term, dates[0]) for term in terms]
         text = f"{name}({', '.join(term.text for term in terms)})"
         function.check(name, [term.type for term in terms])
         for term in terms:
@@ -189,7 +235,8 @@ class _Compiler:
         compute = function.compute
         if function.by_clock:
             check_part(name, terms[0].column)
-            compute = partial(compute, column=terms[0].column)
+            compute = partial(compute, zone=_zone(terms))
+            terms = terms[:1]
         return Term(
             text,
             function.gives,
@@ -217,17 +264,74 @@ class _Compiler:
         return found if isinstance(operator, ast.In) else _negation(found)
 
 
+def _zone(terms: Sequence[Term]) -> Any:
+    """The zone of a part of a date: one that is named, or that of the date's column."""
+    if len(terms) > 1:
+        named = terms[1].literal
+        if not isinstance(named, str):
+            raise ValueError(f"{terms[1].text} is not the name of a time zone")
+        return known_zone(named)
+    return None if terms[0].column is None else zone_of(terms[0].column)
+
+
+def key_texts(value: Any, kind: Type) -> npt.NDArray[Any]:
+    """Values as the keys of tables have them: text, `true`, whole numbers without a point; None for
+    a blank. Shape: (n,)."""
+    if kind is Type.TEXT:
+        return np.asarray(value)
+    if kind is Type.TRUTH:
+        words = np.array(["false", None, "true"], dtype=object)
+        return np.asarray(words[value])
+    numbers = np.atleast_1d(value.values).astype(np.float64)
+    known = np.logical_and(value.known, ~np.isnan(numbers))
+    texts = [
+        number_key(number) if k else None
+        for number, k in zip(numbers.tolist(), known.tolist(), strict=True)
+    ]
+    return np.array(texts, dtype=object)
+
+
+def number_key(number: float) -> str:
+    """A number as the key of a table.
+
+    >>> number_key(3.0), number_key(0.19)
+    ('3', '0.19')
+    """
+    return (
+        str(int(number)) if number == int(number) and abs(number) < 2**53 else repr(float(number))
+    )
+
+
+def _entries(entries: Mapping[str, Level], kind: Type, keys: npt.NDArray[Any]) -> Any:
+    """The entries of keys, as the terms of their type have values. Shape: (n,)."""
+    found = [entries.get(key) for key in keys.tolist()]
+    known = np.array([entry is not None for entry in found], dtype=bool)
+    if kind is Type.TEXT:
+        return np.array(found, dtype=object)
+    if kind is Type.TRUTH:
+        return truths(np.array([entry is True for entry in found], dtype=bool), known)
+    return Amount(
+        np.array([np.nan if entry is None else entry for entry in found], dtype=np.float64),
+        0.0,
+        known,
+    )
+
+
 # Leaves
 
 
 def _column_term(column: Column) -> Term:
     name = column.name
-    text = name if name.isidentifier() else f"`{name}`"
-    kind = _type_of(column)
-    return Term(text, kind, lambda rows: rows.values[name], column)
+    kind = type_of(column)
+    return Term(quoted_name(name), kind, lambda rows: rows.values[name], column)
 
 
-def _type_of(column: Column) -> Type:
+def type_of(column: Column) -> Type:
+    """What the cells of a column are.
+
+    Raises:
+        ValueError: It has no value in any row.
+    """
     levels = column.typed_levels
     if column.datetime_format is not None:
         return Type.DATE
@@ -235,9 +339,13 @@ def _type_of(column: Column) -> Type:
         return Type.NUMBER
     if not levels:
         raise ValueError(f"column {column.name!r} has no value in any row")
+    return _type_of_levels(levels)
+
+
+def _type_of_levels(levels: Sequence[Level]) -> Type:
     if all(isinstance(level, bool) for level in levels):
         return Type.TRUTH
-    return Type.NUMBER if are_numeric(levels) else Type.TEXT
+    return Type.NUMBER if are_numeric(tuple(levels)) else Type.TEXT
 
 
 def _literal_term(value: Level) -> Term:

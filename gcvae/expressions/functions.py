@@ -1,18 +1,22 @@
 """The functions of expressions: each says what it takes and gives, and computes whole columns.
 
     round(x, 2)  floor(x)  ceil(x)  abs(x)  min(x, y, ...)  max(x, y, ...)        numbers
-    year(d)  quarter(d)  month(d)  day(d)  weekday(d)  hour(d)  minute(d)         parts of a date
+    year(d)  quarter(d)  month(d)  day(d)  weekday(d)  hour(d)  minute(d)  second(d)  week(d)
+    day_of_year(d)  day_of_week(d)                                                parts of a date
     days(d, e)  months(d, e)  years(d, e)                                completed, from d to e
+    clock(t, minutes)                        the time of day so many minutes after t, 517 for 05:17
     lower(t)  upper(t)  prefix(t, 2)  concat(t, u, ...)                           texts
     is_missing(c)                                                                 of any column
 
 A function of a blank is blank, but for `is_missing`. Parts of a date are those of the clock by
-which its column is written; `weekday` is its English name.
+which its column is written, or of a zone that is named: `hour(d, "Europe/Berlin")`. `weekday` is
+its English name, `day_of_week` counts from Monday, 0. `concat` writes whole numbers as well.
 """
 
 from __future__ import annotations
 
 import re
+import zoneinfo
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timezone
@@ -24,9 +28,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gcvae.constraints.rounded_numbers import UNKNOWN, Amount, Truths, truths
+from gcvae.expressions.rounded_numbers import UNKNOWN, Amount, Truths, truths
 from gcvae.schema.columns import Column
-from gcvae.spelling.date_text import DAY_NANOSECONDS, is_time_of_day, offset_of, resolution
+from gcvae.schema.suggestions import nearest
+from gcvae.spelling.date_text import (
+    DAY_NANOSECONDS,
+    WEEKDAYS,
+    is_time_of_day,
+    offset_of,
+    resolution,
+)
 
 NO_DATE = -(2**63)
 """NaT, a blank date."""
@@ -55,7 +66,8 @@ class Function:
         compute: The value of the arguments' values.
         is_repeated: The last argument may come any number of times.
         optional: So many of the last arguments may be left out.
-        by_clock: It asks for the column of its date (`column`), which says by which clock.
+        by_clock: It takes the `zone` of its date: that of its column, or one that is named last.
+        writes_numbers: A number stands for its text.
     """
 
     takes: tuple[Type, ...]
@@ -64,6 +76,7 @@ class Function:
     is_repeated: bool = False
     optional: int = 0
     by_clock: bool = False
+    writes_numbers: bool = False
 
     def check(self, name: str, types: Sequence[Type]) -> None:
         """Checks the number and the types of arguments.
@@ -78,6 +91,8 @@ class Function:
             raise ValueError(f"{name} takes ({wanted}{more}), not {len(types)} arguments")
         for number, found in enumerate(types):
             kind = self.takes[min(number, most - 1)]
+            if self.writes_numbers and found is Type.NUMBER:
+                continue
             if found is not kind:
                 raise ValueError(f"{name} takes {kind} as argument {number + 1}, not {found}")
 
@@ -127,6 +142,16 @@ def zone_of(column: Column) -> Any:
     return timezone(offset_of(column.date_format)) if zone is None else zone[1]
 
 
+def known_zone(name: str) -> str:
+    """The name of a time zone. Raises: ValueError: there is none of this name."""
+    if name not in zoneinfo.available_timezones():
+        meant = nearest(name, zoneinfo.available_timezones())
+        raise ValueError(
+            f"there is no time zone {name!r}" + (f"; did you mean {meant}?" if meant else "")
+        )
+    return name
+
+
 def check_part(name: str, column: Column | None) -> None:
     """Checks that the dates of a column have the part that a function of them asks for.
 
@@ -135,7 +160,7 @@ def check_part(name: str, column: Column | None) -> None:
     """
     if column is None:
         return
-    is_of_clock = name in ("hour", "minute")
+    is_of_clock = name in ("hour", "minute", "second")
     has_clock = resolution(column.date_format, column.decimals) < np.timedelta64(1, "D")
     if is_of_clock and not has_clock:
         raise ValueError(f"column {column.name!r} has no time of day, which {name} asks for")
@@ -143,25 +168,27 @@ def check_part(name: str, column: Column | None) -> None:
         raise ValueError(f"column {column.name!r} has no date, which {name} asks for")
 
 
-def _clock(times: Times, column: Column | None) -> pd.DatetimeIndex:
-    """The times by the clock of their column; NaT where they are blank."""
+def _by_clock(times: Times, zone: Any) -> pd.DatetimeIndex:
+    """The times by the clock of a zone, as they are without one; NaT where they are blank."""
     index = pd.DatetimeIndex(np.atleast_1d(times).view("datetime64[ns]"))
-    if column is None:
+    if zone is None:
         return index
-    return index.tz_localize("UTC").tz_convert(zone_of(column)).tz_localize(None)
+    return index.tz_localize("UTC").tz_convert(zone).tz_localize(None)
 
 
 def _part(name: str) -> Callable[..., Amount]:
-    def part(times: Times, *, column: Column | None = None) -> Amount:
-        found = getattr(_clock(times, column), name).to_numpy(dtype=np.float64)
-        return _numbers(found.reshape(np.shape(times)))
+    def part(times: Times, *, zone: Any = None) -> Amount:
+        clock = _by_clock(times, zone)
+        found = clock.isocalendar().week if name == "week" else getattr(clock, name)
+        return _numbers(found.to_numpy(dtype=np.float64, na_value=np.nan).reshape(np.shape(times)))
 
     return part
 
 
-def _weekday(times: Times, *, column: Column | None = None) -> Texts:
-    names = [None if pd.isna(name) else name for name in _clock(times, column).day_name()]
-    return np.array(names, dtype=object).reshape(np.shape(times))
+def _weekday(times: Times, *, zone: Any = None) -> Texts:
+    names = np.array([*WEEKDAYS, None], dtype=object)  # of a blank the number is NaN
+    days = np.nan_to_num(_by_clock(times, zone).dayofweek.to_numpy(dtype=np.float64), nan=7)
+    return np.asarray(names[days.astype(np.int64)]).reshape(np.shape(times))
 
 
 def _days(first: Times, last: Times) -> Amount:
@@ -173,7 +200,7 @@ def _days(first: Times, last: Times) -> Amount:
 def _months(first: Times, last: Times) -> Amount:
     """Completed months: a month is over on the same day of the next, or behind its last day."""
     first, last = np.broadcast_arrays(first, last)
-    a, b = _clock(first, None), _clock(last, None)
+    a, b = _by_clock(first, None), _by_clock(last, None)
     months = 12.0 * (b.year - a.year) + (b.month - a.month)
     time_of_day = first % DAY_NANOSECONDS, last % DAY_NANOSECONDS
     is_short = (b.day < a.day) | ((b.day == a.day) & (time_of_day[1] < time_of_day[0]).ravel())
@@ -183,6 +210,18 @@ def _months(first: Times, last: Times) -> Amount:
 def _years(first: Times, last: Times) -> Amount:
     months = _months(first, last)
     return replace(months, values=np.floor(months.values / 12.0))
+
+
+def _clock(start: Amount, minutes: Amount, midnight: Amount | None = None) -> Amount:
+    """minutes(y) = minutes(start) + minutes modulo 1440, written as hours and minutes."""
+    begin = start.values.astype(np.float64)
+    at = begin // 100 * 60 + begin % 100 + minutes.values
+    whole = np.where(at == np.floor(at), at % 1440, np.nan)
+    written = np.where(
+        whole == 0, 0.0 if midnight is None else midnight.values, whole // 60 * 100 + whole % 60
+    )
+    known = np.logical_and(start.known, minutes.known) & ~np.isnan(whole)
+    return Amount(np.where(known, written, np.nan), 0.0, known)
 
 
 def _numbers(values: npt.NDArray[Any]) -> Amount:
@@ -212,6 +251,24 @@ def _prefix(text: Texts, length: Amount) -> Texts:
     return _mapped(lambda own, n: own[: int(n)])(text, lengths)
 
 
+def _written(value: Texts | Amount) -> Texts:
+    """Texts; numbers as they are written, whole ones without a point."""
+    if not isinstance(value, Amount):
+        return value
+    numbers = value.values.astype(np.float64)
+    known = np.broadcast_to(np.logical_and(value.known, ~np.isnan(numbers)), numbers.shape)
+    texts = [
+        f"{x:.0f}" if x == round(x) else f"{x:.12g}" for x in np.where(known, numbers, 0.0).ravel()
+    ]
+    written = np.array(texts, dtype=object).reshape(numbers.shape)
+    written[~known] = None
+    return written
+
+
+def _concat(*parts: Texts | Amount) -> Texts:
+    return _mapped(lambda *texts: "".join(texts))(*map(_written, parts))
+
+
 # Missing cells
 
 
@@ -237,16 +294,23 @@ FUNCTIONS: dict[str, Function] = {
     "min": Function((_N, _N), _N, _extreme(np.minimum), is_repeated=True),
     "max": Function((_N, _N), _N, _extreme(np.maximum), is_repeated=True),
     **{
-        name: Function((_D,), _N, _part(name), by_clock=True)
-        for name in ("year", "quarter", "month", "day", "hour", "minute")
+        name: Function((_D, _T), _N, _part(part), optional=1, by_clock=True)
+        for name, part in (
+            *((name, name) for name in ("year", "quarter", "month", "day", "hour", "minute")),
+            ("second", "second"),
+            ("week", "week"),
+            ("day_of_year", "dayofyear"),
+            ("day_of_week", "dayofweek"),
+        )
     },
-    "weekday": Function((_D,), _T, _weekday, by_clock=True),
+    "weekday": Function((_D, _T), _T, _weekday, optional=1, by_clock=True),
+    "clock": Function((_N, _N, _N), _N, _clock, optional=1),
     "days": Function((_D, _D), _N, _days),
     "months": Function((_D, _D), _N, _months),
     "years": Function((_D, _D), _N, _years),
     "lower": Function((_T,), _T, _mapped(str.lower)),
     "upper": Function((_T,), _T, _mapped(str.upper)),
     "prefix": Function((_T, _N), _T, _prefix),
-    "concat": Function((_T, _T), _T, _mapped(lambda *texts: "".join(texts)), is_repeated=True),
+    "concat": Function((_T, _T), _T, _concat, is_repeated=True, writes_numbers=True),
 }
 """By name; `is_missing`, which takes a column of any type, is beside them."""

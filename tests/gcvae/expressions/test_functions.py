@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcvae import Synthesizer
-from gcvae.constraints.expressions import Rows, column_values, compile_constraint
-from gcvae.constraints.rounded_numbers import FALSE, TRUE, UNKNOWN
 from gcvae.errors import Problem
+from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN
+from gcvae.expressions.terms import Rows, column_values, compile_constraint
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.constraints import Expression, read_constraints
 from gcvae.schema.kinds import ColumnKind
 from gcvae.trial import try_out
-from tests.gcvae.constraints.test_expressions import SCHEMA, value_of
+from tests.gcvae.expressions.test_terms import SCHEMA, value_of
 from tests.wordings import refuses, same_wording
 
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcvae.constraints.expressions import Rows, column_values, compile_constraint
-from gcvae.constraints.rounded_numbers import FALSE, TRUE, UNKNOWN, Amount, compare, compute
+from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN, Amount, compare, compute
+from gcvae.expressions.terms import Rows, column_values, compile_constraint
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.constraints import Expression, Inequality
 from gcvae.schema.kinds import ColumnKind
@@ -252,7 +252,7 @@ def test_what_has_no_meaning_is_said(expression: str) -> None:
 
 
 def test_the_expressions_of_the_documentation_have_a_meaning() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "constraints.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "rules.md").read_text()
     [listed] = re.findall(r"(?ms)^```expressions\n(.*?)^```$", page)
     numbers = ("area", "rooms", "total", "price", "tax", "monthly rent")
     schema = TableSchema(

@@ -1,0 +1,80 @@
+"""Columns that equal another one in a share of the rows: a payment that is the whole bill.
+
+Rows in which both have their most frequent value, such as 0, say nothing: those come together by
+themselves. In the others the columns have to be equal far more often than by chance.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+from gcvae.arrays import Mask, Numbers
+from gcvae.rules.row_sample import Candidate, Half, RowSample, most_frequent
+from gcvae.schema.columns import Column
+from gcvae.schema.expressions import quoted_name
+from gcvae.schema.rules import Rule
+
+LEAST_SHARE = 0.02
+"""Of the rows in which a column has not its most frequent value."""
+_LEAST_EQUAL = 8
+_LEAST_NATS = 12.0
+_MOST_COLUMNS = 100
+_MOST_CHANCE = 0.2
+"""Of the share, that equal ranks or few values explain."""
+
+
+def find_equalities(sample: RowSample) -> list[Candidate]:
+    """Equal numbers or dates, those that are equal most often first."""
+    found = []
+    for columns in (sample.numeric[:_MOST_COLUMNS], sample.dates[:_MOST_COLUMNS]):
+        n_tried = max(len(columns) ** 2, 1)
+        for a, b in combinations(columns, 2):
+            candidate = _judged(sample, a, b, n_tried)
+            if candidate is not None:
+                found.append(candidate)
+    return sorted(found, key=lambda candidate: -candidate.nats)
+
+
+def _judged(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate | None:
+    """The rule that the later one of two columns equals the other."""
+    if a.has_times != b.has_times or not b.kind.is_real:
+        return None
+    halves = (sample.finding, sample.judging)
+    seen = [found for half in halves if (found := _equal(half, a.name, b.name)) is not None]
+    if len(seen) < len(halves):
+        return None
+    share, chance, rows = (float(np.mean(part)) for part in zip(*seen, strict=True))
+    least = min(shares[0] for shares in seen)
+    if least < LEAST_SHARE or chance > _MOST_CHANCE * share:
+        return None
+    nats = share * math.log(share / max(chance, 0.5 / rows))
+    if nats * rows < _LEAST_NATS + math.log(n_tried):
+        return None
+    rule = Rule(f"{quoted_name(b.name)} == {quoted_name(a.name)}", source="found")
+    return Candidate(rule, nats, share)
+
+
+def _equal(half: Half, a: str, b: str) -> tuple[float, float, float] | None:
+    """(share of equal numbers, the share by chance of numbers that lie near, rows)."""
+    x, y = half.numbers[a], half.numbers[b]
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[known], y[known]
+    if len(x) < 4 * _LEAST_EQUAL:
+        return None
+    is_news = (y != most_frequent(y)) & (x != most_frequent(x))
+    equal = (x == y) & is_news
+    if equal.sum() < _LEAST_EQUAL:
+        return None
+    rows = int((y != most_frequent(y)).sum())
+    return float(equal.sum()) / rows, _by_chance(x, y, is_news) / rows, rows
+
+
+def _by_chance(x: Numbers, y: Numbers, is_news: Mask) -> float:
+    """How many would be equal to that of a row whose x is next. Shape: (n,) each."""
+    order = np.argsort(x, kind="stable")
+    x, y, is_news = x[order], y[order], is_news[order]
+    shifts = (1, 2, 3, 5, 8)
+    return float(np.mean([((x[s:] == y[:-s]) & is_news[s:] & is_news[:-s]).sum() for s in shifts]))

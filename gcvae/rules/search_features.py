@@ -1,0 +1,422 @@
+"""Columns that a feature of another column determines, and looked-up factors.
+
+    weekday == weekday(ordered)        quarter == name[quarter(ordered)]       parts by their names
+    is_active == is_missing(left)      cold == (temperature < 2)               truths
+    age == years(born, "2025-06-30")   tenure == months(hired, left)           completed spans
+    bonus == rate[grade] * salary      price == extra[size] + base             factors and summands
+
+A lookup of one half of the sample is judged by the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.arrays import Numbers
+from gcvae.expressions.functions import check_part
+from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
+from gcvae.rules.predictions import grid_unit
+from gcvae.rules.row_sample import Candidate, RowSample, judged
+from gcvae.rules.search_formulas import Free
+from gcvae.schema.columns import Column, Level, TableSchema
+from gcvae.schema.expressions import names_in, parse_expression, quoted_name
+from gcvae.schema.rules import Rule
+from gcvae.spelling.never_dates import without_never
+
+LEAST_SHARE = 0.9
+"""Of the rows, that a feature determines a column in."""
+_LEAST_OF_SIDES = 0.98
+"""Of the rows, that lie on the right side of a threshold."""
+_MOST_COLUMNS = 40
+_MOST_DATES = 12
+_FEW_ROWS = 200
+_MOST_LEVELS = 60
+_LEAST_OF_KEY = 2
+"""Rows of a key in the half that finds a lookup."""
+_LEAST_OF_VALUE = 4
+_DAY = 86_400.0
+_YEAR = 365.25 * _DAY
+_PARTS = ("weekday", "month", "quarter", "year", "hour", "day")
+_BACKWARD = 6
+"""Digits that it costs to compute a column from later ones."""
+Texts = npt.NDArray[Any]
+
+
+def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+    """Columns that a feature of another one determines, one feature each."""
+    columns = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
+    features = list(_features(sample))
+    n_tried = max(len(columns) * len(features), 1)
+    for column in columns:
+        yield from _best(_lookups(sample, column, features, n_tried), is_free)
+    for column in columns:
+        yield from _best(_thresholds(sample, column), is_free)
+    yield from _spans(sample, is_free)
+    yield from _factors(sample, is_free)
+
+
+def _best(candidates: Iterator[Candidate], is_free: Free) -> list[Candidate]:
+    """The candidate that gains most, of those that may be taken."""
+    found = [candidate for candidate in candidates if is_free(candidate.rule)]
+    return [max(found, key=lambda c: (round(c.nats, 3), -_digits(c.rule)))] if found else []
+
+
+def _digits(rule: Rule) -> int:
+    """The length of a rule's tables."""
+    entries = [entry for table in rule.tables.values() for entry in table.values()]
+    return sum(len(str(entry)) for entry in entries)
+
+
+def _has_few_levels(sample: RowSample, column: Column) -> bool:
+    n = sample.codes[column.name].max(initial=-1) + 1
+    return column.kind.has_levels and 2 <= n <= _MOST_LEVELS
+
+
+# Lookups
+
+
+@dataclass(frozen=True)
+class _Feature:
+    """A feature of one column.
+
+    Attributes:
+        text: The expression.
+        name: The column.
+        keys: Its values as keys of a table, in the half that finds rules. Shape: (n,).
+    """
+
+    text: str
+    name: str
+    keys: Texts
+
+
+def _features(sample: RowSample) -> Iterator[_Feature]:
+    """Parts of dates, and whether cells are missing."""
+    for date in sample.dates[:_MOST_DATES]:
+        for part in _PARTS:
+            try:
+                check_part(part, date)
+            except ValueError:
+                continue
+            yield _feature(sample, f"{part}({quoted_name(date.name)})", date)
+    for column in sample.columns:
+        share = sample.finding.frame[column.name].isna().mean()
+        if 0.005 < share < 0.995:
+            yield _feature(sample, f"is_missing({quoted_name(column.name)})", column)
+
+
+def _feature(sample: RowSample, text: str, column: Column) -> _Feature:
+    return _Feature(text, column.name, _keys(text, sample.finding.frame, sample.schema))
+
+
+def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
+    """The values of a term as the keys of tables have them. Shape: (n,)."""
+    tree = parse_expression(text)
+    values = {}
+    for name in names_in(tree):
+        cells = without_never(frame[name]) if schema[name].has_times else frame[name]
+        values[name] = column_values(cells, schema[name])
+    term = compile_term(tree, schema, {})
+    return key_texts(term.evaluate(Rows(values)), term.type)
+
+
+def _lookups(
+    sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
+) -> Iterator[Candidate]:
+    """The features that determine a column."""
+    cells = sample.finding.frame[column.name]
+    for feature in features:
+        if feature.name == column.name:
+            continue
+        table = _table(feature.keys, cells)
+        if not table:
+            continue
+        found = judged(_lookup(column, feature.text, table), sample, n_tried, LEAST_SHARE)
+        if found is not None:
+            yield replace(found, nats=found.nats * float(pd.notna(feature.keys).mean()))
+
+
+def _table(keys: Texts, cells: pd.Series[Any]) -> dict[str, Level] | None:
+    """What most rows of each key have; None where keys do not determine cells."""
+    known = pd.notna(keys) & cells.notna().to_numpy()
+    if known.sum() < 2 * _LEAST_OF_VALUE:
+        return None
+    key_codes, key_names = pd.factorize(keys[known])
+    codes, values = pd.factorize(cells.to_numpy(dtype=object)[known])
+    counts = np.zeros((len(key_names), len(values)), dtype=np.int64)
+    np.add.at(counts, (key_codes, codes), 1)
+    if counts.max(axis=1).sum() < LEAST_SHARE * known.sum():
+        return None
+    usual = counts.argmax(axis=1)
+    if len(set(usual.tolist())) < 2:
+        return None
+    return {
+        str(key): _plain(values[usual[k]])
+        for k, key in sorted(enumerate(key_names), key=lambda pair: _key_order(pair[1]))
+        if counts[k].sum() >= _LEAST_OF_KEY
+    }
+
+
+def _key_order(key: str) -> tuple[float, str]:
+    return (float(key), "") if key.isdecimal() else (np.inf, key)
+
+
+def _plain(value: Any) -> Level:
+    """A level as JSON has it."""
+    return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
+
+
+def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
+    """y == table[feature], or plainer where the table says nothing new."""
+    y = quoted_name(column.name)
+    if feature.startswith("weekday(") and all(value == key for key, value in table.items()):
+        return Rule(f"{y} == {feature}", source="found")
+    if all(isinstance(value, bool) for value in table.values()) and {"true", "false"} >= {*table}:
+        same = table.get("true", True) is True
+        return Rule(f"{y} == {feature if same else f'(not {feature})'}", source="found")
+    return Rule(f"{y} == name[{feature}]", source="found", tables={"name": dict(table)})
+
+
+# Thresholds
+
+
+def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
+    """The numbers that two levels of a column lie on two sides of."""
+    half = sample.finding
+    codes, levels = pd.factorize(half.frame[column.name])
+    if len(levels) != 2:
+        return
+    n_tried = max(len(sample.numeric), 1) * 4
+    for other in sample.numeric:
+        if other.name == column.name:
+            continue
+        x = half.numbers[other.name]
+        first, second = (x[(codes == k) & ~np.isnan(x)] for k in (0, 1))
+        if min(len(first), len(second)) < _LEAST_OF_VALUE:
+            continue
+        if first.min() > second.max():
+            low, high, above = second.max(), first.min(), levels[0]
+        elif second.min() > first.max():
+            low, high, above = first.max(), second.min(), levels[1]
+        else:
+            continue
+        below = levels[1] if above == levels[0] else levels[0]
+        text = f"{quoted_name(other.name)} > {plainest(low, np.nextafter(high, low)):.12g}"
+        table = {"false": _plain(below), "true": _plain(above)}
+        if all(isinstance(value, bool) for value in table.values()):
+            text = f"({text})"
+        found = judged(_lookup(column, text, table), sample, n_tried, _LEAST_OF_SIDES)
+        if found is not None:
+            yield found
+
+
+def plainest(low: float, high: float) -> float:
+    """A number from low to high with as few digits as there are; the lowest of those.
+
+    >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
+    (2.0, 0.02, 150.0)
+    """
+    if low <= 0.0 <= high:
+        return 0.0
+    scale = int(np.floor(np.log10(max(abs(low), abs(high)))))
+    for digits in range(17):
+        step = 10.0 ** (scale - digits)
+        found = float(f"{np.ceil(low / step - 1e-9) * step:.15g}")
+        if low - 1e-12 * abs(low) <= found <= high + 1e-12 * abs(high):
+            return found
+    return float(low)
+
+
+# Completed spans
+
+
+def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+    """Numbers that are completed years, months or days from a date to another, or to a day."""
+    dates = sample.dates[:_MOST_DATES]
+    whole = [c for c in sample.numeric if _is_count(sample.finding.numbers[c.name])]
+    whole = whole[:_MOST_COLUMNS]
+    if not dates or not whole:
+        return
+    n_tried = 3 * len(whole) * len(dates) ** 2
+    few = sample.finding.frame[:_FEW_ROWS]
+    said = {
+        text: _numbers_of(text, few, sample.schema)
+        for first, last in permutations(dates, 2)
+        for part in ("years", "months", "days")
+        for text in [f"{part}({quoted_name(first.name)}, {quoted_name(last.name)})"]
+    }
+    for column in whole:
+        y = sample.finding.numbers[column.name]
+        texts = [text for text, span in said.items() if _agree(y[:_FEW_ROWS], span)]
+        texts += _ages(sample, column, dates)
+        rules = [Rule(f"{quoted_name(column.name)} == {text}", source="found") for text in texts]
+        found = [judged(rule, sample, n_tried, LEAST_SHARE) for rule in rules]
+        yield from _best(iter([candidate for candidate in found if candidate]), is_free)
+
+
+def _numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
+    """The numbers of a term of dates. Shape: (n,)."""
+    tree = parse_expression(text)
+    cells = {name: without_never(frame[name]) for name in names_in(tree)}
+    rows = Rows({name: column_values(series, schema[name]) for name, series in cells.items()})
+    amount = compile_term(tree, schema, {}).evaluate(rows)
+    return np.where(amount.known, amount.values, np.nan)
+
+
+def _agree(y: Numbers, said: Numbers) -> bool:
+    """Whether nine of ten rows in which both are known have the same number. Shape: (n,) twice."""
+    known = ~(np.isnan(y) | np.isnan(said))
+    return bool((y[known] == said[known]).sum() >= max(0.9 * known.sum(), 4))
+
+
+def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
+    """The ages on one day of reckoning that a column may be."""
+    texts = []
+    for date in dates:
+        born, ages = (
+            np.concatenate([rows.numbers[name] for rows in (sample.finding, sample.judging)])
+            for name in (date.name, column.name)
+        )
+        day = _day_of_reckoning(born, ages)
+        if day is not None:
+            texts.append(f'years({quoted_name(date.name)}, "{day}")')
+    return texts
+
+
+def _is_count(values: Numbers) -> bool:
+    known = values[~np.isnan(values)]
+    return bool(len(known) and known.min() >= 0 and (known == np.floor(known)).all())
+
+
+def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
+    """A day on which most rows are so many years old; None where there is none.
+
+    Each row bounds the day to a year, from the birthday of that age to the day before the next. Of
+    the days that are left the end of a month is taken, or else the last. Shape: seconds (n,), (n,).
+    """
+    known = ~(np.isnan(born) | np.isnan(years)) & (years < 200)
+    if known.sum() < 2 * _LEAST_OF_VALUE or len(np.unique(years[known])) < 3:
+        return None
+    days = pd.DatetimeIndex(born[known].astype("datetime64[s]")).normalize()
+    age = years[known].astype(int)
+    middle = pd.Timestamp(np.median(born[known] + years[known] * _YEAR), unit="s")
+    if not 1700 < middle.year < 2250:
+        return None
+    first = _birthdays(days, age)
+    last = _birthdays(days, age + 1)
+    edges = np.unique(np.concatenate([first, last]))
+    inside = np.searchsorted(np.sort(first), edges, side="right")
+    inside -= np.searchsorted(np.sort(last), edges, side="right")
+    best = int(inside.argmax())
+    if inside[best] < 0.95 * known.sum():
+        return None
+    end = edges[min(best + 1, len(edges) - 1)]
+    days_left = np.arange(edges[best], max(end, edges[best] + np.timedelta64(1, "D")))
+    next_days = days_left + np.timedelta64(1, "D")
+    is_end = next_days == next_days.astype("datetime64[M]").astype("datetime64[D]")
+    return str(days_left[is_end][-1] if is_end.any() else days_left[-1])
+
+
+def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
+    """The days on which those born on these days are so old; 1 March of a leap day. Shape: (n,)."""
+    months = (days.year.to_numpy() + ages - 1970) * 12 + days.month.to_numpy() - 1
+    first = months.astype("datetime64[M]").astype("datetime64[D]")
+    return np.asarray(first + (days.day.to_numpy() - 1).astype("timedelta64[D]"))
+
+
+# Factors
+
+
+def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+    """Numbers that are others times a factor, or plus a summand, that a column of levels fixes."""
+    half = sample.finding
+    levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
+    numeric = [c for c in sample.numeric if c.kind.is_real][:_MOST_COLUMNS]
+    n_tried = max(2 * len(levels) * len(numeric) ** 2, 1)
+    relations: dict[frozenset[str], list[Candidate]] = {}
+    for y, x in permutations(numeric, 2):
+        if not is_free(Rule(f"{quoted_name(y.name)} == {quoted_name(x.name)}")):
+            continue
+        unit = grid_unit(y)
+        target, other = half.numbers[y.name], half.numbers[x.name]
+        if unit is None or np.nanstd(target) < 4 * unit:
+            continue
+        for form in ("factor", "summand"):
+            if not _are_few(form, target, other):
+                continue
+            for level in levels:
+                if level.name not in (y.name, x.name):
+                    found = _with_levels(sample, (y, x, level), form, 0.5 * unit, n_tried)
+                    relations.setdefault(frozenset({y.name, x.name}), []).extend(found)
+    places = {name: place for place, name in enumerate(sample.schema.names)}
+
+    def key(candidate: Candidate) -> tuple[float, int]:
+        rule = candidate.rule
+        is_backward = any(places[name] > places[rule.column] for name in rule.parents)
+        return -round(candidate.share, 2), _digits(rule) + _BACKWARD * is_backward
+
+    for candidates in relations.values():
+        plain = sorted(candidates, key=key)
+        yield from [c for c in plain if is_free(c.rule)][:1]
+
+
+def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
+    """Whether y / x, or y - x, is one of a few numbers, to three digits. Shape: (n,) twice."""
+    known = ~(np.isnan(y) | np.isnan(x)) & (y != 0) & (x != 0)
+    if known.sum() < 20:
+        return False
+    if form == "factor":
+        ratios = (y[known] / x[known])[np.argsort(-np.abs(y[known]))][: max(len(y) // 2, 20)]
+    else:
+        ratios = y[known] - x[known]
+    ratios = ratios[np.isfinite(ratios)]
+    if not len(ratios):
+        return False
+    size = 10.0 ** np.floor(np.log10(np.maximum(np.abs(ratios), 1e-300)))
+    found, counts = np.unique(np.round(ratios / size, 2) * size, return_counts=True)
+    most = np.sort(counts)[-_MOST_LEVELS:].sum()
+    return bool(2 <= len(found) < 0.2 * len(ratios) and most >= 0.9 * len(ratios))
+
+
+def _with_levels(
+    sample: RowSample, columns: tuple[Column, Column, Column], form: str, near: float, n_tried: int
+) -> Iterator[Candidate]:
+    """The factor of each level that all its rows allow, as plain as they do."""
+    y, x, level = columns
+    half = sample.finding
+    target, other = half.numbers[y.name], half.numbers[x.name]
+    keys = _keys(quoted_name(level.name), half.frame, sample.schema)
+    known = ~(np.isnan(target) | np.isnan(other)) & pd.notna(keys) & (other != 0)
+    ends = [target - near, target + near]
+    if form == "factor":
+        other = np.where(other == 0, np.nan, other)
+        ends = [
+            np.minimum(*(end / other for end in ends)),
+            np.maximum(*(end / other for end in ends)),
+        ]
+    else:
+        ends = [end - other for end in ends]
+    table: dict[str, Level] = {}
+    frame = pd.DataFrame({"key": keys[known], "low": ends[0][known], "high": ends[1][known]})
+    n_rows = 0
+    for key, rows in frame.groupby("key"):
+        low, high = rows["low"].max(), rows["high"].min()
+        if low <= high:
+            table[str(key)] = plainest(low, high)
+            n_rows += len(rows)
+    if n_rows < 0.95 * len(frame) or len(set(table.values())) < 2:
+        return
+    a, key = quoted_name(x.name), quoted_name(level.name)
+    text = f"rate[{key}] * {a}" if form == "factor" else f"{a} + extra[{key}]"
+    name = "rate" if form == "factor" else "extra"
+    rule = Rule(f"{quoted_name(y.name)} == {text}", source="found", tables={name: table})
+    found = judged(rule, sample, n_tried, 0.9)
+    if found is not None:
+        yield found

@@ -1,0 +1,514 @@
+"""Columns of numbers that are small formulas of others, found by enumeration.
+
+    leaves    x, and of rates 1 - r, 1 + r, 1 - r/100, 1 + r/100
+    pairs     a + b, a - b, a * b, a / b, 100 * a / b, (a - b) / b, (a + b) / 2, of two leaves
+    triples   a pair and a third leaf, met in the middle: y = P * u where y / u = P
+
+A formula is tried on some rows, then on all of one half of the sample, and judged by the other. Of
+those that hold equally often the plainest stands, and of the columns of one relation the one that
+rounding loses nothing of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.arrays import Mask, Numbers
+from gcvae.rules.predictions import Prediction, grid_unit, quantities, rounded
+from gcvae.rules.row_sample import Candidate, RowSample, agreement_of, judged
+from gcvae.rules.search_sums import find_sums
+from gcvae.schema.columns import Column
+from gcvae.schema.expressions import quoted_name
+from gcvae.schema.rules import Rule
+
+LEAST_SHARE = 0.9
+"""Of the rows, that a formula holds in."""
+_ROWS = 600
+"""In which terms are computed; a column's sieve is of those of them that say most."""
+_SIEVE_ROWS = 48
+_LEAST_SIEVE = 10
+_LEAST_SIEVED = 0.7
+_MOST_COLUMNS = 40
+"""Of pairs and triples; the time grows with the cube."""
+_MOST_MATCHES = 400
+"""Pairs that one row's value may be met by; more say nothing."""
+_MOST_TRIED = 24
+"""Formulas of a column that are looked at in all rows."""
+_MOST_LOST = 0.01
+"""Of the rows that one formula of a relation computes, that break the others."""
+_NEAR_ROWS = 200
+_MOST_LEFT = 0.06
+"""Of the deviation of a column, that a formula which holds nearly leaves."""
+_LEAST_NEAR = 0.95
+_MOST_DIGITS = 3
+"""Of the constant of such a formula."""
+_MOST_NEAR = 3
+_FACTORS = (1.0, 0.01, 100.0, 0.1, 10.0, 0.001, 1000.0, 0.5, 2.0, 12.0, 60.0, 1 / 12, 1 / 60)
+"""That a pair may have before it: units and per cent."""
+
+Free = Callable[[Rule], bool]
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Terms of which formulas are made, and their values in the sieve's rows.
+
+    Attributes:
+        texts: Of each.
+        names: The columns of each.
+        sizes: How long each is.
+        values: Shape: (n, number of terms).
+        products: (size, leaf) of the factors of each; none of terms that are no products.
+    """
+
+    texts: list[str]
+    names: list[frozenset[str]]
+    sizes: list[float]
+    values: Numbers
+    products: list[list[tuple[float, int]]] = field(default_factory=list)
+
+
+def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
+    """Formulas, of each relation one, the plainest first; sums of more; those that hold nearly.
+
+    Args:
+        sample: Of the table.
+        is_free: Whether a rule goes with those that are taken already.
+    """
+    columns = [c for c in sample.numeric if _is_spread(sample.finding.numbers[c.name])]
+    columns = columns[:_MOST_COLUMNS]
+    if len(columns) < 2:
+        yield from find_sums(sample, is_free)
+        return
+    leaves = _leaves(sample, columns)
+    pairs = _pairs(leaves)
+    yield from _exact(sample, columns, leaves, pairs, is_free)
+    yield from find_sums(sample, is_free)
+    yield from _near(sample, columns, leaves, pairs, is_free)
+
+
+def _exact(
+    sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
+) -> Iterator[Candidate]:
+    """Formulas that hold to the last decimal."""
+    n_tried = len(columns) * len(pairs.texts) * len(leaves.texts)
+    found = [
+        one for column in columns for one in _of_column(sample, column, leaves, pairs, n_tried)
+    ]
+    places = {name: place for place, name in enumerate(sample.schema.names)}
+
+    def key(one: _Found) -> tuple[float, ...]:
+        rule = one.candidate.rule
+        is_backward = any(places[name] > places[rule.column] for name in rule.parents)
+        # A blank tax is none: what is computed is a column without blanks.
+        missing = round(float(np.isnan(sample.finding.numbers[rule.column]).mean()), 2)
+        return (*one.preference, missing, is_backward, -places[rule.column])
+
+    in_order = sorted(found, key=key)
+    yield from _one_of_each(sample, [one.candidate for one in in_order], is_free)
+
+
+def _one_of_each(
+    sample: RowSample, candidates: Sequence[Candidate], is_free: Free
+) -> Iterator[Candidate]:
+    """Of each relation between columns one formula: that of the column to be computed.
+
+    Rounding loses something on the way back, so rows that are computed by one formula may break
+    the others of their relation: the one is taken by which they keep these best.
+    """
+    relations: dict[frozenset[str], list[Candidate]] = {}
+    for candidate in candidates:
+        relations.setdefault(frozenset(candidate.rule.columns), []).append(candidate)
+    waiting = []
+    for sides in relations.values():
+        kept = {
+            c.rule.text: _kept_of_others(sample, c.rule, [o.rule for o in sides]) for c in sides
+        }
+        most = max(kept.values())
+        first, *others = [c for c in sides if kept[c.rule.text] >= most - _MOST_LOST]
+        if is_free(first.rule):
+            yield first
+        else:
+            waiting.append(others)
+    for others in waiting:
+        yield from [side for side in others if is_free(side.rule)][:1]
+
+
+def _kept_of_others(sample: RowSample, rule: Rule, others: Sequence[Rule]) -> float:
+    """In what share of rows that are computed by a formula, of parents that have nothing to do with
+    each other, the formulas of other columns hold."""
+    others = [other for other in others if other.column != rule.column]
+    if not others:
+        return 1.0
+    random = np.random.default_rng(0)
+    frame = sample.finding.frame[list(rule.columns)].dropna()[:_ROWS]
+    if not len(frame):
+        return 1.0
+    formula = Prediction.of(rule, sample.schema)
+    off = quantities(frame[rule.column]) - quantities(formula.predicted(frame))
+    mixed = frame.assign(
+        **{name: frame[name].to_numpy()[random.permutation(len(frame))] for name in rule.parents}
+    )
+    computed = quantities(formula.predicted(mixed)) + np.where(np.isnan(off), 0.0, off)
+    column = sample.schema[rule.column]
+    unit = grid_unit(column)
+    mixed[rule.column] = computed if unit is None else rounded(computed, column)
+    shares = []
+    for other in others:
+        known, kept = Prediction.of(other, sample.schema).keeps(mixed)
+        shares.append(float(kept.sum() / max(known.sum(), 1)))
+    return float(np.mean(shares))
+
+
+def _near(
+    sample: RowSample, columns: Sequence[Column], leaves: _Terms, pairs: _Terms, is_free: Free
+) -> Iterator[Candidate]:
+    """Products and quotients that a column nearly is, times a constant: those that leave least."""
+    if not pairs.texts:
+        return
+    found = []
+    for column in columns:
+        for text, left in _least_left(sample, column, leaves, pairs):
+            rule = _near_rule(sample, column, text)
+            if rule is None:
+                continue
+            candidate = judged(rule, sample, len(columns) * len(pairs.texts), _LEAST_NEAR)
+            if candidate is not None:
+                found.append((left, candidate))
+    in_order = sorted(found, key=lambda pair: (round(pair[0], 3), len(pair[1].rule.text)))
+    yield from _one_of_each(sample, [candidate for _, candidate in in_order], is_free)
+
+
+def _least_left(
+    sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms
+) -> list[tuple[str, float]]:
+    """The few products of a pair and a leaf whose logarithm leaves least of that of a column.
+
+    With centred logarithms, |log y - log u - log P|² = |a|² + |p|² - 2 a·p for all pairs at once.
+
+    Returns: (text, share of the deviation that is left).
+    """
+    y = sample.finding.numbers[column.name][:_ROWS]
+    rows = np.flatnonzero(y > 0)[:_NEAR_ROWS]
+    if len(rows) < _SIEVE_ROWS or (y[rows] > 0).mean() < 1.0:
+        return []
+    of_y = _centred(y[rows, None])[:, 0]
+    deviation = float(of_y @ of_y)
+    if np.isnan(deviation) or deviation <= 0:
+        return []
+    p = _centred(pairs.values[rows])
+    is_usable = ~np.isnan(p).any(axis=0) & np.array([column.name not in n for n in pairs.names])
+    p = np.where(is_usable, p, 0.0)
+    of_pairs = np.where(is_usable, (p * p).sum(axis=0), np.inf)
+    tried: list[tuple[float, str]] = []
+    plainness = np.array(pairs.sizes)
+    for sign in (1, -1):
+        forms = [("{p}", of_y, -1)]
+        for i in range(len(leaves.texts)):
+            if column.name not in leaves.names[i]:
+                u = _centred(leaves.values[rows, i, None])[:, 0]
+                forms += [("{p} * {u}", of_y - u, i), ("{p} / {u}", of_y + u, i)]
+        for form, wanted, i in forms:
+            # y = P ∘ u of the pair, or of one through it.
+            left = float(wanted @ wanted) + of_pairs - 2.0 * sign * (wanted @ p)
+            if np.isnan(left).all():
+                continue
+            place = int(np.nanargmin(left + 1e-6 * deviation * plainness))
+            if left[place] > _MOST_LEFT**2 * deviation or (
+                i >= 0 and pairs.names[place] & leaves.names[i]
+            ):
+                continue
+            u_text = leaves.texts[i] if i >= 0 else ""
+            pair = f"({pairs.texts[place]})"
+            text = form.format(p=pair, u=u_text) if sign > 0 else _inverted(form, pair, u_text)
+            tried.append((max(float(left[place]), 0.0), text))
+    best = sorted(tried)[:_MOST_NEAR]
+    return [(text, float(np.sqrt(left / deviation))) for left, text in best]
+
+
+def _inverted(form: str, pair: str, u: str) -> str:
+    """The text of y = u / P, 1 / (P u) or 1 / P."""
+    return {"{p} * {u}": f"{u} / {pair}", "{p} / {u}": f"1 / ({pair} * {u})", "{p}": f"1 / {pair}"}[
+        form
+    ]
+
+
+def _centred(values: Numbers) -> Numbers:
+    """Logarithms less their mean; NaN where a number is not positive. Shape: (n, D)."""
+    with np.errstate(all="ignore"):
+        logs = np.log(np.where(values > 0, values, np.nan))
+        return np.asarray(logs - logs.mean(axis=0))
+
+
+def _near_rule(sample: RowSample, column: Column, text: str) -> Rule | None:
+    """y ≈ c · f ± what 99 % of the rows leave, c as plain as costs nothing."""
+    y, half = quoted_name(column.name), sample.finding
+    unit = grid_unit(column)
+    said = Prediction.of(Rule(f"{y} == {text}"), sample.schema).said(half.frame)
+    target = half.numbers[column.name]
+    known = ~np.isnan(said) & ~np.isnan(target) & (said != 0)
+    if known.sum() < 2 * _SIEVE_ROWS or unit is None:
+        return None
+    target, said = target[known], said[known]
+    factor = float(np.median(target / said))
+    for digits in range(1, _MOST_DIGITS + 1):
+        plain = float(f"{factor:.{digits}g}")
+        off, best = (np.abs(target - c * said) for c in (plain, factor))
+        if np.quantile(off, 0.9) <= 1.05 * np.quantile(best, 0.9) + 0.1 * unit:
+            break
+    else:
+        return None
+    near = max(float(np.quantile(off, 0.99)), unit)
+    spread = float(np.subtract(*np.quantile(target, [0.75, 0.25])))
+    if near > 4 * _MOST_LEFT * spread:
+        return None
+    return Rule(
+        f"{y} ≈ {_scaled(plain, text, 0.0)[0]} ± {float(f'{near:.1g}'):.12g}", source="found"
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A formula, and how plain it is."""
+
+    candidate: Candidate
+    size: float
+
+    @property
+    def preference(self) -> tuple[float, ...]:
+        """What is taken first: what holds in more rows, then what is plainer."""
+        return (-round(self.candidate.share, 2), self.size)
+
+
+def _is_spread(values: Numbers) -> bool:
+    """Whether a column has more than two numbers."""
+    known = values[~np.isnan(values)]
+    return len(np.unique(known[:400])) > 2
+
+
+def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
+    """The columns, and what rates are subtracted from or added to."""
+    texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
+    for column in columns:
+        x, name = sample.finding.numbers[column.name][:_ROWS], quoted_name(column.name)
+        whole = sample.finding.numbers[column.name]
+        low, high = np.nanmin(whole), np.nanmax(whole)
+        forms: list[tuple[str, float, Numbers]] = [(name, 1.0, x)]
+        if low >= 0 and high <= 1:
+            forms += [(f"(1 - {name})", 1.5, 1 - x), (f"(1 + {name})", 1.5, 1 + x)]
+        elif low >= 0 and high <= 100:
+            forms += [
+                (f"(1 - {name} / 100)", 1.6, 1 - x / 100),
+                (f"(1 + {name} / 100)", 1.6, 1 + x / 100),
+            ]
+        for text, size, of_form in forms:
+            texts.append(text)
+            names.append(frozenset({column.name}))
+            sizes.append(size)
+            values.append(of_form)
+    return _Terms(texts, names, sizes, np.stack(values, axis=1))
+
+
+_Form = tuple[str, float, Callable[[Numbers, Numbers], Numbers]]
+_OF_COLUMNS: tuple[_Form, ...] = (
+    ("{a} + {b}", 2.0, lambda a, b: a + b),
+    ("{a} - {b}", 2.0, lambda a, b: a - b),
+    ("{b} - {a}", 2.0, lambda a, b: b - a),
+    ("{a} / {b}", 2.4, lambda a, b: a / b),
+    ("{b} / {a}", 2.4, lambda a, b: b / a),
+    ("({a} - {b}) / {b}", 2.9, lambda a, b: (a - b) / b),
+    ("({b} - {a}) / {a}", 2.9, lambda a, b: (b - a) / a),
+    ("({a} + {b}) / 2", 2.6, lambda a, b: (a + b) / 2),
+)
+
+
+def _pairs(leaves: _Terms) -> _Terms:
+    """Two leaves of different columns under each operation."""
+    texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
+    products = list[list[tuple[float, int]]]()
+    is_plain = [size == 1.0 for size in leaves.sizes]
+    with np.errstate(all="ignore"):
+        for i, j in combinations(range(len(leaves.texts)), 2):
+            if leaves.names[i] == leaves.names[j]:
+                continue
+            forms: tuple[_Form, ...] = (("{a} * {b}", 2.0, lambda a, b: a * b),)
+            forms += _OF_COLUMNS if is_plain[i] and is_plain[j] else ()
+            for text, size, form in forms:
+                texts.append(text.format(a=leaves.texts[i], b=leaves.texts[j]))
+                names.append(leaves.names[i] | leaves.names[j])
+                sizes.append(size + leaves.sizes[i] + leaves.sizes[j] - 2.0)
+                values.append(form(leaves.values[:, i], leaves.values[:, j]))
+                is_product = text == "{a} * {b}"
+                products.append([(leaves.sizes[k], k) for k in (i, j)] if is_product else [])
+    if not values:
+        return _Terms([], [], [], np.zeros((len(leaves.values), 0)))
+    return _Terms(texts, names, sizes, np.stack(values, axis=1), products)
+
+
+def _of_column(
+    sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms, n_tried: int
+) -> list[_Found]:
+    """The formulas of one column that hold, the plainest of each set of columns."""
+    y = sample.finding.numbers[column.name][:_ROWS]
+    rows = _telling_rows(y)
+    if len(rows) < _LEAST_SIEVE:
+        return []
+    sieve = _Sieve(column, y[rows], grid_unit(column))
+    tried: dict[str, float] = {}
+    for text, size in (
+        *sieve.of_terms(leaves, rows),
+        *sieve.of_terms(pairs, rows),
+        *sieve.of_triples(leaves, pairs, rows),
+    ):
+        tried[text] = min(size, tried.get(text, np.inf))
+    found = []
+    for text, size in sorted(tried.items(), key=lambda item: item[1])[:_MOST_TRIED]:
+        rule = Rule(f"{quoted_name(column.name)} == {text}", source="found")
+        seen = agreement_of(rule, sample.finding.frame, sample.schema)
+        if seen.share < LEAST_SHARE or seen.unusual < LEAST_SHARE * seen.share:
+            continue
+        candidate = judged(rule, sample, n_tried, LEAST_SHARE)
+        if candidate is not None:
+            found.append(_Found(candidate, size))
+    most = max((one.candidate.share for one in found), default=0.0)
+    return [one for one in found if one.candidate.share >= most - 0.005]
+
+
+def _telling_rows(y: Numbers) -> npt.NDArray[np.intp]:
+    """Rows in which a column has neither 0 nor its most frequent number, from large to small."""
+    known = np.flatnonzero(~np.isnan(y) & (y != 0))
+    if not len(known):
+        return known
+    values, counts = np.unique(y[known], return_counts=True)
+    unusual = known[y[known] != values[counts.argmax()]]
+    rows = unusual if len(unusual) >= _SIEVE_ROWS else known
+    rows = rows[np.argsort(-np.abs(y[rows]), kind="stable")]
+    step = max(len(rows) // _SIEVE_ROWS, 1)
+    return np.asarray(rows[::step][:_SIEVE_ROWS])
+
+
+@dataclass(frozen=True)
+class _Sieve:
+    """Some rows of a column y, in which formulas are tried.
+
+    Attributes:
+        column: y.
+        y: Its numbers. Shape: (n,).
+        unit: Of its grid.
+    """
+
+    column: Column
+    y: Numbers
+    unit: float | None
+
+    @property
+    def near(self) -> Numbers:
+        """How far a formula may be from y in each row. Shape: (n,)."""
+        noise = 1e-9 * np.abs(self.y)
+        return noise if self.unit is None else (0.5 + 1e-6) * self.unit + noise
+
+    def of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, float]]:
+        """The terms that y is in most rows, with a factor; (text, size)."""
+        values = terms.values[rows]
+        for factor in _FACTORS:
+            off = np.abs(factor * values - self.y[:, None])
+            hits = self._shares(off <= self.near[:, None], ~np.isnan(off))
+            for place in np.flatnonzero(hits >= _LEAST_SIEVED):
+                if self.column.name not in terms.names[place]:
+                    yield _scaled(factor, terms.texts[place], terms.sizes[place])
+
+    def of_triples(
+        self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
+    ) -> Iterator[tuple[str, float]]:
+        """A pair and a leaf that give y in most rows; (text, size)."""
+        if not pairs.texts:
+            return
+        u, p = leaves.values[rows], pairs.values[rows]
+        asked = self._asked(leaves, u)
+        wanted = np.stack([values for _, values, _ in asked], axis=1)
+        reach = np.stack([near for _, _, near in asked], axis=1)
+        met = set[tuple[int, int]]()
+        for row in range(0, len(rows), max(len(rows) // 4, 1)):
+            order = np.argsort(p[row], kind="stable")
+            ordered = p[row][order]
+            first = np.searchsorted(ordered, wanted[row] - reach[row])
+            last = np.searchsorted(ordered, wanted[row] + reach[row], side="right")
+            n_met = np.where(np.isnan(wanted[row]), 0, last - first)
+            for ask in np.flatnonzero((n_met > 0) & (n_met <= _MOST_MATCHES)):
+                places = order[first[ask] : last[ask]]
+                off = np.abs(p[:, places] - wanted[:, [ask]])
+                hits = self._shares(off <= reach[:, [ask]], ~np.isnan(off))
+                met.update((int(ask), int(place)) for place in places[hits >= _LEAST_SIEVED])
+        for number, place in sorted(met):
+            (leaf, form, size), _, _ = asked[number]
+            names = pairs.names[place]
+            if self.column.name not in names and not names & leaves.names[leaf]:
+                pair = pairs.texts[place]
+                if form == "{p} * {u}" and pairs.products[place]:
+                    factors = [*pairs.products[place], (leaves.sizes[leaf], leaf)]
+                    text = " * ".join(leaves.texts[i] for _, i in sorted(factors))
+                    yield text, size + pairs.sizes[place] + leaves.sizes[leaf]
+                    continue
+                text = form.format(p=_inner(pair, form), u=leaves.texts[leaf])
+                yield text, size + pairs.sizes[place] + leaves.sizes[leaf]
+
+    def _asked(
+        self, leaves: _Terms, u: Numbers
+    ) -> list[tuple[tuple[int, str, float], Numbers, Numbers]]:
+        """What a pair has to be for y to follow with a leaf: ((leaf, text, size), values, reach).
+
+        Shape: u (n, leaves); values and nearness (n,).
+        """
+        y, near = self.y, self.near
+        found = []
+        with np.errstate(all="ignore"):
+            for i in range(len(leaves.texts)):
+                if self.column.name in leaves.names[i]:
+                    continue
+                x = u[:, i]
+                inverse = np.abs(near * x / (y * y))
+                forms = [
+                    ("{p} * {u}", 1.0, y / x, np.abs(near / x)),
+                    ("{p} / {u}", 1.4, y * x, np.abs(near * x)),
+                    ("{u} / {p}", 1.4, x / y, inverse),
+                    ("100 * {p} / {u}", 1.8, y * x / 100, np.abs(near * x) / 100),
+                    ("100 * {u} / {p}", 1.8, 100 * x / y, 100 * inverse),
+                ]
+                if leaves.sizes[i] == 1.0:
+                    forms += [
+                        ("{p} + {u}", 1.0, y - x, near),
+                        ("{p} - {u}", 1.1, y + x, near),
+                        ("{u} - {p}", 1.1, x - y, near),
+                    ]
+                for text, size, values, reach in forms:
+                    usable = np.where(np.isfinite(values), values, np.nan)
+                    found.append(((i, text, size), usable, reach + 1e-9 * np.abs(usable)))
+        return found
+
+    @staticmethod
+    def _shares(hits: Mask, known: Mask) -> Numbers:
+        """Of the rows in which a term is known, those that it hits; 0 where these are few."""
+        n_known = known.sum(axis=0)
+        shares = hits.sum(axis=0) / np.maximum(n_known, 1)
+        return np.where(n_known >= _LEAST_SIEVE, shares, 0.0)
+
+
+def _inner(pair: str, form: str) -> str:
+    """A pair as a part of a triple, in brackets where it needs them."""
+    return pair if form in ("{p} + {u}", "{p} - {u}") else f"({pair})"
+
+
+def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:
+    """(factor · term, its size)."""
+    if factor == 1.0:
+        return text, size
+    whole = f"({text})" if " + " in text or " - " in text else text
+    number, inverse = f"{factor:.12g}", f"{1 / factor:.12g}"
+    if len(inverse) < len(number):
+        return f"{whole} / {inverse}", size + 0.6
+    return f"{number} * {whole}", size + 0.5

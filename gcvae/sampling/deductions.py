@@ -1,0 +1,132 @@
+"""What the known cells of a row say for certain of its unknown ones, by formulas, to a fixpoint.
+
+    forwards     y = f(x) where all x are known
+    backwards    the one x that gives y where all others are known and there is no other
+    apart        all x where y is known and one combination of them gives it: 2054 is 20 and 54
+
+Deduced cells say where others are to be proposed; they are drawn and scored as unknown ones are.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.rules.grids import Grid, LevelGrid, grid_of
+from gcvae.rules.residuals import Residual
+from gcvae.schema.columns import Column
+
+if TYPE_CHECKING:
+    from gcvae.codec.table_codec import TableCodec
+
+_MOST_ROUNDS = 6
+_MOST_COMBINATIONS = 20_000
+_MOST_VALUES = 200
+
+
+def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
+    """The cells of rows with those that follow from known ones.
+
+    Args:
+        codec: Of the table.
+        frame: Typed; blank cells are not known.
+    """
+    cells: dict[str, pd.Series[Any]] = {str(name): frame[name] for name in frame}
+    formulas = [
+        r for r in codec.reduction.rewritings if isinstance(r, Residual) and not r.is_inequality
+    ]
+    for _ in range(_MOST_ROUNDS):
+        n_blank = sum(int(series.isna().sum()) for series in cells.values())
+        for formula in formulas:
+            _forwards(formula, cells)
+            if formula.is_exact and formula.stride == 1:
+                _backwards(codec, formula, cells)
+                _apart(codec, formula, cells)
+        if sum(int(series.isna().sum()) for series in cells.values()) == n_blank:
+            break
+    return pd.DataFrame(cells, index=frame.index)
+
+
+def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
+    """Cells, and others where they are blank; of nothing but blanks the dtype says nothing."""
+    return by if cells.isna().all() else cells.where(cells.notna(), by)
+
+
+def _forwards(formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
+    parents = pd.DataFrame({name: cells[name] for name in formula.parents})
+    is_told = cells[formula.column].isna() & parents.notna().all(axis=1)
+    if is_told.any():
+        said = formula.prediction.predicted(parents[is_told])
+        cells[formula.column] = filled(cells[formula.column], said.reindex(parents.index))
+
+
+def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
+    known = pd.DataFrame({name: cells[name].notna() for name in formula.parents})
+    is_one = cells[formula.column].notna() & (known.sum(axis=1) == known.shape[1] - 1)
+    for name in formula.parents:
+        rows = is_one & ~known[name]
+        own = Grid.of(codec.schema[name])
+        if not rows.any() or own is None or not formula.can_solve(name):
+            continue
+        index = cells[name].index[rows]
+        others = pd.DataFrame(
+            {p: cells[p][rows] for p in formula.parents if p != name}, index=index
+        )
+        at = formula.grid.places(cells[formula.column][rows])[:, None]
+        low, high = formula.solutions(codec.schema[name], others, at, at)
+        n_found = np.where(low <= high, high - low + 1, 0).sum(axis=1)
+        place = np.where(low <= high, low, np.iinfo(np.int64).min).max(axis=1)
+        found = np.flatnonzero((n_found == 1) & (place >= own.low) & (place <= own.high))
+        if len(found):
+            said = pd.Series(own.values(place[found]), index[found]).reindex(cells[name].index)
+            cells[name] = filled(cells[name], said)
+
+
+def _apart(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
+    blank = pd.DataFrame({name: cells[name].isna() for name in formula.parents})
+    rows = cells[formula.column].notna() & blank.all(axis=1)
+    if len(formula.parents) < 2 or not rows.any():
+        return
+    values = [_values(codec.schema[name]) for name in formula.parents]
+    if any(v is None for v in values):
+        return
+    listed = [v for v in values if v is not None]
+    if math.prod(map(len, listed)) > _MOST_COMBINATIONS:
+        return
+    places = np.array(list(product(*(range(len(v)) for v in listed))), dtype=np.int64)
+    parents = pd.DataFrame(
+        {
+            name: v[places[:, i]]
+            for i, (name, v) in enumerate(zip(formula.parents, listed, strict=True))
+        }
+    )
+    said = formula.prediction.predicted(parents)
+    known = said.notna().to_numpy()
+    made, first, counts = np.unique(
+        formula.grid.places(said[known]), return_index=True, return_counts=True
+    )
+    combination = np.flatnonzero(known)[first[counts == 1]]
+    made = made[counts == 1]
+    wanted = formula.grid.places(cells[formula.column][rows])
+    at = np.searchsorted(made, wanted).clip(max=max(len(made) - 1, 0))
+    is_found = made[at] == wanted if len(made) else np.zeros(len(wanted), dtype=bool)
+    index = cells[formula.column][rows].index[is_found]
+    for name in formula.parents if len(index) else ():
+        said_of = parents[name].to_numpy()[combination[at[is_found]]]
+        cells[name] = filled(cells[name], pd.Series(said_of, index).reindex(cells[name].index))
+
+
+def _values(column: Column) -> npt.NDArray[Any] | None:
+    """All values that a column of few has; None of others."""
+    grid = grid_of(column)
+    if isinstance(grid, LevelGrid) or not column.has_numbers:
+        return None
+    if column.levels:
+        return np.array(column.levels)
+    n_values = grid.high - grid.low + 1
+    return grid.values(np.arange(grid.low, grid.high + 1)) if n_values <= _MOST_VALUES else None

@@ -1,0 +1,162 @@
+"""The text of expressions over columns: read by Python's own parser, of allowed nodes alone.
+
+    net == round(price * quantity, 2)          `order date` <= shipped          rate[grade] * salary
+
+Column names with spaces stand in backticks, and a backtick in a name is doubled. Nothing is
+evaluated here: what a tree means is in `gcvae.expressions.terms`.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+
+# A string literal comes first, so that a backtick in it is none.
+_QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`((?:[^`]|``)+)`""")
+_STAND_IN = "\ua644"  # a letter that no name begins with
+_CONDITIONAL = re.compile(r"\bif\b")
+_SLIPS = (
+    (re.compile(r"=>|=<|<>"), "; comparisons are ==, !=, <, <=, > and >="),
+    (re.compile(r"(?<![=<>!])=(?!=)"), "; values are compared with =="),
+    (re.compile(r"\b(AND|OR|NOT)\b|&&|\|\|"), "; terms are joined by and, or, not"),
+)
+"""What is written so in other languages, and what to write."""
+_DEEPEST = 100  # nested terms, far under Python's limit of recursion
+_ALLOWED_NODES = (
+    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
+    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow,
+    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
+    ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List, ast.Call, ast.Subscript,
+    ast.IfExp,
+)  # fmt: skip
+
+
+def parse_expression(text: str) -> ast.expr:
+    """The tree of an expression, of allowed nodes only; its names are the columns' own.
+
+    Raises:
+        ValueError: It can not be read, or holds what is not allowed.
+    """
+    quoted: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        if match[1] is not None:
+            return match[1]
+        # As long as what it stands for, so that a place in the text is one in the expression.
+        name = f"{_STAND_IN}{len(quoted)}".ljust(len(match[0]), "_")
+        quoted[name] = match[2].replace("``", "`")
+        return name
+
+    source = _QUOTED_NAME.sub(stand_in, text)
+    before = len(source) - len(source.lstrip())
+    source = source.strip()
+    if _CONDITIONAL.search(source) and " else " not in source:  # of Python's it takes the half
+        source += " else True"
+    try:
+        tree = ast.parse(source, mode="eval").body
+    except SyntaxError as error:
+        lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
+        place = before + sum(map(len, lines)) + (error.offset or len(source.splitlines()[-1]) + 1)
+        hint = next((hint for slip, hint in _SLIPS if slip.search(text)), "")
+        raise ValueError(
+            f"the expression {text!r} can not be read: {error.msg} at character {place}{hint}"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"the expression {text!r} can not be read: {error}") from None
+    _check_depth(tree)
+    for node in ast.walk(tree):
+        _check_node(node, source, before)
+        if isinstance(node, ast.Name):
+            node.id = quoted.get(node.id, node.id)
+    if not names_in(tree):
+        raise ValueError("the expression names no column")
+    return tree
+
+
+def quoted_name(name: str) -> str:
+    """A column's name as an expression has it.
+
+    >>> quoted_name("price"), quoted_name("net price"), quoted_name("in")
+    ('price', '`net price`', '`in`')
+    """
+    is_plain = name.isidentifier() and not keyword.iskeyword(name)
+    if is_plain and unicodedata.normalize("NFKC", name) == name and not name.startswith(_STAND_IN):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def outside_quotes(text: str, change: Callable[[str], str]) -> str:
+    """The text with its parts outside of names and texts in quotes changed."""
+    parts = []
+    end = 0
+    for match in _QUOTED_NAME.finditer(text):
+        parts += [change(text[end : match.start()]), match[0]]
+        end = match.end()
+    return "".join([*parts, change(text[end:])])
+
+
+def written(tree: ast.expr) -> str:
+    """The text of a tree, its names in backticks where they need them.
+
+    >>> written(parse_expression("`net price`*2 <= total"))
+    '`net price` * 2 <= total'
+    """
+    places = {name: f"{_STAND_IN}{i}_" for i, name in enumerate(names_in(tree))}
+    text = ast.unparse(_Renamed(places).visit(deepcopy(tree)))
+    for name, stand_in in places.items():
+        text = text.replace(stand_in, quoted_name(name))
+    return text
+
+
+class _Renamed(ast.NodeTransformer):
+    """Gives columns other names."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """The node, renamed."""
+        return ast.Name(self.names.get(node.id, node.id), node.ctx)
+
+
+def names_in(tree: ast.AST) -> tuple[str, ...]:
+    """The columns that a tree names, in order."""
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    functions |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    found = [node for node in names if id(node) not in functions]
+    found.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(node.id for node in found))
+
+
+def _check_depth(tree: ast.expr) -> None:
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise ValueError(f"the expression nests more than {_DEEPEST} terms in each other")
+
+
+def _check_node(node: ast.AST, source: str, before: int) -> None:
+    """Checks that a node is allowed; `before` are the characters before the expression."""
+    place = ""
+    if isinstance(node, ast.expr):
+        lines = source.splitlines(keepends=True)
+        own = lines[node.lineno - 1].encode()[: node.col_offset].decode()
+        place = f" at character {before + sum(map(len, lines[: node.lineno - 1])) + len(own) + 1}"
+    if not isinstance(node, _ALLOWED_NODES):
+        raise ValueError(f"{type(node).__name__} is not allowed in an expression{place}")
+    if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):
+        hint = "; is_missing(column) is true of blanks" if node.value is None else ""
+        raise ValueError(f"{node.value!r} is not allowed in an expression{place}{hint}")
+    if isinstance(node, ast.IfExp) and getattr(node.orelse, "value", None) is not True:
+        raise ValueError(f"`a if b` has no else{place}: it is true wherever b is not")
+    if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Name):
+        raise ValueError(f"only a table's name stands before [...]{place}")
+    if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
+        raise ValueError(f"only a function's name and its arguments make a call{place}")

@@ -1,0 +1,134 @@
+"""The forms of rules that business tables have, each found in a table that has it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.known_truth.independent_columns import draw_independent
+from benchmarks.known_truth.priced import draw_prices, draw_stones
+from tests.gcvae.rules.test_search import found_in
+
+N = 1_200
+
+
+def random_of(seed: int) -> np.random.Generator:
+    """Draws of a seed."""
+    return np.random.default_rng(seed)
+
+
+def test_eight_rules_of_few_prices_are_found_the_natural_way_round() -> None:
+    assert {
+        "sale_price == price - discount",
+        "total == quantity * sale_price",
+        "margin == sale_price - cost",
+        "margin_pct == 100 * margin / sale_price",
+        "saved == discount * quantity",
+        "list_total == price * quantity",
+        "profit == quantity * margin",
+    } <= set(found_in(draw_prices(3, 2_000)))
+
+
+def test_products_with_rates_are_found_through_each_other() -> None:
+    random = random_of(1)
+    price = np.round(random.lognormal(3, 0.6, N), 2)
+    quantity = random.integers(1, 9, N)
+    discount = random.choice([0, 5, 10, 30], N)
+    rate = random.choice([0.0, 0.07, 0.19], N)
+    net = np.round(price * quantity * (1 - discount / 100), 2)
+    gross = np.round(net * (1 + rate), 2)
+    table = pd.DataFrame(
+        {
+            "unit price": price,
+            "n": quantity,
+            "off": discount,
+            "net": net,
+            "税": rate,
+            "gross": gross,
+        }
+    ).map(lambda x: f"{x:.2f}")
+    table[["n", "off"]] = np.stack([quantity, discount], axis=1)
+    found = found_in(table.astype(str))
+    assert found["net == `unit price` * n * (1 - off / 100)"].rule.share == 1.0
+    assert found["gross == net * (1 + 税)"].rule.share == 1.0
+
+
+def test_what_nearly_holds_is_found_with_its_constant() -> None:
+    found = found_in(draw_stones(3, 3_000))
+    assert "depth ≈ 200 * (z / (x + w)) ± 0.1" in found
+
+
+def test_names_of_parts_ages_truths_and_rates_are_looked_up() -> None:
+    random = random_of(2)
+    days = pd.Series(pd.Timestamp("2023-01-01") + pd.to_timedelta(random.integers(0, 700, N), "D"))
+    born = pd.Series(
+        pd.Timestamp("1950-01-01") + pd.to_timedelta(random.integers(0, 18_000, N), "D")
+    )
+    day = pd.Timestamp("2025-06-30")
+    birthday_past = (born.dt.month * 100 + born.dt.day) <= 630
+    grade = random.choice(["G1", "G2", "G3"], N)
+    salary = random.integers(200, 900, N) * 100
+    rates = pd.Series(grade).map({"G1": 0.02, "G2": 0.05, "G3": 0.125}).to_numpy()
+    left = np.where(random.random(N) < 0.3, days.dt.strftime("%Y-%m-%d"), "")
+    cold = random.normal(8, 6, N).round(1)
+    table = pd.DataFrame(
+        {
+            "seen": days.dt.strftime("%Y-%m-%d"),
+            "Tag": days.dt.dayofweek.map(
+                dict(enumerate(("Mo", "Di", "Mi", "Do", "Fr", "Sa", "So")))
+            ),
+            "weekday": days.dt.day_name(),
+            "half": "Q" + days.dt.quarter.astype(str),
+            "born": born.dt.strftime("%d.%m.%Y"),
+            "age": (day.year - born.dt.year - ~birthday_past).astype(str),
+            "grade": grade,
+            "salary": salary.astype(str),
+            "bonus": [f"{x:.2f}" for x in salary * rates],
+            "left": left,
+            "active": np.where(left == "", "true", "false"),
+            "temp": [f"{x:.1f}" for x in cold],
+            "frost": np.where(cold > 2, "no", "yes"),
+        }
+    )
+    found = found_in(table)
+    assert found["weekday == weekday(seen)"].rule.share == 1.0
+    tables = {words: f.rule.tables for words, f in found.items()}
+    assert tables["Tag == name[weekday(seen)]"]["name"]["Thursday"] == "Do"
+    assert tables["half == name[quarter(seen)]"]["name"]["3"] == "Q3"
+    assert tables["bonus == rate[grade] * salary"]["rate"] == {"G1": 0.02, "G2": 0.05, "G3": 0.125}
+    assert found["active == is_missing(left)"].rule.share == 1.0
+    assert found['age == years(born, "2025-06-30")'].rule.share == 1.0
+    assert any(words.startswith("frost == (not (temp > ") for words in found)
+
+
+def test_equality_in_a_share_of_the_rows_is_found_and_equal_zeros_are_none() -> None:
+    random = random_of(3)
+    bill = np.where(random.random(N) < 0.2, 0, random.integers(1, 90_000, N))
+    paid = np.where(random.random(N) < 0.15, bill, random.integers(0, 30_000, N))
+    paid = np.where(random.random(N) < 0.3, 0, paid)
+    other = np.where(random.random(N) < 0.6, 0, random.integers(1, 90_000, N))
+    found = found_in(pd.DataFrame({"bill": bill, "paid": paid, "other": other}).astype(str))
+    assert set(found) == {"paid == bill"}
+    assert 0.1 < (found["paid == bill"].rule.share or 0) < 0.25
+
+
+def test_an_order_of_dates_of_few_rows_is_found_where_every_one_keeps_it() -> None:
+    random = random_of(4)
+    start = pd.Series(
+        pd.Timestamp("2015-01-01") + pd.to_timedelta(random.integers(0, 3_000, 400), "D")
+    )
+    end = start + pd.to_timedelta(random.integers(1, 2_000, 400), "D")
+    is_known = random.random(400) < 0.17
+    table = pd.DataFrame(
+        {
+            "hired": start.dt.strftime("%Y-%m-%d"),
+            "left": end.dt.strftime("%Y-%m-%d").where(is_known, ""),
+        }
+    )
+    assert "left >= hired" in found_in(table)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_no_rule_is_found_between_independent_columns(seed: int) -> None:
+    assert found_in(draw_independent(seed)) == {}
