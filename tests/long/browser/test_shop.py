@@ -68,7 +68,7 @@ def test_the_constraints_are_no_column_of_scored_rows(
     watched.page.get_by_label("Drop rows to be scored").set_input_files(file_of("\n".join(broken)))
     expect(watched.page.get_by_text("1 row breaks a constraint")).to_be_visible()
     least = watched.page.get_by_role("region", name="The oddest rows").get_by_role("table")
-    expect(least.get_by_role("columnheader")).to_have_count(3 + 6)
+    expect(least.get_by_role("columnheader")).to_have_count(4 + 6)
     expect(least).not_to_contain_text("(constraints)")
     expect(least.get_by_role("row").nth(1)).to_contain_text("−∞")
     expect(watched.page.get_by_text("The table has no column")).to_have_count(0)
