@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-N_COLUMNS = 20
-ROWS = (300, 1_000, 3_000, 10_000)
+N_COLUMNS = (20, 5, 40, 12, 28)
+ROWS = (300, 1_000, 3_000, 20_000)
 """Of the tables, in turn."""
 BLANK_SHARES = (0.0, 0.0, 0.0, 0.05, 0.4)
 """Of the columns, one of these each."""
@@ -25,12 +25,13 @@ Texts = npt.NDArray[Any] | list[str]
 
 
 def draw_independent(seed: int) -> pd.DataFrame:
-    """The cells, as a file has them, of the table of that seed. Shape: n rows of 20 columns."""
+    """The cells, as a file has them, of the table of that seed. Shape: n rows of 5 to 40 columns."""
     random = np.random.default_rng(seed)
     n = ROWS[seed % len(ROWS)]
     every = list(_KINDS)
     # Each kind once, in another order in each table, and some twice.
-    kinds = [*random.permutation(every), *random.choice(every, N_COLUMNS)][:N_COLUMNS]
+    n_columns = N_COLUMNS[seed % len(N_COLUMNS)]
+    kinds = [*random.permutation(every), *random.choice(every, n_columns)][:n_columns]
     columns = {}
     for place, kind in enumerate(kinds):
         cells = pd.Series(_KINDS[kind](n, random), dtype=object)

@@ -8,6 +8,7 @@ import { cellsOf, csvText } from "./rows.js";
 import { figure, fixed, many, percent } from "./words.js";
 
 const LEAST = 25;
+const ODD = 0.05;  // of a row whose oddest cell is framed
 
 const NO_SCORES = "Its scoring was switched off when it was published, and a model never says more than it does. "
   + "Whoever has the dataset and a key with the scope write can train another.";
@@ -76,7 +77,7 @@ function shown(model, answer, cells) {
     lacking.length ? h("p.note", {}, `The table has no column ${lacking.join(", ")}: as a blank cell would be, ${lacking.length === 1 ? "it is" : "they are"} left out of account in every row.`) : null,
     impossible ? h("p.note", {}, `${many(impossible, "row")} ${impossible === 1 ? "is" : "are"} impossible (−∞), and not in the picture: ${neverDrawn(scores, names, terms.find((name) => !isColumn.has(name)))}`) : null),
     h("section.stack", { "aria-label": "The oddest rows" }, h("h2", {}, "The oddest rows"),
-      h("p.soft", {}, `${isRanked ? "The framed cell is the oddest of its row, given the others. " : ""}The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows.`),
+      h("p.soft", {}, `${isRanked ? "In rows with an anomaly of 0.05 or less the oddest cell is framed. " : ""}The redder a cell, the more nats it costs its row beyond what its column costs in the middle of these rows.`),
       leastLikely(sorted.slice(0, LEAST), names, usualCosts(scores, names), Boolean(cells))),
     h("details", {}, h("summary", {}, "What these numbers mean"), h("ul.tiny.soft", {}, [answer.measure, ...answer.notes].map((note) => h("li", {}, note)))),
   ];
@@ -119,7 +120,7 @@ function shownP(value) {
 function cell(name, score, usual) {
   const nats = score.contributions[name];
   const value = score.cells ? score.cells[name] : figure(nats);
-  const element = h(name === score.odd_cell ? "td.odd" : "td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
+  const element = h(name === score.odd_cell && score.anomaly <= ODD ? "td.odd" : "td", { title: `${name}: ${figure(nats, 4)} nats` }, value === undefined || value === "" ? h("span.blank", {}, "blank") : value);
   const cost = Math.min(1, Math.max(0, (usual - nats - 0.5) / 6));
   if (cost > 0) element.style.background = `rgb(var(--warm) / ${(0.08 + 0.42 * cost).toFixed(2)})`;
   return element;

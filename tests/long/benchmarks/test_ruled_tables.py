@@ -16,7 +16,7 @@ from benchmarks.known_truth.countable import (
     draw_countable,
     masses,
 )
-from benchmarks.known_truth.independent_columns import ROWS, draw_independent
+from benchmarks.known_truth.independent_columns import N_COLUMNS, ROWS, draw_independent
 from benchmarks.known_truth.orders import CATEGORIES, CURRENCIES, DISCOUNT_SHARE, draw_orders
 from gcvae import infer_schema
 
@@ -85,8 +85,8 @@ def test_countable_rows_are_drawn_with_their_masses() -> None:
 
 def test_independent_columns_are_of_all_kinds_and_independent() -> None:
     tables = [draw_independent(seed) for seed in range(4)]
-    assert [table.shape for table in tables] == [(n, 20) for n in ROWS]
-    kinds = {column.kind for column in infer_schema(tables[1]).schema}
+    assert [table.shape for table in tables] == list(zip(ROWS, N_COLUMNS, strict=False))
+    kinds = {column.kind for column in infer_schema(tables[2]).schema}
     assert {"continuous", "integer", "categorical", "boolean", "datetime"} <= kinds
     of_numbers = tables[3].apply(pd.to_numeric, errors="coerce").dropna(axis=1, how="all")
     between = of_numbers.corr(method="spearman").to_numpy()[
