@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -38,7 +38,9 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.expressions.functions import zone_of
 from gcvae.numerics.generators import uniform
+from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import grid_of
+from gcvae.rules.residuals import Residual
 from gcvae.sampling.dependent_regions import DependentRegion, regions_of_all, turn
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.sampling.wanted_places import WantedPlaces
@@ -110,9 +112,24 @@ def read_condition(
         except _NotUnderstoodError as error:
             place = json_pointer("given", name)
             problems.append(error.problem(place, name))
+    problems += _broken_rules(codec, known) if not problems else []
     if problems:
         raise ConditionError(*problems)
     return condition
+
+
+def _broken_rules(codec: TableCodec, known: pd.DataFrame) -> Iterator[Problem]:
+    """The formulas that every row of the table keeps, and that known cells break."""
+    for rewriting in codec.reduction.rewritings:
+        if not isinstance(rewriting, Residual | Alternative) or rewriting.rule.share != 1.0:
+            continue
+        if not {rewriting.column, *rewriting.parents} <= set(known.columns):
+            continue
+        is_known, is_kept = rewriting.prediction.keeps(known)
+        if is_known.all() and not is_kept.all():
+            message = f"the condition breaks a rule that every row of the table keeps: {rewriting}"
+            place = json_pointer("given", rewriting.column)
+            yield Problem(message, place, column=rewriting.column)
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:

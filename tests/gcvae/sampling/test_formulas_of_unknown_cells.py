@@ -9,7 +9,9 @@ import pandas as pd
 
 from gcvae import Synthesizer
 from gcvae.cells.values import parse_table
+from gcvae.errors import ConditionError
 from gcvae.sampling.deductions import deduced
+from tests.wordings import refuses
 
 
 def bills(n: int, seed: int) -> pd.DataFrame:
@@ -102,3 +104,10 @@ def test_cells_that_follow_for_certain_are_deduced_over_several_formulas() -> No
     assert found.loc[0, ["net", "gross"]].tolist() == expected.loc[0, ["net", "gross"]].tolist()
     assert found.loc[1, "net"] == expected.loc[1, "net"]
     assert int(found.loc[1, "quantity"]) == int(expected.loc[1, "quantity"])
+
+
+def test_a_condition_that_breaks_a_formula_is_refused_by_its_name() -> None:
+    with refuses(ConditionError, "/given/weekday"):
+        fitted().sample(3, given={"ordered": "2024-03-04", "weekday": "Sunday"})
+    with refuses(ConditionError, "/given/gross"):
+        fitted().sample(3, given={"net": 100.0, "rate": 0.19, "gross": 120.0})
