@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from gcvae.errors import Problem, SchemaError
-from gcvae.expressions.terms import compile_condition
+from gcvae.expressions.terms import compile_condition, number_key
 from gcvae.files.typed_columns import TypedTable
 from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.search import RuleFinding, find_rules, measured
 from gcvae.rules.search_orders import with_what_stands_apart
 from gcvae.schema.columns import TableSchema
+from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rule_documents import pointer_of_rule
 from gcvae.schema.rules import Condition, Formula, Rule
+from gcvae.schema.suggestions import nearest
 
 LineOf = Callable[[int], int | None]
 
@@ -63,10 +66,43 @@ def _refuse_misfits(schema: TableSchema) -> None:
                 Prediction.of(rule, schema)
             elif rule.keep != "off" and isinstance(rule.form, Condition):
                 compile_condition(rule.form.tree, schema, rule.tables)
+            if rule.keep != "off":
+                _check_tables(rule, schema)
         except ValueError as error:
             problems.append(Problem(str(error), pointer_of_rule(i), column=rule.column))
     if problems:
         raise SchemaError(*problems)
+
+
+def _check_tables(rule: Rule, schema: TableSchema) -> None:
+    """Lets a rule pass whose tables have levels of the columns that they are asked by.
+
+    Raises:
+        ValueError: One has another key, or the expression asks none of it.
+    """
+    form = rule.form
+    tree = form.value if isinstance(form, Formula) else getattr(form, "tree", None)
+    nodes = [] if tree is None else list(ast.walk(tree))
+    asked = {
+        n.value.id: n.slice
+        for n in nodes
+        if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)
+    }
+    for name, entries in rule.tables.items():
+        key = asked.get(name)
+        if key is None:
+            raise ValueError(f"the expression does not ask table {name!r}")
+        levels = schema[key.id].levels if isinstance(key, ast.Name) else None
+        if levels is None:
+            continue
+        known = [number_key(x) if isinstance(x, float) else str(x) for x in levels]
+        if schema[key.id].kind.outcomes is Outcomes.TRUTH_VALUES:  # type: ignore[attr-defined]
+            known = ["true", "false"]
+        unknown = [entry for entry in entries if entry not in known]
+        if unknown:
+            meant = nearest(unknown[0], known)
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            raise ValueError(f"table {name!r} has {unknown[0]!r}, no level of {key.id}{hint}")  # type: ignore[attr-defined]
 
 
 def _with_beside(rule: Rule, table: TypedTable, schema: TableSchema) -> Rule:

@@ -32,6 +32,8 @@ from gcvae.spelling.never_dates import without_never
 
 LEAST_SHARE = 0.9
 """Of the rows, that a feature determines a column in."""
+_LEAST_OF_LEVELS = 0.995
+"""Of the rows, that a span of dates is a level in: others would be levels that there are not."""
 _LEAST_OF_SIDES = 0.98
 """Of the rows, that lie on the right side of a threshold."""
 _MOST_COLUMNS = 40
@@ -208,17 +210,24 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
         else:
             continue
         below = levels[1] if above == levels[0] else levels[0]
-        text = f"{quoted_name(other.name)} > {plainest(low, np.nextafter(high, low)):.12g}"
-        table = {"false": _plain(below), "true": _plain(above)}
-        if all(isinstance(value, bool) for value in table.values()):
-            text = f"({text})"
-        found = judged(_lookup(column, text, table), sample, n_tried, _LEAST_OF_SIDES)
+        edge = f"{plainest(np.nextafter(low, high), high, slack=0.0):.12g}"
+        name, number = quoted_name(column.name), quoted_name(other.name)
+        if isinstance(_plain(above), bool):
+            sign = ">=" if above else "<"
+            rule = Rule(f"{name} == ({number} {sign} {edge})", source="found")
+        else:
+            table = {"false": _plain(below), "true": _plain(above)}
+            text = f"{name} == name[{number} >= {edge}]"
+            rule = Rule(text, source="found", tables={"name": table})
+        found = judged(rule, sample, n_tried, _LEAST_OF_SIDES)
         if found is not None:
             yield found
 
 
-def plainest(low: float, high: float) -> float:
+def plainest(low: float, high: float, slack: float = 1e-12) -> float:
     """A number from low to high with as few digits as there are; the lowest of those.
+
+    Rounding may take it so far beyond an end, relative to that.
 
     >>> plainest(1.87, 2.04), plainest(0.0196, 0.0204), plainest(150.0, 150.0)
     (2.0, 0.02, 150.0)
@@ -228,10 +237,10 @@ def plainest(low: float, high: float) -> float:
     scale = int(np.floor(np.log10(max(abs(low), abs(high)))))
     for digits in range(17):
         step = 10.0 ** (scale - digits)
-        found = float(f"{np.ceil(low / step - 1e-9) * step:.15g}")
-        if low - 1e-12 * abs(low) <= found <= high + 1e-12 * abs(high):
+        found = float(f"{np.ceil(low / step - 1e3 * slack) * step:.15g}")
+        if low - slack * abs(low) <= found <= high + slack * abs(high):
             return found
-    return float(low)
+    return float(high)
 
 
 # Completed spans
@@ -257,7 +266,8 @@ def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         texts = [text for text, span in said.items() if _agree(y[:_FEW_ROWS], span)]
         texts += _ages(sample, column, dates)
         rules = [Rule(f"{quoted_name(column.name)} == {text}", source="found") for text in texts]
-        found = [judged(rule, sample, n_tried, LEAST_SHARE) for rule in rules]
+        least = _LEAST_OF_LEVELS if column.kind.has_levels else LEAST_SHARE
+        found = [judged(rule, sample, n_tried, least) for rule in rules]
         yield from _best(iter([candidate for candidate in found if candidate]), is_free)
 
 

@@ -361,6 +361,7 @@ def _of_column(
     sieve = _Sieve(column, y[rows], grid_unit(column))
     tried: dict[str, float] = {}
     for text, size in (
+        *sieve.of_multiples(leaves, rows),
         *sieve.of_terms(leaves, rows),
         *sieve.of_terms(pairs, rows),
         *sieve.of_triples(leaves, pairs, rows),
@@ -421,6 +422,27 @@ class _Sieve:
             for place in np.flatnonzero(hits >= _LEAST_SIEVED):
                 if self.column.name not in terms.names[place]:
                     yield _scaled(factor, terms.texts[place], terms.sizes[place])
+
+    def of_multiples(
+        self, leaves: _Terms, rows: npt.NDArray[np.intp]
+    ) -> Iterator[tuple[str, float]]:
+        """The columns that y is in most rows, times a plain factor; (text, size)."""
+        with np.errstate(all="ignore"):
+            ratios = self.y[:, None] / leaves.values[rows]
+        for place, text in enumerate(leaves.texts):
+            known = np.isfinite(ratios[:, place])
+            if leaves.sizes[place] > 1.0 or self.column.name in leaves.names[place]:
+                continue
+            if known.sum() < _LEAST_SIEVE:
+                continue
+            factor = float(np.median(ratios[known, place]))
+            x = leaves.values[rows[known], place]
+            for digits in range(1, _MOST_DIGITS + 1):
+                plain = float(f"{factor:.{digits}g}")
+                hits = np.abs(plain * x - self.y[known]) <= self.near[known]
+                if plain != 1.0 and hits.mean() >= _LEAST_SIEVED:
+                    yield f"{plain:.12g} * {text}", 1.4 + 0.1 * digits
+                    break
 
     def of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]

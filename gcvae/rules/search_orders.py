@@ -41,7 +41,8 @@ _LEAST_OF_NUMBERS = 0.02
 """Nats that a row of whole numbers gains by either."""
 _SIEVE_ROWS = 400
 _LEAST_SIEVED = 8
-_FEW_ROWS = 200
+_FEW_ROWS = 1_000
+"""Of dates: of fewer rows their histograms say little."""
 _LEAST_APART, _LEAST_OTHERS = 0.01, 10
 """Share of the rows of a number that stands apart, and how many others there are."""
 _N_GROUPS, _N_BINS = 8, 16

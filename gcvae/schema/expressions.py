@@ -25,6 +25,8 @@ _SLIPS = (
     (re.compile(r"\b(AND|OR|NOT)\b|&&|\|\|"), "; terms are joined by and, or, not"),
 )
 """What is written so in other languages, and what to write."""
+_NAMES = "; a name with spaces or signs, or a word such as class, stands in backticks"
+_MOST_SHOWN = 200  # characters of an expression in a message
 _DEEPEST = 100  # nested terms, far under Python's limit of recursion
 _ALLOWED_NODES = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
@@ -60,13 +62,17 @@ def parse_expression(text: str) -> ast.expr:
         tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
         lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
-        place = before + sum(map(len, lines)) + (error.offset or len(source.splitlines()[-1]) + 1)
-        hint = next((hint for slip, hint in _SLIPS if slip.search(text)), "")
+        place = (
+            before
+            + sum(map(len, lines))
+            + (error.offset or len("".join(source.splitlines()[-1:])) + 1)
+        )
+        hint = next((hint for slip, hint in _SLIPS if slip.search(text)), _NAMES)
         raise ValueError(
-            f"the expression {text!r} can not be read: {error.msg} at character {place}{hint}"
+            f"the expression {_short(text)} can not be read: {error.msg} at character {place}{hint}"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"the expression {text!r} can not be read: {error}") from None
+        raise ValueError(f"the expression {_short(text)} can not be read: {error}") from None
     _check_depth(tree)
     for node in ast.walk(tree):
         _check_node(node, source, before)
@@ -75,6 +81,11 @@ def parse_expression(text: str) -> ast.expr:
     if not names_in(tree):
         raise ValueError("the expression names no column")
     return tree
+
+
+def _short(text: str) -> str:
+    """A text as messages show it."""
+    return repr(text) if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]!r} …"
 
 
 def quoted_name(name: str) -> str:

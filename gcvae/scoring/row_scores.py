@@ -118,7 +118,7 @@ class RowScorer:
                 ruled_out = {name: found[at.numpy()] for name, found in impossible.items()}
                 lines = self._lines(estimate, part.take(at), ruled_out)
                 if self.scoring != FLAG:
-                    lines[[ANOMALY, ODD_CELL]] = self._anomalies(part.take(at), noise, ruled_out)
+                    lines[[ANOMALY, ODD_CELL]] = self._anomalies(part.take(at), noise, lines)
                 blank = are_blank[at.numpy()]
                 if self.scoring == FLAG:
                     lines = self._flags(lines, blank, ranks, run.start)
@@ -196,20 +196,19 @@ class RowScorer:
         columns |= {CONTRIBUTION + name: by_name[name] for name in self.names()}
         return pd.DataFrame(columns)
 
-    def _anomalies(
-        self, rows: EncodedTable, noise: RowNoise, impossible: Mapping[str, Mask]
-    ) -> pd.DataFrame:
-        """How odd each row is, and its oddest cell: what rules it out, where something does."""
+    def _anomalies(self, rows: EncodedTable, noise: RowNoise, lines: pd.DataFrame) -> pd.DataFrame:
+        """How odd each row is, and its oddest cell: of an impossible row, what makes it so."""
         tails = cell_tails(self.constrained.model, rows, noise)
         if tails is None:
             return pd.DataFrame({ANOMALY: np.nan, ODD_CELL: [None] * len(rows)})
         found = tails.numpy()
         p = p_values(self.reference, row_tails(found, rows.observed.numpy()))
         cells = np.array(odd_cells(self.codec, found), dtype=object)
-        for name, rules_out in impossible.items():
-            p[rules_out] = 0.0
+        p[np.isneginf(lines["log_likelihood"].to_numpy())] = 0.0
+        for name in reversed(self.names()):
+            is_ruled_out = np.isneginf(lines[CONTRIBUTION + name].to_numpy())
             if name != self._constraints:
-                cells[rules_out] = name
+                cells[is_ruled_out] = name
         return pd.DataFrame({ANOMALY: p, ODD_CELL: cells})
 
     def _percentiles(
