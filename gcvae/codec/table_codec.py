@@ -50,7 +50,7 @@ from gcvae.files.typed_columns import TypedTable
 from gcvae.numerics.generators import uniform
 from gcvae.numerics.seeds import derived_seed
 from gcvae.rules.reduction import Reduction
-from gcvae.rules.residuals import Rewriting
+from gcvae.rules.residuals import Rewriting, type_limits
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.kinds import ColumnKind, Outcomes
 from gcvae.schema.rules import Rule
@@ -413,6 +413,10 @@ class TableCodec:
         columns |= {c.name: c.decode(len(table), first_row, own_seed) for c in self._rest}
         written = self.reduction.restore(pd.DataFrame(columns, index=pd.RangeIndex(len(table))))
         found = {name: written[name] for name in written.columns}
+        for name, source in self.copies.items():
+            held = type_limits(self.schema[name])
+            if held is not None:  # the narrower type of two columns that are equal is that of both
+                found[source] = found[source].clip(*held)
         found |= {name: found[source] for name, source in self.copies.items()}
         ordered = {name: found[name] for name in self.schema.names if name in found}
         return pd.DataFrame(ordered, index=written.index)

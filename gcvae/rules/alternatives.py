@@ -23,7 +23,7 @@ from gcvae.cells.values import placed_values
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.rules.grids import NO_LEVEL, Grid, LevelGrid, grid_of
 from gcvae.rules.predictions import Prediction
-from gcvae.rules.residuals import prediction_of_document, with_ties
+from gcvae.rules.residuals import prediction_of_document, type_limits, with_ties
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import Rule
@@ -144,6 +144,8 @@ class Alternative:
         places[known] = codes[known].to_numpy(dtype=np.int64)
         is_kept = known & (places == self.kept)
         places[is_kept] = self.base(frame)[0][is_kept]
+        held = None if self._has_levels else type_limits(self.prediction.column)
+        places = places if held is None else places.clip(*held)
         values = (
             self.grid.values(places, limited=False)
             if isinstance(self.grid, Grid)

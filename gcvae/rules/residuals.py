@@ -313,7 +313,7 @@ class Residual:
         few = [self.stride * first for first, last in self.usual if first == last]
         loses_rule = has_base & np.isin(steps, few) & ~np.isin(inside - base, few)
         found = np.where(loses_rule, base + steps, inside)
-        held = _type_limits(self.written)
+        held = type_limits(self.written)
         return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
@@ -529,11 +529,11 @@ def _without_blanks(
     return parents.assign(**{name: parents[name].fillna(x) for name, x in numbers.items()})
 
 
-def _type_limits(column: Column) -> tuple[int, int] | None:
-    """The first and the last place that the type of a column of whole numbers holds, if it has one
-    that decides."""
+def type_limits(column: Column) -> tuple[int, int] | None:
+    """The first and the last place that the type of a column of whole numbers holds, levels or not,
+    if it has one that decides."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
-    if kind is None or not column.kind.is_whole or not pa.types.is_integer(kind):
+    if kind is None or column.decimals or not pa.types.is_integer(kind):
         return None
     bits = kind.bit_width - int(pa.types.is_signed_integer(kind))
     last = min(2**bits - 1, LARGEST_PLACE)

@@ -41,6 +41,7 @@ _LEAST_OF_NUMBERS = 0.02
 """Nats that a row of whole numbers gains by either."""
 _SIEVE_ROWS = 400
 _LEAST_SIEVED = 8
+_BEHIND = 1e-3
 _FEW_ROWS = 1_000
 """Of dates: of fewer rows their histograms say little."""
 _LEAST_APART, _LEAST_OTHERS = 0.01, 10
@@ -103,8 +104,6 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
     share = min(float((values >= said).mean()) for said, values in halves)
     if share < LEAST_SHARE:
         return None
-    if low.has_times and sum(n_known) < _FEW_ROWS:
-        return _of_few_rows(rule, halves, n_tried)
     gaps = [(said, values - said) for said, values in halves]
     gained = _log_masses(gaps, step) - _log_masses(halves, step)
     nats = float(gained.mean())
@@ -118,7 +117,10 @@ def _judged(sample: RowSample, low: Column, high: Column, n_tried: int) -> Candi
         ruled_out = _LEAST_RULED_OUT if low.has_times else _LEAST_OF_NUMBERS
         least = max(ruled_out, (_LEAST_SUM + math.log(n_tried)) / len(gained))
     # Of two orders of a column the one is taken that says something of more rows.
-    return Candidate(rule, nats * sum(n_known) / n_high, share) if nats >= least else None
+    if nats >= least:
+        return Candidate(rule, nats * sum(n_known) / n_high, share)
+    is_few = low.has_times and sum(n_known) < _FEW_ROWS
+    return _of_few_rows(rule, halves, n_tried) if is_few else None
 
 
 def _of_few_rows(
@@ -131,7 +133,8 @@ def _of_few_rows(
     chance = float(np.mean([(high >= np.roll(low, shift)).mean() for shift in shifts]))
     nats = -math.log(max(chance, 1 / len(low)))
     is_news = nats * len(low) > _LEAST_SUM + math.log(n_tried)
-    return Candidate(rule, nats, 1.0) if is_news and (high >= low).all() else None
+    # Of two orders of a column the one comes first whose gap describes it.
+    return Candidate(rule, _BEHIND * nats, 1.0) if is_news and (high >= low).all() else None
 
 
 def inequality(low: str, high: str, beside: Iterable[float | str]) -> Rule:
