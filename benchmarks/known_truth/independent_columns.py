@@ -25,7 +25,7 @@ Texts = npt.NDArray[Any] | list[str]
 
 
 def draw_independent(seed: int) -> pd.DataFrame:
-    """The cells, as a file has them, of the table of that seed. Shape: n rows of 5 to 40 columns."""
+    """The cells of the table of that seed, as a file has them. Shape: n rows, 5 to 40 columns."""
     random = np.random.default_rng(seed)
     n = ROWS[seed % len(ROWS)]
     every = list(_KINDS)
