@@ -18,7 +18,7 @@ from copy import deepcopy
 # A string literal comes first, so that a backtick in it is none.
 _QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`((?:[^`]|``)+)`""")
 _STAND_IN = "\ua644"  # a letter that no name begins with
-_CONDITIONAL = re.compile(r"\bif\b")
+_CONDITIONAL, _ELSE = re.compile(r"\bif\b"), re.compile(r"\belse\b")
 _SLIPS = (
     (re.compile(r"=>|=<|<>"), "; comparisons are ==, !=, <, <=, > and >="),
     (re.compile(r"(?<![=<>!])=(?!=)"), "; values are compared with =="),
@@ -56,8 +56,9 @@ def parse_expression(text: str) -> ast.expr:
     source = _QUOTED_NAME.sub(stand_in, text)
     before = len(source) - len(source.lstrip())
     source = source.strip()
-    if _CONDITIONAL.search(source) and " else " not in source:  # of Python's it takes the half
-        source += " else True"
+    outside = unquoted(source)
+    if _CONDITIONAL.search(outside) and not _ELSE.search(outside):
+        source += " else True"  # Python's own form, which needs both halves
     try:
         tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
@@ -132,6 +133,15 @@ class _Renamed(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.Name:
         """The node, renamed."""
         return ast.Name(self.names.get(node.id, node.id), node.ctx)
+
+
+def unquoted(text: str) -> str:
+    """The text without its parts in quotes.
+
+    >>> unquoted("note == 'only if' or `what if` > 2")
+    'note ==  or  > 2'
+    """
+    return _QUOTED_NAME.sub("", text)
 
 
 def names_in(tree: ast.AST) -> tuple[str, ...]:

@@ -24,7 +24,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from gcvae.schema.expressions import names_in, outside_quotes, parse_expression, quoted_name
+from gcvae.schema.expressions import (
+    names_in,
+    outside_quotes,
+    parse_expression,
+    quoted_name,
+    unquoted,
+)
 
 Keep = Literal["soft", "hard", "off"]
 Source = Literal["found", "given"]
@@ -232,7 +238,7 @@ def read_form(text: str) -> Form:
     Raises:
         ValueError: It can not be read.
     """
-    given, parts = text, "".join(_outside(text)).split(";")
+    given, parts = text, unquoted(text).split(";")
     is_dependency = len(parts) == 2 and "," not in parts[1]
     if is_dependency:
         text = outside_quotes(text, lambda part: part.replace(";", ","))
@@ -255,16 +261,9 @@ def read_form(text: str) -> Form:
     return form or Condition(tree, names_in(tree))
 
 
-def _outside(text: str) -> list[str]:
-    """The parts of a text outside of quotes."""
-    parts = list[str]()
-    outside_quotes(text, lambda part: parts.append(part) or part)  # type: ignore[func-returns-value]
-    return parts
-
-
 def _without_tolerance(text: str) -> tuple[str, float, bool]:
     """(the text with == for ≈, the tolerance behind ±, whether there was an ≈)."""
-    if not _NEARLY.search("".join(_outside(text))):
+    if not _NEARLY.search(unquoted(text)):
         return text, 0.0, False
     found = _TOLERANCE.search(text)
     if found is None:

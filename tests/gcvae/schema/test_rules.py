@@ -323,3 +323,11 @@ def test_rules_of_a_partial_document_are_checked_against_the_table() -> None:
     ):
         with refuses(SchemaError, "/rules/0"):
             infer_schema(table, {"rules": [{"rule": wrong}]})
+
+
+@pytest.mark.parametrize("word", ["only if", "x else y", "a; b", "≈ ± 3"])
+def test_words_of_the_language_within_quotes_are_text(word: str) -> None:
+    rule = Rule(f"note == '{word}'", keep="hard")
+    assert rule.columns == ("note",)
+    assert Rule(f"`{word}` == price").form == Formula(word, "==", rule.form.tree, ("price",))
+    assert isinstance(Rule(f"is_missing(note) if note != '{word}'", keep="hard").form, Condition)

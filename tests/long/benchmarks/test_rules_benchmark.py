@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.quality.tables import data_folder
 from benchmarks.rules import TABLES, measure, shares_kept
-from gcvae.errors import GcvaeError
 
 INVOICE = "invoice is INV- and six digits, each once"
 ORDERS = TABLES["orders"](None)
+FILES = {
+    "flights": "flights.csv",
+    "shop": "orders.csv",
+    "staff": "hr.csv",
+    "default": "default.csv.gz",
+    "magic": "magic.csv",
+}
 IN_A_SHARE = {"ordered = shipped", "total = price x quantity", "price ends in .99",
               "price ends in .49", "minute on fives", "sched_arr_time on fives", "full refunds",
               "depth = 200 z / (x + w), to 0.1",
@@ -19,16 +26,16 @@ IN_A_SHARE = {"ordered = shipped", "total = price x quantity", "price ends in .9
 
 @pytest.fixture(scope="module", params=list(TABLES))
 def table(request):
-    try:
-        return TABLES[request.param](None)
-    except (OSError, GcvaeError) as error:
-        pytest.skip(f"GCVAE_DATA_DIR has no such table: {error}")
+    file = FILES.get(request.param)
+    if file is not None and not (data_folder() / file).is_file():
+        pytest.skip(f"GCVAE_DATA_DIR has no {file}")
+    return TABLES[request.param](None)
 
 
 def test_real_rows_that_were_not_learned_from_keep_the_rules(table) -> None:
     for name, share in shares_kept(table, table.held_out).items():
-        error = 3 * np.sqrt(share.table * (1 - share.table) / max(share.n_drawn, 1))
-        assert share.drawn == pytest.approx(share.table, abs=max(0.02, error)), name
+        near = 0.1 if name == "full refunds" else 0.02  # 130 refunds stand beside 270
+        assert share.drawn == pytest.approx(share.table, abs=near), name
         assert name in IN_A_SHARE or share.drawn > 0.999, name
 
 
