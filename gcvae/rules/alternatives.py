@@ -23,7 +23,7 @@ from gcvae.cells.values import placed_values
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.rules.grids import NO_LEVEL, Grid, LevelGrid, grid_of
 from gcvae.rules.predictions import Prediction
-from gcvae.rules.residuals import prediction_of_document, type_limits, with_ties
+from gcvae.rules.residuals import Computed, prediction_of_document, type_limits, with_ties
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.rules import Rule
@@ -34,18 +34,16 @@ _UNSEEN = -3
 
 
 @dataclass(frozen=True)
-class Alternative:
+class Alternative(Computed):
     """e is `kept` where y = f(x), else the place of y: on its grid, or among its levels.
 
     Attributes:
-        prediction: Gives f.
         kept: The number that stands for f, below all places.
         own: Places that rows have which do not keep the rule: all of levels, of numbers the ends.
         has_missing: A cell of y was missing.
         fallback: The place that stands for f where that has no value.
     """
 
-    prediction: Prediction
     kept: int
     own: tuple[int, ...]
     has_missing: bool
@@ -64,7 +62,8 @@ class Alternative:
             places = draft.grid.places(present)
             if len(places):
                 low, high = min(low, int(places.min())), max(high, int(places.max()))
-            is_kept = draft._is_kept(chunk)[chunk[rule.column].notna().to_numpy()]
+            said = prediction.predicted(chunk)
+            is_kept = draft._agree(chunk[rule.column], said)[chunk[rule.column].notna().to_numpy()]
             found, counts = np.unique(places[~is_kept], return_counts=True)
             for place, count in zip(found.tolist(), counts.tolist(), strict=True):
                 own[place] = own.get(place, 0) + count
@@ -77,34 +76,15 @@ class Alternative:
         ends = (int(low), int(high)) if own else ()
         return cls(prediction, kept, ends, has_missing, fallback)
 
-    def __str__(self) -> str:
-        """The rule in words."""
-        return str(self.prediction.rule)
-
     @property
-    def rule(self) -> Rule:
-        """The rule that computes y."""
-        return self.prediction.rule
-
-    @property
-    def column(self) -> str:
-        """The name of y."""
-        return self.rule.column
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The columns of f."""
-        return self.rule.parents
-
-    @property
-    def is_inequality(self) -> bool:
-        """False: y is f(x) or not."""
-        return False
+    def is_exact(self) -> bool:
+        """Whether every row of the table keeps the formula."""
+        return not self.own
 
     @cached_property
     def grid(self) -> Grid | LevelGrid:
         """Of y."""
-        return grid_of(self.prediction.column)
+        return grid_of(self.written)
 
     @property
     def _has_levels(self) -> bool:
@@ -113,7 +93,7 @@ class Alternative:
     @cached_property
     def parts(self) -> tuple[Column, ...]:
         """The one column e: levels, or whole numbers with one far below all others."""
-        missing = Missing(self.prediction.column.missing.allowed or self.has_missing)
+        missing = Missing(self.written.missing.allowed or self.has_missing)
         if isinstance(self.grid, LevelGrid) or not self.own:
             levels = (self.kept, *self.own)
             return (Column(self.column, ColumnKind.ORDINAL, missing, levels=levels),)
@@ -122,15 +102,15 @@ class Alternative:
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
         """The cells of e; of a row in which f has no value unknown where blanks are."""
-        own = frame[self.column]
+        own, said = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
         places = self.grid.places(own[known])
         codes[known] = np.where(places == NO_LEVEL, _UNSEEN, places) if self._has_levels else places
-        codes[self._is_kept(frame)] = self.kept
-        if blanks_unknown:
-            said = self.prediction.predicted(frame).notna().to_numpy()
-            known = known & (said | self._parents_known(frame))
+        codes[self._agree(own, said)] = self.kept
+        if blanks_unknown:  # f may have no value although no parent is missing
+            are_known = frame[list(self.parents)].notna().all(axis=1)
+            known = known & (said.notna() | are_known).to_numpy()
         whole = pd.Series(codes)
         if not known.all():
             whole = pd.Series(pd.arrays.IntegerArray(codes, ~known))
@@ -144,7 +124,7 @@ class Alternative:
         places[known] = codes[known].to_numpy(dtype=np.int64)
         is_kept = known & (places == self.kept)
         places[is_kept] = self.base(frame)[0][is_kept]
-        held = None if self._has_levels else type_limits(self.prediction.column)
+        held = None if self._has_levels else type_limits(self.written)
         places = places if held is None else places.clip(*held)
         values = (
             self.grid.values(places, limited=False)
@@ -152,7 +132,7 @@ class Alternative:
             else self.grid.values(places)
         )
         at = np.where(known, np.arange(len(values)), -1)
-        column = self.prediction.column
+        column = self.written
         return placed_values(_plain(values), at, column.missing.allowed or self.has_missing)
 
     def base(self, frame: pd.DataFrame) -> tuple[Places, Mask]:
@@ -188,7 +168,7 @@ class Alternative:
 
     def log_unit(self, part: str) -> float:
         """log of the unit of y between two places of its grid; 0 of levels."""
-        is_real = isinstance(self.grid, Grid) and self.prediction.column.kind.is_real
+        is_real = isinstance(self.grid, Grid) and self.written.kind.is_real
         return self.grid.log_unit if is_real and isinstance(self.grid, Grid) else 0.0
 
     @property
@@ -218,18 +198,13 @@ class Alternative:
             int(document["fallback"]),
         )
 
-    def _is_kept(self, frame: pd.DataFrame) -> Mask:
-        """Rows in which y is what f(x) is rounded to. Shape: (n,)."""
-        own, said = frame[self.column], self.prediction.predicted(frame)
+    def _agree(self, own: pd.Series[Any], said: pd.Series[Any]) -> Mask:
+        """Rows in which y is what f(x) is rounded to. Shape: (n,) twice -> (n,)."""
         both = own.notna().to_numpy() & said.notna().to_numpy()
         found = np.zeros(len(own), dtype=bool)
         places = [self.grid.places(cells[both]) for cells in (own, said)]
         found[both] = (places[0] == places[1]) & ~((places[0] == NO_LEVEL) & self._has_levels)
         return found
-
-    def _parents_known(self, frame: pd.DataFrame) -> Mask:
-        """Rows in which no parent is missing: f may have no value all the same. Shape: (n,)."""
-        return np.asarray(frame[list(self.parents)].notna().all(axis=1))
 
 
 def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any] | list[Any]:

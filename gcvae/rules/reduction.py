@@ -1,4 +1,4 @@
-"""A table written as what its rules leave open: y becomes e = y - g(x), by steps that are undone.
+"""A table written as what its rules leave open: y becomes e = y - f(x), by steps that are undone.
 
 Between the typed cells of a table and the codecs of its columns stands a triangular, one-to-one
 rewriting. A column that a rule gives from others is replaced by its residual, a whole number of

@@ -110,14 +110,53 @@ class Rewriting(Protocol):
 
 
 @dataclass(frozen=True)
-class Residual:
+class Computed:
+    """What a column that a formula computes is replaced by.
+
+    Attributes:
+        prediction: Gives f.
+    """
+
+    prediction: Prediction
+
+    def __str__(self) -> str:
+        """The rule in words."""
+        return str(self.rule)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that computes y."""
+        return self.prediction.rule
+
+    @property
+    def written(self) -> Column:
+        """The schema's column of y."""
+        return self.prediction.column
+
+    @property
+    def is_inequality(self) -> bool:
+        """Whether y is on one side of f, and not mostly f itself."""
+        return self.prediction.form.is_inequality
+
+    @property
+    def column(self) -> str:
+        """The name of y."""
+        return self.rule.column
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The columns of f."""
+        return self.rule.parents
+
+
+@dataclass(frozen=True)
+class Residual(Computed):
     """e = y - f(x) in steps of y's grid; where a parent is missing, y less what stands for f.
 
     A tax that is blank where there is none is 0 in the sum: that stands for f. Where no such value
     is that of most rows in which the parent is blank, a fallback does.
 
     Attributes:
-        prediction: Gives f.
         lowest, highest: Of the residuals of the table, or beyond where few rows have these.
         limits: The lowest and the highest where f has a value: a drawn residual stays within.
         has_missing: A cell of y was missing.
@@ -135,7 +174,6 @@ class Residual:
         neutral: By parent the number that a blank of it stands for: 0 in a sum, 1 in a product.
     """
 
-    prediction: Prediction
     lowest: int
     highest: int
     has_missing: bool
@@ -211,39 +249,15 @@ class Residual:
             at_ties and ends[0] < ends[1],
         )
 
-    def __str__(self) -> str:
-        """The rule in words."""
-        return str(self.rule)
-
-    @property
-    def rule(self) -> Rule:
-        """The rule that computes y."""
-        return self.prediction.rule
-
-    @property
-    def written(self) -> Column:
-        """The schema's column of y."""
-        return self.prediction.column
-
-    @property
-    def is_inequality(self) -> bool:
-        """Whether y is on one side of f, and not mostly f itself."""
-        return self.prediction.form.is_inequality
-
     @property
     def is_exact(self) -> bool:
         """Whether every row of the table keeps a formula to the last digit, or to a tie."""
         return not self.is_inequality and (self.lowest == self.highest or self.at_ties)
 
     @property
-    def column(self) -> str:
-        """The name of y."""
-        return self.rule.column
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The columns of f."""
-        return self.rule.parents
+    def kept(self) -> int:
+        """The residual of most rows of an exact formula."""
+        return 0 if self.at_ties else self.lowest
 
     @cached_property
     def grid(self) -> Grid:

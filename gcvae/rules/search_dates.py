@@ -116,10 +116,10 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """A term of numbers of one column, in each row. Shape: (n,)."""
+    """The numbers of a term of dates, in each row; NaN where it has none. Shape: (n,)."""
     tree = parse_expression(text)
-    [name] = names_in(tree)
-    rows = Rows({name: column_values(without_never(frame[name]), schema[name])})
+    cells = {name: without_never(frame[name]) for name in names_in(tree)}
+    rows = Rows({name: column_values(series, schema[name]) for name, series in cells.items()})
     amount = compile_term(tree, schema, {}).evaluate(rows)
     return np.where(amount.known, amount.values, np.nan)
 

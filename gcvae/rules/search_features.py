@@ -24,6 +24,7 @@ from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
 from gcvae.rules.predictions import grid_unit
 from gcvae.rules.row_sample import Candidate, RowSample, judged
+from gcvae.rules.search_dates import numbers_of
 from gcvae.rules.search_formulas import Free
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name
@@ -256,7 +257,7 @@ def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     n_tried = 3 * len(whole) * len(dates) ** 2
     few = sample.finding.frame[:_FEW_ROWS]
     said = {
-        text: _numbers_of(text, few, sample.schema)
+        text: numbers_of(text, few, sample.schema)
         for first, last in permutations(dates, 2)
         for part in ("years", "months", "days")
         for text in [f"{part}({quoted_name(first.name)}, {quoted_name(last.name)})"]
@@ -269,15 +270,6 @@ def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         least = _LEAST_OF_LEVELS if column.kind.has_levels else LEAST_SHARE
         found = [judged(rule, sample, n_tried, least) for rule in rules]
         yield from _best(iter([candidate for candidate in found if candidate]), is_free)
-
-
-def _numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """The numbers of a term of dates. Shape: (n,)."""
-    tree = parse_expression(text)
-    cells = {name: without_never(frame[name]) for name in names_in(tree)}
-    rows = Rows({name: column_values(series, schema[name]) for name, series in cells.items()})
-    amount = compile_term(tree, schema, {}).evaluate(rows)
-    return np.where(amount.known, amount.values, np.nan)
 
 
 def _agree(y: Numbers, said: Numbers) -> bool:

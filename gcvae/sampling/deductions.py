@@ -1,9 +1,10 @@
-"""What the known cells of a row say for certain of its unknown ones, by formulas, to a fixpoint.
+"""What mostly follows of a row's unknown cells from its known ones, by formulas, to a fixpoint.
 
-    forwards     y = f(x) where all x are known
+    forwards     y = f(x) where all x are known, be it with exceptions
     backwards    the one x that gives y where all others are known and there is no other
     apart        all x where y is known and one combination of them gives it: 2054 is 20 and 54
 
+Backwards and apart go by formulas alone that every row of the table keeps.
 Deduced cells say where others are to be proposed; they are drawn and scored as unknown ones are.
 """
 

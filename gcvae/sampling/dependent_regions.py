@@ -1,7 +1,7 @@
 """Regions of cells that are known once earlier columns are drawn.
 
-A column y that a rule gives from others, y = g(x) + e, is modelled as e. What is known of y, a
-number or a range, is known of e given x: the region of e is that of y less g(x), another for each
+A column y that a formula computes from others, y = f(x) + e, is modelled as e. What is known of y,
+a number or a range, is known of e given x: the region of e is that of y less f(x), another for each
 particle. Parents that are themselves unknown are proposed near what y asks of them
 (`gcvae.sampling.solved_regions`).
 """
@@ -22,7 +22,7 @@ from gcvae.arrays import Mask
 from gcvae.codec.code_units import codes_with_units
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.grids import Grid, grid_of
-from gcvae.rules.residuals import Rewriting
+from gcvae.rules.residuals import Computed, Rewriting
 from gcvae.sampling.asked_dates import AskedDate, asked_dates
 from gcvae.sampling.deductions import deduced
 from gcvae.sampling.joint_regions import JointRegion, joint_regions
@@ -377,7 +377,7 @@ def exact_columns(regions: Iterable[object]) -> set[str]:
         for own in dependent_parts(region):
             reduction = own.codec.reduction
             rewriting = reduction.rewritten[own.name]
-            if not getattr(rewriting, "is_inequality", False):
+            if not (isinstance(rewriting, Computed) and rewriting.is_inequality):
                 found |= reduction.needed(rewriting.parents)
     return found
 
@@ -395,4 +395,4 @@ def turn(codec: TableCodec, name: str) -> int:
     rewriting = codec.reduction.rewritten.get(name)
     if rewriting is None:
         return 0
-    return 2 if getattr(rewriting, "is_inequality", False) else 1
+    return 2 if isinstance(rewriting, Computed) and rewriting.is_inequality else 1

@@ -136,7 +136,7 @@ def joint_regions(
     exact = {
         r.column: r
         for r in codec.reduction.rewritings
-        if isinstance(r, Residual | Alternative) and _is_exact(r)
+        if isinstance(r, Residual | Alternative) and r.is_exact
     }
     if not exact:
         return {}
@@ -168,11 +168,6 @@ def joint_regions(
         )
         for number, rows in which.items()
     }
-
-
-def _is_exact(rewriting: Residual | Alternative) -> bool:
-    """Whether every row of the table keeps the formula."""
-    return rewriting.is_exact if isinstance(rewriting, Residual) else not rewriting.own
 
 
 def _asked(
@@ -279,7 +274,7 @@ def _combinations(
     is_possible = np.ones(n, dtype=bool)
     for formula in asked.formulas:
         parents = pd.DataFrame({name: columns[name] for name in formula.parents})
-        kept = pd.DataFrame({formula.column: np.full(n, _kept_code(formula))})
+        kept = pd.DataFrame({formula.column: np.full(n, formula.kept)})
         computed = formula.restored(parents, kept).reset_index(drop=True)
         columns.setdefault(formula.column, computed)
         if formula.column in asked.wanted:
@@ -298,9 +293,3 @@ def _combinations(
                 False
             ).to_numpy(dtype=bool)
     return (names, table[is_possible]) if is_possible.any() else None
-
-
-def _kept_code(formula: Residual | Alternative) -> int:
-    if isinstance(formula, Residual):
-        return 0 if formula.at_ties else formula.lowest
-    return formula.kept

@@ -328,3 +328,23 @@ def test_a_sum_that_lies_beyond_the_columns_limits_is_drawn_as_it_is_and_an_end_
     assert rows["shipped"].max() <= pd.Timestamp(str(model.schema["shipped"].maximum))
     scores = Synthesizer.from_bytes(model.to_bytes()).log_likelihood(rows.tail(200), draws=8)
     assert np.isfinite(scores["log_likelihood"]).all()
+
+
+def test_masses_of_a_text_that_a_formula_gives_with_exceptions_add_up_to_one() -> None:
+    random = np.random.default_rng(0)
+    days = pd.Series(
+        pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 90, 1_500), "D")
+    )
+    names = np.array(["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"])
+    said = np.where(
+        random.random(1_500) < 0.06, random.choice(names, 1_500), names[days.dt.dayofweek]
+    )
+    table = pd.DataFrame({"day": days.dt.strftime("%Y-%m-%d"), "name": said})
+    model = Synthesizer.fit(table, preset="fast", seed=0, device="cpu")
+    assert [str(rule) for rule in model.schema.rules or ()] == ["name == name[weekday(day)]"]
+    rows = pd.DataFrame({"day": ["2024-02-07"] * 7, "name": names})
+    log_joint = model.log_likelihood(rows, draws=200)["log_likelihood"]
+    log_day = model.log_likelihood(rows[["day"]].head(1), draws=200)["log_likelihood"][0]
+    masses = np.exp(log_joint - log_day)
+    assert masses.idxmax() == 2
+    assert masses.sum() == pytest.approx(1.0, abs=0.005)
