@@ -15,6 +15,7 @@ from gcvae.artifact.file import read_artifact, unpack_tensors, write_artifact
 from gcvae.artifact.versions import check_version
 from gcvae.cells.data_frames import FrameKind, frame_kind, kind_of, of_kind, with_index_of
 from gcvae.cells.values import parse_table
+from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.identifiers import WiderIdentifiersWarning
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
@@ -30,6 +31,7 @@ from gcvae.latent.encodings import encoding_block
 from gcvae.latent.manifold import Manifold, manifold_of
 from gcvae.model.decoders import GenerativeModel
 from gcvae.numerics.devices import device_named
+from gcvae.numerics.generators import generator_for
 from gcvae.numerics.machine_memory import refuse_rows_beyond_memory
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
@@ -45,7 +47,7 @@ from gcvae.scoring.served_scores import FULL, require_scores, stricter
 from gcvae.training.checkpoints import CheckpointStore
 from gcvae.training.fitting import fit_prepared
 from gcvae.training.model_facts import model_facts
-from gcvae.training.preparation import prepared_table
+from gcvae.training.preparation import Context, prepared_table
 from gcvae.training.progress.fit_bar import reported
 from gcvae.training.progress.fit_progress import FitProgress
 from gcvae.training.progress.training_progress import Progress
@@ -91,6 +93,7 @@ class Synthesizer:
         training_record: Mapping[str, Any],
         data_map: DependencyMap | None,
         constraints: ConstraintSet,
+        context: ContextCodec | None = None,
         scoring: str = FULL,
         table_notes: tuple[str, ...] = (),
     ) -> None:
@@ -101,6 +104,7 @@ class Synthesizer:
         self.config = config
         self.preset = preset
         self.training_record = dict(training_record)
+        self.context = context
         self.scoring = scoring
         self.table_notes = table_notes
         self._constrained = ConstrainedModel(
@@ -132,6 +136,7 @@ class Synthesizer:
         device: str = "auto",
         progress: Callable[[Progress], None] | bool | None = None,
         checkpoints: CheckpointStore | None = None,
+        context: Context | None = None,
     ) -> Synthesizer:
         """Trains a model on a table.
 
@@ -148,6 +153,8 @@ class Synthesizer:
                 one. Or what is called about twice a second, with a fraction that only grows and is
                 1 at the end; raise CancelledError in it to stop.
             checkpoints: Where to keep a checkpoint, and to continue from.
+            context: What each row is given: then the model is p(row | context), as of the rows of
+                a child table. It draws rows for given contexts only (`sample_given`).
 
         Raises:
             TableError: nothing in the table can be modelled.
@@ -162,7 +169,8 @@ class Synthesizer:
         place = device_named(device)
         with reported(progress) as report:
             line = FitProgress(report, preset, on_cpu=place.type == "cpu")
-            with prepared_table(table, schema, config, line, seed, checkpoints) as prepared:
+            asked = table, schema, config, line, seed, checkpoints, context
+            with prepared_table(*asked) as prepared:
                 parts = fit_prepared(prepared, config, line, seed=seed, place=place)
             line.end()
         return cls(
@@ -174,6 +182,7 @@ class Synthesizer:
             training_record=parts.training_record | {"frame": str(kind_of(table))},
             data_map=parts.data_map,
             constraints=parts.constraints,
+            context=parts.context,
             table_notes=parts.table_notes,
         )
 
@@ -223,6 +232,22 @@ class Synthesizer:
         if index is not None and len(index) == len(drawn):
             drawn.index = index
         return of_kind(drawn, kind)
+
+    def sample_given(self, context: pd.DataFrame, seed: int, first_row: int = 0) -> pd.DataFrame:
+        """A row for each row of a context, typed, in its order.
+
+        Args:
+            context: Typed cells of the columns of the model's context.
+            seed: The same seed and context give the same rows.
+            first_row: Number of the first row, of which its keys are made.
+
+        Raises:
+            ConstraintError: Too few rows satisfy the constraints.
+        """
+        assert self.context is not None, "the model is conditional"
+        generator = generator_for(seed, "sample given", first_row)
+        rows = self._constrained.draw_given(self.context.encode(context), generator)
+        return self.codec.decode(rows, first_row, seed)
 
     def notes(self, rows: int) -> list[str]:
         """What one should know of a sample of so many rows: which identifiers get wider than the
@@ -487,6 +512,7 @@ class Synthesizer:
             self.training_record,
             self._maps.data,
             self._constrained.constraints,
+            self.context,
             self.scoring,
         )
 

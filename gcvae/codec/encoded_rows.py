@@ -33,6 +33,10 @@ class TrainingRows(Protocol):
     """A whole table that rows are taken out of."""
 
     @property
+    def groups(self) -> Tensor | None:
+        """Which rows are held out together; None: each by itself. Shape: (n,)."""
+
+    @property
     def device(self) -> torch.device:
         """Where the rows are, and the numbers that they are taken by."""
 
@@ -55,6 +59,8 @@ class EncodedRows:
         with_values: Which columns these are. Shape: (D_v,).
         log_units: `TableCodec.log_units` of each row; stays on the CPU.
         code_counts: For each column how often each of its codes comes up. Shape: (K_j,) each.
+        context: What each row is given, of a conditional model. Shape: (n, 2 C).
+        groups: Rows of one group are held out together. Shape: (n,); None: each by itself.
     """
 
     codes: Tensor
@@ -62,6 +68,8 @@ class EncodedRows:
     with_values: Tensor
     log_units: Tensor
     code_counts: tuple[Tensor, ...]
+    context: Tensor | None = None
+    groups: Tensor | None = None
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -82,7 +90,9 @@ class EncodedRows:
         codes = self.codes[rows].int()
         values = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
         values[:, self.with_values] = self.values[rows]
-        return EncodedTable(codes, values, torch.ones_like(codes, dtype=torch.bool))
+        observed = torch.ones_like(codes, dtype=torch.bool)
+        context = None if self.context is None else self.context[rows]
+        return EncodedTable(codes, values, observed, context=context)
 
     def to(self, device: torch.device) -> EncodedRows:
         """These rows on a device, where they fit into half of its free memory; else as they are."""
@@ -90,7 +100,8 @@ class EncodedRows:
             return self
         moved = (rows.to(device) for rows in (self.codes, self.values, self.with_values))
         codes, values, with_values = moved
-        return replace(self, codes=codes, values=values, with_values=with_values)
+        context = None if self.context is None else self.context.to(device)
+        return replace(self, codes=codes, values=values, with_values=with_values, context=context)
 
 
 def encode_rows(

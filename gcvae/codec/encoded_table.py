@@ -41,6 +41,7 @@ class EncodedTable:
             NaN where it stands for itself alone; None if all do.
         dependent: For some columns what is known of their cells once those before are drawn, where
             they are not observed.
+        context: What a conditional model is given beside z, (n, 2 C), see `ContextCodec`.
     """
 
     codes: Tensor
@@ -48,6 +49,7 @@ class EncodedTable:
     observed: Tensor
     intervals: Tensor | None = None
     dependent: Mapping[int, DependentCells] = field(default_factory=dict)
+    context: Tensor | None = None
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -68,7 +70,8 @@ class EncodedTable:
         intervals = None if self.intervals is None else self.intervals[rows]
         parts = self.codes[rows], self.values[rows], self.observed[rows]
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
-        return EncodedTable(*parts, intervals, dependent)
+        context = None if self.context is None else self.context[rows]
+        return EncodedTable(*parts, intervals, dependent, context)
 
     def first(self, n: int) -> EncodedTable:
         """The first n rows, which nothing else is known of."""
@@ -83,13 +86,25 @@ class EncodedTable:
             strict=True,
         )
         codes, values, observed = (torch.cat(pair) for pair in pairs)
-        return EncodedTable(codes, values, observed)
+        context = None
+        if self.context is not None and other.context is not None:
+            context = torch.cat([self.context, other.context])
+        return EncodedTable(codes, values, observed, context=context)
+
+    def with_rows(self, rows: Tensor, drawn: EncodedTable) -> EncodedTable:
+        """The same with these cells in the rows of these numbers."""
+        parts = (self.codes, self.values, self.observed)
+        found = (drawn.codes, drawn.values, drawn.observed)
+        return EncodedTable(
+            *(part.index_copy(0, rows, other) for part, other in zip(parts, found, strict=True))
+        )
 
     def to(self, device: torch.device | str) -> EncodedTable:
         """This table on a device."""
         intervals = None if self.intervals is None else self.intervals.to(device)
         parts = self.codes.to(device), self.values.to(device), self.observed.to(device)
-        return EncodedTable(*parts, intervals, self.dependent)
+        context = None if self.context is None else self.context.to(device)
+        return EncodedTable(*parts, intervals, self.dependent, context)
 
     @property
     def are_intervals(self) -> Tensor:

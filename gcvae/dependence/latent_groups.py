@@ -74,7 +74,7 @@ def _accepted_latents(
     n_kept, most_rounds = 0, -(-MOST_DRAWS * n // _ROWS_AT_ONCE)
     for _ in range(most_rounds):
         with torch.no_grad():
-            z = model.model.prior.sample(_ROWS_AT_ONCE, generator)
+            z = model.model.latents(_ROWS_AT_ONCE, generator)
         rows, satisfied = model.draw_at(z, generator)
         at = torch.from_numpy(np.flatnonzero(satisfied))
         latents.append(z[at])

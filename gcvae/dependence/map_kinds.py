@@ -153,7 +153,7 @@ class DependencyMaps:
     def _expected(self, seed: int) -> DependencyMap:
         generator = generator_for(seed, "dependencies")
         with torch.no_grad():
-            z = self.model.model.prior.sample(self._n_draws(), generator)
+            z = self.model.model.latents(self._n_draws(), generator)
         note = f"{len(z):,} draws of z: the mean's standard error is spread / {len(z) ** 0.5:.0f}"
         weight = torch.full((len(z),), 1.0 / len(z))
         return self._of_copula("expected", z, weight, (note,), generator)

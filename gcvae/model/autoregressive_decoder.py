@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.autoregressive import AutoregressiveNetwork
@@ -36,6 +36,11 @@ class AutoregressiveDecoder(Decoder):
         super().__init__()
         self.head = head
         self.refinement = refinement
+
+    @property
+    def trunk(self) -> nn.Module:  # type: ignore[override]
+        """The head's, which the network shares."""
+        return self.head.trunk
 
     @property
     def functions(self) -> tuple[LevelFunction, ...]:  # type: ignore[override]

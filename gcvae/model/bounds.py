@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.decoders import Conditional, GenerativeModel, Likelihoods
+from gcvae.model.decoders import Conditional, GenerativeModel, Likelihoods, beside
 from gcvae.model.networks import Dropout
 from gcvae.model.proposals import draw_latents
 from gcvae.numerics.generators import normal, uniform
@@ -61,7 +61,7 @@ def draw_elbo(
     """
     eta, log_tau = model.encoder(rows)
     z = eta + log_tau.exp() * normal(tuple(eta.shape), generator).to(eta.dtype)
-    conditional = model.conditional(z, dropout)
+    conditional = model.conditional(beside(z, rows.context), dropout)
     jitter = None if exact else uniform(tuple(rows.codes.shape), generator).to(eta.dtype)
     log_prob = conditional.log_prob(rows, jitter)
     head_log_prob = None

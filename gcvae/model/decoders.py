@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.model.change_points import ChangePoints
+from gcvae.model.context import ContextTrunk
 from gcvae.model.copula import Copula, IndependenceCopula, LowRankCopula
 from gcvae.model.level_functions import LevelFunction
 from gcvae.model.marginals import MarginalOutputs, MarginalParameters, Marginals
@@ -118,6 +119,7 @@ class Decoder(nn.Module, ABC):
     """
 
     marginals: Marginals
+    trunk: nn.Module
     n_factors = 0
     is_autoregressive = False
     functions: tuple[LevelFunction, ...] = ()
@@ -260,12 +262,17 @@ class CopulaDecoder(Decoder):
         family: type[Marginal],
         n_components: int = 1,
         means_in_unit: bool = False,
+        context: Sequence[ColumnShape] = (),
     ) -> None:
         super().__init__()
         self.n_columns, self.n_factors, self.score_gradient = len(columns), rank, score_gradient
-        self.trunk = perceptron(d_latent, widths, activation)
-        self.marginals = Marginals(widths[-1], columns, family, n_components, means_in_unit)
-        self.loadings = _loadings_head(widths[-1], self.n_columns * rank) if rank else None
+        self.trunk: nn.Module = perceptron(d_latent, widths, activation)
+        self.d_hidden = widths[-1]
+        if context:
+            trunk = ContextTrunk(self.trunk, d_latent, context)
+            self.trunk, self.d_hidden = trunk, widths[-1] + trunk.d_features
+        self.marginals = Marginals(self.d_hidden, columns, family, n_components, means_in_unit)
+        self.loadings = _loadings_head(self.d_hidden, self.n_columns * rank) if rank else None
 
     def forward(self, z: Tensor, dropout: Dropout | None = None) -> CopulaConditional:
         """p(x|z). Shape: z (..., K)."""
@@ -452,14 +459,49 @@ def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
     return head
 
 
+def beside(z: Tensor, context: Tensor | None) -> Tensor:
+    """Latents with the contexts of their rows. Shape: (..., n, K), (n, 2 C) -> (..., n, K + 2 C)."""
+    if context is None:
+        return z
+    return torch.cat([z, context.to(z).expand(*z.shape[:-1], -1)], dim=-1)
+
+
 class GenerativeModel(nn.Module):
-    """p(x, z) = p(z) p(x|z) with its approximate posterior q(z|x)."""
+    """p(x, z) = p(z) p(x|z) with its approximate posterior q(z|x).
+
+    A conditional model is p(x, z | c) = p(z) p(x | z, c): its decoder takes z and c side by side.
+
+    Attributes:
+        contexts: Those that rows are drawn at where none are given: of training, in a fit. (n, 2 C)
+    """
+
+    contexts: Tensor | None = None
 
     def __init__(self, prior: Prior, encoder: Encoder, decoder: Decoder) -> None:
         super().__init__()
         self.prior = prior
         self.encoder = encoder
         self.decoder = decoder
+
+    def latents(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draws of z from the prior, beside contexts of a conditional model. Shape: (n, K + 2 C).
+
+        Raises:
+            ValueError: A conditional model without `contexts`.
+        """
+        z = self.prior.sample(n, generator)
+        if not self.context_columns:
+            return z
+        if self.contexts is None:
+            raise ValueError("a conditional model draws rows for given contexts only")
+        chosen = torch.randint(len(self.contexts), (n,), generator=generator)
+        return torch.cat([z, self.contexts[chosen].to(z)], dim=-1)
+
+    @property
+    def context_columns(self) -> tuple[ColumnShape, ...]:
+        """Columns of the context; none of a model of a table by itself."""
+        trunk = self.decoder.trunk
+        return trunk.columns if isinstance(trunk, ContextTrunk) else ()
 
     @property
     def marginals(self) -> Marginals:
@@ -488,4 +530,4 @@ class GenerativeModel(nn.Module):
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """(codes, values) of n rows of the model. Shape: two of (n, D)."""
-        return self.conditional(self.prior.sample(n, generator)).sample(generator)
+        return self.conditional(self.latents(n, generator)).sample(generator)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gcvae.codec.encoded_table import EncodedTable
-from gcvae.model.decoders import GenerativeModel
+from gcvae.model.decoders import GenerativeModel, beside
 from gcvae.numerics.batches import draws_without_end, filled
 from gcvae.numerics.normal import log_normal_density
 from gcvae.numerics.row_noise import RowNoise
@@ -39,6 +39,8 @@ class LatentDraws:
     Shape: z (S', n, K), log_ratio (S', n) in float64. The first S count, those of one strand after
     the other; what is behind them fills the batch up, so that a row's numbers are the same in any
     company.
+
+    Beside each z stands the row's context, if it has one.
 
     Attributes:
         n_prior: How many of each strand's draws, the last, are from the prior.
@@ -81,7 +83,7 @@ def draw_latents(
     if n_prior:
         share = n_prior / n_draws
         log_q = torch.logaddexp(log_q + math.log1p(-share), log_p + math.log(share))
-    return LatentDraws(z, log_p - log_q, n_prior)
+    return LatentDraws(beside(z, rows.context), log_p - log_q, n_prior)
 
 
 def _posterior(model: GenerativeModel, rows: EncodedTable) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,3 +43,8 @@ def uniform(
     n_points = 1 << (23 if dtype is torch.float32 else 52)
     steps = torch.randint(0, n_points, shape, generator=generator, device=generator.device)
     return (steps.to(torch.float64) + 0.5).div_(n_points).to(dtype)
+
+
+def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
+    """NumPy's generator of the stream (seed, purpose). Raises as `generator_for`."""
+    return np.random.default_rng(generator_for(seed, *purpose).initial_seed())

@@ -145,6 +145,29 @@ class ConstrainedModel:
         rows = _drawn_at(self.codec, z, generator, self._row_draws)
         return rows, np.logical_and.reduce(self._satisfied(rows), axis=1)
 
+    def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
+        """A row of a conditional model for each context. Shape: (n, 2 C) -> n rows.
+
+        A row that breaks a constraint is drawn anew at its context.
+
+        Raises:
+            ConstraintError: Some context has no row that satisfies all within MOST_DRAWS.
+        """
+        open_rows, rows = torch.arange(len(context)), None
+        for _ in range(MOST_DRAWS):
+            with torch.no_grad():
+                z = self.model.prior.sample(len(open_rows), generator)
+            z = torch.cat([z, context[open_rows].to(z)], dim=-1)
+            drawn, are_kept = self.draw_at(z, generator)
+            rows = drawn if rows is None else rows.with_rows(open_rows, drawn)
+            open_rows = open_rows[torch.from_numpy(~are_kept)]
+            if not len(open_rows):
+                return rows
+        satisfied = self._satisfied(rows) if rows is not None else np.zeros((0, 0), dtype=bool)
+        n_kept = len(context) - len(open_rows)
+        measured = Acceptance(len(context), n_kept, tuple(satisfied.sum(axis=0).tolist()))
+        raise _refusal(n_kept, len(context), measured, self.constraints, _ANOTHER_CONDITION)
+
     @cached_property
     def _row_draws(self) -> Draws:
         return self.model.decoder.row_draws()
@@ -206,7 +229,7 @@ def _drawn(
     model: GenerativeModel, codec: TableCodec, n: int, generator: torch.Generator, draws: Draws
 ) -> EncodedTable:
     with torch.no_grad():
-        z = model.prior.sample(n, generator)
+        z = model.latents(n, generator)
     return _drawn_at(codec, z, generator, draws)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.model.autoregressive import AutoregressiveNetwork
@@ -42,23 +43,33 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
     ]
 
 
+def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
+    """What the networks must know of the columns of a context."""
+    columns = () if codec is None else codec.columns
+    return [
+        ColumnShape(c.name, c.n_codes, c.n_codes - 1 if c.is_number else None, c.code_scores)
+        for c in columns
+    ]
+
+
 def build_model(
     config: SettledConfig,
     columns: Sequence[ColumnShape],
     seed: int,
     functions: Sequence[LevelFunction] = (),
     change_points: Sequence[ChangePoints] = (),
+    context: Sequence[ColumnShape] = (),
 ) -> GenerativeModel:
     """An untrained model of a settled configuration, its weights a function of the seed.
 
     The autoregressive decoder keeps the functions between columns and the change points of numbers;
-    without one there are none.
+    without one there are none. With the columns of a context the model is conditional.
     """
     widths = [config.d_hidden] * config.n_hidden_layers
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator_for(seed, "weights").initial_seed())
         encoder = Encoder(columns, widths, config.d_latent, config.activation)
-        decoder = _decoder(config, columns, widths, functions, change_points)
+        decoder = _decoder(config, columns, widths, functions, change_points, context)
         if config.prior == "autoregressive":
             encoder.spread(_POSTERIOR_SPREAD)
         return GenerativeModel(_prior(config), encoder, decoder)
@@ -77,19 +88,20 @@ def _decoder(
     widths: list[int],
     functions: Sequence[LevelFunction],
     change_points: Sequence[ChangePoints],
+    context: Sequence[ColumnShape],
 ) -> Decoder:
     layers = columns, config.d_latent, widths, config.activation
     in_unit = config.numbers == "unit"
     if config.decoder == "principal-direction":
         return PrincipalDirectionDecoder(*layers, means_in_unit=in_unit)
     marginals = GaussianMarginal, config.n_components, in_unit
-    head = CopulaDecoder(*layers, config.rank, config.score_gradient, *marginals)
+    head = CopulaDecoder(*layers, config.rank, config.score_gradient, *marginals, context=context)
     if not config.refinement:
         return head
     network = AutoregressiveNetwork(
         columns,
         head.marginals,
-        widths[-1],
+        head.d_hidden,
         config.d_sum,
         config.d_column,
         functions,

@@ -43,8 +43,15 @@ class ImaginedRows:
     Shape: root (D, D) lower triangular; codes and values (n, D), every column sorted by itself.
     """
 
-    def __init__(self, rows: EncodedTable, columns: Sequence[ColumnShape]) -> None:
-        """Correlates and sorts the columns of whole rows."""
+    def __init__(
+        self,
+        rows: EncodedTable,
+        columns: Sequence[ColumnShape],
+        context: Sequence[ColumnShape] = (),
+    ) -> None:
+        """Correlates and sorts the columns of whole rows, those of their context among them."""
+        self._n_own, columns = len(columns), [*columns, *context]
+        rows = _with_context(rows)
         self._device = rows.codes.device
         codes, values = rows.codes.cpu(), rows.values.cpu()
         places = _places(codes, values, columns)
@@ -71,7 +78,12 @@ class ImaginedRows:
         codes = self._codes.gather(0, at)
         values = self._between_neighbours(u * n_rows - 0.5, self._values.gather(0, at))
         observed = torch.ones_like(codes, dtype=torch.bool)
-        return EncodedTable(codes, values, observed).to(self._device)
+        own, context = slice(None, self._n_own), None
+        if d > self._n_own:
+            given = slice(self._n_own, None)
+            context = torch.cat([codes[:, given].double(), values[:, given]], dim=1).float()
+        drawn = EncodedTable(codes[:, own], values[:, own], observed[:, own], context=context)
+        return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
         """The values at fractional places of the sorted columns. Shape: (n, D) twice -> (n, D).
@@ -84,6 +96,19 @@ class ImaginedRows:
         start, end = (self._values.gather(0, i) for i in (low, high))
         between = torch.lerp(start, end, (at - low).clamp(0.0, 1.0))
         return torch.where(are_numbers[0] & are_numbers[1], between, nearest)
+
+
+def _with_context(rows: EncodedTable) -> EncodedTable:
+    """Rows with their context as further columns. Shape: (n, D), (n, 2 C) -> (n, D + C)."""
+    if rows.context is None:
+        return rows
+    codes, values = rows.context.chunk(2, dim=-1)
+    rows = EncodedTable(
+        torch.cat([rows.codes, codes.to(rows.codes)], dim=1),
+        torch.cat([rows.values, values.to(rows.values)], dim=1),
+        torch.ones(len(rows), rows.codes.shape[1] + codes.shape[1], dtype=torch.bool),
+    )
+    return rows
 
 
 def _places(codes: Tensor, values: Tensor, columns: Sequence[ColumnShape]) -> Tensor:

@@ -31,7 +31,7 @@ from gcvae.codec.encoded_rows import TrainingRows
 from gcvae.model.autoregressive import AutoregressiveNetwork
 from gcvae.model.change_points import PiecewiseMarginal
 from gcvae.model.column_distribution import ColumnDistribution
-from gcvae.model.decoders import GenerativeModel
+from gcvae.model.decoders import GenerativeModel, beside
 from gcvae.model.marginals import padded_counts
 from gcvae.model.monotone_transforms import piecewise
 from gcvae.model.networks import ColumnShape
@@ -88,7 +88,7 @@ def calibrate(
     n_table = int(code_counts[0].sum())
     n_rows = min(rows_drawn(n_table), _rows_that_fit(model))
     with torch.no_grad():
-        z = model.prior.sample(n_rows, generator)
+        z = model.latents(n_rows, generator)
         walk = model.decoder.ordered_walk(z)
         if walk is None:
             _calibrate_biases(model, z, code_counts, report)
@@ -248,7 +248,8 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
     generator = generator_for(seed, "shrinkage")
     with torch.no_grad():
         eta, log_tau = model.encoder(chosen)
-        walk = model.decoder.ordered_walk(eta + log_tau.exp() * normal(tuple(eta.shape), generator))
+        z = eta + log_tau.exp() * normal(tuple(eta.shape), generator)
+        walk = model.decoder.ordered_walk(beside(z, chosen.context))
         assert isinstance(walk, AutoregressiveWalk), "the decoder is autoregressive"
         factors = [1.0] * len(walk.order)
         for j in walk.order:

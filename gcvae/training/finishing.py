@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,8 @@ def measure(
     chosen = result.held_out[:REFERENCE_ROWS]
     held_out = prepared.rows.take(chosen)
     if prepared.learned is not prepared.typed:  # scored as such rows are later
-        held_out = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
+        encoded = codec.encode(rows_at(prepared.typed, chosen.cpu().numpy()))
+        held_out = replace(encoded, context=held_out.context)
     with line.finishing("scores") as report:
         scores = reference_scores(model, codec, held_out, acceptance, seed, report)
     return acceptance, record | {"held_out_scores": scores}

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.map_kinds import map_of_data
@@ -15,7 +16,7 @@ from gcvae.dependence.maps import DependencyMap
 from gcvae.model.decoders import GenerativeModel
 from gcvae.sampling.constrained import ConstrainedModel
 from gcvae.schema.columns import TableSchema
-from gcvae.training.assembly import build_model, column_shapes
+from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.change_points import find_change_points
 from gcvae.training.finishing import adjust, kept_rules, measure, memory_gap
 from gcvae.training.functions import level_functions
@@ -40,6 +41,7 @@ class Fitted:
     training_record: dict[str, Any]
     data_map: DependencyMap
     constraints: ConstraintSet
+    context: ContextCodec | None
     table_notes: tuple[str, ...]
 
 
@@ -61,9 +63,10 @@ def fit_prepared(
     shapes = column_shapes(codec)
     change_points = []
     if settled.refinement:
-        training, _ = split(len(rows), settled.held_out_share, seed)
+        training, _ = split(len(rows), settled.held_out_share, seed, rows.groups)
         change_points = find_change_points(shapes, rows, training, functions, seed)
-    model = build_model(settled, shapes, seed, functions, change_points)
+    context = context_shapes(prepared.context)
+    model = build_model(settled, shapes, seed, functions, change_points, context)
     model.marginals.start_at(rows.code_counts)
     model = model.to(place)
     result = train(
@@ -78,6 +81,7 @@ def fit_prepared(
     _log_training(result)
     line.trained(result)
     model = model.cpu()
+    model.contexts = rows.context
     adjusted = adjust(model, settled, prepared, result, seed, line)
     acceptance, measured = measure(model, prepared, result, seed, line)
     with line.finishing("map"):
@@ -90,6 +94,7 @@ def fit_prepared(
         **adjusted,
         **_record(prepared, constrained, line, seed),
     }
+    model.contexts = None
     _log.info("fitted in %.1f s", line.seconds)
     return Fitted(
         prepared.schema,
@@ -99,6 +104,7 @@ def fit_prepared(
         record,
         data_map,
         prepared.constraints,
+        prepared.context,
         prepared.notes,
     )
 

@@ -55,11 +55,21 @@ _STEPS = 4
 elsewhere, or a checkpoint holds other tensors."""
 
 
-def split(n_rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
+def split(
+    n_rows: int, share: float, seed: int, groups: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """(training rows, held-out rows): indices, disjoint but for tables of under 10 rows.
 
-    Those are too small to spare any: all their rows train and decide.
+    Those are too small to spare any: all their rows train and decide. Rows of one group are held
+    out together; fewer than 10 groups are too small to spare any. Shape: groups (n,).
     """
+    if groups is not None:
+        numbers, places = groups.unique(return_inverse=True)
+        training, held_out = split(len(numbers), share, seed)
+        if len(training) == len(numbers):
+            return split(n_rows, share, seed)
+        is_held_out = torch.isin(places, held_out)
+        return (~is_held_out).nonzero()[:, 0], is_held_out.nonzero()[:, 0][:MOST_HELD_OUT_ROWS]
     if n_rows < _LEAST_ROWS_TO_HOLD_OUT:
         return torch.arange(n_rows), torch.arange(n_rows)
     order = torch.randperm(n_rows, generator=generator_for(seed, "split"))
@@ -135,7 +145,9 @@ class _Run:
         config = self.config
         self.parameters = list(self.model.parameters())
         self.device = self.parameters[0].device
-        train_index, self.held_out_index = split(len(self.rows), config.held_out_share, self.seed)
+        train_index, self.held_out_index = split(
+            len(self.rows), config.held_out_share, self.seed, self.rows.groups
+        )
         self.train_log_scale = self._mean_log_scale(train_index)
         self.held_out_log_scale = self._mean_log_scale(self.held_out_index)
         self.train_index = train_index.to(self.rows.device)
@@ -154,7 +166,7 @@ class _Run:
         """What imagines rows, from training rows or some of them: held-out rows stay unseen."""
         step = -(-len(self.train_index) // _MOST_ROWS_TO_IMAGINE_FROM)
         rows = self._taken(self.train_index[::step])
-        return ImaginedRows(rows, self.model.marginals.columns)
+        return ImaginedRows(rows, self.model.marginals.columns, self.model.context_columns)
 
     def _some_of_training(self) -> EncodedTable:
         """Rows of training that are looked at beside the held-out ones."""

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
+from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.encoded_rows import EncodedRows, encode_rows
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
@@ -42,6 +44,21 @@ _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
 
 
 @dataclass(frozen=True)
+class Context:
+    """What the rows of a table are given: the model is p(row | context).
+
+    Attributes:
+        cells: Typed, a row for each of the table's.
+        seen: Further contexts, which no row of the table has; `cells` among them.
+        groups: Numbers of the parents: rows of one parent are held out together. Shape: (n,).
+    """
+
+    cells: pd.DataFrame
+    seen: pd.DataFrame
+    groups: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class PreparedTable:
     """A table, ready to be trained on.
 
@@ -49,6 +66,7 @@ class PreparedTable:
         schema: Complete.
         codec: Fitted on the table.
         constraints: Of the schema, with the table's combinations.
+        context: Of what each row is given, if it is.
         typed: The table's values.
         learned: The same without the levels that are withheld.
         rows: The table, encoded.
@@ -60,6 +78,7 @@ class PreparedTable:
     schema: TableSchema
     codec: TableCodec
     constraints: ConstraintSet
+    context: ContextCodec | None
     typed: TypedTable
     learned: TypedTable
     rows: EncodedRows
@@ -76,6 +95,7 @@ def prepared_table(
     line: FitProgress | None = None,
     seed: int = 0,
     checkpoints: CheckpointStore | None = None,
+    context: Context | None = None,
 ) -> Iterator[PreparedTable]:
     """Reads, infers, fits the codec and encodes; the files that it needs go with the block.
 
@@ -85,6 +105,7 @@ def prepared_table(
         config: Which codec.
         line: Takes the preparation's reports; what it raises ends that.
         seed: Of the rows that are held back for a report.
+        context: What each row is given, of a conditional model.
         checkpoints: Where the run is kept. Under differential privacy the private rows are kept
             with it: a run that is taken up again does not ask the table a second time.
 
@@ -120,8 +141,23 @@ def prepared_table(
                 record = learned.record()
                 if private is not None:
                     record["differential_privacy"] = private.record
+                context_codec = None
+                if context is not None:
+                    context_codec = ContextCodec.fit(context.seen, config.rare_level_rows)
+                    encoded = context_codec.encode(context.cells)
+                    groups = torch.from_numpy(context.groups)
+                    rows = replace(rows, context=encoded, groups=groups)
                 yield PreparedTable(
-                    full, codec, constraints, typed, cells, rows, notes, record, checkpoints
+                    schema=full,
+                    codec=codec,
+                    constraints=constraints,
+                    context=context_codec,
+                    typed=typed,
+                    learned=cells,
+                    rows=rows,
+                    notes=notes,
+                    record=record,
+                    checkpoints=checkpoints,
                 )
 
 

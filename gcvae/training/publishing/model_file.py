@@ -15,6 +15,7 @@ from torch import Tensor
 from gcvae.artifact.checks import Allocation, check_record, load_weights
 from gcvae.artifact.file import pack_tensors
 from gcvae.artifact.versions import FORMAT, VERSION
+from gcvae.codec.context_codec import ContextCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.maps import DependencyMap
@@ -25,7 +26,7 @@ from gcvae.model.level_functions import LevelFunction
 from gcvae.model.priors import GaussianMixturePrior
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.served_scores import FULL, checked_scoring, not_looser
-from gcvae.training.assembly import build_model, column_shapes
+from gcvae.training.assembly import build_model, column_shapes, context_shapes
 from gcvae.training.settings import SettledConfig, configure
 
 _KEPT_OF_RECORD = ("preset", "frame", "constraint_acceptance", "differential_privacy")
@@ -50,6 +51,7 @@ class ModelFile:
     training_record: Mapping[str, Any]
     data_map: DependencyMap | None
     constraints: ConstraintSet
+    context: ContextCodec | None = None
     scoring: str = FULL
 
     def with_scoring(self, scoring: str | None) -> Self:
@@ -85,6 +87,7 @@ class ModelFile:
             "constraints": self.constraints.to_json(),
             "functions": [function.to_json(names) for function in self.model.decoder.functions],
             "change_points": [found.to_json(names) for found in self.model.decoder.change_points],
+            "context": None if self.context is None else self.context.to_json(),
             "scoring": self.scoring,
         }
         return pack_tensors(self.model.state_dict(), manifest)
@@ -98,17 +101,20 @@ class ModelFile:
             raise ArtifactError("the file's codec is of another schema than the file's")
         configure("default", manifest["config"])
         config = SettledConfig(**manifest["config"])
+        given = manifest.get("context")
+        context = None if given is None else ContextCodec.from_json(given)
         record = manifest["training_record"]
         check_record(record)
         return cls(
             schema,
             codec,
-            _model(codec, config, manifest, tensors),
+            _model(codec, config, manifest, tensors, context),
             config,
             preset=manifest["preset"],
             training_record=record,
             data_map=_data_map(manifest["data_map"], codec, record),
             constraints=ConstraintSet.from_json(schema, manifest["constraints"]),
+            context=context,
             scoring=checked_scoring(manifest["scoring"]),
         )
 
@@ -118,12 +124,14 @@ def _model(
     config: SettledConfig,
     manifest: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
+    context: ContextCodec | None,
 ) -> GenerativeModel:
     shapes = column_shapes(codec)
     functions = [LevelFunction.from_json(each, shapes) for each in manifest["functions"]]
     change_points = [ChangePoints.from_json(each, shapes) for each in manifest["change_points"]]
     with Allocation(tensors):
-        model = build_model(config, shapes, 0, functions, change_points)
+        given = context_shapes(context)
+        model = build_model(config, shapes, 0, functions, change_points, given)
         if config.prior == "mixture":
             n_components = len(tensors["prior.log_weight"])
             model.prior = GaussianMixturePrior(n_components, model.prior.d_latent)

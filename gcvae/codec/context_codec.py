@@ -1,0 +1,167 @@
+"""The codec of context columns: what a row is given and does not model.
+
+Cells become the codes and values that the networks read as any column's:
+
+    missing          code 0
+    frequent value   a code of its own; of a number with its normal score
+    other number     the last code, the value being its normal score Phi^-1(F(x))
+    other level      code 1
+
+A value that the codec has not seen is another number or another level, never an error: parents
+without children have levels that no child's context had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.special import ndtri
+from torch import Tensor
+
+from gcvae.arrays import Numbers
+
+_MOST_KNOTS = 129
+_LEAST_FREQUENT_SHARE = 0.02
+"""A number that comes up so often has a code of its own."""
+_MOST_LEVELS = 400
+
+
+@dataclass(frozen=True)
+class ContextColumn:
+    """One column of a context.
+
+    Attributes:
+        name: Of the column.
+        is_number: Whether cells are numbers (dates as days), or levels.
+        frequent: Numbers or levels that have codes of their own.
+        knots: Quantiles of the numbers, ascending. Shape: (k,).
+        scores: Normal scores at the knots. Shape: (k,).
+    """
+
+    name: str
+    is_number: bool
+    frequent: tuple[Any, ...]
+    knots: tuple[float, ...] = ()
+    scores: tuple[float, ...] = ()
+
+    @classmethod
+    def fit(cls, cells: pd.Series[Any], rare_rows: int) -> Self:
+        """The codec of a typed column; values of fewer than `rare_rows` rows have no code."""
+        name = str(cells.name)
+        numbers = as_numbers(cells)
+        if numbers is None:
+            counts = cells.dropna().astype(str).value_counts()
+            frequent = counts[counts >= rare_rows].index[:_MOST_LEVELS]
+            return cls(name, False, tuple(sorted(frequent)))
+        values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+        if not len(values):
+            return cls(name, True, ())
+        least = max(rare_rows, _LEAST_FREQUENT_SHARE * counts.sum())
+        below = counts.cumsum() - 0.5 * counts
+        steps = np.linspace(0.0, counts.sum(), min(len(values), _MOST_KNOTS))
+        at = np.unique(np.searchsorted(below, steps).clip(0, len(values) - 1))
+        at = at[(counts.sum() >= rare_rows) * np.ones(len(at), dtype=bool)]
+        scores = ndtri(below[at] / counts.sum())
+        frequent = values[counts >= least]
+        return cls(name, True, *(tuple(map(float, each)) for each in (frequent, values[at], scores)))
+
+    @property
+    def n_codes(self) -> int:
+        """The missing cell, the frequent values, and all others."""
+        return 2 + len(self.frequent)
+
+    @property
+    def code_scores(self) -> tuple[float, ...] | None:
+        """The normal score of each code of a number; 0 where a cell has its own or none."""
+        if not self.is_number:
+            return None
+        return (0.0, *self._score(np.array(self.frequent)).tolist(), 0.0)
+
+    def encode(self, cells: pd.Series[Any]) -> tuple[Numbers, Numbers]:
+        """Codes and values of typed cells. Shape: (n,), (n,)."""
+        if not self.is_number:
+            known = {level: float(i) for i, level in enumerate(self.frequent, 2)}
+            found, distinct = pd.factorize(cells)
+            codes = [known.get(str(level), 1.0) for level in distinct]
+            return np.array([*codes, 0.0])[found], np.zeros(len(cells))
+        numbers = as_numbers(cells)
+        if numbers is None:
+            raise TypeError(f"context column {self.name} has no numbers")
+        at = np.searchsorted(self.frequent, numbers).clip(max=max(len(self.frequent) - 1, 0))
+        is_frequent = np.zeros(len(numbers), dtype=bool)
+        if self.frequent:
+            is_frequent = np.array(self.frequent)[at] == numbers
+        codes = np.where(is_frequent, 1.0 + at, 1.0 + len(self.frequent))
+        values = np.where(is_frequent, 0.0, self._score(numbers))
+        is_missing = np.isnan(numbers)
+        return np.where(is_missing, 0.0, codes), np.where(is_missing, 0.0, values)
+
+    def _score(self, numbers: Numbers) -> Numbers:
+        """Normal scores, linear between the knots and constant beyond them."""
+        if not self.knots:
+            return np.zeros(len(numbers))
+        found: Numbers = np.interp(numbers, self.knots, self.scores)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {
+            "name": self.name,
+            "is_number": self.is_number,
+            "frequent": list(self.frequent),
+            "knots": list(self.knots),
+            "scores": list(self.scores),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The column of a document that `to_json` wrote."""
+        lists = (tuple(document[part]) for part in ("frequent", "knots", "scores"))
+        return cls(str(document["name"]), bool(document["is_number"]), *lists)
+
+
+@dataclass(frozen=True)
+class ContextCodec:
+    """The columns of a context, in their order."""
+
+    columns: tuple[ContextColumn, ...]
+
+    @classmethod
+    def fit(cls, context: pd.DataFrame, rare_rows: int = 1) -> Self:
+        """The codec of a typed table."""
+        columns = [ContextColumn.fit(context[name], rare_rows) for name in context.columns]
+        return cls(tuple(columns))
+
+    def encode(self, context: pd.DataFrame) -> Tensor:
+        """Codes of all columns, then their values. Shape: (n, 2 C), float32."""
+        encoded = [column.encode(context[column.name]) for column in self.columns]
+        parts = [codes for codes, _ in encoded] + [values for _, values in encoded]
+        if not parts:
+            return torch.zeros(len(context), 0)
+        return torch.from_numpy(np.stack(parts, axis=1)).float()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """What `from_json` needs."""
+        return [column.to_json() for column in self.columns]
+
+    @classmethod
+    def from_json(cls, document: Sequence[Mapping[str, Any]]) -> Self:
+        """The codec of a document that `to_json` wrote."""
+        return cls(tuple(ContextColumn.from_json(each) for each in document))
+
+
+def as_numbers(cells: pd.Series[Any]) -> Numbers | None:
+    """Typed cells as float64, dates as days since 1970 and NaN where missing; None for levels."""
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        days = cells.astype("datetime64[us]").astype("int64").to_numpy() / 86_400e6
+        return np.where(cells.isna(), np.nan, days)
+    is_truth = pd.api.types.is_bool_dtype(cells.dtype)
+    if pd.api.types.is_numeric_dtype(cells.dtype) and not is_truth:
+        found: Numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        return found
+    return None

@@ -1,0 +1,214 @@
+"""The random effect of a parent: what its children have in common, as a short vector u.
+
+    phi(x) = normal scores and indicators of frequent levels of a child row
+    mean of phi over the n children of parent i = mu + v_i + e_i,  Cov(v) = B,  Cov(e_i) = W / n_i
+    u = V^T v,  V the leading eigenvectors of B,  Lambda their eigenvalues
+    u | children ~ N(K V^T (mean - mu), Lambda - K Lambda),  K = Lambda (Lambda + V^T W V / n)^-1
+
+B and W are found by moments: W within parents, B = Cov(means) - W mean(1/n). A direction counts as
+long as its eigenvalue is above the largest that children shuffled among the parents have.
+
+Source: method-of-moments estimators of variance components (Searle, Casella & McCulloch 1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from gcvae.arrays import Codes, Numbers
+from gcvae.codec.context_codec import as_numbers
+from gcvae.numerics.generators import numpy_generator
+
+MOST_DIRECTIONS = 6
+_LEAST_SHARE = 0.01
+"""Levels of so many rows have an indicator."""
+_MOST_INDICATORS = 40
+_LEAST_PARENTS = 20
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column of children as features.
+
+    Attributes:
+        column: Its name.
+        knots: Sorted numbers, for normal scores; empty of a column of levels.
+        levels: Levels with an indicator.
+        shares: Of the levels in the rows.
+    """
+
+    column: str
+    knots: tuple[float, ...]
+    levels: tuple[str, ...]
+    shares: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, cells: pd.Series[Any]) -> Self:
+        """The features of a typed column."""
+        numbers = as_numbers(cells)
+        if numbers is not None:
+            known = np.sort(numbers[~np.isnan(numbers)])
+            steps = np.linspace(0, max(len(known) - 1, 0), min(len(known), 257)).astype(int)
+            return cls(str(cells.name), tuple(map(float, known[steps])), (), ())
+        shares = cells.astype(str).value_counts(normalize=True)
+        chosen = shares[shares >= _LEAST_SHARE][:_MOST_INDICATORS].sort_index()
+        names = tuple(map(str, chosen.index))
+        return cls(str(cells.name), (), names, tuple(map(float, chosen)))
+
+    def values(self, cells: pd.Series[Any]) -> Numbers:
+        """Features of typed cells: a missing number is at the middle. Shape: (n, d)."""
+        if self.levels:
+            found = pd.Index(self.levels).get_indexer(cells.astype(str))
+            shares = np.array(self.shares)
+            indicators = (found[:, None] == np.arange(len(shares))) - shares
+            return np.asarray(indicators / np.sqrt(shares))
+        numbers = as_numbers(cells)
+        if numbers is None or len(self.knots) < 2:
+            return np.zeros((len(cells), 0))
+        knots = np.array(self.knots)
+        low, high = (np.searchsorted(knots, numbers, side) for side in ("left", "right"))
+        scores = ndtri(((low + high) / 2 + 0.5) / (len(knots) + 1))
+        return np.asarray(np.where(np.isnan(numbers), 0.0, scores))[:, None]
+
+
+@dataclass(frozen=True)
+class RandomEffect:
+    """p(u) and p(u | children) of the parents of one child table.
+
+    Shape: mean (d,), directions (d, q), within (q, q), variances (q,).
+    """
+
+    features: tuple[Feature, ...]
+    mean: Numbers
+    directions: Numbers
+    within: Numbers
+    variances: Numbers
+
+    @classmethod
+    def fit(cls, children: pd.DataFrame, parents: Codes, seed: int) -> Self:
+        """The effect of the parents on their children.
+
+        Args:
+            children: Typed columns.
+            parents: The number of each child's parent. Shape: (n,).
+            seed: Of the shuffled children.
+        """
+        features = tuple(Feature.fit(children[name]) for name in children.columns)
+        phi = _stacked(features, children)
+        places = np.unique(parents, return_inverse=True)[1]
+        n_parents = int(places.max()) + 1 if len(places) else 0
+        nothing = cls(features, np.zeros(phi.shape[1]), *_no_directions(phi.shape[1]))
+        if n_parents < _LEAST_PARENTS or len(phi) < n_parents + _LEAST_PARENTS:
+            return nothing
+        within, between = _components(phi, places, n_parents)
+        shuffled = places[numpy_generator(seed, "shuffled children").permutation(len(places))]
+        least = np.linalg.eigvalsh(_components(phi, shuffled, n_parents)[1])[-1]
+        values, vectors = np.linalg.eigh(between)
+        chosen = np.flatnonzero(values > max(least, 1e-6))[::-1][:MOST_DIRECTIONS]
+        if not len(chosen):
+            return nothing
+        v = vectors[:, chosen]
+        return cls(features, phi.mean(axis=0), v, v.T @ within @ v, values[chosen])
+
+    @property
+    def n_directions(self) -> int:
+        """q."""
+        return len(self.variances)
+
+    def posterior(
+        self, children: pd.DataFrame, parents: Codes, n_parents: int
+    ) -> tuple[Numbers, Numbers]:
+        """Mean and root of the covariance of u for each parent; N(0, Lambda) without children.
+
+        Shape: (n,), -> (n_parents, q), (n_parents, q, q).
+        """
+        q = self.n_directions
+        if not q:
+            return np.zeros((n_parents, 0)), np.zeros((n_parents, 0, 0))
+        projected = (_stacked(self.features, children) - self.mean) @ self.directions
+        counts = np.bincount(parents, minlength=n_parents)
+        sums = np.stack([np.bincount(parents, c, n_parents) for c in projected.T], axis=1)
+        means = sums / np.maximum(counts, 1)[:, None]
+        prior = np.diag(self.variances)
+        mean, root = np.zeros((n_parents, q)), np.zeros((n_parents, q, q))
+        for n in np.unique(counts):
+            gain = prior @ np.linalg.inv(prior + self.within / n) if n else np.zeros((q, q))
+            covariance = prior - gain @ prior
+            covariance = (covariance + covariance.T) / 2 + 1e-9 * np.eye(q)
+            at = counts == n
+            mean[at], root[at] = means[at] @ gain.T, np.linalg.cholesky(covariance)
+        return mean, root
+
+    def draw(
+        self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
+    ) -> Numbers:
+        """u of each parent at standard normal noise. Shape: noise (n_parents, q) -> as it."""
+        mean, root = self.posterior(children, parents, n_parents)
+        drawn: Numbers = mean + np.einsum("nij,nj->ni", root, noise)
+        return drawn
+
+    def draw_for_rows(
+        self, children: pd.DataFrame, parents: Codes, n_parents: int, noise: Numbers
+    ) -> Numbers:
+        """A fresh u for each child, so that none is read off its siblings' average too well.
+
+        Shape: noise (n, q) -> (n, q).
+        """
+        mean, root = self.posterior(children, parents, n_parents)
+        drawn: Numbers = mean[parents] + np.einsum("nij,nj->ni", root[parents], noise)
+        return drawn
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {
+            "features": [vars(feature) for feature in self.features],
+            "mean": self.mean.tolist(),
+            "directions": self.directions.tolist(),
+            "within": self.within.tolist(),
+            "variances": self.variances.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The effect of a document that `to_json` wrote."""
+        features = tuple(
+            Feature(
+                str(each["column"]),
+                *(tuple(each[part]) for part in ("knots", "levels", "shares")),
+            )
+            for each in document["features"]
+        )
+        q, d = len(document["variances"]), len(document["mean"])
+        return cls(
+            features,
+            np.array(document["mean"], dtype=np.float64),
+            np.array(document["directions"], dtype=np.float64).reshape(d, q),
+            np.array(document["within"], dtype=np.float64).reshape(q, q),
+            np.array(document["variances"], dtype=np.float64),
+        )
+
+
+def _stacked(features: Sequence[Feature], children: pd.DataFrame) -> Numbers:
+    """phi of each child. Shape: (n, d)."""
+    parts = [feature.values(children[feature.column]) for feature in features]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(children), 0))
+
+
+def _no_directions(d: int) -> tuple[Numbers, Numbers, Numbers]:
+    return np.zeros((d, 0)), np.zeros((0, 0)), np.zeros(0)
+
+
+def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, Numbers]:
+    """W and B. Shape: (n, d), (n,) -> (d, d) twice."""
+    counts = np.bincount(parents, minlength=n_parents)
+    means = np.stack([np.bincount(parents, c, n_parents) for c in phi.T], axis=1) / counts[:, None]
+    residual = phi - means[parents]
+    within = residual.T @ residual / max(len(phi) - n_parents, 1)
+    between = np.cov(means.T) - within * (1.0 / counts).mean()
+    return within, np.atleast_2d(between)

@@ -1,0 +1,45 @@
+"""The context of a conditional model: h(z, c) = [trunk(z), f(c)].
+
+The features f of the context's cells stand beside the hidden vector, from which the decoder's
+heads and its network read in straight lines. So a context column acts as a column that comes first
+in the chain rule: it moves means and logits linearly and is added to every running sum. It has no
+loss, no head and no part in the encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gcvae.model.autoregressive import CellFeatures
+from gcvae.model.networks import ColumnShape
+from gcvae.numerics.affine import through
+
+
+class ContextTrunk(nn.Module):
+    """Hidden vector of a latent and a context that are packed into one vector.
+
+    Shape: (..., K + 2 C) -> (..., d_hidden + C d_features); C codes, then C values, follow z.
+    """
+
+    def __init__(self, trunk: nn.Sequential, d_latent: int, columns: Sequence[ColumnShape]) -> None:
+        super().__init__()
+        self.trunk, self.d_latent = trunk, d_latent
+        self.columns, self.n_columns = tuple(columns), len(columns)
+        self.features = CellFeatures(columns)
+
+    @property
+    def d_features(self) -> int:
+        """How much wider the hidden vector is than the trunk's."""
+        return self.n_columns * self.features.width
+
+    def forward(self, packed: Tensor) -> Tensor:
+        """The hidden vector."""
+        z, context = packed.split([self.d_latent, 2 * self.n_columns], dim=-1)
+        codes, values = context.flatten(0, -2).split(self.n_columns, dim=-1)
+        features = self.features(codes.long(), values).transpose(0, 1).flatten(1)
+        flat = torch.cat([through(self.trunk, z.flatten(0, -2)), features], dim=-1)
+        found: Tensor = flat.unflatten(0, packed.shape[:-1])
+        return found
