@@ -84,6 +84,8 @@ class ContextColumn:
 
     def encode(self, cells: pd.Series[Any]) -> tuple[Numbers, Numbers]:
         """Codes and values of typed cells. Shape: (n,), (n,)."""
+        if cells.isna().all():
+            return np.zeros(len(cells)), np.zeros(len(cells))
         if not self.is_number:
             known = {level: float(i) for i, level in enumerate(self.frequent, 2)}
             found, distinct = pd.factorize(cells)

@@ -212,3 +212,16 @@ def _components(phi: Numbers, parents: Codes, n_parents: int) -> tuple[Numbers, 
     within = residual.T @ residual / max(len(phi) - n_parents, 1)
     between = np.cov(means.T) - within * (1.0 / counts).mean()
     return within, np.atleast_2d(between)
+
+
+def share_between(children: pd.DataFrame, parents: Codes) -> float:
+    """The mean share of the variance of children's features that lies between their parents."""
+    features = [Feature.fit(children[name]) for name in children.columns]
+    phi = _stacked(features, children)
+    places = np.unique(parents, return_inverse=True)[1]
+    n_parents = int(places.max()) + 1 if len(places) else 0
+    if not phi.shape[1] or n_parents < 2 or len(phi) <= n_parents:
+        return 0.0
+    within, between = _components(phi, places, n_parents)
+    total = np.diag(between).clip(min=0.0) + np.diag(within)
+    return float((np.diag(between).clip(min=0.0) / np.where(total > 0, total, 1.0)).mean())

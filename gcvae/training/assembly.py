@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -47,8 +48,15 @@ def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
     """What the networks must know of the columns of a context."""
     columns = () if codec is None else codec.columns
     return [
-        ColumnShape(c.name, c.n_codes, c.n_codes - 1 if c.is_number else None, c.code_scores)
-        for c in columns
+        ColumnShape(
+            column.name,
+            column.n_codes,
+            point_code=column.n_codes - 1 if scores else None,
+            code_scores=scores,
+            other_places=(-math.inf, *scores[1:-1]) if scores else None,
+        )
+        for column in columns
+        for scores in [column.code_scores]
     ]
 
 

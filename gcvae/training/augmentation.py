@@ -65,7 +65,9 @@ class ImaginedRows:
         latent = wanted
         for move in range(_MOVES):
             self._root = _root_of(latent)
-            drawn = self.draw(_ROWS_TO_MOVE_BY, generator_for(0, "correlation", move))
+            drawn = _with_context(
+                self.draw(_ROWS_TO_MOVE_BY, generator_for(0, "correlation", move))
+            )
             found = _correlation(_places(drawn.codes.cpu(), drawn.values.cpu(), columns))
             latent = _possible(latent + wanted - found)
         return (1.0 - _SHRINKAGE) * latent + _SHRINKAGE * np.eye(len(latent))

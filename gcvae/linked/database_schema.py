@@ -1,0 +1,253 @@
+"""The schema of a database: its tables, their keys, and the order of their rows.
+
+    {"tables": {"users": {"primary_key": ["id"]},
+                "sessions": {"foreign_keys": [{"columns": ["user_id"], "table": "users"}],
+                             "order": "started"}}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from gcvae.errors import Problem, SchemaError, json_pointer
+from gcvae.schema.suggestions import unknown_name
+
+_MEMBERS = ("primary_key", "foreign_keys", "order", "keep", "columns", "rules", "entity")
+_KEY_MEMBERS = ("columns", "table", "references")
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """Columns whose values are those of a key of another table, or missing.
+
+    Attributes:
+        columns: Of the table that refers.
+        table: The table that is referred to; it may be the same.
+        references: Its columns, in the order of `columns`.
+    """
+
+    columns: tuple[str, ...]
+    table: str
+    references: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The key in words: `user_id -> users.id`."""
+        return f"{', '.join(self.columns)} -> {self.table}.{', '.join(self.references)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The key's document."""
+        return {
+            "columns": list(self.columns),
+            "table": self.table,
+            "references": list(self.references),
+        }
+
+
+@dataclass(frozen=True)
+class LinkedTable:
+    """One table of a database.
+
+    Attributes:
+        primary_key: Columns whose values together are unique; none where the table has no key.
+        foreign_keys: Its references to other tables.
+        order: The column by which the rows of one parent follow each other, a date or a number.
+        keep: Whether the table is copied into every sample as it is: a catalogue such as genres.
+            None leaves it to inference.
+        entity: A column that comes again and determines others: the table is modelled as a table
+            of entities and one of their rows. False: there is none; None leaves it to inference.
+        columns: The columns' part of the table's schema document (`TableSchema`).
+        rules: The rules' part of it.
+    """
+
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    order: str | None = None
+    keep: bool | None = None
+    entity: str | bool | None = None
+    columns: tuple[Mapping[str, Any], ...] = ()
+    rules: tuple[Any, ...] | None = None
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """The table's schema document, as far as it is given."""
+        rules = {} if self.rules is None else {"rules": list(self.rules)}
+        found = ({"columns": list(self.columns)} if self.columns else {}) | rules
+        return found or None
+
+    def to_json(self) -> dict[str, Any]:
+        """The table's part of the document."""
+        found: dict[str, Any] = {
+            "primary_key": list(self.primary_key),
+            "foreign_keys": [key.to_json() for key in self.foreign_keys],
+        }
+        for name in ("order", "keep", "entity"):
+            if getattr(self, name) is not None:
+                found[name] = getattr(self, name)
+        return found | (self.document or {})
+
+
+@dataclass(frozen=True)
+class DatabaseSchema:
+    """The tables of a database, by name."""
+
+    tables: Mapping[str, LinkedTable] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> LinkedTable:
+        """The table of that name."""
+        return self.tables[name]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document, of JSON types only."""
+        return {"tables": {name: table.to_json() for name, table in self.tables.items()}}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The schema of a document, which may leave anything out.
+
+        Raises:
+            SchemaError: A member is unknown or malformed, or a key names a table that is not there.
+        """
+        problems: list[Problem] = []
+        listed = document.get("tables") if isinstance(document, Mapping) else None
+        if not isinstance(listed, Mapping):
+            message = "the schema of a database has no tables"
+            expected = '{"tables": {"users": {"primary_key": ["id"]}, ...}}'
+            raise SchemaError(Problem(message, "/tables", expected=expected))
+        tables = {str(n): _read_table(str(n), each, problems) for n, each in listed.items()}
+        schema = cls(tables)
+        for name, table in tables.items():
+            for i, key in enumerate(table.foreign_keys):
+                pointer = json_pointer("tables", name, "foreign_keys", i, "table")
+                if key.table not in tables:
+                    message = f"there is no table {key.table!r}"
+                    problems.append(unknown_name(message, key.table, tables, pointer=pointer))
+                elif not key.references and len(tables[key.table].primary_key) != len(key.columns):
+                    message = f"table {key.table!r} has no primary key of {len(key.columns)} columns"
+                    problems.append(Problem(message, pointer, expected="a member references"))
+        if problems:
+            raise SchemaError(*problems)
+        return cls({name: schema._with_references(table) for name, table in tables.items()})
+
+    def _with_references(self, table: LinkedTable) -> LinkedTable:
+        """The table, its keys referring to primary keys where they do not say to what."""
+        keys = tuple(
+            ForeignKey(k.columns, k.table, k.references or self.tables[k.table].primary_key)
+            for k in table.foreign_keys
+        )
+        return LinkedTable(
+            table.primary_key, keys, table.order, table.keep, table.entity, table.columns, table.rules
+        )
+
+    def check(self, columns: Mapping[str, Sequence[str]]) -> None:
+        """Refuses a schema that names tables or columns which are not there.
+
+        Args:
+            columns: The names of the columns of each table.
+
+        Raises:
+            SchemaError: With a pointer to each.
+        """
+        problems = []
+        for name, table in self.tables.items():
+            if name not in columns:
+                pointer = json_pointer("tables", name)
+                message = f"there is no table {name!r} in the data"
+                problems.append(unknown_name(message, name, columns, pointer=pointer))
+                continue
+            named = [(column, ("primary_key", i)) for i, column in enumerate(table.primary_key)]
+            named += [(table.order, ("order",))] if table.order is not None else []
+            named += [(table.entity, ("entity",))] if isinstance(table.entity, str) else []
+            problems += [
+                _no_column(column, name, columns[name], ("tables", name, *steps))
+                for column, steps in named
+                if column not in columns[name]
+            ]
+            for i, key in enumerate(table.foreign_keys):
+                pairs = ("columns", key.columns, name), ("references", key.references, key.table)
+                for member, of_member, owner in pairs:
+                    place = "tables", name, "foreign_keys", i, member
+                    problems += [
+                        _no_column(column, owner, columns[owner], (*place, j))
+                        for j, column in enumerate(of_member)
+                        if owner in columns and column not in columns[owner]
+                    ]
+        if problems:
+            raise SchemaError(*problems)
+
+
+def _no_column(
+    column: str, table: str, names: Sequence[str], steps: Sequence[str | int]
+) -> Problem:
+    message = f"table {table!r} has no column {column!r}"
+    return unknown_name(message, column, names, pointer=json_pointer(*steps), column=column)
+
+
+def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedTable:
+    """One table of a document; what is wrong with it is added to `problems`."""
+    if not isinstance(document, Mapping):
+        message = f"table {name!r} is {document!r}"
+        problems.append(Problem(message, json_pointer("tables", name), expected="an object"))
+        return LinkedTable()
+    for member in document:
+        if member not in _MEMBERS:
+            pointer, message = json_pointer("tables", name, member), f"unknown member {member!r}"
+            problems.append(unknown_name(message, str(member), _MEMBERS, pointer=pointer))
+    keys = document.get("foreign_keys", [])
+    if not isinstance(keys, Sequence) or isinstance(keys, str):
+        pointer = json_pointer("tables", name, "foreign_keys")
+        problems.append(Problem(f"the foreign keys are {keys!r}", pointer, expected="a list"))
+        keys = []
+    for member, kinds in (("order", str), ("keep", bool), ("entity", str | bool)):
+        value = document.get(member)
+        if value is not None and not isinstance(value, kinds):
+            pointer = json_pointer("tables", name, member)
+            expected = "true or false" if kinds is bool else "the name of a column"
+            problems.append(Problem(f"{member} is {value!r}", pointer, expected=expected))
+    return LinkedTable(
+        _names(document.get("primary_key", []), ("tables", name, "primary_key"), problems),
+        tuple(
+            _read_key(each, ("tables", name, "foreign_keys", i), problems)
+            for i, each in enumerate(keys)
+        ),
+        document.get("order"),
+        document.get("keep"),
+        document.get("entity"),
+        tuple(document.get("columns") or ()),
+        None if document.get("rules") is None else tuple(document["rules"]),
+    )
+
+
+def _read_key(
+    document: object, steps: Sequence[str | int], problems: list[Problem]
+) -> ForeignKey:
+    """One foreign key of a document."""
+    expected = '{"columns": ["user_id"], "table": "users"}'
+    if not isinstance(document, Mapping) or not {"columns", "table"} <= document.keys():
+        message = f"the foreign key is {document!r}"
+        problems.append(Problem(message, json_pointer(*steps), expected=expected))
+        return ForeignKey((), "", ())
+    for member in document:
+        if member not in _KEY_MEMBERS:
+            pointer, message = json_pointer(*steps, member), f"unknown member {member!r}"
+            problems.append(unknown_name(message, str(member), _KEY_MEMBERS, pointer=pointer))
+    columns = _names(document["columns"], (*steps, "columns"), problems)
+    references = _names(document.get("references", []), (*steps, "references"), problems)
+    if references and len(references) != len(columns):
+        message = f"{len(columns)} columns refer to {len(references)}"
+        problems.append(Problem(message, json_pointer(*steps, "references"), expected="as many"))
+    return ForeignKey(columns, str(document["table"]), references)
+
+
+def _names(
+    value: object, steps: Sequence[str | int], problems: list[Problem]
+) -> tuple[str, ...]:
+    """Names of columns: a list of them, or one."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Sequence) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    message = f"{value!r} names no columns"
+    problems.append(Problem(message, json_pointer(*steps), expected="a list of names of columns"))
+    return ()

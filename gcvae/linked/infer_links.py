@@ -1,0 +1,161 @@
+"""Keys of the tables of a database, inferred from names, uniqueness and inclusion of values.
+
+    primary key    a column whose cells are unique and present, called like a key
+    foreign key    a column whose values are all among those of another table's primary key,
+                   and which is called like that key, that table, or both
+
+What the given document says wins: a table with the member has what it says, without it what is
+found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
+from gcvae.linked.references import comparable
+
+_KEY_WORDS = frozenset({"id", "key", "no", "nr", "num", "number", "code", "uuid", "guid", "pk"})
+
+
+
+
+def infer_database(
+    tables: Mapping[str, pd.DataFrame], given: Mapping[str, Any] | None = None
+) -> DatabaseSchema:
+    """The schema of some tables.
+
+    Args:
+        tables: By name.
+        given: A document that may leave anything out.
+
+    Raises:
+        SchemaError: The document is malformed, or names what is not there.
+    """
+    document = {"tables": {}} if given is None else given
+    draft = DatabaseSchema.from_json(document | {"tables": _listed(document, tables)})
+    draft.check({name: list(frame.columns) for name, frame in tables.items()})
+    said = document["tables"]
+    keyed = {
+        name: table
+        if "primary_key" in said.get(name, {})
+        else replace(table, primary_key=_primary_key(name, tables[name]))
+        for name, table in draft.tables.items()
+    }
+    linked = {
+        name: table
+        if "foreign_keys" in said.get(name, {})
+        else replace(table, foreign_keys=_foreign_keys(name, tables, keyed))
+        for name, table in keyed.items()
+    }
+    return DatabaseSchema(linked)
+
+
+_SAME_NAME = 3
+_SUPERIORS = frozenset({"parent", "manager", "boss", "supervisor", "superior", "to", "lead"})
+"""Words of columns by which a row refers to another of its own table."""
+_LEAST_INCLUDED = 0.9
+"""Share of values that are keys from which a column with the key's very name refers to it: the
+others are dirty references, which a fit refuses by name."""
+
+
+def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Any:
+    """The document's tables, and those that it does not name; malformed ones as they are."""
+    listed = document.get("tables", {})
+    if not isinstance(listed, Mapping):
+        return listed
+    return dict(listed) | {name: {} for name in tables if name not in listed}
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, in small letters: `CustomerId` -> customer, id."""
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name))
+    return [word for word in re.split(r"[^0-9a-zA-Z]+", parts.lower()) if word]
+
+
+def _singular(word: str) -> str:
+    for ending, stem in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            return word.removesuffix(ending) + stem
+    return word
+
+
+def _joined(name: str) -> str:
+    """A table's name as one singular word."""
+    words = _words(name)
+    return "".join([*words[:-1], _singular(words[-1])]) if words else ""
+
+
+def _is_like_a_key(column: str, table: str) -> bool:
+    words = _words(column)
+    is_named = bool(words) and words[-1] in _KEY_WORDS
+    return is_named or "".join(words) == _joined(table)
+
+
+def _is_unique(cells: pd.Series[Any]) -> bool:
+    return bool(len(cells)) and bool(cells.notna().all()) and cells.is_unique
+
+
+def _primary_key(name: str, frame: pd.DataFrame) -> tuple[str, ...]:
+    """The column that is a key: unique, and called so; `id` and the table's own name first."""
+    found = [c for c in frame.columns if _is_like_a_key(c, name) and _is_unique(frame[c])]
+    own = _joined(name)
+
+    def rank(column: str) -> tuple[bool, bool]:
+        words = _words(column)
+        return words not in (["id"], [own, "id"]), "".join(words[:-1]) not in ("", own)
+
+    return (min(found, key=rank),) if found else ()
+
+
+def _foreign_keys(
+    name: str, tables: Mapping[str, pd.DataFrame], schema: Mapping[str, LinkedTable]
+) -> tuple[ForeignKey, ...]:
+    """References to the primary keys of single columns."""
+    found = []
+    for column in tables[name].columns:
+        if (column,) == schema[name].primary_key and len(schema) == 1:
+            continue
+        values = tables[name][column].dropna()
+        if not len(values):
+            continue
+        candidates = [
+            (score, other)
+            for other, table in schema.items()
+            if len(table.primary_key) == 1
+            and (other, table.primary_key[0]) != (name, column)
+            and (score := _likeness(name, column, other, table.primary_key[0]))
+            and _share_included(values, tables[other][table.primary_key[0]])
+            >= (_LEAST_INCLUDED if score >= _SAME_NAME else 1.0)
+        ]
+        if candidates:
+            _, other = max(candidates)
+            found.append(ForeignKey((column,), other, schema[other].primary_key))
+    return tuple(found)
+
+
+def _likeness(name: str, column: str, other: str, key: str) -> int:
+    """How much a column is called like the key of another table; 0: not at all."""
+    words, key_words, own = _words(column), _words(key), _joined(other)
+    is_own_key = _joined(name) in ("".join(words), "".join(words[:-1]))
+    if is_own_key and name != other and column != key:
+        return 0
+    if words == [*_words(own), *key_words] or "".join(words) == own + "".join(key_words):
+        return 4
+    if column == key and key_words != ["id"]:
+        return _SAME_NAME
+    stem = "".join(map(_singular, words[:-1] if words and words[-1] in _KEY_WORDS else words))
+    if stem and (stem == own or own.endswith(stem) or stem.endswith(own)):
+        return 2
+    return int(name == other and column != key and not _SUPERIORS.isdisjoint(words))
+
+
+def _share_included(values: pd.Series[Any], keys: pd.Series[Any]) -> float:
+    """The share of values that are keys; a number and a text are compared as written."""
+    values, keys = comparable(values, keys)
+    return float(values.isin(keys).mean())

@@ -1,0 +1,219 @@
+"""Which table is drawn given which: the parent of each table, and what it has from elsewhere.
+
+A table has at most one parent, whose row its rows are drawn given. It is the reference that tells
+most of them: the one with the largest share of their variance between its rows. A catalogue is no
+parent, nor is a table of few rows; references to those, to the own table, and all but one to others
+are chosen once the rows are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from gcvae.arrays import Codes
+from gcvae.linked.database_schema import DatabaseSchema
+from gcvae.linked.random_effect import share_between
+from gcvae.linked.references import NO_ROW, row_numbers
+from gcvae.schema.columns import TableSchema
+
+_LEAST_PARENTS = 20
+"""Rows that a parent table has at least."""
+_LEAST_DISTINCT = 0.9
+_LONGEST_LABEL = 60
+_LEAST_EQUAL = 0.999
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """How one table is modelled.
+
+    Attributes:
+        parent: Number of the foreign key whose table's row it is drawn given; None: none.
+        is_kept: Whether the table is a catalogue, copied as it is.
+        copied: Columns that equal one of a referred row: (foreign key, its column) by column.
+        order: The column by which the rows of a parent follow each other.
+    """
+
+    parent: int | None = None
+    is_kept: bool = False
+    copied: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    order: str | None = None
+
+
+def plan_database(
+    tables: Mapping[str, pd.DataFrame],
+    schemas: Mapping[str, TableSchema],
+    schema: DatabaseSchema,
+) -> tuple[dict[str, TablePlan], dict[str, list[Codes]]]:
+    """(plans, row numbers of each foreign key) of typed tables, parents before their children."""
+    rows = {
+        name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
+        for name, table in schema.tables.items()
+    }
+    kept = _catalogues(tables, schemas, schema)
+    parents: dict[str, int | None] = {}
+    for name, table in schema.tables.items():
+        candidates = [
+            i
+            for i, key in enumerate(table.foreign_keys)
+            if key.table != name
+            and name not in kept
+            and (key.table not in kept or schema[key.table].keep)
+            and len(tables[key.table]) >= _LEAST_PARENTS
+            and not (rows[name][i] == NO_ROW).any()
+        ]
+        own = tables[name].drop(columns=_key_columns(name, schema), errors="ignore")
+        ranked = sorted(candidates, key=lambda i: -share_between(own, rows[name][i]))
+        parents[name] = ranked[0] if ranked else None
+    _break_circles(parents, schema)
+    plans = {}
+    for name in _in_order(parents, schema):
+        table = schema[name]
+        copied = {} if name in kept else _copied(name, tables, rows[name], schema)
+        order = table.order
+        if parents[name] is None:
+            order = None
+        elif order is None:
+            order = _order(name, tables[name], rows[name][parents[name] or 0], schema)
+        plans[name] = TablePlan(parents[name], name in kept, copied, order)
+    return plans, rows
+
+
+def _key_columns(name: str, schema: DatabaseSchema) -> list[str]:
+    table = schema[name]
+    return list(
+        dict.fromkeys([*table.primary_key, *(c for k in table.foreign_keys for c in k.columns)])
+    )
+
+
+def _catalogues(
+    tables: Mapping[str, pd.DataFrame],
+    schemas: Mapping[str, TableSchema],
+    schema: DatabaseSchema,
+) -> set[str]:
+    """Tables that are copied as they are: those of which the schema says so, and others that are
+    referred to, have a label for each row, and refer to catalogues alone; then what links such."""
+    referred = {k.table for name, t in schema.tables.items() for k in t.foreign_keys if k.table != name}
+    kept = {name for name, table in schema.tables.items() if table.keep}
+    while True:
+        found = {
+            name
+            for name, table in schema.tables.items()
+            if table.keep is None
+            and name not in kept
+            and all(key.table in kept for key in table.foreign_keys)
+            and (
+                (name in referred and _has_label(tables[name], schemas[name], schema[name].primary_key))
+                or _is_link(name, tables[name], schema)
+            )
+        }
+        if not found:
+            return kept
+        kept |= found
+
+
+def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
+    """Whether a table has a short name for nearly each row, nothing personal, and no dates."""
+    if any(getattr(column, "personal", None) for column in schema):
+        return False
+    if any(column.has_times for column in schema):
+        return False
+    for column in schema:
+        cells = frame[column.name].dropna() if column.name in frame else pd.Series(dtype=object)
+        if column.name in key or not len(cells) or not column_is_text(cells):
+            continue
+        texts = cells.astype(str)
+        is_short = texts.str.len().mean() <= _LONGEST_LABEL
+        are_words = texts.str.contains(r"[^\W\d_]{3,}").mean() >= _LEAST_DISTINCT
+        if is_short and are_words and texts.nunique() >= 0.7 * len(texts):
+            return True
+    return False
+
+
+def column_is_text(cells: pd.Series[object]) -> bool:
+    """Whether cells are texts."""
+    return cells.dtype == object or isinstance(cells.dtype, pd.StringDtype)
+
+
+def _is_link(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> bool:
+    """Whether a table only links others: it has two foreign keys, and hardly anything else."""
+    keys = schema[name].foreign_keys
+    return len(keys) >= 2 and set(frame.columns) == {c for key in keys for c in key.columns}
+
+
+def _break_circles(parents: dict[str, int | None], schema: DatabaseSchema) -> None:
+    """Leaves tables that would be drawn given themselves without a parent."""
+    for name in parents:
+        seen, at = {name}, name
+        while (number := parents[at]) is not None:
+            at = schema[at].foreign_keys[number].table
+            if at in seen:
+                parents[name] = None
+                break
+            seen.add(at)
+
+
+def _in_order(parents: Mapping[str, int | None], schema: DatabaseSchema) -> list[str]:
+    """The tables, each after its parent."""
+    found: list[str] = []
+
+    def visit(name: str) -> None:
+        number = parents[name]
+        if number is not None:
+            visit(schema[name].foreign_keys[number].table)
+        if name not in found:
+            found.append(name)
+
+    for name in parents:
+        visit(name)
+    return found
+
+
+def _copied(
+    name: str,
+    tables: Mapping[str, pd.DataFrame],
+    rows: list[Codes],
+    schema: DatabaseSchema,
+) -> dict[str, tuple[int, str]]:
+    """Columns that equal a column of the row that a foreign key refers to."""
+    found: dict[str, tuple[int, str]] = {}
+    keys = set(_key_columns(name, schema))
+    for i, key in enumerate(schema[name].foreign_keys):
+        at = rows[i]
+        if key.table == name or (at == NO_ROW).any() or not len(at):
+            continue
+        parents = tables[key.table]
+        for column in tables[name].columns:
+            own = tables[name][column]
+            if column in keys or column in found or own.nunique() < 2:
+                continue
+            for other in parents.columns:
+                if other in key.references or parents[other].dtype != own.dtype:
+                    continue
+                theirs = parents[other].to_numpy(dtype=object)[at]
+                cells = own.to_numpy(dtype=object)
+                are_missing = pd.isna(theirs) & pd.isna(cells)
+                if float(((theirs == cells) | are_missing).mean()) >= _LEAST_EQUAL:
+                    found[column] = i, str(other)
+                    break
+    return found
+
+
+def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
+    """A date that tells the rows of a parent apart; the first such column."""
+    n_parents = len(np.unique(parents))
+    if len(frame) < 2 * n_parents or not len(frame):
+        return None
+    keys = set(_key_columns(name, schema))
+    for column in frame.columns:
+        is_date = pd.api.types.is_datetime64_any_dtype(frame[column].dtype)
+        if not is_date or frame[column].isna().any() or (column in keys and len(keys) == 1):
+            continue
+        again = pd.DataFrame({"p": parents, "t": frame[column].to_numpy()}).duplicated()
+        if float(again.mean()) <= 1.0 - _LEAST_DISTINCT:
+            return str(column)
+    return None

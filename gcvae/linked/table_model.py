@@ -1,0 +1,288 @@
+"""The model of one table among others: its rows, given the row of their parent.
+
+Beside its own columns a row has, for each table whose parent it is, how many rows it has there,
+their random effect and the time of the first; and what it borrows of the rows that it refers to.
+Its context is what the parent has: its columns and those of its own parent, how many rows it has of
+each table, and the random effect of these rows; in a sequence also the row's rank, its time and the
+row before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gcvae.arrays import Codes, Numbers
+from gcvae.linked.random_effect import RandomEffect
+from gcvae.linked.sequences import Clock, Ranks
+from gcvae.numerics.generators import numpy_generator
+from gcvae.synthesizer import Synthesizer
+from gcvae.training.preparation import Context
+
+GAP = "gap"
+_FILLER = "·"
+_MOST_CONTEXT = 60
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How the models of a database are fitted."""
+
+    preset: str
+    settings: Mapping[str, object]
+    seed: int
+    device: str
+    report: Callable[[float], None]
+
+    def synthesizer(
+        self, frame: pd.DataFrame, document: Mapping[str, Any] | None, context: Context | None
+    ) -> Synthesizer:
+        """The model of one frame; the report takes its fraction."""
+        if document is not None:
+            own = [c for c in document["columns"] if c["name"] in frame.columns]
+            document = {**document, "columns": own}
+        return Synthesizer.fit(
+            with_filler(frame, document),
+            schema=document,
+            preset=self.preset,
+            settings=self.settings,
+            seed=self.seed,
+            device=self.device,
+            progress=lambda progress: self.report(progress.fraction),
+            context=context,
+        )
+
+
+def with_filler(frame: pd.DataFrame, document: Mapping[str, Any] | None) -> pd.DataFrame:
+    """The frame, with a column to model where it has none: keys alone are no table."""
+    kinds = {c["name"]: c.get("kind") for c in (document or {}).get("columns", ())}
+    unmodelled = {"identifier", "constant"}
+    is_modelled = [
+        frame[name].nunique() > 1
+        for name in frame.columns
+        if kinds.get(str(name)) not in unmodelled
+    ]
+    if any(is_modelled):
+        return frame
+    return filled(frame)
+
+
+def filled(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame and a column of two levels."""
+    filler = np.where(np.arange(len(frame)) % 2, "a", "b")
+    return pd.concat([frame, pd.DataFrame({_FILLER: filler}, index=frame.index)], axis=1)
+
+
+@dataclass(frozen=True)
+class Sequence_:
+    """The order of the rows of a parent.
+
+    Attributes:
+        column: Of the times.
+        clock: How they are counted.
+        dtype: Of the column, typed.
+        gaps: Model of the gap from the row before; a number where it is always the same.
+    """
+
+    column: str
+    clock: Clock
+    dtype: str
+    gaps: Synthesizer | float
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """p(row | parent's row) of one table, or p(row) of a table without a parent.
+
+    Attributes:
+        columns: The modelled columns' names, the own ones and those beside them.
+        rows: The model of the rows.
+        effect: The random effect of the parent on these rows; None without a parent.
+        sequence: The order of the rows of a parent; None where there is none.
+        told: Columns of the row before that a row of a sequence is told.
+    """
+
+    columns: tuple[str, ...]
+    rows: Synthesizer
+    effect: RandomEffect | None = None
+    sequence: Sequence_ | None = None
+    told: tuple[str, ...] = ()
+
+    def draw(self, n: int, seed: int) -> pd.DataFrame:
+        """n rows of a table without a parent, typed."""
+        if not n:
+            return self.rows.sample(1, seed, frames="pandas").head(0)[list(self.columns)]
+        return self.rows.sample(n, seed, frames="pandas")[list(self.columns)]
+
+    def draw_children(
+        self, context: pd.DataFrame, counts: Codes, first: pd.Series[Any] | None, seed: int
+    ) -> tuple[pd.DataFrame, Codes]:
+        """(rows, number of each one's parent), the rows of one parent together and in order.
+
+        Args:
+            context: Of each parent. Shape: m rows.
+            counts: How many rows each parent gets. Shape: (m,).
+            first: The time of each parent's first row, in a sequence.
+            seed: The same seed gives the same rows.
+        """
+        parents = np.repeat(np.arange(len(counts)), counts)
+        if self.sequence is None:
+            rows = context.iloc[parents].reset_index(drop=True)
+            return self.rows.sample_given(rows, seed)[list(self.columns)], parents
+        assert first is not None, "a sequence begins at some time"
+        return self._drawn_in_order(self.sequence, context, counts, first, seed)
+
+    def _drawn_in_order(
+        self,
+        sequence: Sequence_,
+        context: pd.DataFrame,
+        counts: Codes,
+        first: pd.Series[Any],
+        seed: int,
+    ) -> tuple[pd.DataFrame, Codes]:
+        """All first rows at once, then all second ones, and so on."""
+        now = sequence.clock.count(first)
+        steps, places, before = [], [], None
+        n_drawn = 0
+        for k in range(int(counts.max()) if len(counts) else 0):
+            active = np.flatnonzero(counts > k)
+            kept = None if before is None else np.flatnonzero(np.isin(places[-1], active))
+            previous = None if before is None else before.iloc[kept].reset_index(drop=True)
+            base = context.iloc[active].reset_index(drop=True)
+            ranks = _of_ranks(np.full(len(active), k), counts[active] - 1 - k)
+            last = now[active]
+            gap: Numbers = np.full(len(active), np.nan)
+            if k:
+                told = _told(previous, self.told, len(active))
+                at = sequence.clock.features(last, sequence.column)
+                gap = self._gaps(sequence, pd.concat([base, ranks, at, told], axis=1), seed, k)
+                now[active] = last + gap
+            at = sequence.clock.features(now[active], sequence.column)
+            told = _told(previous, self.told, len(active))
+            whole = pd.concat([base, ranks, at, pd.DataFrame({GAP: gap}), told], axis=1)
+            rows = self.rows.sample_given(whole, seed, first_row=n_drawn)
+            rows[sequence.column] = sequence.clock.times(now[active], sequence.dtype).to_numpy()
+            before, n_drawn = rows, n_drawn + len(rows)
+            steps.append(rows)
+            places.append(active)
+        if not steps:
+            empty = self.rows.sample_given(context.iloc[:0], seed)
+            empty[sequence.column] = pd.Series(dtype=sequence.dtype)
+            return empty, np.zeros(0, dtype=np.int64)
+        parents = np.concatenate(places)
+        order = np.argsort(parents, kind="stable")
+        drawn = pd.concat(steps, ignore_index=True).iloc[order].reset_index(drop=True)
+        return drawn[[*self.columns, sequence.column]], parents[order]
+
+    def _gaps(self, sequence: Sequence_, context: pd.DataFrame, seed: int, k: int) -> Numbers:
+        if isinstance(sequence.gaps, float):
+            return np.full(len(context), sequence.gaps)
+        drawn = sequence.gaps.sample_given(context, seed, first_row=k)[GAP]
+        return drawn.to_numpy(dtype=np.float64)
+
+
+def _of_ranks(place: Codes, left: Codes) -> pd.DataFrame:
+    """What a row of a sequence is told of its rank."""
+    return pd.DataFrame({"rank": place, "rows left": left})
+
+
+def _told(previous: pd.DataFrame | None, told: Sequence[str], n: int) -> pd.DataFrame:
+    """What a row of a sequence is told of the row before; nothing of none."""
+    if previous is None:
+        return pd.DataFrame({f"before {name}": [None] * n for name in told})
+    return previous[list(told)].add_prefix("before ")
+
+
+def fit_table(
+    fitting: Fitting, frame: pd.DataFrame, document: Mapping[str, Any] | None
+) -> TableModel:
+    """The model of a table without a parent."""
+    rows = fitting.synthesizer(frame, document, None)
+    return TableModel(tuple(map(str, frame.columns)), rows)
+
+
+def fit_children(
+    fitting: Fitting,
+    frame: pd.DataFrame,
+    document: Mapping[str, Any] | None,
+    context: pd.DataFrame,
+    parents: Codes,
+    effect: RandomEffect,
+    effect_names: Sequence[str],
+    order: str | None,
+) -> TableModel:
+    """The model of the rows of a table, given their parents.
+
+    Args:
+        fitting: How.
+        frame: Typed columns of the table, and those beside them.
+        document: Of its schema.
+        context: Of each parent, those without rows among them. Shape: m rows.
+        parents: The number of each row's parent. Shape: (n,).
+        effect: Of the parents on these rows: each row gets a fresh draw of it.
+        effect_names: What its directions are called in the context.
+        order: The column by which the rows of a parent follow each other.
+    """
+    noise = numpy_generator(fitting.seed, "effect of rows")
+    own = frame.drop(columns=[order]) if order is not None else frame
+    seen = own[[feature.column for feature in effect.features]]
+    fresh = effect.draw_for_rows(
+        seen, parents, len(context), noise.standard_normal((len(frame), effect.n_directions))
+    )
+    rows = context.iloc[parents].reset_index(drop=True)
+    for name, values in zip(effect_names, fresh.T, strict=True):
+        rows[name] = values
+    columns = tuple(map(str, own.columns))
+    if order is None:
+        every = pd.concat([rows, context], ignore_index=True)
+        model = fitting.synthesizer(own, document, Context(rows, every, parents))
+        return TableModel(columns, model, effect)
+    clock = Clock.of(frame[order])
+    counts = clock.count(frame[order])
+    ranks = Ranks.of(parents, counts)
+    own, rows = (each.iloc[ranks.order].reset_index(drop=True) for each in (own, rows))
+    parents, counts = parents[ranks.order], counts[ranks.order]
+    told = tuple(feature.column for feature in effect.features)
+    is_first = ranks.before < 0
+    previous = own[list(told)].iloc[ranks.before].reset_index(drop=True)
+    previous = pd.DataFrame({f"before {c}": previous[c].mask(is_first) for c in told})
+    gap = np.where(is_first, np.nan, counts - counts[ranks.before])
+    rows = pd.concat([rows, _of_ranks(ranks.place, ranks.left)], axis=1)
+    at_before = clock.features(counts[ranks.before], order)
+    gaps = _fit_gaps(
+        fitting, gap, pd.concat([rows, at_before, previous], axis=1), parents, is_first, clock
+    )
+    at = clock.features(counts, order)
+    whole = pd.concat([rows, at, pd.DataFrame({GAP: gap}), previous], axis=1)
+    model = fitting.synthesizer(own, document, Context(whole, whole, parents))
+    sequence = Sequence_(order, clock, str(frame[order].dtype), gaps)
+    return TableModel(columns, model, effect, sequence, told)
+
+
+def _fit_gaps(
+    fitting: Fitting,
+    gap: Numbers,
+    context: pd.DataFrame,
+    parents: Codes,
+    is_first: Any,
+    clock: Clock,
+) -> Synthesizer | float:
+    """The model of the gaps; the gap itself where it is always the same."""
+    later = np.flatnonzero(~is_first)
+    found = gap[later]
+    if not len(found) or (found == found[0]).all():
+        return float(found[0]) if len(found) else 0.0
+    frame = pd.DataFrame({GAP: found.astype(np.int64) if clock.is_whole else found})
+    kind = "integer" if clock.is_whole else "continuous"
+    document = {"columns": [{"name": GAP, "kind": kind}]}
+    some = context.iloc[later].reset_index(drop=True)
+    return fitting.synthesizer(frame, document, Context(some, some, parents[later]))
+
+
+def limited(context: pd.DataFrame) -> pd.DataFrame:
+    """The first columns of a context: further ancestors' are told least."""
+    return context.iloc[:, :_MOST_CONTEXT]
