@@ -23,11 +23,11 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from gcvae.arrays import Numbers
+from gcvae.arrays import Codes, Numbers
 
 _MOST_KNOTS = 129
-_LEAST_FREQUENT_SHARE = 0.02
-"""A number that comes up so often has a code of its own."""
+_LEAST_GROUPS_OF_A_CODE = 10
+"""A number that comes up in so many groups has a code of its own."""
 _MOST_LEVELS = 400
 
 
@@ -50,22 +50,23 @@ class ContextColumn:
     scores: tuple[float, ...] = ()
 
     @classmethod
-    def fit(cls, cells: pd.Series[Any], rare_rows: int) -> Self:
-        """The codec of a typed column; values of fewer than `rare_rows` rows have no code."""
+    def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
+        """The codec of a typed column; values of fewer than `rare_groups` groups have no code."""
         name = str(cells.name)
         numbers = as_numbers(cells)
+        cells = cells.reset_index(drop=True)
+        once = ~pd.DataFrame({"cell": cells, "group": groups}).duplicated().to_numpy()
         if numbers is None:
-            counts = cells.dropna().astype(str).value_counts()
-            frequent = counts[counts >= rare_rows].index[:_MOST_LEVELS]
+            counts = cells[once].dropna().astype(str).value_counts()
+            frequent = counts[counts >= rare_groups].index[:_MOST_LEVELS]
             return cls(name, False, tuple(sorted(frequent)))
-        values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+        values, counts = np.unique(numbers[~np.isnan(numbers) & once], return_counts=True)
         if not len(values):
             return cls(name, True, ())
-        least = max(rare_rows, _LEAST_FREQUENT_SHARE * counts.sum())
+        least = max(rare_groups, _LEAST_GROUPS_OF_A_CODE, np.sort(counts)[::-1][:_MOST_LEVELS][-1])
         below = counts.cumsum() - 0.5 * counts
         steps = np.linspace(0.0, counts.sum(), min(len(values), _MOST_KNOTS))
         at = np.unique(np.searchsorted(below, steps).clip(0, len(values) - 1))
-        at = at[(counts.sum() >= rare_rows) * np.ones(len(at), dtype=bool)]
         scores = ndtri(below[at] / counts.sum())
         frequent = values[counts >= least]
         return cls(name, True, *(tuple(map(float, each)) for each in (frequent, values[at], scores)))
@@ -134,9 +135,18 @@ class ContextCodec:
     columns: tuple[ContextColumn, ...]
 
     @classmethod
-    def fit(cls, context: pd.DataFrame, rare_rows: int = 1) -> Self:
-        """The codec of a typed table."""
-        columns = [ContextColumn.fit(context[name], rare_rows) for name in context.columns]
+    def fit(
+        cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1
+    ) -> Self:
+        """The codec of a typed table.
+
+        Args:
+            context: Rows.
+            groups: Which rows are of one parent, and count once. Shape: (n,); None: each by itself.
+            rare_groups: Values of fewer groups have no code of their own.
+        """
+        groups = np.arange(len(context)) if groups is None else groups
+        columns = [ContextColumn.fit(context[c], groups, rare_groups) for c in context.columns]
         return cls(tuple(columns))
 
     def encode(self, context: pd.DataFrame) -> Tensor:

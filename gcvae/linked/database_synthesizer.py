@@ -23,6 +23,7 @@ from gcvae.errors import ArtifactError, Problem, SettingError, TableError
 from gcvae.files.frame_dtypes import with_dtypes
 from gcvae.files.tables import read_table
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
+from gcvae.linked.entities import Split, split_entities
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.plan import TablePlan, plan_database
 from gcvae.linked.random_effect import RandomEffect
@@ -106,7 +107,8 @@ class DatabaseSynthesizer:
     """The model of a database.
 
     Attributes:
-        schema: Its tables, keys and orders, completed by inference.
+        schema: Its tables, keys and orders, completed by inference, with entities as tables.
+        splits: Tables that are modelled as a table of entities and one of their rows.
 
     Examples:
         >>> users = pd.DataFrame({"id": range(40), "plan": ["free", "paid"] * 20})
@@ -118,9 +120,11 @@ class DatabaseSynthesizer:
         True
     """
 
-    def __init__(self, schema: DatabaseSchema, parts: Mapping[str, _Part]) -> None:
+    def __init__(
+        self, schema: DatabaseSchema, parts: Mapping[str, _Part], splits: tuple[Split, ...] = ()
+    ) -> None:
         """Joins the parts; `fit` and `load` are the ways to get one."""
-        self.schema = schema
+        self.schema, self.splits = schema, splits
         self._parts = dict(parts)
 
     def __repr__(self) -> str:
@@ -167,8 +171,9 @@ class DatabaseSynthesizer:
         schemas, typed = {}, {}
         for name, frame in frames.items():
             schemas[name], typed[name] = _typed(name, frame, links[name])
+        (typed, schemas, links), splits = split_entities(typed, schemas, links)
         fitter = _Fitter(links, schemas, typed, preset, dict(settings or {}), seed, device, progress)
-        return cls(links, fitter.parts())
+        return cls(links, fitter.parts(), splits)
 
     @property
     def plans(self) -> dict[str, str]:
@@ -208,7 +213,10 @@ class DatabaseSynthesizer:
             message = f"parents is {parents!r}"
             raise SettingError(Problem(message, "/parents", expected="a positive whole number"))
         seed = fresh_seed() if seed is None else seed
-        return _Drawing(self.schema, self._parts, seed).tables(parents, float(scale))
+        found = _Drawing(self.schema, self._parts, seed).tables(parents, float(scale))
+        for split in reversed(self.splits):
+            found[split.table] = split.joined(found[split.table], found.pop(split.parent))
+        return found
 
     def save(self, path: str | Path) -> None:
         """Writes the model file, whole or not at all."""
@@ -227,6 +235,7 @@ class DatabaseSynthesizer:
             "schema": self.schema.to_json(),
             "tables": documents,
             "names": list(self._parts),
+            "splits": [split.to_json() for split in self.splits],
         }
         return pack_tensors(tensors, manifest)
 
@@ -247,7 +256,8 @@ class DatabaseSynthesizer:
         with artifact_errors("the file's manifest is none that this library writes"):
             names = manifest["names"]
             parts = {name: _read(manifest["tables"][name], tensors) for name in names}
-            return cls(DatabaseSchema.from_json(manifest["schema"]), parts)
+            splits = tuple(Split.from_json(each) for each in manifest["splits"])
+            return cls(DatabaseSchema.from_json(manifest["schema"]), parts, splits)
 
 
 def _frame(name: str, table: Any) -> pd.DataFrame:

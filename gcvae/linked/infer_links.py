@@ -91,10 +91,14 @@ def _joined(name: str) -> str:
     return "".join([*words[:-1], _singular(words[-1])]) if words else ""
 
 
-def _is_like_a_key(column: str, table: str) -> bool:
+def is_called_a_key(column: str) -> bool:
+    """Whether a column is called like a key: `customer_id`, `InvoiceNo`."""
     words = _words(column)
-    is_named = bool(words) and words[-1] in _KEY_WORDS
-    return is_named or "".join(words) == _joined(table)
+    return bool(words) and words[-1] in _KEY_WORDS
+
+
+def _is_like_a_key(column: str, table: str) -> bool:
+    return is_called_a_key(column) or "".join(_words(column)) == _joined(table)
 
 
 def _is_unique(cells: pd.Series[Any]) -> bool:

@@ -238,8 +238,7 @@ def fit_children(
         rows[name] = values
     columns = tuple(map(str, own.columns))
     if order is None:
-        every = pd.concat([rows, context], ignore_index=True)
-        model = fitting.synthesizer(own, document, Context(rows, every, parents))
+        model = fitting.synthesizer(own, document, Context(rows, parents, context))
         return TableModel(columns, model, effect)
     clock = Clock.of(frame[order])
     counts = clock.count(frame[order])
@@ -258,7 +257,7 @@ def fit_children(
     )
     at = clock.features(counts, order)
     whole = pd.concat([rows, at, pd.DataFrame({GAP: gap}), previous], axis=1)
-    model = fitting.synthesizer(own, document, Context(whole, whole, parents))
+    model = fitting.synthesizer(own, document, Context(whole, parents))
     sequence = Sequence_(order, clock, str(frame[order].dtype), gaps)
     return TableModel(columns, model, effect, sequence, told)
 
@@ -280,7 +279,7 @@ def _fit_gaps(
     kind = "integer" if clock.is_whole else "continuous"
     document = {"columns": [{"name": GAP, "kind": kind}]}
     some = context.iloc[later].reset_index(drop=True)
-    return fitting.synthesizer(frame, document, Context(some, some, parents[later]))
+    return fitting.synthesizer(frame, document, Context(some, parents[later]))
 
 
 def limited(context: pd.DataFrame) -> pd.DataFrame:

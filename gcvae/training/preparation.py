@@ -49,13 +49,20 @@ class Context:
 
     Attributes:
         cells: Typed, a row for each of the table's.
-        seen: Further contexts, which no row of the table has; `cells` among them.
         groups: Numbers of the parents: rows of one parent are held out together. Shape: (n,).
+        parents: The contexts of all parents, of which each counts once; those without rows, too.
+            None where a context is more than the parent's row.
     """
 
     cells: pd.DataFrame
-    seen: pd.DataFrame
     groups: npt.NDArray[np.int64]
+    parents: pd.DataFrame | None = None
+
+    def codec(self, rare: int) -> ContextCodec:
+        """The codec of the contexts; values of fewer than `rare` parents have no code."""
+        if self.parents is not None:
+            return ContextCodec.fit(self.parents, None, rare)
+        return ContextCodec.fit(self.cells, self.groups, rare)
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ def prepared_table(
                     record["differential_privacy"] = private.record
                 context_codec = None
                 if context is not None:
-                    context_codec = ContextCodec.fit(context.seen, config.rare_level_rows)
+                    context_codec = context.codec(config.rare_level_rows)
                     encoded = context_codec.encode(context.cells)
                     groups = torch.from_numpy(context.groups)
                     rows = replace(rows, context=encoded, groups=groups)

@@ -1,0 +1,227 @@
+"""Entities within one table: what comes again in its rows becomes a table of its own.
+
+    orders(order_no, customer_id, country, email, ...)
+        -> orders by customer_id (customer_id, country, email),  orders(order_no, customer_id, ...)
+    sales(store, department, week, amount)
+        -> sales by store, department (store, department),  sales(store, department, week, amount)
+
+An entity is a column of keys that comes again and determines others, or a parent's row together
+with a level, which tell the rows of each date apart: a series. Both are modelled as parent and
+child, and joined again when rows are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
+from gcvae.linked.infer_links import is_called_a_key
+from gcvae.schema.columns import TableSchema
+
+_LEAST_ENTITIES = 20
+_LEAST_ROWS_EACH = 2.0
+_LEAST_DETERMINED = 2
+_LEAST_STEPS = 3.0
+_MOST_SERIES_LEVELS = 500
+
+
+@dataclass(frozen=True)
+class Split:
+    """A table that is modelled as a table of entities and one of their rows.
+
+    Attributes:
+        table: Its name.
+        key: The columns that name an entity.
+        determined: Columns that the key determines.
+        columns: Of the whole table, in order.
+        levels: Levels of the key's last column where it is numbered, in order.
+    """
+
+    table: str
+    key: tuple[str, ...]
+    determined: tuple[str, ...]
+    columns: tuple[str, ...]
+    levels: tuple[Any, ...] = ()
+
+    @property
+    def parent(self) -> str:
+        """The name of the table of entities."""
+        return f"{self.table} by {', '.join(self.key)}"
+
+    def joined(self, rows: pd.DataFrame, parents: pd.DataFrame) -> pd.DataFrame:
+        """The whole rows."""
+        of_parents = parents[[*self.key, *self.determined]]
+        found = rows.merge(of_parents, on=list(self.key), how="left")[list(self.columns)]
+        if self.levels:
+            at = found[self.key[-1]].to_numpy(dtype=np.int64)
+            levels = pd.Series(list(self.levels))
+            found[self.key[-1]] = levels.iloc[at.clip(0, len(levels) - 1)].to_numpy()
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The split of a document that `to_json` wrote."""
+        parts = (tuple(document[name]) for name in ("key", "determined", "columns", "levels"))
+        return cls(document["table"], *parts)
+
+
+Parts = tuple[dict[str, pd.DataFrame], dict[str, TableSchema], DatabaseSchema]
+
+
+def split_entities(
+    typed: Mapping[str, pd.DataFrame], schemas: Mapping[str, TableSchema], links: DatabaseSchema
+) -> tuple[Parts, tuple[Split, ...]]:
+    """The tables, their schemas and keys with entities as tables of their own, and the splits."""
+    parts: Parts = dict(typed), dict(schemas), links
+    splits = []
+    for name in list(links.tables):
+        for find in (_entity, _series):
+            split = find(name, *parts)
+            if split is not None:
+                parts = _apply(split, *parts)
+                splits.append(split)
+    return parts, tuple(splits)
+
+
+def _apply(
+    split: Split,
+    typed: dict[str, pd.DataFrame],
+    schemas: dict[str, TableSchema],
+    links: DatabaseSchema,
+) -> Parts:
+    """The parts with a split made."""
+    frame, schema, table = typed[split.table], schemas[split.table], links[split.table]
+    if split.levels:
+        codes = pd.Index(split.levels).get_indexer(frame[split.key[-1]])
+        frame = frame.assign(**{split.key[-1]: codes.astype(np.int64)})
+    of_parent = [c for c in frame.columns if c in split.key or c in split.determined]
+    rest = [c for c in frame.columns if c not in split.determined]
+    parents = frame[of_parent].drop_duplicates(list(split.key)).reset_index(drop=True)
+    moved = [k for k in table.foreign_keys if set(k.columns) <= set(of_parent)]
+    kept = tuple(k for k in table.foreign_keys if k not in moved)
+    key = ForeignKey(split.key, split.parent, split.key)
+    is_series = len(split.key) > 1
+    tables = dict(links.tables) | {
+        split.parent: LinkedTable(
+            split.key,
+            tuple(moved),
+            order=split.key[-1] if is_series else None,
+            keep=False,
+            entity=False,
+        ),
+        split.table: replace(table, foreign_keys=(key, *kept), keep=False, entity=False),
+    }
+    of_levels = {split.key[-1]} if split.levels else set()
+
+    def only(names: list[str]) -> TableSchema:
+        columns = tuple(_numbered(c) if c.name in of_levels else c for c in schema if c.name in names)
+        return replace(schema, columns=columns, rules=None, constraints=())
+
+    typed[split.parent], schemas[split.parent] = parents, only(of_parent)
+    typed[split.table], schemas[split.table] = frame[rest], only(rest)
+    return typed, schemas, DatabaseSchema(tables)
+
+
+def _numbered(column: Any) -> Any:
+    """A column of levels as the numbers that stand for them."""
+    return TableSchema.from_json(
+        {
+            "version": 1,
+            "constraints": [],
+            "columns": [{"name": column.name, "kind": "integer"}],
+        }
+    ).columns[0]
+
+
+def _entity(
+    name: str,
+    typed: Mapping[str, pd.DataFrame],
+    schemas: Mapping[str, TableSchema],
+    links: DatabaseSchema,
+) -> Split | None:
+    """The column of keys that determines most others; the one that the schema names."""
+    table, frame = links[name], typed[name]
+    if table.entity is False or table.keep:
+        return None
+    of_keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
+    named = [table.entity] if isinstance(table.entity, str) else []
+    candidates = named or [
+        str(c) for c in frame.columns if c not in of_keys and is_called_a_key(str(c))
+    ]
+    found = []
+    for column in candidates:
+        cells = frame[column]
+        n = cells.nunique()
+        comes_again = len(cells) >= _LEAST_ROWS_EACH * n and n >= _LEAST_ENTITIES
+        if cells.isna().any() or not (named or comes_again):
+            continue
+        others = [str(c) for c in frame.columns if c not in of_keys and c != column]
+        determined = tuple(c for c in others if _determines(cells, frame[c]))
+        if named or len(determined) >= _LEAST_DETERMINED:
+            found.append((len(determined), column, determined))
+    if not found:
+        return None
+    _, column, determined = max(found, key=lambda each: each[0])
+    # References of the entity go with it, where it determines them.
+    keys = [k for k in table.foreign_keys if not set(k.columns) & set(table.primary_key)]
+    references = [
+        c for k in keys if all(_determines(frame[column], frame[c]) for c in k.columns)
+        for c in k.columns
+    ]
+    return Split(name, (column,), (*determined, *references), tuple(map(str, frame.columns)))
+
+
+def _determines(keys: pd.Series[Any], cells: pd.Series[Any]) -> bool:
+    """Whether cells are the same in all rows of a key, and not in all rows."""
+    if cells.nunique(dropna=False) < 2:
+        return False
+    codes = pd.factorize(cells)[0]
+    pairs = pd.DataFrame({"key": keys.to_numpy(), "cell": codes}).drop_duplicates()
+    return len(pairs) == keys.nunique()
+
+
+def _series(
+    name: str,
+    typed: Mapping[str, pd.DataFrame],
+    schemas: Mapping[str, TableSchema],
+    links: DatabaseSchema,
+) -> Split | None:
+    """A column that, with the key of the parent, tells the rows of each date apart."""
+    table, frame = links[name], typed[name]
+    if not table.foreign_keys or table.entity is False or table.keep:
+        return None
+    parent = list(table.foreign_keys[0].columns)
+    dates = [table.order] if table.order else [
+        str(c) for c in frame.columns if pd.api.types.is_datetime64_any_dtype(frame[c].dtype)
+    ]
+    for date in dates:
+        if not frame.duplicated([*parent, date]).any() or frame[date].isna().any():
+            continue
+        for column in map(str, frame.columns):
+            cells = frame[column]
+            if column in (*parent, *dates) or cells.isna().any():
+                continue
+            n_levels = cells.nunique()
+            is_few = 1 < n_levels <= _MOST_SERIES_LEVELS
+            n_series = len(frame.drop_duplicates([*parent, column]))
+            if not is_few or len(frame) < _LEAST_STEPS * n_series:
+                continue
+            if frame.duplicated([*parent, column, date]).any():
+                continue
+            groups = frame.groupby([*parent, column], sort=False).ngroup()
+            others = [str(c) for c in frame.columns if c not in (*parent, column, date)]
+            determined = tuple(c for c in others if _determines(groups, frame[c]))
+            is_whole = pd.api.types.is_integer_dtype(cells.dtype)
+            levels = () if is_whole else tuple(sorted(cells.unique(), key=str))
+            columns = tuple(map(str, frame.columns))
+            return Split(name, (*parent, column), determined, columns, levels)
+    return None
