@@ -25,6 +25,7 @@ from gcvae.files.tables import read_table
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.entities import Split, split_entities
 from gcvae.linked.infer_links import infer_database
+from gcvae.linked.outer_rules import outer_reduction
 from gcvae.linked.plan import TablePlan, plan_database
 from gcvae.linked.random_effect import RandomEffect
 from gcvae.linked.references import (
@@ -48,6 +49,7 @@ from gcvae.linked.totals import Total, find_totals
 from gcvae.numerics.generators import numpy_generator
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.profiling.infer_schema import infer_schema
+from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
 
@@ -88,6 +90,8 @@ class _Part:
         kept: Rows of a catalogue, and those columns beside them.
         totals: Columns that add up columns of children.
         order: The table's column names.
+        reduction: Of columns that rules give from the order or the parent's row.
+        outside: Columns of the parent's row that rules may name, by their names in these.
     """
 
     schema: TableSchema
@@ -101,6 +105,8 @@ class _Part:
     kept: pd.DataFrame | None
     totals: tuple[Total, ...]
     order: tuple[str, ...]
+    reduction: Reduction
+    outside: Mapping[str, str]
 
 
 class DatabaseSynthesizer:
@@ -274,6 +280,7 @@ def _typed(
     """The schema of a table's columns, and its values."""
     said = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
+    own |= {column for key in links.foreign_keys for column in key.columns}
     columns = [
         {"name": column} | ({"kind": "identifier"} if column in own else {}) | said.get(column, {})
         for column in frame.columns
@@ -307,7 +314,9 @@ class _Fitter:
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
         self.progress = progress if callable(progress) else None
         self.plans, self.rows = plan_database(typed, schemas, links)
-        self.frames: dict[str, pd.DataFrame] = {}
+        self.reductions = {name: self._reduction(name) for name in self.plans}
+        self.inner = {name: self._inner(name) for name in self.plans}
+        self.frames = self._degrees()
         self.beside: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in typed}
         self.effects: dict[str, RandomEffect] = {}
         self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
@@ -319,6 +328,65 @@ class _Fitter:
         number = self.plans[name].parent
         return None if number is None else self.links[name].foreign_keys[number]
 
+    def _outside(self, name: str) -> dict[str, str]:
+        """Columns of the parent's row that rules may name: what they are called there, by what
+        they are called here."""
+        key = self._key(name)
+        if key is None:
+            return {}
+        own, above = set(self.typed[name].columns), self.schemas[key.table]
+        is_split = key.table == f"{name} by {', '.join(key.columns)}"
+        return {
+            (c.name if is_split and c.name not in own else f"{key.table} {c.name}"): c.name
+            for c in above
+            if c.is_modelled and (is_split or c.has_numbers or c.has_times)
+        }
+
+    def _joined(self, name: str) -> pd.DataFrame:
+        """The table with the columns of the parent's row that rules may name."""
+        key, typed = self._key(name), self.typed[name]
+        if key is None:
+            return typed
+        rows = self.rows[name][self.plans[name].parent or 0]
+        above = self.typed[key.table]
+        outside = {here: taken_cells(above[c], rows) for here, c in self._outside(name).items()}
+        return pd.concat([typed, pd.DataFrame(outside, index=typed.index)], axis=1)
+
+    def _reduction(self, name: str) -> Reduction:
+        """What replaces columns that rules give from the order, or from the parent's row."""
+        key, plan, schema = self._key(name), self.plans[name], self.schemas[name]
+        if key is None or plan.is_kept or not len(self.typed[name]):
+            return Reduction(schema)
+        outside = self._outside(name)
+        columns = [replace(self.schemas[key.table][c], name=here) for here, c in outside.items()]
+        joined = replace(schema, columns=(*schema.columns, *columns), constraints=(), rules=None)
+        given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
+        return outer_reduction(self._joined(name), joined, given)
+
+    def _inner(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
+        """The columns that are learned in the place of the table's own."""
+        reduction, outside = self.reductions[name], set(self._outside(name))
+        if not len(reduction):
+            return self.schemas[name], self.typed[name]
+        schema = reduction.reduced_schema
+        kept = tuple(column for column in schema if column.name not in outside)
+        frame = reduction.reduce(self._joined(name))
+        return replace(schema, columns=kept), frame[[column.name for column in kept]]
+
+    def _degrees(self) -> dict[str, pd.DataFrame]:
+        """How many rows refer to each row of a table, by references that are chosen."""
+        found: dict[str, dict[str, Codes]] = {}
+        for name, plan in self.plans.items():
+            for i, key in enumerate(self.links[name].foreign_keys):
+                other = self.plans[key.table]
+                if i == plan.parent or plan.is_kept or other.is_kept:
+                    continue
+                rows = self.rows[name][i]
+                n = len(self.typed[key.table])
+                counts = np.bincount(rows[rows != NO_ROW], minlength=n)
+                found.setdefault(key.table, {})[degree_name(name, key)] = counts
+        return {name: pd.DataFrame(columns) for name, columns in found.items()}
+
     def _own(self, name: str) -> list[str]:
         """The columns that are modelled: no references, no copies of other rows' columns."""
         table, plan = self.links[name], self.plans[name]
@@ -326,12 +394,12 @@ class _Fitter:
         primary = set(table.primary_key)
         is_own_key = len(primary) == 1 and not primary & of_keys
         left_out = of_keys | set(plan.copied) | (set() if is_own_key else primary & of_keys)
-        return [c for c in self.typed[name].columns if c not in left_out]
+        return [c for c in self.inner[name][1].columns if c not in left_out]
 
     def _gather(self, name: str) -> None:
         """The table's own columns and those beside them; its effect goes to its parent."""
         plan, key, typed = self.plans[name], self._key(name), self.typed[name]
-        frame = typed[self._own(name)].copy()
+        frame = self.inner[name][1][self._own(name)].copy()
         self.borrowed[name] = {}
         for i, other in enumerate(self.links[name].foreign_keys):
             if i == plan.parent or plan.is_kept or not len(typed):
@@ -369,7 +437,8 @@ class _Fitter:
         self.frames[key.table] = added if before is None else pd.concat([before, added], axis=1)
 
     def _is_learned(self, name: str, column: str) -> bool:
-        return column not in self.schemas[name] or self.schemas[name][column].is_modelled
+        schema = self.inner[name][0]
+        return column not in schema or schema[column].is_modelled
 
     def _borrow(
         self, name: str, number: int, key: ForeignKey, frame: pd.DataFrame
@@ -392,7 +461,7 @@ class _Fitter:
         own = [
             c
             for c in self.frames[name].columns
-            if (c in self.schemas[name] and self._is_learned(name, str(c)))
+            if (c in self.inner[name][0] and self._is_learned(name, str(c)))
             or any(c == columns[0] for columns in self.beside[name].values())
         ]
         context, key = self.frames[name][own].add_prefix(f"{name} "), self._key(name)
@@ -403,12 +472,13 @@ class _Fitter:
 
     def _document(self, name: str) -> dict[str, Any]:
         """What the model of a table is told of its columns: their kinds."""
+        schema = self.inner[name][0]
         columns = [
-            {k: v for k, v in self.schemas[name][str(c)].to_json().items() if k not in _SPELLING}
-            if c in self.schemas[name]
+            {k: v for k, v in schema[str(c)].to_json().items() if k not in _SPELLING}
+            if c in schema
             else {"name": str(c), "kind": "integer"}
             for c in self.frames[name].columns
-            if c in self.schemas[name] or str(c).endswith(" count")
+            if c in schema or str(c).endswith(" count")
         ]
         rules = self.links[name].rules
         return {"columns": columns} | ({} if rules is None else {"rules": list(rules)})
@@ -474,6 +544,8 @@ class _Fitter:
             kept,
             () if plan.is_kept else find_totals(self.typed[name], of_children),
             tuple(map(str, self.typed[name].columns)),
+            self.reductions[name],
+            self._outside(name),
         )
 
     def _effect_names(self, name: str) -> list[str]:
@@ -581,10 +653,10 @@ class _Drawing:
             key, frame = self.links[name].foreign_keys[i], self.frames[name]
             prefix, n = ", ".join(key.columns), len(frame)
             others = self.frames[key.table]
-            rng = numpy_generator(self.seed, "degrees", name, i)
             degrees = part.degrees[i]
-            if self.parts[key.table].kept is None:
-                degrees = rng.choice(degrees, len(others)) if len(degrees) else degrees
+            if degree_name(name, key) in others:
+                drawn = others[degree_name(name, key)].to_numpy(dtype=np.float64, na_value=0.0)
+                degrees = drawn.clip(min=0.0)
             total = degrees.sum()
             capacity = degrees * (n / total) if total > 0 else np.full(len(others), 1.0)
             there = frame.get(f"{prefix} there")
@@ -618,6 +690,21 @@ class _Drawing:
         ]
         return others[:1]
 
+    def _restored(
+        self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
+    ) -> pd.DataFrame:
+        """The rows with the columns that rules give from the order and the parent's row."""
+        part = self.parts[name]
+        if not len(part.reduction) or part.plan.parent is None:
+            return found
+        others = written[self.links[name].foreign_keys[part.plan.parent].table]
+        rows = self.rows[name][part.plan.parent]
+        for here, column in part.outside.items():
+            found[here] = taken_cells(others[column], rows)
+        made = {column for r in part.reduction.rewritings for column in [r.column]}
+        kept = [c for c in part.order if c in found.columns or c in made]
+        return part.reduction.restore(found)[kept]
+
     def _write_keys(
         self, name: str, written: dict[str, pd.DataFrame], above: tuple[str, ...]
     ) -> pd.DataFrame:
@@ -640,7 +727,8 @@ class _Drawing:
             for column, other in pairs:
                 if other not in others:  # a circle: its key is made of its own number
                     continue
-                found[column] = _taken_cells(others[other], rows)
+                found[column] = taken_cells(others[other], rows)
+        found = self._restored(name, found, written)
         for column in part.order:
             if column not in found:
                 found[column] = np.arange(1, len(found) + 1)
@@ -649,7 +737,12 @@ class _Drawing:
         return found
 
 
-def _taken_cells(cells: pd.Series[Any], rows: Codes) -> Any:
+def degree_name(name: str, key: ForeignKey) -> str:
+    """What the number of rows that refer to a row is called beside its columns."""
+    return f"{name} {', '.join(key.columns)} count"
+
+
+def taken_cells(cells: pd.Series[Any], rows: Codes) -> Any:
     """Cells of these rows, missing where there is no row."""
     found = cells.take(np.maximum(rows, 0)).reset_index(drop=True)
     return found.mask(rows == NO_ROW) if (rows == NO_ROW).any() else found
@@ -690,6 +783,9 @@ def _written(prefix: str, part: _Part, tensors: dict[str, Tensor]) -> dict[str, 
         "degrees": {str(i): values.tolist() for i, values in part.degrees.items()},
         "totals": [total.to_json() for total in part.totals],
         "order": list(part.order),
+        "outside": dict(part.outside),
+        "outer_schema": part.reduction.schema.to_json(),
+        "outer_rules": part.reduction.to_json(),
     }
     if part.kept is not None:
         buffer = BytesIO()
@@ -760,4 +856,8 @@ def _read(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> _Part:
         kept,
         tuple(Total.from_json(each) for each in document["totals"]),
         tuple(document["order"]),
+        Reduction.from_json(
+            document["outer_rules"], TableSchema.from_json(document["outer_schema"])
+        ),
+        dict(document["outside"]),
     )

@@ -21,7 +21,7 @@ import pandas as pd
 
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.infer_links import is_called_a_key
-from gcvae.schema.columns import TableSchema
+from gcvae.schema.columns import Column, TableSchema
 
 _LEAST_ENTITIES = 20
 _LEAST_ROWS_EACH = 2.0
@@ -123,23 +123,35 @@ def _apply(
     of_levels = {split.key[-1]} if split.levels else set()
 
     def only(names: list[str]) -> TableSchema:
-        columns = tuple(_numbered(c) if c.name in of_levels else c for c in schema if c.name in names)
+        columns = tuple(_bare(c.name, "integer") if c.name in of_levels else c for c in schema if c.name in names)
         return replace(schema, columns=columns, rules=None, constraints=())
 
-    typed[split.parent], schemas[split.parent] = parents, only(of_parent)
-    typed[split.table], schemas[split.table] = frame[rest], only(rest)
+    of_parents = only(of_parent)
+    if not is_series:
+        of_parents = with_keys(of_parents, set(split.key))
+    typed[split.parent], schemas[split.parent] = parents, of_parents
+    typed[split.table] = frame[rest]
+    schemas[split.table] = with_keys(only(rest), set(split.key) - of_levels)
     return typed, schemas, DatabaseSchema(tables)
 
 
-def _numbered(column: Any) -> Any:
-    """A column of levels as the numbers that stand for them."""
-    return TableSchema.from_json(
-        {
-            "version": 1,
-            "constraints": [],
-            "columns": [{"name": column.name, "kind": "integer"}],
-        }
-    ).columns[0]
+def with_keys(schema: TableSchema, names: set[str]) -> TableSchema:
+    """The schema in which columns of keys list none of their values."""
+    document = schema.to_json()
+    kept = ("name", "missing", "dtype", "parquet_type")
+    document["columns"] = [
+        {k: v for k, v in c.items() if k in kept} | {"kind": "identifier"}
+        if c["name"] in names
+        else c
+        for c in document["columns"]
+    ]
+    return TableSchema.from_json(document)
+
+
+def _bare(name: str, kind: str) -> Column:
+    """A column of which nothing but its kind is known."""
+    document = {"version": 1, "constraints": [], "columns": [{"name": name, "kind": kind}]}
+    return TableSchema.from_json(document).columns[0]
 
 
 def _entity(

@@ -187,7 +187,8 @@ class Choice:
             distance = _distance(wanted[rows], self.features[some])
             distance += rng.random(distance.shape) * 1e-6
             for i, row in enumerate(rows):
-                cost = distance[i] + np.where(capacity[some] < 0.5, 0.5, 0.0)
+                # A row that has as many as it may is the costlier, the more it has beyond.
+                cost = distance[i] + 2.0 * (0.5 - capacity[some]).clip(min=0.0)
                 if own is not None:
                     cost = np.where(some == own[row], np.inf, cost)
                 if len(taken):
