@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gcvae.errors import GcvaeError, InputError
     from gcvae.files.table_reader import TableReader
     from gcvae.files.tables import read_table, write_table
+    from gcvae.linked.database_schema import DatabaseSchema
+    from gcvae.linked.database_synthesizer import DatabaseSynthesizer
     from gcvae.profiling.infer_schema import infer_schema
     from gcvae.schema.columns import Column, TableSchema
     from gcvae.schema.kinds import ColumnKind
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Column": "schema.columns",
+    "DatabaseSchema": "linked.database_schema",
+    "DatabaseSynthesizer": "linked.database_synthesizer",
     "ColumnKind": "schema.kinds",
     "EncodedTable": "codec.encoded_table",
     "GcvaeError": "errors",
@@ -40,6 +44,8 @@ _HOMES = {
 __all__ = [
     "Column",
     "ColumnKind",
+    "DatabaseSchema",
+    "DatabaseSynthesizer",
     "EncodedTable",
     "GcvaeError",
     "InputError",

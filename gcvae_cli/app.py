@@ -6,6 +6,7 @@ import typer
 
 from gcvae_cli.client import commands as client_commands
 from gcvae_cli.client import verbs as client_verbs
+from gcvae_cli.databases import commands as database_commands
 from gcvae_cli.distributions import ClientCommand, DemoCommand, ServerCommand, ServerGroup
 from gcvae_cli.files import commands as file_commands
 from gcvae_cli.files import map_commands, report_command
@@ -39,6 +40,7 @@ for _verb in (
     file_commands.export,
 ):
     add_verb(app, _FILES, _verb, getattr(client_verbs, _verb.__name__), ClientCommand)
+app.command(rich_help_panel=_FILES)(database_commands.clone)
 app.command(rich_help_panel=_FILES)(file_commands.settings)
 app.command("list", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.list_)
 app.command("import", cls=ClientCommand, rich_help_panel=_SERVICE)(client_commands.import_)

@@ -499,7 +499,7 @@ class _Fitter:
                 lambda fraction: None if self.progress is None else self.progress(name, fraction),
             )
             document = self._document(name)
-            frame = _with_key(frame)
+            frame = frame.reset_index(drop=True)
             if key is None:
                 model = fit_table(fitting, frame, document)
             else:
@@ -563,11 +563,6 @@ class _Fitter:
 def derived_number(seed: int, name: str) -> int:
     """A seed of a table's own."""
     return int(numpy_generator(seed, "table", name).integers(1 << 31))
-
-
-def _with_key(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame, its times in microseconds as nanoseconds: the library's own."""
-    return frame.reset_index(drop=True)
 
 
 class _Drawing:

@@ -114,9 +114,8 @@ class TableModel:
 
     def draw(self, n: int, seed: int) -> pd.DataFrame:
         """n rows of a table without a parent, typed."""
-        if not n:
-            return self.rows.sample(1, seed, frames="pandas").head(0)[list(self.columns)]
-        return self.rows.sample(n, seed, frames="pandas")[list(self.columns)]
+        rows = pd.concat(self.rows.sample_blocks(n, seed), ignore_index=True)
+        return rows[list(self.columns)]
 
     def draw_children(
         self, context: pd.DataFrame, counts: Codes, first: pd.Series[Any] | None, seed: int

@@ -1,0 +1,1 @@
+"""Databases and folders of files as sources and targets of `gcvae clone`."""

@@ -1,0 +1,152 @@
+"""`gcvae clone`: a database, or a folder of files, drawn anew with the same tables and keys."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gcvae.numerics.seeds import MAX_SEED
+from gcvae_cli.assignments import parse_assignments
+from gcvae_cli.databases.folders import document_of, files_of, write_folder
+from gcvae_cli.errors import NotInstalledError, WrongUsageError
+from gcvae_cli.files.json_texts import read_schema
+from gcvae_cli.files.options import (
+    AsJson,
+    Assignments,
+    Device,
+    PresetName,
+    SchemaFile,
+    Threads,
+    check_device,
+    use_threads,
+)
+from gcvae_cli.outputs import answer
+from gcvae_cli.progress import progress_bar
+
+
+def clone(
+    source: Annotated[
+        str, typer.Argument(help="A folder of CSV or Parquet files, or an SQLAlchemy URL.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="A new folder, a new SQLite file, or a URL."),
+    ] = None,
+    schema_file: SchemaFile = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Keep the model in this file, which ends in .gcvae.")
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(help="How many times as many rows as the real tables have.")
+    ] = 1.0,
+    dirty: Annotated[
+        str,
+        typer.Option(help="Rows whose foreign key does not exist: refuse, drop or null."),
+    ] = "refuse",
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Print the tables and keys as JSON, and stop.")
+    ] = False,
+    preset: PresetName = "default",
+    assignments: Assignments = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same rows.")
+    ] = 0,
+    device: Device = "auto",
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a database anew: the same tables, columns and keys, synthetic rows."""
+    from gcvae.training.settings import configure
+
+    settings = parse_assignments(assignments or ())
+    configure(preset, settings)
+    check_device(device)
+    if output is None and not keys:
+        raise WrongUsageError("--output is missing (expected: a folder, a file or a URL)")
+    tables, document, write = _opened(source, output)
+    document = _merged(document, read_schema(schema_file))
+    use_threads(threads)
+    if keys:
+        print(json.dumps(_inferred(tables, document), indent=2, ensure_ascii=False))
+        return
+    from gcvae.linked.database_synthesizer import DatabaseSynthesizer
+
+    names = list(tables)
+    with progress_bar("training") as bar:
+
+        def show(name: str, fraction: float) -> None:
+            at = names.index(name) if name in names else 0
+            bar.move((at + fraction) / len(names), name)
+
+        synthesizer = DatabaseSynthesizer.fit(
+            tables,
+            schema=document,
+            preset=preset,
+            settings=settings,
+            seed=seed,
+            device=device,
+            dirty=dirty,
+            progress=show,
+        )
+    for name, how in synthesizer.plans.items():
+        print(f"gcvae: {name}: {how}", file=sys.stderr)
+    drawn = synthesizer.sample(scale=scale, seed=seed)
+    if model is not None:
+        synthesizer.save(model)
+    write(drawn)
+    if as_json:
+        rows = {name: len(frame) for name, frame in drawn.items()}
+        answer({"output": output, "rows": rows, "plans": synthesizer.plans, "seed": seed})
+
+
+def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """(tables, what is known of their keys, what writes drawn tables)."""
+    if "://" not in source:
+        folder = Path(source)
+        if not folder.is_dir():
+            message = f"{source}: no folder"
+            raise WrongUsageError(f"{message} (expected: a folder of files, or a database's URL)")
+        files = files_of(folder)
+        target = Path(output or ".")
+        if output is not None and target.exists():
+            raise WrongUsageError(f"{output}: there is such a folder (expected: a new one)")
+        tables = {name: str(path) for name, path in files.items()}
+        return tables, document_of(files), lambda drawn: write_folder(target, drawn, files)
+    try:
+        from gcvae_cli.databases.sql import read_database, write_database
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(
+            "`gcvae clone` of a database needs the package sqlalchemy, which is not installed; in "
+            "the clone of gcvae, `pip install '.[databases]'` brings it"
+        ) from error
+    frames, document, metadata = read_database(source)
+    url = output if output is None or "://" in output else f"sqlite:///{output}"
+    if url is not None and url.startswith("sqlite:///") and Path(url[10:]).exists():
+        raise WrongUsageError(f"{url[10:]}: there is such a file (expected: a new one)")
+    return frames, document, lambda drawn: write_database(str(url), drawn, metadata)
+
+
+def _merged(document: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
+    """The document with what the user says of each table in the place of what was found."""
+    if given is None:
+        return document
+    said = given.get("tables", {})
+    tables = {n: {**found, **said.get(n, {})} for n, found in document["tables"].items()}
+    return {**document, **given, "tables": {**said, **tables}}
+
+
+def _inferred(tables: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """The document of tables and keys, completed."""
+    from gcvae.cells.data_frames import data_frame
+    from gcvae.files.tables import read_table
+    from gcvae.linked.infer_links import infer_database
+
+    frames = {
+        name: read_table(table) if isinstance(table, str) else data_frame(table)
+        for name, table in tables.items()
+    }
+    return infer_database(frames, document).to_json()

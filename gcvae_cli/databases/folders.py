@@ -1,0 +1,58 @@
+"""A folder of files as a database: each file is a table, called as the file without its ending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
+
+from gcvae_cli.errors import OutputError, WrongUsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    """The files of a folder by their tables. Raises: WrongUsageError: there is none."""
+    files = {
+        path.name[: -len(ending)]: path
+        for path in sorted(folder.iterdir())
+        for ending in ENDINGS
+        if path.name.endswith(ending) and not path.name.startswith(".")
+    }
+    if not files:
+        raise WrongUsageError(f"{folder}: no table (expected: files in {', '.join(ENDINGS)})")
+    return files
+
+
+def write_folder(
+    folder: Path, tables: Mapping[str, pd.DataFrame], files: Mapping[str, Path]
+) -> None:
+    """Writes the tables into a new folder, in the format of the files: all of them or none.
+
+    Raises:
+        OutputError: The folder is there, or can not be written.
+    """
+    partial = folder.with_name(folder.name + ".partial")
+    try:
+        partial.mkdir(parents=True)
+        for name, frame in tables.items():
+            path = partial / files[name].name
+            if path.name.endswith(".parquet"):
+                frame.to_parquet(path, index=False)
+            else:
+                frame.to_csv(path, index=False, sep="\t" if path.name.endswith(".tsv") else ",")
+        partial.rename(folder)
+    except OSError as error:
+        raise OutputError(f"{folder}: {error.strerror}") from error
+    finally:
+        if partial.is_dir():
+            rmtree(partial)
+
+
+def document_of(files: Mapping[str, Path]) -> dict[str, Any]:
+    """What a folder says of its tables: nothing but their names."""
+    return {"tables": {name: {} for name in files}}
