@@ -57,9 +57,9 @@ class ContextColumn:
         cells = cells.reset_index(drop=True)
         once = ~pd.DataFrame({"cell": cells, "group": groups}).duplicated().to_numpy()
         if numbers is None:
-            counts = cells[once].dropna().astype(str).value_counts()
-            frequent = counts[counts >= rare_groups].index[:_MOST_LEVELS]
-            return cls(name, False, tuple(sorted(frequent)))
+            n_groups = cells[once].dropna().astype(str).value_counts()
+            common = n_groups[n_groups >= rare_groups].index[:_MOST_LEVELS]
+            return cls(name, False, tuple(sorted(common)))
         values, counts = np.unique(numbers[~np.isnan(numbers) & once], return_counts=True)
         if not len(values):
             return cls(name, True, ())
@@ -69,7 +69,9 @@ class ContextColumn:
         at = np.unique(np.searchsorted(below, steps).clip(0, len(values) - 1))
         scores = ndtri(below[at] / counts.sum())
         frequent = values[counts >= least]
-        return cls(name, True, *(tuple(map(float, each)) for each in (frequent, values[at], scores)))
+        return cls(
+            name, True, *(tuple(map(float, each)) for each in (frequent, values[at], scores))
+        )
 
     @property
     def n_codes(self) -> int:
@@ -90,8 +92,8 @@ class ContextColumn:
         if not self.is_number:
             known = {level: float(i) for i, level in enumerate(self.frequent, 2)}
             found, distinct = pd.factorize(cells)
-            codes = [known.get(str(level), 1.0) for level in distinct]
-            return np.array([*codes, 0.0])[found], np.zeros(len(cells))
+            of_levels = [known.get(str(level), 1.0) for level in distinct]
+            return np.array([*of_levels, 0.0])[found], np.zeros(len(cells))
         numbers = as_numbers(cells)
         if numbers is None:
             raise TypeError(f"context column {self.name} has no numbers")
@@ -135,9 +137,7 @@ class ContextCodec:
     columns: tuple[ContextColumn, ...]
 
     @classmethod
-    def fit(
-        cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1
-    ) -> Self:
+    def fit(cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1) -> Self:
         """The codec of a typed table.
 
         Args:

@@ -95,9 +95,10 @@ class EncodedTable:
         """The same with these cells in the rows of these numbers."""
         parts = (self.codes, self.values, self.observed)
         found = (drawn.codes, drawn.values, drawn.observed)
-        return EncodedTable(
-            *(part.index_copy(0, rows, other) for part, other in zip(parts, found, strict=True))
+        codes, values, observed = (
+            part.index_copy(0, rows, other) for part, other in zip(parts, found, strict=True)
         )
+        return EncodedTable(codes, values, observed)
 
     def to(self, device: torch.device | str) -> EncodedTable:
         """This table on a device."""

@@ -1,8 +1,8 @@
 """The schema of a database: its tables, their keys, and the order of their rows.
 
-    {"tables": {"users": {"primary_key": ["id"]},
-                "sessions": {"foreign_keys": [{"columns": ["user_id"], "table": "users"}],
-                             "order": "started"}}}
+{"tables": {"users": {"primary_key": ["id"]},
+            "sessions": {"foreign_keys": [{"columns": ["user_id"], "table": "users"}],
+                         "order": "started"}}}
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ class DatabaseSchema:
                     message = f"there is no table {key.table!r}"
                     problems.append(unknown_name(message, key.table, tables, pointer=pointer))
                 elif not key.references and len(tables[key.table].primary_key) != len(key.columns):
-                    message = f"table {key.table!r} has no primary key of {len(key.columns)} columns"
+                    message = (
+                        f"table {key.table!r} has no primary key of {len(key.columns)} columns"
+                    )
                     problems.append(Problem(message, pointer, expected="a member references"))
         if problems:
             raise SchemaError(*problems)
@@ -137,7 +139,13 @@ class DatabaseSchema:
             for k in table.foreign_keys
         )
         return LinkedTable(
-            table.primary_key, keys, table.order, table.keep, table.entity, table.columns, table.rules
+            table.primary_key,
+            keys,
+            table.order,
+            table.keep,
+            table.entity,
+            table.columns,
+            table.rules,
         )
 
     def check(self, columns: Mapping[str, Sequence[str]]) -> None:
@@ -156,9 +164,13 @@ class DatabaseSchema:
                 message = f"there is no table {name!r} in the data"
                 problems.append(unknown_name(message, name, columns, pointer=pointer))
                 continue
-            named = [(column, ("primary_key", i)) for i, column in enumerate(table.primary_key)]
-            named += [(table.order, ("order",))] if table.order is not None else []
-            named += [(table.entity, ("entity",))] if isinstance(table.entity, str) else []
+            named: list[tuple[str, tuple[str | int, ...]]] = [
+                (column, ("primary_key", i)) for i, column in enumerate(table.primary_key)
+            ]
+            if table.order is not None:
+                named.append((table.order, ("order",)))
+            if isinstance(table.entity, str):
+                named.append((table.entity, ("entity",)))
             problems += [
                 _no_column(column, name, columns[name], ("tables", name, *steps))
                 for column, steps in named
@@ -219,9 +231,7 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
     )
 
 
-def _read_key(
-    document: object, steps: Sequence[str | int], problems: list[Problem]
-) -> ForeignKey:
+def _read_key(document: object, steps: Sequence[str | int], problems: list[Problem]) -> ForeignKey:
     """One foreign key of a document."""
     expected = '{"columns": ["user_id"], "table": "users"}'
     if not isinstance(document, Mapping) or not {"columns", "table"} <= document.keys():
@@ -240,9 +250,7 @@ def _read_key(
     return ForeignKey(columns, str(document["table"]), references)
 
 
-def _names(
-    value: object, steps: Sequence[str | int], problems: list[Problem]
-) -> tuple[str, ...]:
+def _names(value: object, steps: Sequence[str | int], problems: list[Problem]) -> tuple[str, ...]:
     """Names of columns: a list of them, or one."""
     if isinstance(value, str):
         return (value,)

@@ -123,7 +123,11 @@ def _apply(
     of_levels = {split.key[-1]} if split.levels else set()
 
     def only(names: list[str]) -> TableSchema:
-        columns = tuple(_bare(c.name, "integer") if c.name in of_levels else c for c in schema if c.name in names)
+        columns = tuple(
+            _bare(c.name, "integer") if c.name in of_levels else c
+            for c in schema
+            if c.name in names
+        )
         return replace(schema, columns=columns, rules=None, constraints=())
 
     of_parents = only(of_parent)
@@ -186,7 +190,9 @@ def _entity(
     # References of the entity go with it, where it determines them.
     keys = [k for k in table.foreign_keys if not set(k.columns) & set(table.primary_key)]
     references = [
-        c for k in keys if all(_determines(frame[column], frame[c]) for c in k.columns)
+        c
+        for k in keys
+        if all(_determines(frame[column], frame[c]) for c in k.columns)
         for c in k.columns
     ]
     return Split(name, (column,), (*determined, *references), tuple(map(str, frame.columns)))
@@ -212,9 +218,11 @@ def _series(
     if not table.foreign_keys or table.entity is False or table.keep:
         return None
     parent = list(table.foreign_keys[0].columns)
-    dates = [table.order] if table.order else [
-        str(c) for c in frame.columns if pd.api.types.is_datetime64_any_dtype(frame[c].dtype)
-    ]
+    dates = (
+        [table.order]
+        if table.order
+        else [str(c) for c in frame.columns if pd.api.types.is_datetime64_any_dtype(frame[c].dtype)]
+    )
     for date in dates:
         if not frame.duplicated([*parent, date]).any() or frame[date].isna().any():
             continue

@@ -23,8 +23,6 @@ from gcvae.linked.references import comparable
 _KEY_WORDS = frozenset({"id", "key", "no", "nr", "num", "number", "code", "uuid", "guid", "pk"})
 
 
-
-
 def infer_database(
     tables: Mapping[str, pd.DataFrame], given: Mapping[str, Any] | None = None
 ) -> DatabaseSchema:
@@ -38,7 +36,7 @@ def infer_database(
         SchemaError: The document is malformed, or names what is not there.
     """
     document = {"tables": {}} if given is None else given
-    draft = DatabaseSchema.from_json(document | {"tables": _listed(document, tables)})
+    draft = DatabaseSchema.from_json({**document, "tables": _listed(document, tables)})
     draft.check({name: list(frame.columns) for name, frame in tables.items()})
     said = document["tables"]
     keyed = {

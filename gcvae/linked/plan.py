@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -97,7 +98,9 @@ def _catalogues(
 ) -> set[str]:
     """Tables that are copied as they are: those of which the schema says so, and others that are
     referred to, have a label for each row, and refer to catalogues alone; then what links such."""
-    referred = {k.table for name, t in schema.tables.items() for k in t.foreign_keys if k.table != name}
+    referred = {
+        k.table for name, t in schema.tables.items() for k in t.foreign_keys if k.table != name
+    }
     kept = {name for name, table in schema.tables.items() if table.keep}
     while True:
         found = {
@@ -107,7 +110,10 @@ def _catalogues(
             and name not in kept
             and all(key.table in kept for key in table.foreign_keys)
             and (
-                (name in referred and _has_label(tables[name], schemas[name], schema[name].primary_key))
+                (
+                    name in referred
+                    and _has_label(tables[name], schemas[name], schema[name].primary_key)
+                )
                 or _is_link(name, tables[name], schema)
             )
         }
@@ -134,7 +140,7 @@ def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -
     return False
 
 
-def column_is_text(cells: pd.Series[object]) -> bool:
+def column_is_text(cells: pd.Series[Any]) -> bool:
     """Whether cells are texts."""
     return cells.dtype == object or isinstance(cells.dtype, pd.StringDtype)
 

@@ -64,7 +64,7 @@ class Feature:
     def values(self, cells: pd.Series[Any]) -> Numbers:
         """Features of typed cells: a missing number is at the middle. Shape: (n, d)."""
         if self.levels:
-            found = pd.Index(self.levels).get_indexer(cells.astype(str))
+            found = pd.Index(self.levels).get_indexer(pd.Index(cells.astype(str)))
             shares = np.array(self.shares)
             indicators = (found[:, None] == np.arange(len(shares))) - shares
             return np.asarray(indicators / np.sqrt(shares))

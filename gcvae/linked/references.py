@@ -49,9 +49,7 @@ def comparable(own: pd.Series[Any], other: pd.Series[Any]) -> tuple[pd.Series[An
     return tuple(found)
 
 
-def row_numbers(
-    frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame
-) -> tuple[Codes, Codes]:
+def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> tuple[Codes, Codes]:
     """(row number in `parents` of each row, rows whose key is not there). Shape: (n,), (m,)."""
     pairs = [
         comparable(frame[own], parents[other])
@@ -128,13 +126,13 @@ def _repeated_key(name: str, frame: pd.DataFrame, key: Sequence[str]) -> Problem
     return Problem(message, pointer, expected="each value once")
 
 
-def _dirty(
-    name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str
-) -> Problem:
+def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer: str) -> Problem:
     """The first of the foreign keys that do not exist."""
     shown = frame.iloc[lost][list(key.columns)].drop_duplicates().head(_SHOWN).astype(str)
     values = "; ".join(shown.agg(", ".join, axis=1))
-    message = f"{len(lost)} rows of table {name!r} refer ({key}) to rows that do not exist: {values}"
+    message = (
+        f"{len(lost)} rows of table {name!r} refer ({key}) to rows that do not exist: {values}"
+    )
     expected = "keys of that table; or dirty 'drop' (leaves the rows out) or 'null' (empties them)"
     return Problem(message, pointer, expected=expected)
 

@@ -78,7 +78,7 @@ def filled(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Sequence_:
+class RowOrder:
     """The order of the rows of a parent.
 
     Attributes:
@@ -109,7 +109,7 @@ class TableModel:
     columns: tuple[str, ...]
     rows: Synthesizer
     effect: RandomEffect | None = None
-    sequence: Sequence_ | None = None
+    sequence: RowOrder | None = None
     told: tuple[str, ...] = ()
 
     def draw(self, n: int, seed: int) -> pd.DataFrame:
@@ -137,7 +137,7 @@ class TableModel:
 
     def _drawn_in_order(
         self,
-        sequence: Sequence_,
+        sequence: RowOrder,
         context: pd.DataFrame,
         counts: Codes,
         first: pd.Series[Any],
@@ -145,12 +145,15 @@ class TableModel:
     ) -> tuple[pd.DataFrame, Codes]:
         """All first rows at once, then all second ones, and so on."""
         now = sequence.clock.count(first)
-        steps, places, before = [], [], None
+        steps: list[pd.DataFrame] = []
+        places: list[Codes] = []
         n_drawn = 0
         for k in range(int(counts.max()) if len(counts) else 0):
             active = np.flatnonzero(counts > k)
-            kept = None if before is None else np.flatnonzero(np.isin(places[-1], active))
-            previous = None if before is None else before.iloc[kept].reset_index(drop=True)
+            previous = None
+            if steps:
+                kept = np.flatnonzero(np.isin(places[-1], active))
+                previous = steps[-1].iloc[kept].reset_index(drop=True)
             base = context.iloc[active].reset_index(drop=True)
             ranks = _of_ranks(np.full(len(active), k), counts[active] - 1 - k)
             last = now[active]
@@ -165,7 +168,7 @@ class TableModel:
             whole = pd.concat([base, ranks, at, pd.DataFrame({GAP: gap}), told], axis=1)
             rows = self.rows.sample_given(whole, seed, first_row=n_drawn)
             rows[sequence.column] = sequence.clock.times(now[active], sequence.dtype).to_numpy()
-            before, n_drawn = rows, n_drawn + len(rows)
+            n_drawn += len(rows)
             steps.append(rows)
             places.append(active)
         if not steps:
@@ -177,7 +180,7 @@ class TableModel:
         drawn = pd.concat(steps, ignore_index=True).iloc[order].reset_index(drop=True)
         return drawn[[*self.columns, sequence.column]], parents[order]
 
-    def _gaps(self, sequence: Sequence_, context: pd.DataFrame, seed: int, k: int) -> Numbers:
+    def _gaps(self, sequence: RowOrder, context: pd.DataFrame, seed: int, k: int) -> Numbers:
         if isinstance(sequence.gaps, float):
             return np.full(len(context), sequence.gaps)
         drawn = sequence.gaps.sample_given(context, seed, first_row=k)[GAP]
@@ -257,7 +260,7 @@ def fit_children(
     at = clock.features(counts, order)
     whole = pd.concat([rows, at, pd.DataFrame({GAP: gap}), previous], axis=1)
     model = fitting.synthesizer(own, document, Context(whole, parents))
-    sequence = Sequence_(order, clock, str(frame[order].dtype), gaps)
+    sequence = RowOrder(order, clock, str(frame[order].dtype), gaps)
     return TableModel(columns, model, effect, sequence, told)
 
 

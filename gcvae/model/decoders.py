@@ -460,7 +460,7 @@ def _loadings_head(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
 
 
 def beside(z: Tensor, context: Tensor | None) -> Tensor:
-    """Latents with the contexts of their rows. Shape: (..., n, K), (n, 2 C) -> (..., n, K + 2 C)."""
+    """Latents with the contexts of their rows. (..., n, K), (n, 2 C) -> (..., n, K + 2 C)."""
     if context is None:
         return z
     return torch.cat([z, context.to(z).expand(*z.shape[:-1], -1)], dim=-1)

@@ -66,11 +66,10 @@ def write_database(url: str, tables: Mapping[str, pd.DataFrame], metadata: sa.Me
         raise OutputError(f"{_shown(url)}: {_reason(error)}") from error
 
 
-def _engine(url: str | sa.URL) -> sa.Engine:
+def _engine(url: str) -> sa.Engine:
     parsed = sa.make_url(url)
-    if parsed.get_backend_name() == "sqlite" and isinstance(url, str):
-        if not Path(parsed.database or "").is_file():
-            raise WrongUsageError(f"{parsed.database}: there is no such file")
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
+        raise WrongUsageError(f"{parsed.database}: there is no such file")
     return sa.create_engine(parsed)
 
 
@@ -117,19 +116,21 @@ def _keys(table: sa.Table) -> dict[str, Any]:
                 "table": key.referred_table.name,
                 "references": [element.column.name for element in key.elements],
             }
-            for key in sorted(table.foreign_key_constraints, key=lambda key: key.column_keys)
+            for key in sorted(table.foreign_key_constraints, key=lambda key: list(key.column_keys))
         ],
     }
 
 
 def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.MetaData) -> None:
     engine = sa.create_engine(url)
-    target = _for_dialect(metadata, engine.dialect.name)
+    target = _generic(metadata)
     with engine.begin() as connection:
         there = set(sa.inspect(connection).get_table_names()) & set(target.tables)
         if there:
             message = f"the database has a table {sorted(there)[0]!r}"
-            raise OutputError(f"{engine.url.render_as_string()}: {message} (expected: none of them)")
+            raise OutputError(
+                f"{engine.url.render_as_string()}: {message} (expected: none of them)"
+            )
         target.create_all(connection)
         later = []
         for table in target.sorted_tables:
@@ -145,9 +146,8 @@ def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.M
     engine.dispose()
 
 
-def _for_dialect(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
-    """The tables without what only their own database knows: its sequences, and its types where
-    another dialect takes them."""
+def _generic(metadata: sa.MetaData) -> sa.MetaData:
+    """The tables without what only their own database knows: its sequences and its types."""
     found = sa.MetaData()
     for table in metadata.sorted_tables:
         copy = table.to_metadata(found)
@@ -157,7 +157,6 @@ def _for_dialect(metadata: sa.MetaData, dialect: str) -> sa.MetaData:
                 column.server_default = None
             with suppress(NotImplementedError):
                 column.type = column.type.as_generic(allow_nulltype=True)
-    del dialect
     return found
 
 
@@ -197,14 +196,16 @@ def _values(table: sa.Table, frame: pd.DataFrame) -> list[dict[str, Any]]:
             columns[column.name] = [None if column.nullable else b""] * len(frame)
             continue
         cells = frame[column.name]
-        values = cells.astype(object).where(cells.notna(), None).tolist()
-        columns[column.name] = [_value(value, column) for value in values]
+        are_there = cells.notna().tolist()
+        columns[column.name] = [
+            _value(value, column) if is_there else None
+            for value, is_there in zip(cells.tolist(), are_there, strict=True)
+        ]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _value(value: Any, column: sa.Column[Any]) -> Any:
-    if value is None:
-        return None
+    """A present cell as the driver takes it."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(column.type, sa.DateTime | sa.Date):

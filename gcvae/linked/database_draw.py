@@ -1,0 +1,192 @@
+"""A draw of a database: tables given their parents, references, then what follows from these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from gcvae.arrays import Codes
+from gcvae.files.frame_dtypes import with_dtypes
+from gcvae.linked.database_part import DatabasePart, degree_name, derived_number, taken_cells
+from gcvae.linked.database_schema import DatabaseSchema, LinkedTable
+from gcvae.linked.references import (
+    NO_ROW,
+    Choice,
+    features_of,
+)
+
+
+class Drawing:
+    """One draw of a database."""
+
+    def __init__(self, links: DatabaseSchema, parts: Mapping[str, DatabasePart], seed: int) -> None:
+        self.links, self.parts, self.seed = links, parts, seed
+        self.frames: dict[str, pd.DataFrame] = {}
+        self.rows: dict[str, dict[int, Codes]] = {name: {} for name in parts}
+
+    def tables(self, parents: int | None, scale: float) -> dict[str, pd.DataFrame]:
+        """All tables, their columns as the real ones have them."""
+        for name, part in self.parts.items():
+            self._draw(name, part, parents, scale)
+        for name, part in self.parts.items():
+            self._refer(name, part)
+        written: dict[str, pd.DataFrame] = {}
+        for name in self.parts:
+            self._write_keys(name, written, ())
+        for name, part in reversed(list(self.parts.items())):
+            for total in part.totals:
+                rows = self.rows[total.child][self.parts[total.child].plan.parent or 0]
+                cells = total.of_children(self.frames[total.child], rows, len(self.frames[name]))
+                self.frames[name][total.column] = cells.astype(
+                    self.frames[name][total.column].dtype
+                )
+                written[name][total.column] = self.frames[name][total.column]
+        found = {}
+        for name in self.links.tables:
+            part = self.parts[name]
+            frame = written[name][list(part.order)].reset_index(drop=True)
+            frame = _without_repeated_keys(frame, self.links[name])
+            found[name] = with_dtypes(frame, part.schema)
+        return found
+
+    def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
+        """The rows of a table, without references."""
+        seed = derived_number(self.seed, name)
+        if part.kept is not None:
+            self.frames[name] = part.kept.copy()
+            for i, key in enumerate(self.links[name].foreign_keys):
+                self.rows[name][i] = np.asarray(part.degrees.get(i, np.zeros(0)), dtype=np.int64)
+                del key
+            return
+        assert part.model is not None, "it is no catalogue"
+        if part.plan.parent is None:
+            n = parents if parents is not None else max(1, round(scale * part.n_rows))
+            self.frames[name] = part.model.draw(n, seed)
+            return
+        key = self.links[name].foreign_keys[part.plan.parent]
+        above, beside = self.frames[key.table], self.parts[key.table].beside[name]
+        counts = above[beside[0]].to_numpy(dtype=np.float64, na_value=0.0).round().astype(np.int64)
+        firsts = [c for c in beside if c.endswith(" first")]
+        first = above[firsts[0]] if firsts else None
+        if first is not None:
+            is_there = first.notna().to_numpy()
+            counts = np.where(is_there, counts, 0)
+            first = first.fillna(first.dropna().iloc[0]) if is_there.any() else first
+        context = self._context(key.table, name)[list(part.context)]
+        frame, rows = part.model.draw_children(context, counts.clip(min=0), first, seed)
+        self.frames[name] = frame
+        self.rows[name][part.plan.parent] = rows
+
+    def _context(self, name: str, child: str) -> pd.DataFrame:
+        """What the rows of a child are told of those of a table, and of those above."""
+        effect = [c for c in self.parts[name].beside[child] if c.startswith(f"{child} effect ")]
+        return pd.concat([self.frames[name][effect], self._above(name)], axis=1)
+
+    def _above(self, name: str) -> pd.DataFrame:
+        part = self.parts[name]
+        context = self.frames[name].add_prefix(f"{name} ")
+        if part.plan.parent is None:
+            return context
+        key = self.links[name].foreign_keys[part.plan.parent]
+        above = self._above(key.table).iloc[self.rows[name][part.plan.parent]]
+        return pd.concat([context, above.reset_index(drop=True)], axis=1)
+
+    def _refer(self, name: str, part: DatabasePart) -> None:
+        """Chooses the references beside the one to the parent."""
+        if part.kept is not None:
+            return
+        for i, (columns, codec) in part.borrowed.items():
+            key, frame = self.links[name].foreign_keys[i], self.frames[name]
+            prefix, n = ", ".join(key.columns), len(frame)
+            others = self.frames[key.table]
+            degrees = part.degrees[i]
+            if degree_name(name, key) in others:
+                drawn = others[degree_name(name, key)].to_numpy(dtype=np.float64, na_value=0.0)
+                degrees = drawn.clip(min=0.0)
+            total = degrees.sum()
+            capacity = degrees * (n / total) if total > 0 else np.full(len(others), 1.0)
+            there = frame.get(f"{prefix} there")
+            are_there = np.ones(n, dtype=bool) if there is None else (there == "yes").to_numpy()
+            if not len(others) or not n:
+                self.rows[name][i] = np.full(n, NO_ROW, dtype=np.int64)
+                continue
+            wanted = frame[[f"{prefix} {c}" for c in columns]].set_axis(list(columns), axis=1)
+            at = np.flatnonzero(are_there)
+            choice = Choice(features_of(others[list(columns)], codec), capacity)
+            taken = self._taken(name, i, part)
+            found = choice.assign(
+                features_of(wanted, codec)[at],
+                [rows[at] for rows in taken],
+                at if key.table == name else None,
+                derived_number(self.seed, f"{name} {i}"),
+            )
+            rows = np.full(n, NO_ROW, dtype=np.int64)
+            rows[at] = found
+            self.rows[name][i] = rows
+
+    def _taken(self, name: str, number: int, part: DatabasePart) -> list[Codes]:
+        """The references that make up the primary key with this one: no pair comes twice."""
+        primary, keys = set(self.links[name].primary_key), self.links[name].foreign_keys
+        if not primary or not set(keys[number].columns) <= primary:
+            return []
+        others = [
+            rows
+            for i, rows in self.rows[name].items()
+            if i != number and set(keys[i].columns) <= primary
+        ]
+        return others[:1]
+
+    def _restored(
+        self, name: str, found: pd.DataFrame, written: Mapping[str, pd.DataFrame]
+    ) -> pd.DataFrame:
+        """The rows with the columns that rules give from the order and the parent's row."""
+        part = self.parts[name]
+        if not len(part.reduction) or part.plan.parent is None:
+            return found
+        others = written[self.links[name].foreign_keys[part.plan.parent].table]
+        rows = self.rows[name][part.plan.parent]
+        for here, column in part.outside.items():
+            found[here] = taken_cells(others[column], rows)
+        made = {column for r in part.reduction.rewritings for column in [r.column]}
+        kept = [c for c in part.order if c in found.columns or c in made]
+        return part.reduction.restore(found)[kept]
+
+    def _write_keys(
+        self, name: str, written: dict[str, pd.DataFrame], above: tuple[str, ...]
+    ) -> pd.DataFrame:
+        """The table with its references and what it copies of the rows that they lead to."""
+        if name in written:
+            return written[name]
+        part, frame = self.parts[name], self.frames[name]
+        if part.kept is not None:
+            written[name] = frame
+            return frame
+        found = frame.copy()
+        copied: dict[int, list[tuple[str, str]]] = {}
+        for column, (number, other) in part.plan.copied.items():
+            copied.setdefault(number, []).append((column, other))
+        written[name] = found  # a table may refer to itself
+        for i, key in enumerate(self.links[name].foreign_keys):
+            rows = self.rows[name][i]
+            others = found if key.table == name else self._write_keys(key.table, written, above)
+            pairs = [*zip(key.columns, key.references, strict=True), *copied.get(i, [])]
+            for column, other in pairs:
+                if other not in others:  # a circle: its key is made of its own number
+                    continue
+                found[column] = taken_cells(others[other], rows)
+        found = self._restored(name, found, written)
+        for column in part.order:
+            if column not in found:
+                found[column] = np.arange(1, len(found) + 1)
+        self.frames[name] = found
+        written[name] = found
+        return found
+
+
+def _without_repeated_keys(frame: pd.DataFrame, table: LinkedTable) -> pd.DataFrame:
+    """The rows whose key comes for the first time."""
+    if len(table.primary_key) < 2:
+        return frame
+    return frame[~frame.duplicated(list(table.primary_key))].reset_index(drop=True)

@@ -1,0 +1,138 @@
+"""The file of a database's model: one safe file that holds a model file for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from gcvae.codec.context_codec import ContextCodec
+from gcvae.linked.database_part import DatabasePart
+from gcvae.linked.plan import TablePlan
+from gcvae.linked.random_effect import RandomEffect
+from gcvae.linked.sequences import Clock
+from gcvae.linked.table_model import (
+    RowOrder,
+    TableModel,
+)
+from gcvae.linked.totals import Total
+from gcvae.rules.reduction import Reduction
+from gcvae.schema.columns import TableSchema
+from gcvae.synthesizer import Synthesizer
+
+FORMAT = "gcvae database"
+VERSION = 1
+
+
+def _packed(data: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.numpy().tobytes()
+
+
+def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """The document of a part; models and rows go to the tensors."""
+    found: dict[str, Any] = {
+        "schema": part.schema.to_json(),
+        "plan": {
+            "parent": part.plan.parent,
+            "is_kept": part.plan.is_kept,
+            "copied": {c: list(at) for c, at in part.plan.copied.items()},
+            "order": part.plan.order,
+        },
+        "n_rows": part.n_rows,
+        "beside": {name: list(columns) for name, columns in part.beside.items()},
+        "context": list(part.context),
+        "borrowed": {
+            str(i): {"columns": list(columns), "codec": codec.to_json()}
+            for i, (columns, codec) in part.borrowed.items()
+        },
+        "degrees": {str(i): values.tolist() for i, values in part.degrees.items()},
+        "totals": [total.to_json() for total in part.totals],
+        "order": list(part.order),
+        "outside": dict(part.outside),
+        "outer_schema": part.reduction.schema.to_json(),
+        "outer_rules": part.reduction.to_json(),
+    }
+    if part.kept is not None:
+        buffer = BytesIO()
+        part.kept.to_parquet(buffer, index=False)
+        tensors[f"{prefix}.kept"] = _packed(buffer.getvalue())
+        found["kept"] = f"{prefix}.kept"
+    if part.model is not None:
+        model = part.model
+        tensors[f"{prefix}.rows"] = _packed(model.rows.to_bytes())
+        document: dict[str, Any] = {
+            "columns": list(model.columns),
+            "rows": f"{prefix}.rows",
+            "effect": None if model.effect is None else model.effect.to_json(),
+            "told": list(model.told),
+        }
+        if model.sequence is not None:
+            sequence = model.sequence
+            document["sequence"] = {
+                "column": sequence.column,
+                "clock": asdict(sequence.clock),
+                "dtype": sequence.dtype,
+            }
+            if isinstance(sequence.gaps, float):
+                document["sequence"]["gap"] = sequence.gaps
+            else:
+                tensors[f"{prefix}.gaps"] = _packed(sequence.gaps.to_bytes())
+                document["sequence"]["gaps"] = f"{prefix}.gaps"
+        found["model"] = document
+    return found
+
+
+def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> DatabasePart:
+    """The part of a document that `written_part` wrote."""
+    plan, kept, model = document["plan"], None, None
+    if "kept" in document:
+        kept = pd.read_parquet(BytesIO(_bytes(tensors[document["kept"]])))
+    if "model" in document:
+        found = document["model"]
+        sequence = None
+        if "sequence" in found:
+            said = found["sequence"]
+            gaps: Synthesizer | float = (
+                float(said["gap"])
+                if "gap" in said
+                else Synthesizer.from_bytes(_bytes(tensors[said["gaps"]]))
+            )
+            sequence = RowOrder(said["column"], Clock(**said["clock"]), said["dtype"], gaps)
+        model = TableModel(
+            tuple(found["columns"]),
+            Synthesizer.from_bytes(_bytes(tensors[found["rows"]])),
+            None if found["effect"] is None else RandomEffect.from_json(found["effect"]),
+            sequence,
+            tuple(found["told"]),
+        )
+    copied = {c: (int(i), str(other)) for c, (i, other) in plan["copied"].items()}
+    return DatabasePart(
+        TableSchema.from_json(document["schema"]),
+        TablePlan(plan["parent"], plan["is_kept"], copied, plan["order"]),
+        document["n_rows"],
+        model,
+        {name: tuple(columns) for name, columns in document["beside"].items()},
+        tuple(document["context"]),
+        {
+            int(i): (tuple(each["columns"]), ContextCodec.from_json(each["codec"]))
+            for i, each in document["borrowed"].items()
+        },
+        {int(i): np.array(values) for i, values in document["degrees"].items()},
+        kept,
+        tuple(Total.from_json(each) for each in document["totals"]),
+        tuple(document["order"]),
+        Reduction.from_json(
+            document["outer_rules"], TableSchema.from_json(document["outer_schema"])
+        ),
+        dict(document["outside"]),
+    )

@@ -1,0 +1,342 @@
+"""The fit of a database: its tables as frames of columns to learn, and a model of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gcvae.arrays import Codes
+from gcvae.cells.values import parse_table
+from gcvae.codec.context_codec import ContextCodec
+from gcvae.linked.database_part import DatabasePart, degree_name, derived_number, taken_cells
+from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
+from gcvae.linked.outer_rules import outer_reduction
+from gcvae.linked.plan import plan_database
+from gcvae.linked.random_effect import RandomEffect
+from gcvae.linked.references import (
+    NO_ROW,
+    borrowed_columns,
+)
+from gcvae.linked.table_model import (
+    Fitting,
+    filled,
+    fit_children,
+    fit_table,
+    limited,
+)
+from gcvae.linked.totals import find_totals
+from gcvae.numerics.generators import numpy_generator
+from gcvae.profiling.infer_schema import infer_schema
+from gcvae.rules.reduction import Reduction
+from gcvae.schema.columns import TableSchema
+
+_SPELLING = (
+    "dtype",
+    "parquet_type",
+    "datetime_format",
+    "number_format",
+    "notation",
+    "padded",
+    "decimals",
+    "never",
+    "levels",
+    "minimum",
+    "maximum",
+    "steps",
+    "endings",
+)
+"""Members of a column's document that say how cells are written: rows are learned typed."""
+
+
+def typed_table(
+    name: str, frame: pd.DataFrame, links: LinkedTable
+) -> tuple[TableSchema, pd.DataFrame]:
+    """The schema of a table's columns, and its values."""
+    said = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
+    own = {*links.primary_key} if len(links.primary_key) == 1 else set()
+    own |= {column for key in links.foreign_keys for column in key.columns}
+    columns = [
+        {"name": column} | ({"kind": "identifier"} if column in own else {}) | said.get(column, {})
+        for column in frame.columns
+        if column in own or column in said
+    ]
+    if not len(frame):  # nothing can be read of no rows
+        bare = [{"name": str(c), "kind": "identifier"} for c in frame.columns]
+        return TableSchema.from_json({"version": 1, "columns": bare, "constraints": []}), frame
+    # A table of keys alone has nothing to model, and is none to a single model.
+    inferred = infer_schema(filled(frame), {"columns": columns}, rules=False).schema
+    schema = replace(inferred, columns=inferred.columns[: frame.shape[1]])
+    return schema, parse_table(frame, schema)
+
+
+class DatabaseFit:
+    """A fit of all tables: what is beside the columns of a table needs its children's first."""
+
+    def __init__(
+        self,
+        links: DatabaseSchema,
+        schemas: Mapping[str, TableSchema],
+        typed: Mapping[str, pd.DataFrame],
+        preset: str,
+        settings: dict[str, object],
+        seed: int,
+        device: str,
+        progress: Callable[[str, float], None] | bool | None,
+    ) -> None:
+        """Plans the tables."""
+        self.links, self.schemas, self.typed = links, schemas, typed
+        self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
+        self.progress = progress if callable(progress) else None
+        self.plans, self.rows = plan_database(typed, schemas, links)
+        self.reductions = {name: self._reduction(name) for name in self.plans}
+        self.inner = {name: self._inner(name) for name in self.plans}
+        self.frames = self._degrees()
+        self.beside: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in typed}
+        self.effects: dict[str, RandomEffect] = {}
+        self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
+        for name in reversed(list(self.plans)):
+            self._gather(name)
+
+    def _key(self, name: str) -> ForeignKey | None:
+        """The reference to the table's parent."""
+        number = self.plans[name].parent
+        return None if number is None else self.links[name].foreign_keys[number]
+
+    def _outside(self, name: str) -> dict[str, str]:
+        """Columns of the parent's row that rules may name: what they are called there, by what
+        they are called here."""
+        key = self._key(name)
+        if key is None:
+            return {}
+        own, above = set(self.typed[name].columns), self.schemas[key.table]
+        is_split = key.table == f"{name} by {', '.join(key.columns)}"
+        return {
+            (c.name if is_split and c.name not in own else f"{key.table} {c.name}"): c.name
+            for c in above
+            if c.is_modelled and (is_split or c.has_numbers or c.has_times)
+        }
+
+    def _joined(self, name: str) -> pd.DataFrame:
+        """The table with the columns of the parent's row that rules may name."""
+        key, typed = self._key(name), self.typed[name]
+        if key is None:
+            return typed
+        rows = self.rows[name][self.plans[name].parent or 0]
+        above = self.typed[key.table]
+        outside = {here: taken_cells(above[c], rows) for here, c in self._outside(name).items()}
+        return pd.concat([typed, pd.DataFrame(outside, index=typed.index)], axis=1)
+
+    def _reduction(self, name: str) -> Reduction:
+        """What replaces columns that rules give from the order, or from the parent's row."""
+        key, plan, schema = self._key(name), self.plans[name], self.schemas[name]
+        if key is None or plan.is_kept or not len(self.typed[name]):
+            return Reduction(schema)
+        outside = self._outside(name)
+        columns = [replace(self.schemas[key.table][c], name=here) for here, c in outside.items()]
+        joined = replace(schema, columns=(*schema.columns, *columns), constraints=(), rules=None)
+        given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
+        return outer_reduction(self._joined(name), joined, given)
+
+    def _inner(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
+        """The columns that are learned in the place of the table's own."""
+        reduction, outside = self.reductions[name], set(self._outside(name))
+        if not len(reduction):
+            return self.schemas[name], self.typed[name]
+        schema = reduction.reduced_schema
+        kept = tuple(column for column in schema if column.name not in outside)
+        frame = reduction.reduce(self._joined(name))
+        return replace(schema, columns=kept), frame[[column.name for column in kept]]
+
+    def _degrees(self) -> dict[str, pd.DataFrame]:
+        """How many rows refer to each row of a table, by references that are chosen."""
+        found: dict[str, dict[str, Codes]] = {}
+        for name, plan in self.plans.items():
+            for i, key in enumerate(self.links[name].foreign_keys):
+                other = self.plans[key.table]
+                if i == plan.parent or plan.is_kept or other.is_kept:
+                    continue
+                rows = self.rows[name][i]
+                n = len(self.typed[key.table])
+                counts = np.bincount(rows[rows != NO_ROW], minlength=n)
+                found.setdefault(key.table, {})[degree_name(name, key)] = counts
+        return {name: pd.DataFrame(columns) for name, columns in found.items()}
+
+    def _own(self, name: str) -> list[str]:
+        """The columns that are modelled: no references, no copies of other rows' columns."""
+        table, plan = self.links[name], self.plans[name]
+        of_keys = {column for key in table.foreign_keys for column in key.columns}
+        primary = set(table.primary_key)
+        is_own_key = len(primary) == 1 and not primary & of_keys
+        left_out = of_keys | set(plan.copied) | (set() if is_own_key else primary & of_keys)
+        return [c for c in self.inner[name][1].columns if c not in left_out]
+
+    def _gather(self, name: str) -> None:
+        """The table's own columns and those beside them; its effect goes to its parent."""
+        plan, key, typed = self.plans[name], self._key(name), self.typed[name]
+        frame = self.inner[name][1][self._own(name)].copy()
+        self.borrowed[name] = {}
+        for i, other in enumerate(self.links[name].foreign_keys):
+            if i == plan.parent or plan.is_kept or not len(typed):
+                continue
+            names = self._borrow(name, i, other, frame)
+            self.borrowed[name][i] = names
+        for of_child in self.beside[name].values():
+            assert all(column in self.frames[name] for column in of_child)
+        added = self.frames.get(name)
+        frame = frame if added is None else pd.concat([frame, added], axis=1)
+        self.frames[name] = frame
+        if key is None:
+            return
+        parents = self.rows[name][plan.parent or 0]
+        n_parents = len(self.typed[key.table])
+        counts = np.bincount(parents, minlength=n_parents)
+        beside = {f"{name} count": counts}
+        learned = [c for c in frame.columns if self._is_learned(name, str(c)) and c != plan.order]
+        effect = RandomEffect.fit(frame[learned], parents, self.seed)
+        noise = numpy_generator(self.seed, "effect", name)
+        drawn = effect.draw(
+            frame[learned],
+            parents,
+            n_parents,
+            noise.standard_normal((n_parents, effect.n_directions)),
+        )
+        beside |= {f"{name} effect {k + 1}": u for k, u in enumerate(drawn.T)}
+        added = pd.DataFrame(beside)
+        if plan.order is not None:
+            times = typed[plan.order].groupby(parents).min()
+            added[f"{name} first"] = times.reindex(range(n_parents))
+        self.effects[name] = effect
+        self.beside[key.table][name] = tuple(map(str, added.columns))
+        before = self.frames.get(key.table)
+        self.frames[key.table] = added if before is None else pd.concat([before, added], axis=1)
+
+    def _is_learned(self, name: str, column: str) -> bool:
+        schema = self.inner[name][0]
+        return column not in schema or schema[column].is_modelled
+
+    def _borrow(
+        self, name: str, number: int, key: ForeignKey, frame: pd.DataFrame
+    ) -> tuple[tuple[str, ...], ContextCodec]:
+        """Adds columns of the rows that a reference leads to; missing where it is."""
+        others = self.typed[key.table]
+        keys = {c for k in self.links[key.table].foreign_keys for c in k.columns}
+        free = [c for c in others.columns if c not in keys and self._is_learned(key.table, str(c))]
+        chosen = borrowed_columns(others[free])
+        rows = self.rows[name][number]
+        for column in chosen:
+            cells = others[column].take(np.maximum(rows, 0)).reset_index(drop=True)
+            frame[f"{', '.join(key.columns)} {column}"] = cells.mask(rows == NO_ROW)
+        if (rows == NO_ROW).any():
+            frame[f"{', '.join(key.columns)} there"] = np.where(rows == NO_ROW, "no", "yes")
+        return tuple(chosen), ContextCodec.fit(others[chosen])
+
+    def _context(self, name: str) -> pd.DataFrame:
+        """What the children of a table are told of its rows, and of those above them."""
+        own = [
+            c
+            for c in self.frames[name].columns
+            if (c in self.inner[name][0] and self._is_learned(name, str(c)))
+            or any(c == columns[0] for columns in self.beside[name].values())
+        ]
+        context, key = self.frames[name][own].add_prefix(f"{name} "), self._key(name)
+        if key is None:
+            return context
+        above = self._context(key.table).iloc[self.rows[name][self.plans[name].parent or 0]]
+        return pd.concat([context, above.reset_index(drop=True)], axis=1)
+
+    def _document(self, name: str) -> dict[str, Any]:
+        """What the model of a table is told of its columns: their kinds."""
+        schema, parts = self.inner[name][0], self.reductions[name].owners
+        columns = [
+            {
+                k: v
+                for k, v in schema[str(c)].to_json().items()
+                if c in parts or k not in _SPELLING  # parts are made by rules, and limited
+            }
+            if c in schema
+            else {"name": str(c), "kind": "integer"}
+            for c in self.frames[name].columns
+            if c in schema or str(c).endswith(" count")
+        ]
+        rules = self.links[name].rules
+        return {"columns": columns} | ({} if rules is None else {"rules": list(rules)})
+
+    def parts(self) -> dict[str, DatabasePart]:
+        """The fitted tables, parents before their children."""
+        return {name: self._part(name) for name in self.plans}
+
+    def _part(self, name: str) -> DatabasePart:
+        plan, key, frame = self.plans[name], self._key(name), self.frames[name]
+        model, context = None, pd.DataFrame()
+        if not plan.is_kept and len(frame):
+            fitting = Fitting(
+                self.preset,
+                self.settings,
+                derived_number(self.seed, name),
+                self.device,
+                lambda fraction: None if self.progress is None else self.progress(name, fraction),
+            )
+            document = self._document(name)
+            frame = frame.reset_index(drop=True)
+            if key is None:
+                model = fit_table(fitting, frame, document)
+            else:
+                context = self._context_for(name, key)
+                model = fit_children(
+                    fitting,
+                    frame,
+                    document,
+                    context,
+                    self.rows[name][plan.parent or 0],
+                    self.effects[name],
+                    self._effect_names(name),
+                    plan.order,
+                )
+        degrees = {
+            i: np.bincount(rows[rows != NO_ROW], minlength=len(self.typed[other.table]))
+            / max(len(rows), 1)
+            for i, (rows, other) in enumerate(
+                zip(self.rows[name], self.links[name].foreign_keys, strict=True)
+            )
+            if i in self.borrowed[name]
+        }
+        kept = None
+        if plan.is_kept or model is None:
+            beside = [c for columns in self.beside[name].values() for c in columns]
+            kept = pd.concat([self.typed[name], self.frames[name][beside]], axis=1)
+        children = [child for child in self.plans if self._key(child) is not None]
+        of_children = {
+            child: (self.typed[child], self.rows[child][self.plans[child].parent or 0])
+            for child in children
+            if (found := self._key(child)) is not None and found.table == name
+        }
+        return DatabasePart(
+            self.schemas[name],
+            plan,
+            len(self.typed[name]),
+            model,
+            self.beside[name],
+            tuple(map(str, context.columns)),
+            self.borrowed[name],
+            degrees,
+            kept,
+            () if plan.is_kept else find_totals(self.typed[name], of_children),
+            tuple(map(str, self.typed[name].columns)),
+            self.reductions[name],
+            self._outside(name),
+        )
+
+    def _effect_names(self, name: str) -> list[str]:
+        key = self._key(name)
+        assert key is not None, "it has a parent"
+        columns = self.beside[key.table][name]
+        return [c for c in columns if c.startswith(f"{name} effect ")]
+
+    def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:
+        """Of each parent: the effect on this table first, then its row and those above."""
+        effect = self.frames[key.table][self._effect_names(name)]
+        return limited(pd.concat([effect, self._context(key.table)], axis=1))

@@ -1,0 +1,77 @@
+"""One table of a fitted database, and what its fit and its draws have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gcvae.arrays import Codes, Numbers
+from gcvae.codec.context_codec import ContextCodec
+from gcvae.linked.database_schema import ForeignKey
+from gcvae.linked.plan import TablePlan
+from gcvae.linked.references import (
+    NO_ROW,
+)
+from gcvae.linked.table_model import (
+    TableModel,
+)
+from gcvae.linked.totals import Total
+from gcvae.numerics.generators import numpy_generator
+from gcvae.rules.reduction import Reduction
+from gcvae.schema.columns import TableSchema
+
+
+@dataclass(frozen=True)
+class DatabasePart:
+    """What is known of one table of a fitted database.
+
+    Attributes:
+        schema: Of its columns.
+        plan: How it is modelled.
+        n_rows: Of the real table.
+        model: None of a catalogue.
+        beside: For each table whose parent it is, the columns beside its own: the number of rows,
+            the random effect, the time of the first.
+        context: Names of the columns of its rows' context.
+        borrowed: For each reference that is chosen, its columns and their codec.
+        degrees: For each such reference how many rows refer to a row, in shares of the rows.
+        kept: Rows of a catalogue, and those columns beside them.
+        totals: Columns that add up columns of children.
+        order: The table's column names.
+        reduction: Of columns that rules give from the order or the parent's row.
+        outside: Columns of the parent's row that rules may name, by their names in these.
+    """
+
+    schema: TableSchema
+    plan: TablePlan
+    n_rows: int
+    model: TableModel | None
+    beside: Mapping[str, tuple[str, ...]]
+    context: tuple[str, ...]
+    borrowed: Mapping[int, tuple[tuple[str, ...], ContextCodec]]
+    degrees: Mapping[int, Numbers]
+    kept: pd.DataFrame | None
+    totals: tuple[Total, ...]
+    order: tuple[str, ...]
+    reduction: Reduction
+    outside: Mapping[str, str]
+
+
+def degree_name(name: str, key: ForeignKey) -> str:
+    """What the number of rows that refer to a row is called beside its columns."""
+    return f"{name} {', '.join(key.columns)} count"
+
+
+def taken_cells(cells: pd.Series[Any], rows: Codes) -> Any:
+    """Cells of these rows, missing where there is no row."""
+    found = cells.take(np.maximum(rows, 0)).reset_index(drop=True)
+    return found.mask(rows == NO_ROW) if (rows == NO_ROW).any() else found
+
+
+def derived_number(seed: int, name: str) -> int:
+    """A seed of a table's own."""
+    return int(numpy_generator(seed, "table", name).integers(1 << 31))

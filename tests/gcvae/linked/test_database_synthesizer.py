@@ -1,0 +1,222 @@
+"""Databases drawn anew: keys, references, counts, totals, copies, orders and entities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import DatabaseSynthesizer
+from gcvae.errors import ArtifactError, SchemaError, SettingError, TableError
+from tests.gcvae.linked.shop import KEYS, shop
+
+QUICK: dict[str, Any] = {"preset": "fast", "settings": {"max_steps": 150}, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def model() -> DatabaseSynthesizer:
+    """A model of the shop."""
+    return DatabaseSynthesizer.fit(shop(), schema=KEYS, seed=1, **QUICK)
+
+
+@pytest.fixture(scope="module")
+def drawn(model: DatabaseSynthesizer) -> dict[str, pd.DataFrame]:
+    """A database of it."""
+    return model.sample(seed=2)
+
+
+def test_tables_have_the_columns_and_dtypes_of_the_real_ones(
+    drawn: dict[str, pd.DataFrame],
+) -> None:
+    real = shop()
+    assert list(drawn) == ["customers", "lines", "products", "orders"]
+    for name, frame in drawn.items():
+        assert list(frame.columns) == list(real[name].columns)
+        assert frame["price"].dtype == real[name]["price"].dtype if "price" in frame else True
+    assert drawn["orders"]["ordered"].dtype == real["orders"]["ordered"].dtype
+    assert abs(len(drawn["orders"]) / len(real["orders"]) - 1) < 0.35
+
+
+def test_every_key_is_unique_and_every_reference_is_found(drawn: dict[str, pd.DataFrame]) -> None:
+    assert drawn["customers"]["customer_id"].is_unique
+    assert drawn["orders"]["order_id"].is_unique
+    assert not drawn["lines"].duplicated(["order_id", "product_id"]).any()
+    assert drawn["orders"]["customer_id"].isin(drawn["customers"]["customer_id"]).all()
+    assert drawn["lines"]["order_id"].isin(drawn["orders"]["order_id"]).all()
+    assert drawn["lines"]["product_id"].isin(drawn["products"]["product_id"]).all()
+
+
+def test_a_reference_to_the_own_table_is_missing_as_often_and_never_to_the_row_itself(
+    drawn: dict[str, pd.DataFrame],
+) -> None:
+    friends, ids = drawn["customers"]["friend"], drawn["customers"]["customer_id"]
+    assert friends.dropna().isin(ids).all()
+    assert abs(friends.isna().mean() - shop()["customers"]["friend"].isna().mean()) < 0.15
+    assert not (friends == ids).any()
+
+
+def test_keys_of_people_are_not_those_of_the_table(drawn: dict[str, pd.DataFrame]) -> None:
+    real = shop()
+    assert not drawn["customers"]["customer_id"].isin(real["customers"]["customer_id"]).any()
+
+
+def test_a_catalogue_is_copied_as_it_is(
+    model: DatabaseSynthesizer, drawn: dict[str, pd.DataFrame]
+) -> None:
+    assert model.plans["products"] == "copied as it is"
+    pd.testing.assert_frame_equal(drawn["products"], shop()["products"])
+
+
+def test_columns_of_a_parent_come_back_in_its_children(drawn: dict[str, pd.DataFrame]) -> None:
+    orders = drawn["orders"].merge(drawn["customers"], on="customer_id")
+    assert (orders["country_x"] == orders["country_y"]).all()
+    lines = drawn["lines"].merge(drawn["products"], on="product_id")
+    assert (lines["price_x"] == lines["price_y"]).all()
+
+
+def test_a_total_adds_up_its_lines(drawn: dict[str, pd.DataFrame]) -> None:
+    lines = drawn["lines"]
+    sums = (lines["price"] * lines["quantity"]).groupby(lines["order_id"]).sum()
+    orders = drawn["orders"].set_index("order_id")["total"]
+    np.testing.assert_allclose(sums.reindex(orders.index).fillna(0.0), orders, atol=0.006)
+
+
+def test_rows_of_a_parent_follow_each_other_as_they_did(drawn: dict[str, pd.DataFrame]) -> None:
+    orders = drawn["orders"].sort_values(["customer_id", "ordered"])
+    gaps = orders.groupby("customer_id")["ordered"].diff().dropna().dt.days
+    assert set(gaps) == {7, 14}
+
+
+def test_rules_reach_the_order_and_the_parents_row(drawn: dict[str, pd.DataFrame]) -> None:
+    orders = drawn["orders"].merge(drawn["customers"], on="customer_id")
+    assert (orders["shipped"] >= orders["ordered"]).all()
+    assert ((orders["shipped"] - orders["ordered"]).dt.days <= 4).all()
+
+
+def test_children_of_a_parent_are_alike_as_they_were(drawn: dict[str, pd.DataFrame]) -> None:
+    agree = {
+        name: _share_that_agree(orders["customer_id"], orders["channel"])
+        for name, orders in (("real", shop()["orders"]), ("drawn", drawn["orders"]))
+    }
+    assert agree["real"] > 0.8
+    assert agree["drawn"] > 0.65  # 0.5 for rows that are strangers to each other
+
+
+def _share_that_agree(parents: pd.Series[Any], levels: pd.Series[Any]) -> float:
+    """The probability that two children of a parent have one level."""
+    table = pd.crosstab(parents, levels).to_numpy(float)
+    n = table.sum(axis=1)
+    pairs = n * (n - 1)
+    return float((table * (table - 1)).sum() / pairs.sum())
+
+
+def test_a_saved_model_draws_the_same(model: DatabaseSynthesizer, tmp_path: Any) -> None:
+    model.save(tmp_path / "shop.gcvae")
+    loaded = DatabaseSynthesizer.load(tmp_path / "shop.gcvae")
+    assert loaded.to_bytes() == model.to_bytes()
+    for name, frame in model.sample(seed=3).items():
+        pd.testing.assert_frame_equal(frame, loaded.sample(seed=3)[name])
+
+
+def test_scale_and_parents_say_how_many_rows_there_are(model: DatabaseSynthesizer) -> None:
+    assert len(model.sample(scale=0.5, seed=1)["customers"]) == 60
+    assert len(model.sample(7, seed=1)["customers"]) == 7
+    for wrong in ({"scale": 0}, {"scale": "2"}, {"parents": 0}):
+        with pytest.raises(SettingError):
+            model.sample(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_model_file_of_something_else_is_refused(tmp_path: Any) -> None:
+    path = tmp_path / "x.gcvae"
+    path.write_bytes(b"no model")
+    with pytest.raises(ArtifactError):
+        DatabaseSynthesizer.load(path)
+
+
+def test_dirty_references_are_refused_with_the_first_ones_dropped_or_emptied() -> None:
+    tables = shop(40)
+    tables["orders"].loc[:2, "customer_id"] = ["X1", "X2", "X3"]
+    with pytest.raises(TableError, match="X1; X2; X3") as caught:
+        DatabaseSynthesizer.fit(tables, schema=KEYS, **QUICK)
+    pointers = [problem.pointer for problem in caught.value.problems]
+    assert pointers == ["/tables/orders/foreign_keys/0"]
+
+
+def test_a_key_that_comes_again_is_refused() -> None:
+    tables = shop(40)
+    tables["products"].loc[1, "product_id"] = 1
+    schema = {"tables": {"products": {"primary_key": ["product_id"]}}}
+    with pytest.raises(TableError, match="comes again: 1") as caught:
+        DatabaseSynthesizer.fit(tables, schema=schema, **QUICK)
+    assert caught.value.problems[0].pointer == "/tables/products/primary_key"
+
+
+@pytest.mark.parametrize(
+    ("document", "pointer"),
+    [
+        ({}, "/tables"),
+        ({"tables": {"costumers": {}}}, "/tables/costumers"),
+        ({"tables": {"orders": {"primarykey": ["order_id"]}}}, "/tables/orders/primarykey"),
+        ({"tables": {"orders": {"primary_key": ["id"]}}}, "/tables/orders/primary_key/0"),
+        ({"tables": {"orders": {"order": "date"}}}, "/tables/orders/order"),
+        (
+            {"tables": {"orders": {"foreign_keys": [{"columns": ["x"], "table": "customers"}]}}},
+            "/tables/orders/foreign_keys/0/columns/0",
+        ),
+        (
+            {"tables": {"orders": {"foreign_keys": [{"columns": ["x"], "table": "y"}]}}},
+            "/tables/orders/foreign_keys/0/table",
+        ),
+    ],
+)
+def test_a_wrong_document_is_refused_at_its_place(document: Any, pointer: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        DatabaseSynthesizer.fit(shop(20), schema=document, **QUICK)
+    assert caught.value.problems[0].pointer == pointer
+
+
+def test_an_entity_of_a_flat_table_has_one_identity() -> None:
+    tables = shop()
+    flat = tables["orders"].merge(tables["customers"][["customer_id", "joined"]], on="customer_id")
+    model = DatabaseSynthesizer.fit({"orders": flat}, seed=1, **QUICK)
+    [split] = model.splits
+    assert (split.key, set(split.determined)) == (("customer_id",), {"country", "joined"})
+    orders = model.sample(seed=2)["orders"]
+    assert list(orders.columns) == list(flat.columns)
+    of_customers = orders.groupby("customer_id")
+    assert (of_customers["country"].nunique() == 1).all()
+    assert (of_customers["joined"].nunique() == 1).all()
+    assert not orders["customer_id"].isin(flat["customer_id"]).any()
+    assert abs(len(of_customers) / flat["customer_id"].nunique() - 1) < 0.1
+    raw = model.to_bytes()
+    assert not [key for key in flat["customer_id"] if key.encode() in raw]
+
+
+def test_series_of_a_parent_tell_its_rows_of_a_date_apart() -> None:
+    rng = np.random.default_rng(0)
+    weeks = pd.date_range("2024-01-05", periods=4, freq="7D")
+    rows = [
+        (store, department, week)
+        for store in range(25)
+        for department in sorted(rng.choice(12, 8, replace=False))
+        for week in weeks
+    ]
+    sales = pd.DataFrame(rows, columns=["store", "department", "week"])
+    sales["amount"] = (10.0 * sales["department"] + rng.normal(size=len(sales))).round(2)
+    stores = pd.DataFrame({"store": range(25), "size": rng.integers(10, 99, 25)})
+    schema = {
+        "tables": {
+            "stores": {"primary_key": ["store"]},
+            "sales": {"foreign_keys": [{"columns": ["store"], "table": "stores"}]},
+        }
+    }
+    model = DatabaseSynthesizer.fit({"stores": stores, "sales": sales}, schema=schema, **QUICK)
+    assert [split.key for split in model.splits] == [("store", "department")]
+    found = model.sample(seed=1)["sales"]
+    assert not found.duplicated(["store", "department", "week"]).any()
+    by_series = found.sort_values("week").groupby(["store", "department"])["week"]
+    assert set(by_series.diff().dropna().dt.days) == {7}
+    means = found.groupby("department")["amount"].mean()
+    assert np.corrcoef(means.index, means)[0, 1] > 0.9
