@@ -12,7 +12,6 @@ read a table take the time of those who wait for the API's answers.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import gc
 import os
 import selectors
@@ -33,11 +32,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from runtime.errors import ParentGoneError
+from runtime.folders import make_folder
 from runtime.parentage import die_with_parent, watch_parent
 from runtime.priority import step_back
 from runtime.processes import EXIT_CODE, READY
-
-_PREFIX = "gcvae-process-"
 
 
 @dataclass(frozen=True)
@@ -59,19 +57,13 @@ def main() -> int:
     parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket")
     arguments = parser.parse_args()
     step_back()
-    with _watching(arguments.parent), _folder_of_imports():
-        import_module(arguments.imports)
+    if sys.platform == "linux":  # elsewhere not all that torch uses can be forked
+        with _watching(arguments.parent), _folder_of_imports():
+            import_module(arguments.imports)
     gc.freeze()  # what is there already stays in the pages that are shared
     with socket.socket(fileno=arguments.socket) as owner:
         _serve(owner)
     return 0
-
-
-def temporary_folder() -> Path:
-    """The system's, also while it is full: `tempfile` takes another then, without a word, in which
-    nobody looks for what a killed process left.
-    """
-    return Path(os.environ.get("TMPDIR") or "/tmp")  # what POSIX says
 
 
 @contextmanager
@@ -141,7 +133,7 @@ def _serve(owner: socket.socket) -> None:
 
 
 def _fork(selector: selectors.BaseSelector, pipe: int, control: int) -> _Child:
-    folder, lock = _make_folder()
+    folder, lock = make_folder()
     ended, alive = os.pipe()
     server_pid = os.getpid()
     pid = os.fork()
@@ -177,45 +169,13 @@ def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
 @contextmanager
 def _folder_of_imports() -> Iterator[None]:
     """Have what imports leave, as torch's compiler does, go with their folder."""
-    folder, lock = _make_folder()
+    folder, lock = make_folder()
     tempfile.tempdir = str(folder)
     try:
         yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
-
-
-def _make_folder() -> tuple[Path, int]:
-    """An empty folder, and the descriptor that locks it as long as a process has it open."""
-    remove_left_folders(temporary_folder())
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=temporary_folder()))
-        with suppress(FileNotFoundError):  # taken for a killed process's before it was locked
-            lock = os.open(folder, os.O_RDONLY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if folder.exists():
-                return folder, lock
-            os.close(lock)
-
-
-def remove_left_folders(within: Path) -> list[Path]:
-    """Remove the folders that nobody locks: those of processes that were killed with their server.
-
-    Returns:
-        What was removed.
-    """
-    left = []
-    for folder in within.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # it is another user's, has just gone, or is in use
-            lock = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-                left.append(folder)
-            finally:
-                os.close(lock)
-    return left
 
 
 if __name__ == "__main__":

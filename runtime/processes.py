@@ -31,8 +31,11 @@ from multiprocessing import Pipe, reduction
 from multiprocessing.connection import Connection
 from typing import Any, BinaryIO
 
+from runtime.folders import remove_left_folders, temporary_folder
+
 EXIT_CODE = struct.Struct("!i")
 READY = b"r"
+_CLOSING_SECONDS = 2.0
 
 
 class ForkServer:
@@ -79,21 +82,29 @@ class ForkServer:
         return Process(ours, control, self._end_unless_ready)
 
     def close(self) -> None:
-        """Kill the server, and with it all that it forked."""
+        """End the server, and with it all that it forked."""
         with self._lock:
             atexit.unregister(self.close)
             if self._server is not None and self._socket is not None:
+                is_ready = self._is_ready()
                 self._socket.close()
+                if is_ready:  # it ends what it has forked, and their folders, by itself
+                    with suppress(subprocess.TimeoutExpired):
+                        self._server.wait(_CLOSING_SECONDS)
                 self._server.kill()
                 self._server.wait()
                 self._server = self._socket = None
+                remove_left_folders(temporary_folder())  # it may have been killed at its imports
 
     def _end_unless_ready(self) -> None:
         """Kill the server if it still imports: it has forked nothing."""
         with self._lock:
-            # READY is left unread: it says so from then on, as does the end of a server.
-            if self._socket is not None and not select.select([self._socket], [], [], 0)[0]:
+            if not self._is_ready():
                 self.close()
+
+    def _is_ready(self) -> bool:
+        """Whether the server has imported, or ended: READY is left unread, and says so for ever."""
+        return self._socket is None or bool(select.select([self._socket], [], [], 0)[0])
 
 
 class Process:

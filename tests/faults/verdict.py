@@ -13,7 +13,7 @@ from catalog import Catalog, Job, JobKind, JobStatus, Result
 from models_store import Store, open_store
 from models_store.errors import StoreError
 from models_store.manifests import Manifest
-from runtime.fork_server import remove_left_folders
+from runtime.folders import remove_left_folders
 from tests.faults.deployment import Deployment
 from tests.faults.observer import Observer
 from tests.faults.trespass import Trespasser

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runtime.fork_server import remove_left_folders
+from runtime.folders import remove_left_folders
 from runtime.processes import ForkServer, Process, answer_all
 from tests.runtime import slow_imports
 
@@ -149,6 +149,7 @@ def test_one_is_ended_before_it_has_begun(folder: Path) -> None:
         process.close()
         assert process.exit_code == -signal.SIGKILL
         assert time.monotonic() - began < slow_imports.SECONDS / 2
+        assert list(folder.iterdir()) == []
 
 
 def test_its_folder_goes_with_it(start: Callable[..., Process], folder: Path) -> None:
@@ -166,10 +167,10 @@ def test_what_was_killed_with_its_server_left_goes_with_the_next(
 ) -> None:
     left = Path(start(write).ask(None)).parent
     server = _server_process()
-    psutil.wait_procs([*server.children(), server], 0)
-    for process in (server, *server.children()):
+    children = server.children()
+    for process in (server, *children):
         process.kill()
-    time.sleep(0.2)
+    psutil.wait_procs(children, SECONDS)
     assert left.exists()
     Path(start(write).ask(None))
     assert not left.exists()

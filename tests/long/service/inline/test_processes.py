@@ -73,7 +73,7 @@ def process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         assert httpx.get(f"{url}/readyz").json()["status"] == "ready"
-        wait_until(lambda: any(tmp_path.glob("gcvae-process-*")))
+        wait_until(lambda: len(below(psutil.Process(process.pid))) == 2)  # it, and its server
         yield process
         process.kill()
 
