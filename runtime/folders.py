@@ -12,14 +12,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from runtime.settings import temporary_folder
+
 _PREFIX = "gcvae-process-"
-
-
-def temporary_folder() -> Path:
-    """The system's, also while it is full: `tempfile` takes another then, without a word, in which
-    nobody looks for what a killed process left.
-    """
-    return Path(os.environ.get("TMPDIR") or "/tmp")  # what POSIX says
 
 
 def make_folder() -> tuple[Path, int]:

@@ -31,7 +31,8 @@ from multiprocessing import Pipe, reduction
 from multiprocessing.connection import Connection
 from typing import Any, BinaryIO
 
-from runtime.folders import remove_left_folders, temporary_folder
+from runtime.folders import remove_left_folders
+from runtime.settings import temporary_folder
 
 EXIT_CODE = struct.Struct("!i")
 READY = b"r"
