@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -58,7 +57,10 @@ def _checkpoint_of_attempt(system: Any, job: Job, attempt: int) -> str | None:
     return key if key is not None and f"/attempts/{attempt}/" in key else None
 
 
-def test_training_goes_on_after_every_kind_of_kill(system: Any, undisturbed: bytes) -> None:
+def test_training_goes_on_after_every_kind_of_kill(
+    system: Any, undisturbed: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # of this worker alone
     system.start_worker()
     job = system.train(**TRAINING)
     for number, victim in enumerate((_child, _celery_process, _fork_server), start=1):
@@ -71,7 +73,7 @@ def test_training_goes_on_after_every_kind_of_kill(system: Any, undisturbed: byt
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 4)
     assert system.artifact(job) == undisturbed
     assert system.orphans() == []
-    assert list(Path(tempfile.gettempdir()).glob("gcvae-process-*")) == []
+    assert list(tmp_path.glob("gcvae-process-*")) == []
 
 
 def test_the_fraction_of_a_job_does_not_fall_when_it_is_done_again(system: Any) -> None:
