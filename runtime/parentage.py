@@ -14,14 +14,11 @@ _PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.5
 
 
-def die_with_parent(parent_pid: int, *, watched: bool = True) -> None:
+def die_with_parent(parent_pid: int) -> None:
     """From now on this process is killed when its parent ends, in whatever way.
 
     On Linux the kernel does it at once. A thread watches too: the kernel's promise is bound to the
     thread that started this process, and other systems have none.
-
-    Args:
-        watched: without the thread, in a process that forks, only the kernel does it.
 
     Raises:
         ParentGoneError: the parent has ended already.
@@ -31,8 +28,7 @@ def die_with_parent(parent_pid: int, *, watched: bool = True) -> None:
     # The parent may have ended between this process' start and the call above.
     if os.getppid() != parent_pid:
         raise ParentGoneError(f"process {parent_pid} has ended")
-    if watched:
-        watch_parent(parent_pid, threading.Event())
+    watch_parent(parent_pid, threading.Event())
 
 
 def watch_parent(parent_pid: int, until: threading.Event) -> threading.Thread:

@@ -114,6 +114,13 @@ def variable(field: str) -> str:
     return f"{PREFIX}{field}".upper()
 
 
+def temporary_folder() -> Path:
+    """The system's, also while it is full: `tempfile` takes another then, without a word, in which
+    nobody looks for what a killed process left.
+    """
+    return Path(os.environ.get("TMPDIR") or "/tmp")  # what POSIX says
+
+
 def environment_of(values: Mapping[str, object]) -> dict[str, str]:
     """The environment of a child process that is to read these values, by name of the field.
 

@@ -22,7 +22,7 @@ from service.access import refuse_open_address
 from service.app import create_app
 from service.errors import CutOffError, StartError
 from service.http.head_limits import head_protocol
-from service.inline.pipe import end_fork_server, refuse_long_folder
+from service.inline.process import FORK_SERVER
 from service.resources import Resources
 from service.settings import ServiceSettings, variable
 
@@ -42,13 +42,11 @@ def run(settings: ServiceSettings, on_ready: Callable[[str], None] | None = None
         on_ready: called with the service's URL once its port is open.
 
     Raises:
-        StartError: the address needs keys, the port is taken, the database is not set up, the
-            folder of temporary files has too long a path, or a setting asks for what is not
-            installed.
+        StartError: the address needs keys, the port is taken, the database is not set up, or a
+            setting asks for what is not installed.
     """
     set_up_logs(settings)
     refuse_open_address(settings)
-    refuse_long_folder()
     try:
         check(settings.database())
     except CatalogError as error:
@@ -139,7 +137,7 @@ class ProcessServer(Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let every request end, and nothing begin any more."""
         await super().shutdown(sockets)
-        end_fork_server()  # a process of inline work may just be starting
+        FORK_SERVER.close()  # it may still be importing torch
 
 
 def _resolve(settings: ServiceSettings) -> tuple[Any, ...]:

@@ -1,19 +1,15 @@
 """A table is read in a process of its own, with limits of memory and processor time.
 
 A hostile file ends that process, and nothing else: the service says what was exceeded, and answers
-others meanwhile. Each piece of work gets a fresh process, which is forked as those of inline work
-are, and what it took goes back with it.
+others meanwhile. Each piece of work gets a fresh process, and what it took goes back with it.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import sys
-import tempfile
-import uuid
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
@@ -24,9 +20,9 @@ from structlog.contextvars import get_contextvars
 
 from gcvae.errors import GcvaeError, Problem
 from runtime.logs import log_context
+from runtime.processes import answer_all, received_file
 from service.errors import ProcessDiedError, ServiceError, TableLimitError
-from service.inline.pipe import PipedProcess, answer_all, processes_context, received_file
-from service.inline.process import Raised, begin_apart
+from service.inline.process import FORK_SERVER, Raised, begin_apart
 from service.settings import ServiceSettings
 
 ResultT = TypeVar("ResultT")
@@ -52,16 +48,15 @@ def read_apart(
         ProcessDiedError: the process was killed from outside.
         Exception: whatever the work raises.
     """
-    scratch = Path(tempfile.gettempdir()) / f"gcvae-reading-{uuid.uuid4().hex}"
-    process = PipedProcess(processes_context(), _serve, settings, scratch)
+    process = FORK_SERVER.fork(_serve, settings)
     try:
         process.hand_over(file)
         value, raised = process.ask((work, get_contextvars()))
     except EOFError as error:
-        raise _death(process.ended(), settings) from error
+        process.kill()
+        raise _death(process.exit_code, settings) from error
     finally:
         process.close()
-        shutil.rmtree(scratch, ignore_errors=True)
     if raised is not None:
         why = raised.error()
         if isinstance(why, MemoryError):
@@ -85,10 +80,9 @@ def _out_of_memory(settings: ServiceSettings) -> TableLimitError:
     return TableLimitError(what, settings.table_memory_bytes, "table_memory_bytes", problem)
 
 
-def _serve(pipe: Connection, settings: ServiceSettings, scratch: Path) -> None:
+def _serve(pipe: Connection, settings: ServiceSettings) -> None:
     """The life of the process."""
-    begin_apart(settings, scratch)
-    tempfile.tempdir = str(scratch)  # what the library writes goes with the process
+    begin_apart(settings)
     with received_file(pipe) as file:
         _limit(settings)
         answer_all(pipe, partial(_answer, file))

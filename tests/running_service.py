@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 import threading
 import time
@@ -22,6 +21,7 @@ from sqlalchemy import inspect, text
 from catalog import Catalog, Claim, Queue, upgrade
 from gcvae import Synthesizer
 from models_store import Store
+from runtime.processes import ForkServer
 from runtime.traces import NoTraces, Traces
 from service.app import create_app
 from service.http.head_limits import head_protocol
@@ -31,12 +31,10 @@ from service.settings import ServiceSettings
 from tests.claims import claim_job
 from worker.garbage_collection import collect_garbage
 from worker.processes.child import do_work
-from worker.processes.fork_server import ForkServer
-from worker.processes.shutdown import SharedFlag
-from worker.processes.supervisor import new_owner, run_attempt
+from worker.processes.supervisor import JOB_IMPORTS, new_owner, run_attempt
 from worker.settings import JobSettings
 from worker.work.attempt import Attempt
-from worker.work.messages import MessageReader, MessageWriter
+from worker.work.messages import Message, TryAgain
 
 START_SECONDS = 20.0
 
@@ -154,20 +152,16 @@ def _attempt(service: Running, claim: Claim) -> None:
     The processes have tests of their own, in `tests/worker`.
     """
     catalog = service.catalog
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as pipe:
-        writer = MessageWriter(os.dup(pipe.fileno()))
+    told: list[Message] = []
+    with tempfile.TemporaryDirectory() as folder:
         settings = JobSettings(job_threads=1)
-        with closing(writer._file):  # as at a process's end
-            made = Attempt(catalog, service.store, claim, settings, writer, Path(folder))
-            do_work(made, writer)()
-        pipe.seek(0)
-        messages = MessageReader(pipe.fileno())
-        while not messages.at_end:
-            messages.read()
-    if messages.outcome is not None:
-        catalog.leases.finish(claim, messages.outcome, messages.take_progress())
-    elif messages.try_again is not None:  # else the attempt has lost its job
-        catalog.leases.release(claim, messages.try_again)
+        last = do_work(Attempt(catalog, service.store, claim, settings, told.append, Path(folder)))
+    if isinstance(last, TryAgain):
+        catalog.leases.release(claim, last.failed)
+    elif last is not None:  # else the attempt has lost its job
+        progress = told[-1] if told else None
+        assert progress is None or isinstance(progress, dict)
+        catalog.leases.finish(claim, last, progress)
     collect_garbage(catalog, service.store)
 
 
@@ -182,8 +176,8 @@ def attempt_by_child(service: Running, job_id: str, traces: Traces | None = None
         jobs = JobSettings(heartbeat_seconds=0.2)
         claim = claim_job(service.catalog, job_id, new_owner(), jobs.lease_seconds)
         assert claim is not None
-        parts = (service.catalog, service.store, jobs, SharedFlag())
-        with closing(ForkServer()) as server:
+        parts = (service.catalog, service.store, jobs, threading.Event())
+        with closing(ForkServer(JOB_IMPORTS)) as server:
             run_attempt(claim, *parts, server, traces or NoTraces())
 
 
@@ -212,7 +206,7 @@ def library(service: Running, model: dict[str, Any]) -> Synthesizer:
 def inline_pids() -> set[int]:
     """The processes of inline work below this one, as the system lists them."""
     children = [child for child in psutil.Process().children() if _is_alive(child)]
-    servers = [child for child in children if "forkserver" in " ".join(child.cmdline())]
+    servers = [child for child in children if "fork_server" in " ".join(child.cmdline())]
     return {child.pid for server in servers for child in server.children() if _is_alive(child)}
 
 

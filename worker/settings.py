@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -103,13 +102,6 @@ def visible_gpus() -> list[str] | None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]
     return list(takewhile(lambda name: name != "-1", names))
-
-
-def temporary_folder() -> Path:
-    """The system's, also while it is full: `tempfile` takes another then, without a word, in which
-    nobody looks for what a killed attempt left.
-    """
-    return Path(os.environ.get("TMPDIR") or "/tmp")  # what POSIX says
 
 
 def read_settings() -> WorkerSettings:

@@ -12,7 +12,7 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 _LOOKS = "/v1/jobs/{job_id}"
-_PARTS = {"gcvae-job": "jobs", "forkserver": "inline", "gcvae_cli api": "api"}
+_PARTS = {"gcvae-job": "jobs", "service.inline.imports": "inline", "gcvae_cli api": "api"}
 """What a process is, by a word of its command line; the rest of the system is `other_parts`."""
 
 

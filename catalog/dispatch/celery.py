@@ -49,14 +49,7 @@ def make_celery(broker_url: str, answer_seconds: float = _SENDER_SECONDS) -> Cel
         task_default_queue=queue_name(Queue.COMPUTE),
         task_ignore_result=True,
         task_acks_late=True,
-        # A message whose process was killed is not put back: the lease brings the job back.
-        task_reject_on_worker_lost=False,
         worker_prefetch_multiplier=1,
-        # The pool's process is cheap to keep, for the work is done in a child of its own; a new
-        # one for each message costs 0.8 s, a message without work takes 5 ms.
-        worker_max_tasks_per_child=1000,
-        # Celery's own value, 10 s, waits for results that a killed process may have sent: none.
-        worker_lost_wait=0.5,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
         worker_hijack_root_logger=False,

@@ -1,31 +1,27 @@
 """Inline work in processes of its own: it shares neither Python's lock nor a crash with the API.
 
 Each has a pipe of its own: an answer that is streamed goes on in the process that began it, and one
-that is killed takes no other's work with it. Where Python can, they are forked from a server that
-has imported torch, so that a fresh one is there in milliseconds and shares that memory with the
-others.
+that is killed takes no other's work with it. `runtime/processes.py` says how they are started.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from structlog.contextvars import get_contextvars
 
+from runtime.processes import Process
 from service.errors import PoolFullError, ProcessDiedError, SlowReaderError
-from service.inline.pipe import PipedProcess, processes_context
 from service.inline.process import (
+    FORK_SERVER,
     Answer,
     Bench,
     Streamed,
@@ -221,15 +217,14 @@ class InlineProcess:
         self._is_closed = False
         self._starting = threading.Lock()
         self._asking = ThreadPoolExecutor(1, "inline")
-        self._process: PipedProcess | None = None
-        self._scratch: Path | None = None
+        self._process: Process | None = None
 
     @property
     def is_started(self) -> bool:
         """Whether there is a process, as far as is known."""
         return self._process is not None
 
-    def start(self) -> PipedProcess:
+    def start(self) -> Process:
         """Start the process, unless it is. It waits for it: call it in a thread.
 
         Raises:
@@ -239,13 +234,11 @@ class InlineProcess:
             if self._is_closed:
                 raise RuntimeError("the pool of inline work is closed")
             if self._process is None:
-                self._scratch = Path(gettempdir()) / f"gcvae-inline-{uuid.uuid4().hex}"
-                process = PipedProcess(processes_context(), serve, self._settings, self._scratch)
+                process = FORK_SERVER.fork(serve, self._settings)
                 try:
                     process.ask(None)
                 except EOFError as error:
                     process.close()
-                    shutil.rmtree(self._scratch, ignore_errors=True)
                     raise ProcessDiedError from error
                 self._process = process
                 if self._is_closed:  # meanwhile; whoever closed it did not wait
@@ -286,21 +279,19 @@ class InlineProcess:
             finally:
                 self._starting.release()
 
-    def _bury(self, process: PipedProcess) -> None:
+    def _bury(self, process: Process) -> None:
         if self._process is process and not self._is_closed:
-            log.error("process %s of inline work died; the next work gets a fresh one", process.pid)
+            log.error("a process of inline work died; the next work gets a fresh one")
             self._on_death()
             self._end()
 
     def _end(self) -> None:
         if self._process is not None:
-            assert self._scratch is not None, "named with the process"
             self._process.kill()
             if self._is_closed:
                 self._asking.shutdown()  # whoever asks gets an EOFError
             self._process.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self._process = self._scratch = None
+            self._process = None
 
 
 @dataclass(frozen=True, eq=False)

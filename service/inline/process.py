@@ -7,24 +7,19 @@ themselves, for what they are made of is not what they say.
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
 import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from models_store import open_store
 from runtime.logs import log_context, set_up_logs
-from runtime.priority import step_back, step_back_as_before
+from runtime.priority import step_back_as_before
+from runtime.processes import ForkServer, answer_all
 from service.errors import ProcessDiedError
-from service.inline.pipe import answer_all, are_forked
 from service.inline.single_flight_cache import SingleFlightCache
 from service.inline.synthesizers import Synthesizers
 from service.settings import ServiceSettings
@@ -34,6 +29,9 @@ if TYPE_CHECKING:
     from gcvae.dependence.maps import DependencyMap
 
 _N_MAPS, _N_PICTURES = 16, 64
+
+FORK_SERVER = ForkServer("service.inline.imports")
+"""What all processes of this service are forked from."""
 
 
 @dataclass(frozen=True)
@@ -142,49 +140,29 @@ class Answer:
     tally: Tally
 
 
-def serve(pipe: Connection, settings: ServiceSettings, scratch: Path) -> None:
+def serve(pipe: Connection, settings: ServiceSettings) -> None:
     """The life of the process: answer a piece of work and its request's ids, again and again.
 
     Of None nothing is to be done: it asks whether the process has begun.
-
-    Args:
-        scratch: folder to be made for files, which are gone when the process is.
     """
-    bench = _begin(settings, scratch)
+    begin_apart(settings)
+    step_back_as_before()  # the work of one does not count against that of another
+    store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
+    tally = Tally()
+    n_threads = settings.inline_torch_threads
+    bench = Bench(Synthesizers(store, settings.loaded_models, n_threads, tally), tally)
 
     def answer(question: tuple[Work, dict[str, Any]] | None) -> Answer | None:
         return None if question is None else _answer(bench, *question)
 
     answer_all(pipe, answer)
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
-def begin_apart(settings: ServiceSettings, scratch: Path) -> None:
-    """Settle in a process of the service's: deaf to its signals, ended with it, behind it in line.
-
-    A forked one is so by its server, and in the session of that, for which the kernel may set a
-    niceness only some times a second.
-
-    Args:
-        scratch: folder to be made for files, which goes with the service.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM):  # the service ends its processes by itself
+def begin_apart(settings: ServiceSettings) -> None:
+    """Settle in a process of the service's, which the service ends by itself."""
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    watch = threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True)
-    watch.start()
-    if not are_forked():
-        step_back()
-    scratch.mkdir(mode=0o700)
     set_up_logs(settings)
-
-
-def _begin(settings: ServiceSettings, scratch: Path) -> Bench:
-    begin_apart(settings, scratch)
-    step_back_as_before()  # the work of one does not count against that of another
-    store = open_store(settings.store(), settings.store_access_key, settings.store_secret_key)
-    tally = Tally()
-    n_threads = settings.inline_torch_threads
-    return Bench(Synthesizers(store, settings.loaded_models, n_threads, tally), tally)
 
 
 def _answer(bench: Bench, work: Work, ids: dict[str, Any]) -> Answer:
@@ -194,12 +172,3 @@ def _answer(bench: Bench, work: Work, ids: dict[str, Any]) -> Answer:
             return Answer(work(bench), None, bench.tally.take())
         except Exception as error:
             return Answer(None, Raised.of(error), bench.tally.take())
-
-
-def _end_with_parent(scratch: Path) -> None:
-    """The service may be killed without a word: nobody asks for anything any more."""
-    parent = parent_process()
-    assert parent is not None, "the service started this process"
-    wait([parent.sentinel])
-    shutil.rmtree(scratch, ignore_errors=True)
-    os._exit(1)

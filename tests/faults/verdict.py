@@ -13,6 +13,7 @@ from catalog import Catalog, Job, JobKind, JobStatus, Result
 from models_store import Store, open_store
 from models_store.errors import StoreError
 from models_store.manifests import Manifest
+from runtime.folders import remove_left_folders
 from tests.faults.deployment import Deployment
 from tests.faults.observer import Observer
 from tests.faults.trespass import Trespasser
@@ -73,7 +74,7 @@ class Judge:
         verdict.crossed = [*trespasser.crossed, *trespasser.sweep()]
         self._judge_store(verdict)
         scratch = self._deployment.scratch
-        verdict.left_on_disk = [path.name for path in scratch.glob("gcvae-job*")]
+        verdict.left_on_disk = [folder.name for folder in remove_left_folders(scratch)]
         return verdict
 
     def close(self) -> None:

@@ -75,7 +75,7 @@ def inline_process(service: subprocess.Popen[str]) -> psutil.Process:
     [server] = [
         child
         for child in psutil.Process(service.pid).children()
-        if "forkserver" in " ".join(child.cmdline())
+        if "fork_server" in " ".join(child.cmdline())
     ]
     return max(server.children(), key=lambda child: child.create_time())
 

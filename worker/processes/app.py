@@ -1,30 +1,29 @@
 """The Celery side: a thin task around `run_jobs`, and the process that serves it.
 
-`python -m worker.app --parent PID` is one slot of the worker group; nobody else calls it.
+`python -m worker.processes.app --parent PID` is one slot of the worker group; nobody else calls it.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
+import threading
 import warnings
+from contextlib import closing
 from typing import Any
 
 import structlog
 from celery import Celery
-from celery.signals import setup_logging, worker_process_init, worker_shutting_down
+from celery.signals import setup_logging, worker_shutting_down
 
 from catalog import Catalog
 from catalog.dispatch.celery import RUN_JOBS, make_celery, queue_name
 from models_store import open_store_of
 from runtime.logs import set_up_logs
 from runtime.parentage import die_with_parent
+from runtime.processes import ForkServer
 from runtime.traces import make_traces
-from worker.processes.fork_server import ForkServer
-from worker.processes.scratch import keep_no_pool_folder
-from worker.processes.shutdown import SharedFlag
-from worker.processes.supervisor import run_jobs
+from worker.processes.supervisor import JOB_IMPORTS, run_jobs
 from worker.settings import WorkerSettings, read_settings
 
 _log = structlog.get_logger(__name__)
@@ -32,13 +31,14 @@ _log = structlog.get_logger(__name__)
 _BROKER_SECONDS = 10.0
 
 
-def make_worker_app(settings: WorkerSettings, shutdown: SharedFlag, server: ForkServer) -> Celery:
+def make_worker_app(
+    settings: WorkerSettings, shutdown: threading.Event, server: ForkServer
+) -> Celery:
     """The Celery application with its one task, which does nothing once `shutdown` is set."""
     app = make_celery(settings.catalog.broker_url, _BROKER_SECONDS)
 
     @app.task(name=RUN_JOBS, ignore_result=True)  # type: ignore[untyped-decorator]
     def run(_job_id: str) -> None:
-        # Connections are opened here, in the pool's process: none may be open when it is forked.
         catalog = open_catalog(settings)
         traces = make_traces(settings.runtime, "worker")
         try:
@@ -66,34 +66,26 @@ def serve(settings: WorkerSettings) -> int:
     """Take messages, one at a time, until asked to stop; returns the exit code."""
     # Celery warns of running as root because of pickle; here messages are JSON only.
     warnings.filterwarnings("ignore", message=".*superuser privileges.*")
-    keep_no_pool_folder()
-    shutdown = SharedFlag()
-    server = ForkServer()
+    shutdown = threading.Event()
+    server = ForkServer(JOB_IMPORTS)
     app = make_worker_app(settings, shutdown, server)
     setup_logging.connect(_keep_our_logs, weak=False)
     worker_shutting_down.connect(lambda **_: shutdown.set(), weak=False)
-    celery_pid = os.getpid()
-    first = server if settings.jobs.preload_torch else None
-    worker_process_init.connect(lambda **_: _begin_pool(celery_pid, first), weak=False)
     worker = app.Worker(
         queues=[queue_name(queue) for queue in settings.jobs.queues],
         concurrency=1,
-        pool="prefork",
+        pool="threads",  # the work is done in a process of its own
         quiet=True,
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
         loglevel=settings.runtime.log_level.upper(),
     )
-    worker.start()
+    with closing(server):
+        if settings.jobs.preload_torch:  # the first job is not to wait for imports
+            server.start()
+        worker.start()
     return int(worker.exitcode or 0)
-
-
-def _begin_pool(celery_pid: int, server: ForkServer | None) -> None:
-    """Settle in the pool's process; the first job is not to wait for imports."""
-    die_with_parent(celery_pid)
-    if server is not None:
-        server.start()
 
 
 def _keep_our_logs(**_: Any) -> None:
@@ -102,7 +94,7 @@ def _keep_our_logs(**_: Any) -> None:
 
 def main() -> int:
     """Serve until the parent ends or says stop."""
-    parser = argparse.ArgumentParser(prog="python -m worker.app", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m worker.processes.app", description=__doc__)
     parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
     arguments = parser.parse_args()
     die_with_parent(arguments.parent)

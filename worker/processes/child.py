@@ -5,12 +5,16 @@ It does the work and reports to its supervisor what became of it; the supervisor
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+import sys
+import tempfile
 from dataclasses import asdict
-from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
 
 import structlog
+from setproctitle import setproctitle
 from sqlalchemy.exc import SQLAlchemyError
 
 from catalog import Cancelled, Catalog, Claim, Failed, Outcome
@@ -21,11 +25,10 @@ from models_store.errors import CorruptedError, MissingObjectError, UnavailableE
 from runtime.logs import log_context, set_up_logs
 from runtime.priority import step_back_as_before
 from worker.errors import DeletedTableError, GpuMemoryError
-from worker.processes.scratch import scratch_folder
 from worker.settings import WorkerSettings, read_settings
 from worker.work.attempt import Attempt
 from worker.work.kinds import work_of
-from worker.work.messages import SERVER_AWAY, JobOrder, MessageWriter
+from worker.work.messages import SERVER_AWAY, LastMessage, TryAgain, finite
 
 _log = structlog.get_logger(__name__)
 
@@ -38,72 +41,69 @@ _PASSING = (CorruptedError, MemoryError, OSError)
 _GPU_MEMORY = "gpu_out_of_memory"
 
 
-def do_job(order: JobOrder, descriptor: int) -> int:
-    """Make the attempt, and return the process's exit code.
-
-    Args:
-        descriptor: of the pipe that the supervisor reads.
-    """
+def do_job(pipe: Connection, job_id: str, attempt: int, owner: str) -> None:
+    """Make the attempt."""
+    _show(f"gcvae-job {job_id} --attempt {attempt}")
     step_back_as_before()
     settings = read_settings()
     set_up_logs(settings.runtime)
-    messages = MessageWriter(descriptor)
     catalog = Catalog(settings.catalog.database_url)
     try:
-        claim = catalog.leases.find_claim(
-            order.job_id, order.owner, order.attempt, settings.jobs.lease_seconds
-        )
+        claim = catalog.leases.find_claim(job_id, owner, attempt, settings.jobs.lease_seconds)
     except SQLAlchemyError as error:
-        messages.try_again(Failed(SERVER_AWAY, str(error).splitlines()[0]))
-        return 0
+        pipe.send(_server_away(error))
+        return
     if claim is not None:
         with log_context(request=claim.job.request_id, job=claim.job_id, attempt=claim.attempt):
-            _do(claim, catalog, settings, messages)
-    return 0
+            _do(claim, catalog, settings, pipe)
 
 
-def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, messages: MessageWriter) -> None:
-    with scratch_folder(claim) as folder:
-        store = open_store_of(settings.store)
-        attempt = Attempt(catalog, store, claim, settings.jobs, messages, folder)
-        signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
-        report = do_work(attempt, messages)
-    report()
+def _do(claim: Claim, catalog: Catalog, settings: WorkerSettings, pipe: Connection) -> None:
+    store = open_store_of(settings.store)
+    folder = Path(tempfile.gettempdir())  # the process's own
+    attempt = Attempt(catalog, store, claim, settings.jobs, pipe.send, folder)
+    signal.signal(signal.SIGTERM, lambda *_: attempt.ask_to_stop())
+    last = do_work(attempt)
+    if last is not None:
+        pipe.send(last)
 
 
-def do_work(attempt: Attempt, messages: MessageWriter) -> Callable[[], None]:
-    """Do the work; what reports its outcome. The last line of defence against any exception."""
+def do_work(attempt: Attempt) -> LastMessage | None:
+    """Do the work; what to report of it. The last line of defence against any exception.
+
+    Nothing is reported of an attempt that lost its job: nobody listens to it.
+    """
     try:
-        work = work_of(attempt.job.kind, joins=attempt.job.n_shards > 0)
-        return partial(messages.outcome, work(attempt))
+        return finite(work_of(attempt.job.kind, joins=attempt.job.n_shards > 0)(attempt))
     except LeaseLostError as error:
         _log.warning("stopped", reason=str(error))
-        return _nothing
+        return None
     except _AWAY as error:
         _log.warning("this attempt fails, for a server is away", error=str(error))
-        return partial(messages.try_again, Failed(SERVER_AWAY, str(error).splitlines()[0]))
+        return _server_away(error)
     except GpuMemoryError as error:
-        return _smaller_batch_or_failure(attempt, error, messages)
+        return _smaller_batch_or_failure(attempt, error)
     except _PASSING as error:
         _log.exception("this attempt fails, another may succeed")
-        return partial(messages.try_again, Failed("trouble", f"{type(error).__name__}: {error}"))
+        return TryAgain(Failed("trouble", f"{type(error).__name__}: {error}"))
     except Exception as error:
-        return partial(messages.outcome, _final_outcome(error))
+        return finite(_final_outcome(error))
 
 
-def _smaller_batch_or_failure(
-    attempt: Attempt, error: GpuMemoryError, messages: MessageWriter
-) -> Callable[[], None]:
+def _server_away(error: Exception) -> TryAgain:
+    return TryAgain(Failed(SERVER_AWAY, str(error).splitlines()[0]))
+
+
+def _smaller_batch_or_failure(attempt: Attempt, error: GpuMemoryError) -> LastMessage:
     """Once, half the batch may do; then it is for the user to say what to give up."""
     if not attempt.job.smaller_batch and error.batch_size > 1:
         _log.warning("the GPU's memory is too small, the next attempt takes half the batch")
-        failed = Failed(_GPU_MEMORY, str(error))
-        return partial(messages.try_again, failed, smaller_batch=True)
+        return TryAgain(Failed(_GPU_MEMORY, str(error)), smaller_batch=True)
     advice = (
         f"{error}; set training.batch_size below {error.batch_size}, fewer or narrower layers "
         "(n_hidden_layers, d_hidden, d_column), or device cpu"
     )
-    return partial(messages.outcome, Failed(_GPU_MEMORY, advice))
+    return Failed(_GPU_MEMORY, advice)
 
 
 def _final_outcome(error: Exception) -> Outcome:
@@ -120,5 +120,6 @@ def _final_outcome(error: Exception) -> Outcome:
     return Failed("internal", f"{type(error).__name__}: {error}")
 
 
-def _nothing() -> None:
-    """Report nothing: nobody listens to an attempt that lost its job."""
+def _show(command: str) -> None:
+    """Have `ps` show a command. Blanks cover what was there: programs read its words by them."""
+    setproctitle(command.ljust(sum(len(os.fsencode(word)) + 1 for word in sys.orig_argv)))

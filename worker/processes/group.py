@@ -1,9 +1,8 @@
 """The worker group: the reconciler's loop, and a Celery process for each slot, kept alive.
 
-    worker group ── Celery process of each slot ── pool process (one task)
-                                                     └─ fork server ── gcvae-job
+    worker group ── Celery process of each slot ── fork server ── gcvae-job
 
-Each of them ends when the one before it does.
+A thread of the Celery process supervises the job. Each of them ends when the one before it does.
 """
 
 from __future__ import annotations

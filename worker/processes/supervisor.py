@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
+import queue
 import signal
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -14,18 +15,20 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from catalog import Cancelled, Catalog, Claim, Failed, Job, JobStatus
+from catalog import Cancelled, Catalog, Claim, Document, Failed, Job, JobStatus
 from catalog.errors import LeaseLostError, NotFoundError
 from catalog.object_keys import checkpoint_prefix, output_prefix
 from models_store import Store
 from runtime.logs import log_context
+from runtime.processes import ForkServer, Process
 from runtime.traces import NoTraces, Span, Traces
 from worker.garbage_collection import collect_garbage
-from worker.processes.fork_server import ForkServer, JobProcess
-from worker.processes.scratch import remove_scratch
-from worker.processes.shutdown import SharedFlag
+from worker.processes.child import do_job
 from worker.settings import JobSettings
-from worker.work.messages import SERVER_AWAY, JobOrder, MessageReader
+from worker.work.messages import SERVER_AWAY, LastMessage, Message, TryAgain
+
+JOB_IMPORTS = "worker.processes.imports"
+"""What the server imports that jobs' processes are forked from."""
 
 _log = structlog.get_logger(__name__)
 
@@ -41,7 +44,7 @@ def run_jobs(
     catalog: Catalog,
     store: Store,
     settings: JobSettings,
-    shutdown: SharedFlag,
+    shutdown: threading.Event,
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
@@ -72,7 +75,7 @@ def run_attempt(
     catalog: Catalog,
     store: Store,
     settings: JobSettings,
-    shutdown: SharedFlag,
+    shutdown: threading.Event,
     server: ForkServer,
     traces: Traces = _NO_TRACES,
 ) -> None:
@@ -97,7 +100,7 @@ class Supervisor:
         catalog: Catalog,
         claim: Claim,
         settings: JobSettings,
-        shutdown: SharedFlag,
+        shutdown: threading.Event,
         server: ForkServer,
     ) -> None:
         self._catalog = catalog
@@ -105,6 +108,10 @@ class Supervisor:
         self._settings = settings
         self._shutdown = shutdown
         self._server = server
+        self._inbox: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._progress: Document | None = None
+        self._last: LastMessage | None = None
+        self._at_end = False
         self._cancelled = False
         self._lost = False
         self._kill_at: float | None = None
@@ -112,39 +119,68 @@ class Supervisor:
 
     def run(self) -> str:
         """Run the child to its end, then write what became of it, and return it in a word."""
-        child, messages = _start_child(self._claim, self._server)
+        claim = self._claim
+        child = self._server.fork(do_job, claim.job_id, claim.attempt, claim.owner)
+        # A thread listens: a child that stops in the middle of a message holds up no heartbeat.
+        listener = threading.Thread(target=self._listen, args=(child,), daemon=True)
+        listener.start()
         try:
-            self._watch(child, messages)
+            self._watch(child)
         finally:
             child.kill()
-            child.wait()
-            os.close(messages.descriptor)
-            remove_scratch(self._claim)
+            listener.join()
+            child.close()
+        while not self._at_end:
+            self._take(0.0)
         try:
-            return self._insist(lambda: self._conclude(child.exit_code, messages))
+            return self._insist(lambda: self._conclude(child.exit_code))
         except LeaseLostError:
             self._insist(self._leave_no_bytes)
             return "lost"
 
-    def _watch(self, child: JobProcess, messages: MessageReader) -> None:
+    def _listen(self, child: Process) -> None:
+        """Pass on what the child says, and None at its end."""
+        try:
+            while True:
+                self._inbox.put(child.pipe.recv())
+        except (EOFError, OSError):  # it may end in the middle of a message
+            self._inbox.put(None)
+
+    def _take(self, seconds: float) -> None:
+        """Take in the next message, if there is one within so many seconds."""
+        try:
+            message = self._inbox.get(timeout=seconds)
+        except queue.Empty:
+            return
+        if message is None:
+            self._at_end = True
+        elif isinstance(message, dict):
+            self._progress = message
+        else:
+            self._last = message
+
+    def _watch(self, child: Process) -> None:
         next_beat = 0.0
-        while not (messages.at_end or self._lost or self._shutdown.is_set()):
+        while not (self._at_end or self._lost or self._shutdown.is_set()):
             if time.monotonic() >= next_beat:
-                self._beat(child, messages)
+                self._beat(child)
                 next_beat = time.monotonic() + self._settings.heartbeat_seconds
-            pause_seconds = max(0.0, next_beat - time.monotonic())
-            readable, _, _ = select.select([messages.descriptor], [], [], pause_seconds)
-            if readable:
-                messages.read()
+            self._take(max(0.0, next_beat - time.monotonic()))
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 _log.warning("the job did not stop by itself and is killed")
                 return
-        if messages.at_end and not messages.has_last_word:
-            _await_exit_code(child, self._settings.cancel_grace_seconds)
+        is_silent = self._at_end and self._last is None  # its exit code says why
+        if is_silent and not child.wait(self._settings.cancel_grace_seconds):
+            _log.warning("the job's process does not end and is killed")
 
-    def _beat(self, child: JobProcess, messages: MessageReader) -> None:
+    def _take_progress(self) -> Document | None:
+        """The newest progress, once."""
+        progress, self._progress = self._progress, None
+        return progress
+
+    def _beat(self, child: Process) -> None:
         try:
-            answer = self._catalog.leases.heartbeat(self._claim, messages.take_progress())
+            answer = self._catalog.leases.heartbeat(self._claim, self._take_progress())
         except SQLAlchemyError as error:
             # The database may come back before the lease runs out; nobody else owns the job yet.
             _log.warning("no heartbeat: the database does not answer", error=str(error))
@@ -174,19 +210,21 @@ class Supervisor:
                 _log.warning("not written yet: the database does not answer", error=str(error))
             time.sleep(self._settings.heartbeat_seconds)
 
-    def _conclude(self, exit_code: int | None, messages: MessageReader) -> str:
+    def _conclude(self, exit_code: int | None) -> str:
         """Write the outcome.
 
         Raises:
             LeaseLostError: another attempt owns the job; nothing was written.
         """
-        leases = self._catalog.leases
+        leases, last = self._catalog.leases, self._last
         if self._lost:
             raise LeaseLostError(self._claim.job_id, self._claim.attempt)
-        if messages.outcome is not None and not self._stopped_by_itself(messages):
-            _log.info("attempt ends", outcome=type(messages.outcome).__name__)
-            leases.finish(self._claim, messages.outcome, messages.take_progress())
-            return type(messages.outcome).__name__.lower()
+        # A signal that was meant for a shutdown may have stopped a job that nobody cancels.
+        was_stopped = isinstance(last, Cancelled) and not self._cancelled
+        if last is not None and not isinstance(last, TryAgain) and not was_stopped:
+            _log.info("attempt ends", outcome=type(last).__name__)
+            leases.finish(self._claim, last, self._take_progress())
+            return type(last).__name__.lower()
         if self._cancelled:
             _log.info("attempt ends", outcome="Cancelled")
             leases.finish(self._claim, Cancelled())
@@ -195,19 +233,16 @@ class Supervisor:
             _log.info("attempt is handed back: the worker shuts down")
             leases.hand_back(self._claim)
             return "handed back"
-        failed = messages.try_again or _death(exit_code)
+        failure = last if isinstance(last, TryAgain) else TryAgain(_death(exit_code))
+        failed = failure.failed
         status = leases.release(
             self._claim,
             failed,
             is_counted=failed.code != SERVER_AWAY,
-            smaller_batch=messages.smaller_batch,
+            smaller_batch=failure.smaller_batch,
         )
         _log.warning("attempt fails", error=failed.message, job_status=status.value)
         return failed.code
-
-    def _stopped_by_itself(self, messages: MessageReader) -> bool:
-        """True where the child obeyed a signal that was meant for a shutdown, not for the job."""
-        return isinstance(messages.outcome, Cancelled) and not self._cancelled
 
     def _leave_no_bytes(self) -> None:
         """Take away what this attempt published, unless somebody may still need it."""
@@ -235,21 +270,6 @@ def _report_ending(span: Span, ending: str) -> None:
     span.describe(ending=ending)
     if ending not in ("trained", "produced", "cancelled", "handed back"):
         span.fail(ending)
-
-
-def _start_child(claim: Claim, server: ForkServer) -> tuple[JobProcess, MessageReader]:
-    reading, writing = os.pipe()
-    try:
-        child = server.fork(JobOrder(claim.job_id, claim.attempt, claim.owner), writing)
-    finally:
-        os.close(writing)
-    return child, MessageReader(reading)
-
-
-def _await_exit_code(child: JobProcess, seconds: float) -> None:
-    """Give a child that ended without a last word the time to leave its exit code."""
-    if not child.wait(seconds):
-        _log.warning("the job's process does not end and is killed")
 
 
 def _death(exit_code: int | None) -> Failed:

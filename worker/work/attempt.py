@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from catalog.object_keys import output_prefix
 from gcvae.errors import CancelledError
 from models_store import Published, Store
 from worker.settings import JobSettings
-from worker.work.messages import MessageWriter
+from worker.work.messages import Message, finite
 
 if TYPE_CHECKING:
     from gcvae import Synthesizer
@@ -25,13 +26,18 @@ _WORK = 0.99
 
 @dataclass
 class Attempt:
-    """What the work is done with. `folder` is empty, and gone after the attempt."""
+    """What the work is done with.
+
+    Attributes:
+        send: takes a message to the supervisor.
+        folder: for files, which are gone after the attempt.
+    """
 
     catalog: Catalog
     store: Store
     claim: Claim
     settings: JobSettings
-    messages: MessageWriter
+    send: Callable[[Message], None]
     folder: Path
     stop_asked: bool = field(default=False, init=False)
     _reported: tuple[str, float] = field(default=("", 0.0), init=False)
@@ -70,7 +76,7 @@ class Attempt:
         if phase != reported_phase or fraction >= 1.0 or now - reported_at >= _REPORT_SECONDS:
             grown = self._begun_at + (_WORK - self._begun_at) * min(fraction, 1.0)
             self._fraction = max(grown, self._fraction)
-            self.messages.progress({"phase": phase, "fraction": self._fraction, **more})
+            self.send(finite({"phase": phase, "fraction": self._fraction, **more}))
             self._reported = (phase, now)
 
     def publish(self, name: str, data: Path) -> Published:

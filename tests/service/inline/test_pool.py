@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from catalog import Catalog
 from gcvae.errors import ConditionError
 from models_store.errors import CorruptedError
+from runtime.processes import ForkServer
 from service.errors import PoolFullError, ProcessDiedError, SlowReaderError
 from service.inline.pool import InlinePool
 from service.inline.process import OtherProcessError
@@ -219,8 +220,9 @@ def test_a_process_that_can_not_start_is_told_and_tried_again(
     before = inline_pids()
 
     async def start(pool: InlinePool) -> None:
-        with monkeypatch.context() as without_folder:
-            without_folder.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+        with monkeypatch.context() as without_folder, closing(ForkServer("math")) as server:
+            without_folder.setenv("TMPDIR", str(tmp_path / "none"))
+            without_folder.setattr("service.inline.pool.FORK_SERVER", server)
             with pytest.raises(ProcessDiedError):
                 await pool.warm()
             with pytest.raises(ProcessDiedError):
@@ -278,4 +280,4 @@ def test_closing_ends_a_process_at_work(run: Callable[..., None], tmp_path: Path
     began = time.monotonic()
     run(leave)
     assert time.monotonic() - began < 15, "it did not wait for the work"
-    assert not list(tmp_path.glob("gcvae-inline-*"))
+    assert not list(tmp_path.glob("gcvae-process-*"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,9 @@ from sqlalchemy.exc import OperationalError
 from catalog import Claim, Job, JobStatus, Outcome
 from catalog.jobs.leases import Leases
 from models_store import Store, open_store
+from runtime.processes import ForkServer
 from tests.claims import claim_job
-from worker.processes.fork_server import ForkServer
-from worker.processes.shutdown import SharedFlag
-from worker.processes.supervisor import new_owner, run_attempt
+from worker.processes.supervisor import JOB_IMPORTS, new_owner, run_attempt
 from worker.settings import JobSettings
 from worker.work.checkpoints import JobCheckpoints
 
@@ -46,8 +46,8 @@ def _run(system: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(system.folder)  # from here the child would find this checkout's library
     settings = JobSettings(heartbeat_seconds=0.1)
     claim = claim_job(system.catalog, job.id, new_owner(), settings.lease_seconds)
-    with closing(ForkServer()) as server:
-        run_attempt(claim, system.catalog, system.store, settings, SharedFlag(), server)
+    with closing(ForkServer(JOB_IMPORTS)) as server:
+        run_attempt(claim, system.catalog, system.store, settings, threading.Event(), server)
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         assert httpx.get(f"{url}/readyz").json()["status"] == "ready"
-        wait_until(lambda: any(tmp_path.glob("gcvae-inline-*")))
+        wait_until(lambda: len(below(psutil.Process(process.pid))) == 2)  # it, and its server
         yield process
         process.kill()
 
@@ -92,4 +92,4 @@ def test_however_a_service_ends_its_processes_end_too(
         assert process.wait(15) in (0, -number)
     _, alive = psutil.wait_procs(children, timeout=15)
     assert not alive
-    assert not list(tmp_path.glob("gcvae-inline-*"))
+    assert not list(tmp_path.glob("gcvae-process-*"))

@@ -1,0 +1,182 @@
+"""The fork server from within: `python -m runtime.fork_server MODULE --parent PID --socket FD`.
+
+It imports the module, then forks a process for each pair of descriptors that comes through the
+socket: the process's pipe, and the control socket that signals come from and the exit code goes to.
+It has no thread when it forks. What it forks, it ends: when the owner closes the control socket,
+or the owner ends.
+
+It steps back, and so do all that it forks: to fork, which copies the tables of its memory, and to
+read a table take the time of those who wait for the API's answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NoReturn
+
+from runtime.errors import ParentGoneError
+from runtime.folders import make_folder
+from runtime.parentage import die_with_parent, watch_parent
+from runtime.priority import step_back
+from runtime.processes import EXIT_CODE, READY
+
+
+@dataclass(frozen=True)
+class _Child:
+    pid: int
+    control: socket.socket
+    ended: int
+    """Descriptor that is at its end when the process is."""
+    folder: Path
+    lock: int
+    """Descriptor of the folder's lock."""
+
+
+def main() -> int:
+    """Fork until the owner has ended."""
+    parser = argparse.ArgumentParser(prog="python -m runtime.fork_server")
+    parser.add_argument("imports", help="the module that is imported once for all")
+    parser.add_argument("--parent", type=int, required=True, help="pid; end when it does")
+    parser.add_argument("--socket", type=int, required=True, help="descriptor of the socket")
+    arguments = parser.parse_args()
+    step_back()
+    if sys.platform == "linux":  # elsewhere not all that torch uses can be forked
+        with _watching(arguments.parent), _folder_of_imports():
+            import_module(arguments.imports)
+    gc.freeze()  # what is there already stays in the pages that are shared
+    with socket.socket(fileno=arguments.socket) as owner:
+        _serve(owner)
+    return 0
+
+
+@contextmanager
+def _watching(parent_pid: int) -> Iterator[None]:
+    """End with the parent while nothing is read from it. The kernel's help is bound to a thread of
+    the parent's, and may come too early.
+    """
+    imported = threading.Event()
+    watch = watch_parent(parent_pid, imported)
+    try:
+        yield
+    finally:
+        imported.set()
+        watch.join()
+
+
+def _serve(owner: socket.socket) -> None:
+    with selectors.DefaultSelector() as selector:
+
+        def take_order() -> None:
+            _, descriptors, _, _ = socket.recv_fds(owner, 1, 2)
+            if not descriptors:
+                raise EOFError
+            child = _fork(selector, *descriptors)
+            selector.register(child.control, selectors.EVENT_READ, partial(take_signal, child))
+            selector.register(child.ended, selectors.EVENT_READ, partial(reap, child))
+            children.add(child.pid)
+
+        def take_signal(child: _Child) -> None:
+            with suppress(ConnectionError):
+                if numbers := child.control.recv(16):
+                    for number in numbers:
+                        os.kill(child.pid, number)
+                    return
+            os.kill(child.pid, signal.SIGKILL)  # nobody waits for it any more
+            selector.unregister(child.control)
+
+        def reap(child: _Child) -> None:
+            _, status = os.waitpid(child.pid, 0)
+            children.discard(child.pid)
+            selector.unregister(child.ended)
+            with suppress(KeyError):
+                selector.unregister(child.control)
+            shutil.rmtree(child.folder, ignore_errors=True)
+            for descriptor in (child.ended, child.lock):
+                os.close(descriptor)
+            with child.control, suppress(OSError):
+                child.control.sendall(EXIT_CODE.pack(os.waitstatus_to_exitcode(status)))
+
+        children: set[int] = set()
+        is_owned = True
+        selector.register(owner, selectors.EVENT_READ, take_order)
+        with suppress(ConnectionError):
+            owner.sendall(READY)
+        while is_owned or children:
+            for key, _ in selector.select():
+                act: Callable[[], None] = key.data
+                try:
+                    # Of two events of one process the first may have ended the other's.
+                    if selector.get_map().get(key.fd) is key:
+                        act()
+                except (EOFError, ConnectionError):
+                    is_owned = False
+                    selector.unregister(owner)
+                    for pid in children:
+                        os.kill(pid, signal.SIGKILL)
+
+
+def _fork(selector: selectors.BaseSelector, pipe: int, control: int) -> _Child:
+    folder, lock = make_folder()
+    ended, alive = os.pipe()
+    server_pid = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        others = [key.fd for key in selector.get_map().values()]  # must not stay open here
+        for descriptor in (*others, ended, control):
+            os.close(descriptor)
+        _live(Connection(pipe), folder, server_pid)
+    for descriptor in (pipe, alive):
+        os.close(descriptor)
+    return _Child(pid, socket.socket(fileno=control), ended, folder, lock)
+
+
+def _live(pipe: Connection, folder: Path, server_pid: int) -> NoReturn:
+    """The life of a forked process."""
+    exit_code = 1
+    try:
+        die_with_parent(server_pid)
+        tempfile.tempdir = str(folder)
+        live, arguments = pipe.recv()
+        live(pipe, *arguments)
+        exit_code = 0
+    except (EOFError, ParentGoneError):
+        pass
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
+
+
+@contextmanager
+def _folder_of_imports() -> Iterator[None]:
+    """Have what imports leave, as torch's compiler does, go with their folder."""
+    folder, lock = make_folder()
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
