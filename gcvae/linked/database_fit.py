@@ -137,7 +137,12 @@ class DatabaseFit:
             return Reduction(schema)
         outside = self._outside(name)
         columns = [replace(self.schemas[key.table][c], name=here) for here, c in outside.items()]
-        joined = replace(schema, columns=(*schema.columns, *columns), constraints=(), rules=None)
+        # What is computed from a time may lie beyond the table's own range, as the time may.
+        free = [
+            replace(c, minimum=None, maximum=None, steps=None, endings=None)
+            for c in (*schema.columns, *columns)
+        ]
+        joined = replace(schema, columns=tuple(free), constraints=(), rules=None)
         given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
         return outer_reduction(self._joined(name), joined, given)
 

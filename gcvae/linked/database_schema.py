@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from gcvae.errors import Problem, SchemaError, json_pointer
@@ -116,37 +116,37 @@ class DatabaseSchema:
             expected = '{"tables": {"users": {"primary_key": ["id"]}, ...}}'
             raise SchemaError(Problem(message, "/tables", expected=expected))
         tables = {str(n): _read_table(str(n), each, problems) for n, each in listed.items()}
-        schema = cls(tables)
         for name, table in tables.items():
             for i, key in enumerate(table.foreign_keys):
-                pointer = json_pointer("tables", name, "foreign_keys", i, "table")
                 if key.table not in tables:
+                    pointer = json_pointer("tables", name, "foreign_keys", i, "table")
                     message = f"there is no table {key.table!r}"
                     problems.append(unknown_name(message, key.table, tables, pointer=pointer))
-                elif not key.references and len(tables[key.table].primary_key) != len(key.columns):
-                    message = (
-                        f"table {key.table!r} has no primary key of {len(key.columns)} columns"
-                    )
-                    problems.append(Problem(message, pointer, expected="a member references"))
         if problems:
             raise SchemaError(*problems)
-        return cls({name: schema._with_references(table) for name, table in tables.items()})
+        return cls(tables)
 
-    def _with_references(self, table: LinkedTable) -> LinkedTable:
-        """The table, its keys referring to primary keys where they do not say to what."""
-        keys = tuple(
-            ForeignKey(k.columns, k.table, k.references or self.tables[k.table].primary_key)
-            for k in table.foreign_keys
-        )
-        return LinkedTable(
-            table.primary_key,
-            keys,
-            table.order,
-            table.keep,
-            table.entity,
-            table.columns,
-            table.rules,
-        )
+    def with_references(self) -> Self:
+        """The schema whose foreign keys refer to primary keys where they do not say to what.
+
+        Raises:
+            SchemaError: The table has no primary key of as many columns.
+        """
+        problems, tables = [], {}
+        for name, table in self.tables.items():
+            keys = []
+            for i, key in enumerate(table.foreign_keys):
+                found = key.references or self.tables[key.table].primary_key
+                if len(found) != len(key.columns):
+                    pointer = json_pointer("tables", name, "foreign_keys", i, "table")
+                    n = len(key.columns)
+                    message = f"table {key.table!r} has no primary key of {n} columns"
+                    problems.append(Problem(message, pointer, expected="a member references"))
+                keys.append(replace(key, references=found))
+            tables[name] = replace(table, foreign_keys=tuple(keys))
+        if problems:
+            raise SchemaError(*problems)
+        return type(self)(tables)
 
     def check(self, columns: Mapping[str, Sequence[str]]) -> None:
         """Refuses a schema that names tables or columns which are not there.

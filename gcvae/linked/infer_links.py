@@ -38,13 +38,14 @@ def infer_database(
     document = {"tables": {}} if given is None else given
     draft = DatabaseSchema.from_json({**document, "tables": _listed(document, tables)})
     draft.check({name: list(frame.columns) for name, frame in tables.items()})
-    said = document["tables"]
+    said = document.get("tables", {})
     keyed = {
         name: table
         if "primary_key" in said.get(name, {})
         else replace(table, primary_key=_primary_key(name, tables[name]))
         for name, table in draft.tables.items()
     }
+    keyed = dict(DatabaseSchema(keyed).with_references().tables)
     linked = {
         name: table
         if "foreign_keys" in said.get(name, {})

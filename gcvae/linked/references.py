@@ -79,11 +79,23 @@ def checked_references(
         TableError: Keys are not unique, or references are dirty and to be refused: the first ten.
     """
     tables = dict(tables)
+    keys = [
+        (name, table.primary_key, ("tables", name, "primary_key"))
+        for name, table in schema.tables.items()
+    ]
+    keys += [
+        (key.table, key.references, ("tables", name, "foreign_keys", i, "references"))
+        for name, table in schema.tables.items()
+        for i, key in enumerate(table.foreign_keys)
+        if key.references != schema[key.table].primary_key
+    ]
     problems = [
         problem
-        for name, table in schema.tables.items()
-        if (problem := _repeated_key(name, tables[name], table.primary_key)) is not None
+        for name, columns, steps in keys
+        if (problem := _repeated_key(name, tables[name], columns, json_pointer(*steps))) is not None
     ]
+    if problems:
+        raise TableError(*problems)
     changed = True
     while changed:
         changed = False
@@ -110,8 +122,10 @@ def checked_references(
     return tables
 
 
-def _repeated_key(name: str, frame: pd.DataFrame, key: Sequence[str]) -> Problem | None:
-    """What is wrong with a primary key: a value of it comes again or is missing."""
+def _repeated_key(
+    name: str, frame: pd.DataFrame, key: Sequence[str], pointer: str
+) -> Problem | None:
+    """What is wrong with a key that is referred to: a value of it comes again or is missing."""
     if not key or not len(frame):
         return None
     again = frame.duplicated(list(key)) | frame[list(key)].isna().any(axis=1)
@@ -122,7 +136,6 @@ def _repeated_key(name: str, frame: pd.DataFrame, key: Sequence[str]) -> Problem
         f"{int(again.sum())} rows of table {name!r} have a key that is missing or comes again: "
         f"{'; '.join(first)}"
     )
-    pointer = json_pointer("tables", name, "primary_key")
     return Problem(message, pointer, expected="each value once")
 
 

@@ -28,7 +28,10 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
     """
     try:
         engine = _engine(url)
-        metadata = sa.MetaData()
+    except SQLAlchemyError as error:
+        raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
+    metadata = sa.MetaData()
+    try:
         with engine.connect() as connection:
             if engine.dialect.name not in ("sqlite",):
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -38,6 +41,8 @@ def read_database(url: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any], sa
             frames = {name: _rows(connection, t) for name, t in metadata.tables.items()}
     except SQLAlchemyError as error:
         raise WrongUsageError(f"{_shown(url)}: {_reason(error)}") from error
+    finally:
+        engine.dispose()
     return frames, {"tables": {n: _keys(t) for n, t in metadata.tables.items()}}, metadata
 
 
@@ -123,27 +128,29 @@ def _keys(table: sa.Table) -> dict[str, Any]:
 
 def _write(url: str | sa.URL, tables: Mapping[str, pd.DataFrame], metadata: sa.MetaData) -> None:
     engine = sa.create_engine(url)
-    target = _generic(metadata)
-    with engine.begin() as connection:
-        there = set(sa.inspect(connection).get_table_names()) & set(target.tables)
-        if there:
-            message = f"the database has a table {sorted(there)[0]!r}"
-            raise OutputError(
-                f"{engine.url.render_as_string()}: {message} (expected: none of them)"
-            )
-        target.create_all(connection)
-        later = []
-        for table in target.sorted_tables:
-            deferred = _deferred(table, target)
-            rows = _values(table, tables[table.name])
-            first = [{k: None if k in deferred else v for k, v in row.items()} for row in rows]
-            for start in range(0, len(rows), _BATCH_ROWS):
-                connection.execute(table.insert(), first[start : start + _BATCH_ROWS])
-            later += [(table, deferred, rows)] if deferred else []
-        for table, deferred, rows in later:
-            _refer(connection, table, deferred, rows)
-        _count_on(connection, target)
-    engine.dispose()
+    try:
+        target = _generic(metadata)
+        with engine.begin() as connection:
+            there = set(sa.inspect(connection).get_table_names()) & set(target.tables)
+            if there:
+                message = f"the database has a table {sorted(there)[0]!r}"
+                raise OutputError(
+                    f"{engine.url.render_as_string()}: {message} (expected: none of them)"
+                )
+            target.create_all(connection)
+            later = []
+            for table in target.sorted_tables:
+                deferred = _deferred(table, target)
+                rows = _values(table, tables[table.name])
+                first = [{k: None if k in deferred else v for k, v in row.items()} for row in rows]
+                for start in range(0, len(rows), _BATCH_ROWS):
+                    connection.execute(table.insert(), first[start : start + _BATCH_ROWS])
+                later += [(table, deferred, rows)] if deferred else []
+            for table, deferred, rows in later:
+                _refer(connection, table, deferred, rows)
+            _count_on(connection, target)
+    finally:
+        engine.dispose()
 
 
 def _generic(metadata: sa.MetaData) -> sa.MetaData:

@@ -73,9 +73,11 @@ def test_a_folder_is_drawn_anew_into_a_new_folder(tmp_path: Path) -> None:
     names = sorted(path.name for path in (tmp_path / "drawn").iterdir())
     assert names == ["customers.csv", "lines.parquet", "orders.csv", "products.csv"]
     orders = pd.read_csv(tmp_path / "drawn" / "orders.csv")
-    assert pd.read_parquet(tmp_path / "drawn" / "lines.parquet")["order_id"].isin(
-        orders["order_id"]
-    ).all()
+    assert (
+        pd.read_parquet(tmp_path / "drawn" / "lines.parquet")["order_id"]
+        .isin(orders["order_id"])
+        .all()
+    )
     assert main(["clone", str(folder), "-o", str(tmp_path / "drawn"), *QUICK]) == 2
 
 
@@ -85,7 +87,9 @@ def test_keys_are_printed_to_be_edited(source: Path, capfd: pytest.CaptureFixtur
     assert tables["lines"]["primary_key"] == ["order_id", "product_id"]
 
 
-@pytest.mark.parametrize("source_name", ["sqlite:///none.db", "nowhere", "postgresql://x:y@127.0.0.1:1/z"])
+@pytest.mark.parametrize(
+    "source_name", ["sqlite:///none.db", "nowhere", "postgresql://x:y@127.0.0.1:1/z"]
+)
 def test_a_source_that_is_not_there_is_refused_without_its_password(
     source_name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -156,7 +156,7 @@ def test_a_key_that_comes_again_is_refused() -> None:
 @pytest.mark.parametrize(
     ("document", "pointer"),
     [
-        ({}, "/tables"),
+        ({"tables": []}, "/tables"),
         ({"tables": {"costumers": {}}}, "/tables/costumers"),
         ({"tables": {"orders": {"primarykey": ["order_id"]}}}, "/tables/orders/primarykey"),
         ({"tables": {"orders": {"primary_key": ["id"]}}}, "/tables/orders/primary_key/0"),

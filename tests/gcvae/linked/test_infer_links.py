@@ -48,6 +48,8 @@ def test_what_is_said_wins() -> None:
 def test_numbers_that_happen_to_be_keys_are_no_references() -> None:
     tables = {
         "users": pd.DataFrame({"id": range(1, 101), "age": [20 + i % 50 for i in range(100)]}),
-        "visits": pd.DataFrame({"user_id": range(1, 101), "pages": [1 + i % 9 for i in range(100)]}),
+        "visits": pd.DataFrame(
+            {"user_id": range(1, 101), "pages": [1 + i % 9 for i in range(100)]}
+        ),
     }
     assert _found(tables)["visits"][1] == ["user_id -> users.id"]
