@@ -98,15 +98,15 @@ def c2st(real: pd.DataFrame, drawn: pd.DataFrame, groups: Any, seed: int) -> tup
     return float(accuracy), float(roc_auc_score(y, scores))
 
 
-def aggregates(tables: Tables, parent: str, key: str, child: str) -> pd.DataFrame:
+def aggregates(
+    tables: Tables, parent: str, key: str, child: str, numbers: set[str]
+) -> pd.DataFrame:
     """Parents with the number of their rows, means of numbers and numbers of levels."""
     rows = tables[child].groupby(key)
     found = tables[parent].set_index(key)
     found[f"{child} count"] = rows.size().reindex(found.index).fillna(0)
     for column in tables[child].columns.drop(key):
-        cells = tables[child][column]
-        is_number = pd.api.types.is_numeric_dtype(cells.dtype) and cells.nunique() > 60
-        of_parent = rows[column].mean() if is_number else rows[column].nunique()
+        of_parent = rows[column].mean() if column in numbers else rows[column].nunique()
         found[f"{child} {column}"] = of_parent.reindex(found.index)
     return found.reset_index(drop=True)
 
@@ -137,8 +137,11 @@ def measure(
         found[f"{child} shapes"] = float(np.mean([shape(r[c], s[c]) for c in columns]))
         groups = np.r_[pd.factorize(r[key])[0], pd.factorize(s[key])[0] + 10**7]
         found[f"{child} C2ST AUC"] = c2st(r[columns], s[columns], groups, seed)[1]
+        numbers = {
+            c for c in columns if pd.api.types.is_numeric_dtype(r[c].dtype) and r[c].nunique() > 60
+        }
         pair = [
-            aggregates(t, parent, key, child).drop(columns=unique, errors="ignore")
+            aggregates(t, parent, key, child, numbers).drop(columns=unique, errors="ignore")
             for t in (real, drawn)
         ]
         each = np.arange(len(pair[0]) + len(pair[1]))

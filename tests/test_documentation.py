@@ -40,6 +40,7 @@ RUN_HERE = {
     ("docs/rules.md", "json rules"),
     ("docs/rest.md", "sh server"),
     ("docs/anomalies.md", "python anomalies"),
+    ("docs/databases.md", "python databases"),
     ("docs/tutorial.md", "python tutorial"),
     ("docs/tutorial.md", "sh tutorial"),
     ("docs/tables.md", "json column"),
@@ -83,6 +84,15 @@ def test_the_example_of_constraints_runs_as_written() -> None:
     assert (rows["rooms"] < rows["area"]).all()
     assert ((rows["city"] == "Rome") == (rows["country"] == "Italy")).all()
     assert ((rows["area"] >= 9 * rows["rooms"]) | (rows["city"] == "Rome")).all()
+
+
+def test_the_example_of_databases_runs_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    drawn = run_python(block("docs/databases.md", "python databases"))["drawn"]
+    assert len(drawn["users"]) == 400
+    assert drawn["visits"]["user_id"].isin(drawn["users"]["user_id"]).all()
 
 
 def test_the_document_of_constraints_is_one() -> None:

@@ -95,7 +95,9 @@ def test_a_source_that_is_not_there_is_refused_without_its_password(
 ) -> None:
     assert main(["clone", source_name, "-o", str(tmp_path / "out"), *QUICK]) == 2
     told = capfd.readouterr().err
-    assert told.startswith("gcvae: ") and "x:y" not in told and "Traceback" not in told
+    assert told.startswith("gcvae: ")
+    assert "x:y" not in told
+    assert "Traceback" not in told
 
 
 def test_a_postgresql_database_is_drawn_into_another_one(source: Path) -> None:
