@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,9 @@ from gcvae.linked.references import (
     Choice,
     features_of,
 )
+
+_MOST_ROUNDS = 30
+"""Draws of a table until its keys are all different."""
 
 
 class Drawing:
@@ -48,7 +52,7 @@ class Drawing:
             part = self.parts[name]
             frame = written[name][list(part.order)].reset_index(drop=True)
             frame = _without_repeated_keys(frame, self.links[name])
-            found[name] = with_dtypes(frame, part.schema)
+            found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
 
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
@@ -63,7 +67,7 @@ class Drawing:
         assert part.model is not None, "it is no catalogue"
         if part.plan.parent is None:
             n = parents if parents is not None else max(1, round(scale * part.n_rows))
-            self.frames[name] = part.model.draw(n, seed)
+            self.frames[name] = self._drawn_once(part, n, seed, self.links[name].primary_key)
             return
         key = self.links[name].foreign_keys[part.plan.parent]
         above, beside = self.frames[key.table], self.parts[key.table].beside[name]
@@ -78,6 +82,22 @@ class Drawing:
         frame, rows = part.model.draw_children(context, counts.clip(min=0), first, seed)
         self.frames[name] = frame
         self.rows[name][part.plan.parent] = rows
+
+    def _drawn_once(
+        self, part: DatabasePart, n: int, seed: int, key: tuple[str, ...]
+    ) -> pd.DataFrame:
+        """n rows of a table without a parent, whose key of several columns comes once each."""
+        assert part.model is not None, "it is no catalogue"
+        found = part.model.draw(n, seed)
+        if len(key) < 2 or not set(key) <= set(found.columns):
+            return found
+        for more in range(1, _MOST_ROUNDS):
+            found = found[~found.duplicated(list(key))]
+            if len(found) >= n:
+                break
+            again = part.model.draw(n, derived_number(seed, str(more)))
+            found = pd.concat([found, again], ignore_index=True)
+        return found[~found.duplicated(list(key))].head(n).reset_index(drop=True)
 
     def _context(self, name: str, child: str) -> pd.DataFrame:
         """What the rows of a child are told of those of a table, and of those above."""
@@ -119,7 +139,14 @@ class Drawing:
             found = choice.assign(
                 features_of(wanted, codec)[at],
                 [rows[at] for rows in taken],
-                at if key.table == name else None,
+                [
+                    *([at] if key.table == name else []),
+                    *(
+                        self.rows[name][j][at]
+                        for j in part.unlike.get(i, ())
+                        if j in self.rows[name]
+                    ),
+                ],
                 derived_number(self.seed, f"{name} {i}"),
             )
             rows = np.full(n, NO_ROW, dtype=np.int64)
@@ -178,11 +205,28 @@ class Drawing:
                 found[column] = taken_cells(others[other], rows)
         found = self._restored(name, found, written)
         for column in part.order:
-            if column not in found:
+            if column in part.grids:
+                start, step = part.grids[column]
+                counted = start + step * np.arange(len(found))
+                found[column] = (
+                    counted
+                    if not part.is_time(column)
+                    else pd.to_datetime(counted.astype("int64"), unit="us")
+                )
+            elif column not in found:
                 found[column] = np.arange(1, len(found) + 1)
         self.frames[name] = found
         written[name] = found
         return found
+
+
+def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFrame:
+    """The frame whose keys have the dtypes of the real ones, where these can hold them."""
+    for name, dtype in dtypes.items():
+        if str(frame[name].dtype) != dtype:
+            with suppress(TypeError, ValueError, OverflowError):
+                frame[name] = frame[name].astype(pd.api.types.pandas_dtype(dtype))
+    return frame
 
 
 def _without_repeated_keys(frame: pd.DataFrame, table: LinkedTable) -> pd.DataFrame:

@@ -59,6 +59,9 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         "totals": [total.to_json() for total in part.totals],
         "order": list(part.order),
         "outside": dict(part.outside),
+        "key_dtypes": dict(part.key_dtypes),
+        "unlike": {str(i): list(others) for i, others in part.unlike.items()},
+        "grids": {name: list(grid) for name, grid in part.grids.items()},
         "outer_schema": part.reduction.schema.to_json(),
         "outer_rules": part.reduction.to_json(),
     }
@@ -135,4 +138,7 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
             document["outer_rules"], TableSchema.from_json(document["outer_schema"])
         ),
         dict(document["outside"]),
+        dict(document["key_dtypes"]),
+        {int(i): tuple(others) for i, others in document["unlike"].items()},
+        {name: (grid[0], grid[1]) for name, grid in document["grids"].items()},
     )

@@ -12,10 +12,16 @@ import pandas as pd
 from gcvae.arrays import Codes
 from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
-from gcvae.linked.database_part import DatabasePart, degree_name, derived_number, taken_cells
+from gcvae.linked.database_part import (
+    DatabasePart,
+    degree_name,
+    derived_number,
+    of_table,
+    taken_cells,
+)
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.outer_rules import outer_reduction
-from gcvae.linked.plan import plan_database
+from gcvae.linked.plan import key_columns, plan_database
 from gcvae.linked.random_effect import RandomEffect
 from gcvae.linked.references import (
     NO_ROW,
@@ -59,6 +65,7 @@ def typed_table(
     said = {c["name"]: dict(c) for c in (links.document or {}).get("columns", [])}
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
     own |= {column for key in links.foreign_keys for column in key.columns}
+    own = {c for c in own if not is_counted(frame[c])}  # dates and fractions have no template
     columns = [
         {"name": column} | ({"kind": "identifier"} if column in own else {}) | said.get(column, {})
         for column in frame.columns
@@ -67,10 +74,41 @@ def typed_table(
     if not len(frame):  # nothing can be read of no rows
         bare = [{"name": str(c), "kind": "identifier"} for c in frame.columns]
         return TableSchema.from_json({"version": 1, "columns": bare, "constraints": []}), frame
+    # Of one row every column is constant, and it is a table all the same.
+    seen = pd.concat([frame, frame], ignore_index=True) if len(frame) == 1 else frame
     # A table of keys alone has nothing to model, and is none to a single model.
-    inferred = infer_schema(filled(frame), {"columns": columns}, rules=False).schema
+    with of_table(name):
+        inferred = infer_schema(filled(seen), {"columns": columns}, rules=False).schema
     schema = replace(inferred, columns=inferred.columns[: frame.shape[1]])
-    return schema, parse_table(frame, schema)
+    with of_table(name):
+        return schema, parse_table(frame, schema)
+
+
+def is_counted(cells: pd.Series[Any]) -> bool:
+    """Whether cells of a key are dates or fractions."""
+    is_date = pd.api.types.is_datetime64_any_dtype(cells.dtype)
+    return is_date or pd.api.types.is_float_dtype(cells.dtype)
+
+
+def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float, float]]:
+    """(start, step) of a key of dates or fractions: such keys are no texts with a template.
+
+    Times in microseconds.
+    """
+    if len(links.primary_key) != 1 or not len(frame):
+        return {}
+    [column] = links.primary_key
+    cells = frame[column]
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        values = cells.astype("datetime64[us]" if cells.dt.tz is None else "datetime64[us, UTC]")
+        numbers = np.sort(values.astype("int64").to_numpy(dtype=np.float64))
+    elif pd.api.types.is_float_dtype(cells.dtype):
+        numbers = np.sort(cells.to_numpy(dtype=np.float64))
+    else:
+        return {}
+    steps = np.unique(np.diff(numbers), return_counts=True)
+    step = float(steps[0][steps[1].argmax()]) if len(numbers) > 1 else 1.0
+    return {column: (float(numbers[0]), step)}
 
 
 class DatabaseFit:
@@ -91,6 +129,7 @@ class DatabaseFit:
         self.links, self.schemas, self.typed = links, schemas, typed
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
         self.progress = progress if callable(progress) else None
+        self.grids = {name: key_grids(typed[name], links[name]) for name in typed}
         self.plans, self.rows = plan_database(typed, schemas, links)
         self.reductions = {name: self._reduction(name) for name in self.plans}
         self.inner = {name: self._inner(name) for name in self.plans}
@@ -177,6 +216,7 @@ class DatabaseFit:
         primary = set(table.primary_key)
         is_own_key = len(primary) == 1 and not primary & of_keys
         left_out = of_keys | set(plan.copied) | (set() if is_own_key else primary & of_keys)
+        left_out |= set(self.grids[name])
         return [c for c in self.inner[name][1].columns if c not in left_out]
 
     def _gather(self, name: str) -> None:
@@ -233,8 +273,7 @@ class DatabaseFit:
         chosen = borrowed_columns(others[free])
         rows = self.rows[name][number]
         for column in chosen:
-            cells = others[column].take(np.maximum(rows, 0)).reset_index(drop=True)
-            frame[f"{', '.join(key.columns)} {column}"] = cells.mask(rows == NO_ROW)
+            frame[f"{', '.join(key.columns)} {column}"] = taken_cells(others[column], rows)
         if (rows == NO_ROW).any():
             frame[f"{', '.join(key.columns)} there"] = np.where(rows == NO_ROW, "no", "yes")
         return tuple(chosen), ContextCodec.fit(others[chosen])
@@ -256,6 +295,9 @@ class DatabaseFit:
     def _document(self, name: str) -> dict[str, Any]:
         """What the model of a table is told of its columns: their kinds."""
         schema, parts = self.inner[name][0], self.reductions[name].owners
+        counts = {columns[0] for columns in self.beside[name].values()}
+        degrees = self._degrees().get(name)
+        counts |= set() if degrees is None else set(map(str, degrees.columns))
         columns = [
             {
                 k: v
@@ -265,7 +307,7 @@ class DatabaseFit:
             if c in schema
             else {"name": str(c), "kind": "integer"}
             for c in self.frames[name].columns
-            if c in schema or str(c).endswith(" count")
+            if c in schema or str(c) in counts
         ]
         rules = self.links[name].rules
         return {"columns": columns} | ({} if rules is None else {"rules": list(rules)})
@@ -275,6 +317,10 @@ class DatabaseFit:
         return {name: self._part(name) for name in self.plans}
 
     def _part(self, name: str) -> DatabasePart:
+        with of_table(name):
+            return self._fitted(name)
+
+    def _fitted(self, name: str) -> DatabasePart:
         plan, key, frame = self.plans[name], self._key(name), self.frames[name]
         model, context = None, pd.DataFrame()
         if not plan.is_kept and len(frame):
@@ -315,7 +361,7 @@ class DatabaseFit:
             kept = pd.concat([self.typed[name], self.frames[name][beside]], axis=1)
         children = [child for child in self.plans if self._key(child) is not None]
         of_children = {
-            child: (self.typed[child], self.rows[child][self.plans[child].parent or 0])
+            child: (self._without_keys(child), self.rows[child][self.plans[child].parent or 0])
             for child in children
             if (found := self._key(child)) is not None and found.table == name
         }
@@ -329,11 +375,32 @@ class DatabaseFit:
             self.borrowed[name],
             degrees,
             kept,
-            () if plan.is_kept else find_totals(self.typed[name], of_children),
+            () if plan.is_kept else find_totals(self._without_keys(name), of_children),
             tuple(map(str, self.typed[name].columns)),
             self.reductions[name],
             self._outside(name),
+            {c: str(self.typed[name][c].dtype) for c in key_columns(name, self.links)},
+            self._unlike(name),
+            self.grids.get(name, {}),
         )
+
+    def _unlike(self, name: str) -> dict[int, tuple[int, ...]]:
+        """References to one table that never lead to the same row, as home and away."""
+        keys, rows = self.links[name].foreign_keys, self.rows[name]
+        return {
+            i: tuple(
+                j
+                for j, other in enumerate(keys)
+                if j != i
+                and other.table == keys[i].table
+                and not ((rows[i] == rows[j]) & (rows[i] != NO_ROW)).any()
+            )
+            for i in range(len(keys))
+        }
+
+    def _without_keys(self, name: str) -> pd.DataFrame:
+        """The table without its keys, of which nothing is computed."""
+        return self.typed[name].drop(columns=key_columns(name, self.links))
 
     def _effect_names(self, name: str) -> list[str]:
         key = self._key(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
 from gcvae.codec.context_codec import ContextCodec
+from gcvae.errors import InputError, json_pointer
 from gcvae.linked.database_schema import ForeignKey
 from gcvae.linked.plan import TablePlan
 from gcvae.linked.references import (
@@ -44,6 +46,9 @@ class DatabasePart:
         order: The table's column names.
         reduction: Of columns that rules give from the order or the parent's row.
         outside: Columns of the parent's row that rules may name, by their names in these.
+        key_dtypes: Of the columns of keys.
+        unlike: For a reference the others that never lead to the same row.
+        grids: Start and step of keys that are dates or fractions: the next ones are counted.
     """
 
     schema: TableSchema
@@ -59,6 +64,30 @@ class DatabasePart:
     order: tuple[str, ...]
     reduction: Reduction
     outside: Mapping[str, str]
+    key_dtypes: Mapping[str, str]
+    unlike: Mapping[int, tuple[int, ...]]
+    grids: Mapping[str, tuple[float, float]]
+
+    def is_time(self, column: str) -> bool:
+        """Whether a key that is counted on is one of dates."""
+        return self.key_dtypes.get(column, "").startswith("datetime")
+
+
+@contextmanager
+def of_table(name: str) -> Iterator[None]:
+    """Errors of one table name it, and point into its part of the document."""
+    try:
+        yield
+    except InputError as error:
+        found = [
+            replace(
+                problem,
+                message=f"table {name!r}: {problem.message}",
+                pointer=json_pointer("tables", name) + (problem.pointer or ""),
+            )
+            for problem in error.problems
+        ]
+        raise type(error)(*found) from error
 
 
 def degree_name(name: str, key: ForeignKey) -> str:
@@ -68,6 +97,8 @@ def degree_name(name: str, key: ForeignKey) -> str:
 
 def taken_cells(cells: pd.Series[Any], rows: Codes) -> Any:
     """Cells of these rows, missing where there is no row."""
+    if not len(cells):
+        return pd.Series([None] * len(rows), dtype=cells.dtype if cells.dtype == object else None)
     found = cells.take(np.maximum(rows, 0)).reset_index(drop=True)
     return found.mask(rows == NO_ROW) if (rows == NO_ROW).any() else found
 

@@ -134,7 +134,7 @@ class DatabaseSchema:
         """
         problems, tables = [], {}
         for name, table in self.tables.items():
-            keys = []
+            keys: list[ForeignKey] = []
             for i, key in enumerate(table.foreign_keys):
                 found = key.references or self.tables[key.table].primary_key
                 if len(found) != len(key.columns):
@@ -142,6 +142,11 @@ class DatabaseSchema:
                     n = len(key.columns)
                     message = f"table {key.table!r} has no primary key of {n} columns"
                     problems.append(Problem(message, pointer, expected="a member references"))
+                shared = {c for other in keys for c in other.columns} & set(key.columns)
+                if shared:
+                    pointer = json_pointer("tables", name, "foreign_keys", i, "columns")
+                    message = f"column {sorted(shared)[0]!r} is in two foreign keys"
+                    problems.append(Problem(message, pointer, expected="each in one"))
                 keys.append(replace(key, references=found))
             tables[name] = replace(table, foreign_keys=tuple(keys))
         if problems:
@@ -171,6 +176,7 @@ class DatabaseSchema:
                 named.append((table.order, ("order",)))
             if isinstance(table.entity, str):
                 named.append((table.entity, ("entity",)))
+            named += [(each["name"], ("columns", i)) for i, each in enumerate(table.columns)]
             problems += [
                 _no_column(column, name, columns[name], ("tables", name, *steps))
                 for column, steps in named
@@ -217,8 +223,24 @@ def _read_table(name: str, document: object, problems: list[Problem]) -> LinkedT
             pointer = json_pointer("tables", name, member)
             expected = "true or false" if kinds is bool else "the name of a column"
             problems.append(Problem(f"{member} is {value!r}", pointer, expected=expected))
+    for member in ("columns", "rules"):
+        value = document.get(member)
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        if value is not None and not is_list:
+            pointer = json_pointer("tables", name, member)
+            problems.append(Problem(f"{member} is {value!r}", pointer, expected="a list"))
+            document = {k: v for k, v in document.items() if k != member}
+    for i, each in enumerate(document.get("columns") or ()):
+        if not isinstance(each, Mapping) or "name" not in each:
+            pointer = json_pointer("tables", name, "columns", i)
+            expected = '{"name": "age", "kind": "integer"}'
+            problems.append(Problem(f"the column is {each!r}", pointer, expected=expected))
+    primary = _names(document.get("primary_key", []), ("tables", name, "primary_key"), problems)
+    if len(set(primary)) < len(primary):
+        pointer = json_pointer("tables", name, "primary_key")
+        problems.append(Problem("a column stands twice", pointer, expected="each once"))
     return LinkedTable(
-        _names(document.get("primary_key", []), ("tables", name, "primary_key"), problems),
+        primary,
         tuple(
             _read_key(each, ("tables", name, "foreign_keys", i), problems)
             for i, each in enumerate(keys)
@@ -243,6 +265,9 @@ def _read_key(document: object, steps: Sequence[str | int], problems: list[Probl
             pointer, message = json_pointer(*steps, member), f"unknown member {member!r}"
             problems.append(unknown_name(message, str(member), _KEY_MEMBERS, pointer=pointer))
     columns = _names(document["columns"], (*steps, "columns"), problems)
+    if not columns:
+        pointer = json_pointer(*steps, "columns")
+        problems.append(Problem("the foreign key has no columns", pointer, expected=expected))
     references = _names(document.get("references", []), (*steps, "references"), problems)
     if references and len(references) != len(columns):
         message = f"{len(columns)} columns refer to {len(references)}"

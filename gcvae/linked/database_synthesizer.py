@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from gcvae.files.tables import read_table
 from gcvae.linked.database_draw import Drawing
 from gcvae.linked.database_file import FORMAT, VERSION, read_part, written_part
 from gcvae.linked.database_fit import DatabaseFit, typed_table
-from gcvae.linked.database_part import DatabasePart
+from gcvae.linked.database_part import DatabasePart, of_table
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, split_entities
 from gcvae.linked.infer_links import infer_database
@@ -25,6 +26,9 @@ from gcvae.linked.references import (
     checked_references,
 )
 from gcvae.numerics.seeds import fresh_seed
+from gcvae.numerics.whole_numbers import whole_number
+
+_MOST_TIMES = 1_000_000
 
 
 class DatabaseSynthesizer:
@@ -90,6 +94,12 @@ class DatabaseSynthesizer:
         if dirty not in ("refuse", "drop", "null"):
             message = f"dirty is {dirty!r}"
             raise SettingError(Problem(message, "/dirty", expected="refuse, drop or null"))
+        if not isinstance(tables, Mapping):
+            message = f"the tables are {type(tables).__name__}"
+            raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))
+        wrong = [name for name in tables if not isinstance(name, str)]
+        if wrong:
+            raise TableError(Problem(f"a table is called {wrong[0]!r}", expected="a text"))
         frames = {name: _frame(name, table) for name, table in tables.items()}
         if not frames:
             raise TableError(Problem("there are no tables", expected='{"users": frame, ...}'))
@@ -135,13 +145,11 @@ class DatabaseSynthesizer:
         Raises:
             SettingError: `parents` or `scale` is no positive number.
         """
-        is_number = isinstance(scale, int | float) and not isinstance(scale, bool)
-        if not is_number or not 0 < scale < 1e6:
-            message = f"scale is {scale!r}"
-            raise SettingError(Problem(message, "/scale", expected="a positive number"))
-        if parents is not None and (not isinstance(parents, int) or parents < 1):
-            message = f"parents is {parents!r}"
-            raise SettingError(Problem(message, "/parents", expected="a positive whole number"))
+        is_number = isinstance(scale, Real) and not isinstance(scale, bool)
+        if not is_number or not 0 < scale < _MOST_TIMES:
+            message, expected = f"scale is {scale!r}", f"a number above 0 and below {_MOST_TIMES:,}"
+            raise SettingError(Problem(message, "/scale", expected=expected))
+        parents = None if parents is None else whole_number("parents", parents, 1)
         seed = fresh_seed() if seed is None else seed
         found = Drawing(self.schema, self._parts, seed).tables(parents, float(scale))
         for split in reversed(self.splits):
@@ -192,7 +200,8 @@ class DatabaseSynthesizer:
 
 def _frame(name: str, table: Any) -> pd.DataFrame:
     """The cells of a table: of a file as text."""
-    frame = read_table(table) if isinstance(table, str | Path) else data_frame(table)
-    if not len(frame.columns):
-        raise TableError(Problem(f"table {name!r} has no columns"))
+    with of_table(name):
+        frame = read_table(table) if isinstance(table, str | Path) else data_frame(table)
+        if not len(frame.columns):
+            raise TableError(Problem("the table has no columns"))
     return frame.reset_index(drop=True)

@@ -86,7 +86,7 @@ def split_entities(
     for name in list(links.tables):
         for find in (_entity, _series):
             split = find(name, *parts)
-            if split is not None:
+            if split is not None and split.parent not in parts[0]:
                 parts = _apply(split, *parts)
                 splits.append(split)
     return parts, tuple(splits)

@@ -17,9 +17,12 @@ from typing import Any
 
 import pandas as pd
 
+from gcvae.errors import Problem, SchemaError
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.references import comparable
 
+_RUN_TOGETHER = re.compile(r"(?!paid|valid|bid|grid|said|void|fluid|solid|mid|kid|aid)\w+id")
+"""Names of keys in one word: `userid`, `pid`."""
 _KEY_WORDS = frozenset({"id", "key", "no", "nr", "num", "number", "code", "uuid", "guid", "pk"})
 
 
@@ -36,6 +39,9 @@ def infer_database(
         SchemaError: The document is malformed, or names what is not there.
     """
     document = {"tables": {}} if given is None else given
+    if not isinstance(document, Mapping):
+        message = f"the schema of a database is {document!r}"
+        raise SchemaError(Problem(message, "", expected='an object: {"tables": {...}}'))
     draft = DatabaseSchema.from_json({**document, "tables": _listed(document, tables)})
     draft.check({name: list(frame.columns) for name, frame in tables.items()})
     said = document.get("tables", {})
@@ -52,7 +58,22 @@ def infer_database(
         else replace(table, foreign_keys=_foreign_keys(name, tables, keyed))
         for name, table in keyed.items()
     }
-    return DatabaseSchema(linked)
+    return DatabaseSchema(
+        {
+            name: table
+            if table.primary_key or "primary_key" in said.get(name, {})
+            else replace(table, primary_key=_key_of_references(tables[name], table))
+            for name, table in linked.items()
+        }
+    )
+
+
+def _key_of_references(frame: pd.DataFrame, table: LinkedTable) -> tuple[str, ...]:
+    """The columns of two or more references that are unique together: a table that links others."""
+    columns = list(dict.fromkeys(c for key in table.foreign_keys for c in key.columns))
+    if len(table.foreign_keys) < 2 or not len(frame) or frame[columns].isna().any(axis=None):
+        return ()
+    return () if frame.duplicated(columns).any() else tuple(columns)
 
 
 _SAME_NAME = 3
@@ -68,7 +89,8 @@ def _listed(document: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> 
     listed = document.get("tables", {})
     if not isinstance(listed, Mapping):
         return listed
-    return dict(listed) | {name: {} for name in tables if name not in listed}
+    known = {name: listed.get(name, {}) for name in tables}
+    return known | {name: each for name, each in listed.items() if name not in known}
 
 
 def _words(name: str) -> list[str]:
@@ -93,7 +115,9 @@ def _joined(name: str) -> str:
 def is_called_a_key(column: str) -> bool:
     """Whether a column is called like a key: `customer_id`, `InvoiceNo`."""
     words = _words(column)
-    return bool(words) and words[-1] in _KEY_WORDS
+    if not words:
+        return False
+    return words[-1] in _KEY_WORDS or bool(_RUN_TOGETHER.fullmatch(words[-1]))
 
 
 def _is_like_a_key(column: str, table: str) -> bool:

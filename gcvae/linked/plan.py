@@ -16,13 +16,14 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Codes
+from gcvae.errors import Problem, SchemaError, json_pointer
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.random_effect import share_between
 from gcvae.linked.references import NO_ROW, row_numbers
 from gcvae.schema.columns import TableSchema
 
 _LEAST_PARENTS = 20
-"""Rows that a parent table has at least."""
+"""Rows of a parent table that have children, at least: few tell nothing of their number."""
 _LEAST_DISTINCT = 0.9
 _LONGEST_LABEL = 60
 _LEAST_EQUAL = 0.999
@@ -64,10 +65,10 @@ def plan_database(
             if key.table != name
             and name not in kept
             and (key.table not in kept or schema[key.table].keep)
-            and len(tables[key.table]) >= _LEAST_PARENTS
             and not (rows[name][i] == NO_ROW).any()
+            and len(np.unique(rows[name][i])) >= _LEAST_PARENTS
         ]
-        own = tables[name].drop(columns=_key_columns(name, schema), errors="ignore")
+        own = tables[name].drop(columns=key_columns(name, schema), errors="ignore")
         ranked = sorted(candidates, key=lambda i: -share_between(own, rows[name][i]))
         parents[name] = ranked[0] if ranked else None
     _break_circles(parents, schema)
@@ -76,6 +77,7 @@ def plan_database(
         table = schema[name]
         copied = {} if name in kept else _copied(name, tables, rows[name], schema)
         order = table.order
+        _check_order(name, tables[name], schema)
         if parents[name] is None:
             order = None
         elif order is None:
@@ -84,7 +86,7 @@ def plan_database(
     return plans, rows
 
 
-def _key_columns(name: str, schema: DatabaseSchema) -> list[str]:
+def key_columns(name: str, schema: DatabaseSchema) -> list[str]:
     table = schema[name]
     return list(
         dict.fromkeys([*table.primary_key, *(c for k in table.foreign_keys for c in k.columns)])
@@ -187,7 +189,7 @@ def _copied(
 ) -> dict[str, tuple[int, str]]:
     """Columns that equal a column of the row that a foreign key refers to."""
     found: dict[str, tuple[int, str]] = {}
-    keys = set(_key_columns(name, schema))
+    keys = set(key_columns(name, schema))
     for i, key in enumerate(schema[name].foreign_keys):
         at = rows[i]
         if key.table == name or (at == NO_ROW).any() or not len(at):
@@ -209,12 +211,51 @@ def _copied(
     return found
 
 
+def _of_references(name: str, schema: DatabaseSchema) -> set[str]:
+    return {column for key in schema[name].foreign_keys for column in key.columns}
+
+
+def _can_order(cells: pd.Series[Any], parents: Codes) -> bool:
+    """Whether cells are dates or numbers that tell the rows of each parent apart."""
+    is_time = pd.api.types.is_datetime64_any_dtype(cells.dtype)
+    is_number = pd.api.types.is_numeric_dtype(cells.dtype)
+    is_truth = pd.api.types.is_bool_dtype(cells.dtype)
+    if not (is_time or is_number) or is_truth or cells.isna().any():
+        return False
+    return not pd.DataFrame({"p": parents, "t": cells.to_numpy()}).duplicated().any()
+
+
+def _check_order(name: str, frame: pd.DataFrame, schema: DatabaseSchema) -> None:
+    """Refuses an order that is a key, has blanks, or is no date and no number."""
+    order = schema[name].order
+    if order is None or not len(frame):
+        return
+    pointer, dtype = json_pointer("tables", name, "order"), frame[order].dtype
+    of_references = {c for key in schema[name].foreign_keys for c in key.columns}
+    is_key = order in of_references or schema[name].primary_key == (order,)
+    is_time = pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype)
+    message = None
+    if is_key:
+        message = f"the order of table {name!r} is its key {order!r}"
+    elif not is_time or pd.api.types.is_bool_dtype(dtype):
+        message = f"column {order!r} of table {name!r} has no dates and no numbers"
+    elif frame[order].isna().any():
+        n_blank = int(frame[order].isna().sum())
+        message = f"column {order!r} of table {name!r} is blank in {n_blank} rows"
+    if message is not None:
+        expected = "a column of dates or numbers beside the keys, without blanks"
+        raise SchemaError(Problem(message, pointer, column=order, expected=expected))
+
+
 def _order(name: str, frame: pd.DataFrame, parents: Codes, schema: DatabaseSchema) -> str | None:
     """A date that tells the rows of a parent apart; the first such column."""
+    own = [c for c in schema[name].primary_key if c not in _of_references(name, schema)]
+    if len(own) == 1 and len(schema[name].primary_key) > 1 and _can_order(frame[own[0]], parents):
+        return own[0]  # the key is unique where the rows of a parent have one time each
     n_parents = len(np.unique(parents))
     if len(frame) < 2 * n_parents or not len(frame):
         return None
-    keys = set(_key_columns(name, schema))
+    keys = set(key_columns(name, schema))
     for column in frame.columns:
         is_date = pd.api.types.is_datetime64_any_dtype(frame[column].dtype)
         if not is_date or frame[column].isna().any() or (column in keys and len(keys) == 1):

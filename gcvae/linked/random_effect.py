@@ -104,7 +104,7 @@ class RandomEffect:
         places = np.unique(parents, return_inverse=True)[1]
         n_parents = int(places.max()) + 1 if len(places) else 0
         nothing = cls(features, np.zeros(phi.shape[1]), *_no_directions(phi.shape[1]))
-        if n_parents < _LEAST_PARENTS or len(phi) < n_parents + _LEAST_PARENTS:
+        if not phi.shape[1] or n_parents < _LEAST_PARENTS or len(phi) < n_parents + _LEAST_PARENTS:
             return nothing
         within, between = _components(phi, places, n_parents)
         shuffled = places[numpy_generator(seed, "shuffled children").permutation(len(places))]

@@ -79,7 +79,7 @@ def checked_references(
         TableError: Keys are not unique, or references are dirty and to be refused: the first ten.
     """
     tables = dict(tables)
-    keys = [
+    keys: list[tuple[str, tuple[str, ...], tuple[str | int, ...]]] = [
         (name, table.primary_key, ("tables", name, "primary_key"))
         for name, table in schema.tables.items()
     ]
@@ -176,14 +176,15 @@ class Choice:
     capacity: Numbers
 
     def assign(
-        self, wanted: Numbers, taken: Sequence[Codes], own: Codes | None, seed: int
+        self, wanted: Numbers, taken: Sequence[Codes], others: Sequence[Codes], seed: int
     ) -> Codes:
         """A row number for each row that refers.
 
         Args:
             wanted: Features that the row has borrowed. Shape: (n, 2 C).
             taken: For each row the row numbers that it must not get. Shape: n arrays, or none.
-            own: The row's own number, where a table refers to itself: not that one. Shape: (n,).
+            others: Row numbers that the row must not get: its own, where a table refers to itself,
+                and those of other references that are never the same. Shape: (n,) each.
             seed: Of the candidates.
         """
         rng, capacity = numpy_generator(seed, "references"), self.capacity.copy()
@@ -200,8 +201,8 @@ class Choice:
             for i, row in enumerate(rows):
                 # A row that has as many as it may is the costlier, the more it has beyond.
                 cost = distance[i] + 2.0 * (0.5 - capacity[some]).clip(min=0.0)
-                if own is not None:
-                    cost = np.where(some == own[row], np.inf, cost)
+                for other in others:
+                    cost = np.where(some == other[row], np.inf, cost)
                 if len(taken):
                     group = chosen_by.setdefault(int(taken[0][row]), set())
                     cost = np.where(np.isin(some, list(group)), 1e6, cost)

@@ -45,6 +45,9 @@ class Fitting:
         if document is not None:
             own = [c for c in document["columns"] if c["name"] in frame.columns]
             document = {**document, "columns": own}
+        if len(frame) == 1:  # of one row every column is constant
+            frame = pd.concat([frame, frame], ignore_index=True)
+            context = None if context is None else context.twice()
         return Synthesizer.fit(
             with_filler(frame, document),
             schema=document,

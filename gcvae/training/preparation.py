@@ -58,6 +58,11 @@ class Context:
     groups: npt.NDArray[np.int64]
     parents: pd.DataFrame | None = None
 
+    def twice(self) -> Context:
+        """Every row twice."""
+        cells = pd.concat([self.cells, self.cells], ignore_index=True)
+        return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
+
     def codec(self, rare: int) -> ContextCodec:
         """The codec of the contexts; values of fewer than `rare` parents have no code."""
         if self.parents is not None:

@@ -65,8 +65,12 @@ def clone(
     settings = parse_assignments(assignments or ())
     configure(preset, settings)
     check_device(device)
-    if output is None and not keys:
+    if not output and not keys:
         raise WrongUsageError("--output is missing (expected: a folder, a file or a URL)")
+    if scale <= 0:
+        raise WrongUsageError(f"--scale is {scale:g} (expected: a number above 0)")
+    if model is not None and model.suffix != ".gcvae":
+        raise WrongUsageError(f"--model is {model} (expected: a name that ends in .gcvae)")
     tables, document, write = _opened(source, output)
     document = _merged(document, read_schema(schema_file))
     use_threads(threads)
@@ -111,6 +115,8 @@ def _opened(source: str, output: str | None) -> tuple[dict[str, Any], dict[str, 
             message = f"{source}: no folder"
             raise WrongUsageError(f"{message} (expected: a folder of files, or a database's URL)")
         files = files_of(folder)
+        if "://" in (output or ""):
+            raise WrongUsageError(f"{output}: files go into a folder (expected: a new folder)")
         target = Path(output or ".")
         if output is not None and target.exists():
             raise WrongUsageError(f"{output}: there is such a folder (expected: a new one)")

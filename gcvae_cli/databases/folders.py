@@ -17,12 +17,16 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 
 def files_of(folder: Path) -> dict[str, Path]:
     """The files of a folder by their tables. Raises: WrongUsageError: there is none."""
-    files = {
-        path.name[: -len(ending)]: path
-        for path in sorted(folder.iterdir())
-        for ending in ENDINGS
-        if path.name.endswith(ending) and not path.name.startswith(".")
-    }
+    files: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        ending = next((each for each in ENDINGS if path.name.endswith(each)), None)
+        if ending is None or path.name.startswith("."):
+            continue
+        name = path.name[: -len(ending)]
+        if name in files:
+            both = f"{files[name].name} and {path.name}"
+            raise WrongUsageError(f"{folder}: {both} are one table (expected: one file for each)")
+        files[name] = path
     if not files:
         raise WrongUsageError(f"{folder}: no table (expected: files in {', '.join(ENDINGS)})")
     return files
@@ -38,7 +42,7 @@ def write_folder(
     """
     partial = folder.with_name(folder.name + ".partial")
     try:
-        partial.mkdir(parents=True)
+        partial.mkdir()
         for name, frame in tables.items():
             path = partial / files[name].name
             if path.name.endswith(".parquet"):

@@ -92,7 +92,17 @@ def _reason(error: Exception) -> str:
 
 def _is_plain(column: sa.Column[Any]) -> bool:
     """Whether a column holds numbers, texts, truth values or times."""
-    kinds = (sa.Numeric, sa.Integer, sa.String, sa.Boolean, sa.DateTime, sa.Date, sa.Uuid, sa.Enum)
+    kinds = (
+        sa.Numeric,
+        sa.Float,
+        sa.Integer,
+        sa.String,
+        sa.Boolean,
+        sa.DateTime,
+        sa.Date,
+        sa.Uuid,
+        sa.Enum,
+    )
     return isinstance(column.type, kinds)
 
 
@@ -102,7 +112,7 @@ def _rows(connection: sa.Connection, table: sa.Table) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=[column.name for column in columns])
     for column in columns:
         cells = frame[column.name]
-        if isinstance(column.type, sa.Numeric):
+        if isinstance(column.type, sa.Numeric | sa.Float):
             frame[column.name] = cells.astype("float64")
         elif isinstance(column.type, sa.DateTime | sa.Date):
             frame[column.name] = pd.to_datetime(cells, errors="coerce")
@@ -199,6 +209,8 @@ def _values(table: sa.Table, frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows as the driver takes them; columns that were not read are NULL, or empty bytes."""
     columns = {}
     for column in table.columns:
+        if column.computed is not None:  # the database writes it
+            continue
         if column.name not in frame:
             columns[column.name] = [None if column.nullable else b""] * len(frame)
             continue

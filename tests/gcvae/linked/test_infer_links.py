@@ -21,7 +21,7 @@ def test_keys_of_a_shop_are_found() -> None:
     assert found["customers"] == (("customer_id",), [])
     assert found["orders"] == (("order_id",), ["customer_id -> customers.customer_id"])
     assert found["lines"] == (
-        (),
+        ("order_id", "product_id"),
         ["order_id -> orders.order_id", "product_id -> products.product_id"],
     )
 
