@@ -37,6 +37,7 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.level_codec import LevelCodec
+from gcvae.codec.personal import PersonalCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.repeated_numbers import LEAST_ROWS, are_names
@@ -44,7 +45,7 @@ from gcvae.codec.unmodelled_columns import (
     Unmodelled,
     find_copies,
     fit_unmodelled,
-    unmodelled_codec_of,
+    unmodelled_of_json,
 )
 from gcvae.files.typed_columns import TypedTable
 from gcvae.numerics.generators import uniform
@@ -217,8 +218,7 @@ class TableCodec:
         modelled = _fit_columns(
             reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never, of_rules
         )
-        rest = tuple(fit_unmodelled(table, column) for column in kept if not column.is_modelled)
-        return cls(schema, modelled, rest, copies, reduction)
+        return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction)
 
     @property
     def modelled(self) -> tuple[Column, ...]:
@@ -442,6 +442,9 @@ class TableCodec:
 
     def to_json(self) -> dict[str, Any]:
         """The codec as a document of JSON types: exact, and without any row of the table."""
+        people = next(
+            (c.people.to_json() for c in self._rest if isinstance(c, PersonalCodec)), None
+        )
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
@@ -449,6 +452,7 @@ class TableCodec:
             "copies": self.copies,
             "rules": self.reduction.to_json(),
             "schema": self.schema.to_json(),
+            "people": people,
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
         }
 
@@ -470,11 +474,7 @@ class TableCodec:
             for column in kept
             if column.is_modelled and column.name not in document["copies"]
         )
-        rest = tuple(
-            unmodelled_codec_of(column.kind).from_json(column, parts[column.name])
-            for column in kept
-            if not column.is_modelled
-        )
+        rest = unmodelled_of_json(kept, parts, document["people"])
         return cls(schema, modelled, rest, document["copies"], reduction)
 
     def __eq__(self, other: object) -> bool:
