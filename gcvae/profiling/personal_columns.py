@@ -207,9 +207,10 @@ def _found(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
         return
     yield from _places(column)
     yield from _names(column)
-    if column.says(PersonalKind.USERNAME) and column.share(_USER.fullmatch) >= _MOSTLY:
-        if column.distinct_per_row >= _LEAST_DISTINCT and len(column.texts) >= _FEWEST_NAMED:
-            yield PersonalKind.USERNAME, f"its name says so ({column.name})"
+    is_distinct = column.distinct_per_row >= _LEAST_DISTINCT and len(column.texts) >= _FEWEST_NAMED
+    are_users = column.says(PersonalKind.USERNAME) and column.share(_USER.fullmatch) >= _MOSTLY
+    if is_distinct and are_users:
+        yield PersonalKind.USERNAME, f"its name says so ({column.name})"
 
 
 def _is_ip(text: str) -> bool:
@@ -230,12 +231,10 @@ def _numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     """Phone and tax numbers."""
     enough = len(column.texts) >= _FEWEST
     named = f"its name says so ({column.name})"
-    if column.says(PersonalKind.PHONE) and len(column.texts) >= _FEWEST_NAMED:
-        if column.share(_is_phone) >= _MOSTLY:
-            yield PersonalKind.PHONE, f"{named}, and its cells have digits like them"
-    if column.says(PersonalKind.TAX_ID) and len(column.texts) >= _FEWEST_NAMED:
-        if column.share(_is_number) >= _MOSTLY:
-            yield PersonalKind.TAX_ID, f"{named}, and its cells have digits like them"
+    digits = ((PersonalKind.PHONE, _is_phone), (PersonalKind.TAX_ID, _is_number))
+    for kind, is_so in digits if len(column.texts) >= _FEWEST_NAMED else ():
+        if column.says(kind) and column.share(is_so) >= _MOSTLY:
+            yield kind, f"{named}, and its cells have digits like them"
     if not enough:
         return
     share = column.share(_is_phone)
