@@ -84,7 +84,7 @@ def made_table(locale: str, number: int, rows: int = ROWS) -> MadeTable:
         number_of_row = "" if number % 2 else str(row)
         joint = "" if locale == "zh_CN" else " "
         order = (last, first) if locale == "zh_CN" else (first, last)
-        cells = {
+        of_row = {
             "first_name": first,
             "last_name": last,
             "name": joint.join(order),
@@ -99,9 +99,9 @@ def made_table(locale: str, number: int, rows: int = ROWS) -> MadeTable:
             "username": f"{letters[0][:1]}{letters[1]}{row % 90 + 10}",
             "tax_id": fake.ssn(),
         }
-        for kind, cell in cells.items():
+        for kind, cell in of_row.items():
             columns[kind].append(cell)
-    frame, kinds = {}, dict[str, str | None]()
+    frame, kinds = dict[str, list[object]](), dict[str, str | None]()
     for i, (kind, header) in enumerate(zip(KINDS, _HEADERS[locale].split(), strict=True)):
         is_numbered = number >= TABLES_PER_LOCALE - 2 and kind not in _NAMELESS
         name = f"column_{i}" if is_numbered else header
@@ -166,10 +166,8 @@ def _judge_drawn(made: MadeTable, schema: TableSchema, figures: Figures) -> None
         known = set(typed[pair].itertuples(index=False, name=None))
         figures.replayed += sum(p in known for p in drawn[pair].itertuples(index=False, name=None))
     if {"first_name", "last_name", "name", "email"} <= columns.keys():
-        first, last, name, email = (
-            drawn[columns[kind]] for kind in ("first_name", "last_name", "name", "email")
-        )
-        rows = list(zip(first, last, name, email, strict=True))
+        asked = "first_name", "last_name", "name", "email"
+        rows = list(zip(*(drawn[columns[kind]] for kind in asked), strict=True))
         figures.rows_of_one.append(sum(a in n and b in n for a, b, n, _ in rows) / len(rows))
         figures.formed.append(sum(_is_formed(e, a, b) for a, b, _, e in rows) / len(rows))
 

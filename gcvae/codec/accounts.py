@@ -88,7 +88,7 @@ class AccountPatterns:
         total = max(sum(found.values()), 1)
         shares = [pair for pair in found.most_common() if pair[1] >= _LEAST_SHARE * total]
         usual = max(numbers, key=numbers.__getitem__, default=0)
-        widths = (min(usual, 9),)
+        widths: tuple[int, ...] = (min(usual, 9),)
         if free_of is not None:
             taken = set(map(_width, free_of))
             free = (width for width in range(max(taken, default=0) + 2) if width not in taken)
@@ -270,11 +270,12 @@ def _alike(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, 
             own, power = of_parts[part].T
             total = total * power[at] + own[at]
         hashes.append(total.ravel())
-    texts = pd.Series(np.concatenate(hashes))
+    every = np.concatenate(hashes)
+    texts = pd.Series(every)
     grouped = texts.groupby(texts)
     before = grouped.cumcount().to_numpy().astype(np.uint64)
     sizes = grouped.transform("size").to_numpy().astype(np.uint64)
-    return before, sizes, texts.to_numpy()
+    return before, sizes, every
 
 
 def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:

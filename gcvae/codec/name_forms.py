@@ -72,14 +72,14 @@ def _readings(text: str, names: NameList) -> Iterator[NameRead]:
             yield from order(before, after, names)
     if len(words) < 3 or not names.separator:
         return
-    middle, rest = words[1], [words[0], " ".join(words[2:])]
+    middle = words[1]
     if _INITIAL.fullmatch(middle) or middle in names.middle_names:
         part = "{middle}" if middle in names.middle_names else "{initial}."
-        for own in _first_last(*rest, names):
-            yield NameRead("{first} " + part + " {last}", own.first, own.last)
+        for read in _first_last(words[0], " ".join(words[2:]), names):
+            yield NameRead("{first} " + part + " {last}", read.first, read.last)
     if words[-1] in names.middle_names:
-        for own in _last_first(words[0], " ".join(words[1:-1]), names):
-            yield NameRead("{last} {first} {middle}", own.first, own.last)
+        for read in _last_first(words[0], " ".join(words[1:-1]), names):
+            yield NameRead("{last} {first} {middle}", read.first, read.last)
 
 
 def _first_last(first: str, last: str, names: NameList) -> Iterator[NameRead]:

@@ -161,8 +161,10 @@ def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None,
     n = len(table)
     places = np.linspace(0, max(n - 1, 0), min(n, LOOKED_AT_ROWS)).round().astype(np.int64)
     frame = rows_at(table, places, names)
-    texts = (frame[name].astype(object).where(frame[name].notna(), None) for name in names)
-    parts = ([None if cell is None else str(cell).strip() for cell in own] for own in texts)
+    parts = [
+        [None if blank else str(cell).strip() for cell, blank in zip(own, own.isna(), strict=True)]
+        for own in (frame[name] for name in names)
+    ]
     return list(zip(*parts, strict=True))
 
 
@@ -170,7 +172,8 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
     """A text of the list for each row, "" where it is empty. Shape: (n,)."""
     if not len(listed):
         return np.full(len(rows), "", dtype=object)
-    return listed[mixed(rows, key) % np.uint64(len(listed))]
+    found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
+    return found
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:

@@ -117,7 +117,7 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 _URL = re.compile(r"(https?://|www\.)[^\s/]+\.[^\s]+|https?://\S+", re.IGNORECASE)
 _PHONE = re.compile(r"\(?\+?\d[\d\s().\-/]*(\s*(x|ext\.?)\s*\d+)?", re.IGNORECASE)
 _PHONE_FORM = re.compile(
-    r"(\+|00)\d[\d\s().\-/x]{7,}|\(\+?\d{1,5}\)[\d\s.\-/x]{5,}|\d{3}[-.]\d{3}[-.]\d{4}(x\d+)?"
+    r"\+\d[\d\s().\-/x]{7,}|00[1-9]\d*[\s().\-/][\d\s().\-/x]{6,}|\(\+?\d{1,5}\)[\d\s.\-/x]{5,}|\d{3}[-.]\d{3}[-.]\d{4}(x\d+)?"
     r"|0\d{1,4}([\s/-]\d{2,}){1,5}|8[\s(-]+\d{3}[\s)-]+\d{3}[\s-]?\d\d[\s-]?\d\d|1[3-9]\d{9}"
 )
 _PLACE_WITHOUT_SIGN = re.compile(r"[都道府県省市区郡县區縣].*(\d{6}$|[都道府県市区郡町村].*\d)|^〒")
@@ -317,7 +317,7 @@ def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
         yield PersonalKind.POSTAL_ADDRESS, "its texts have streets, numbers and postal codes"
     elif with_number >= _NEARLY_ALL and len(column.texts) >= _FEWEST_SINGLE:
         kind = PersonalKind.POSTAL_ADDRESS if has_code >= _MOSTLY else PersonalKind.STREET
-        yield kind, f"{_percent(with_number)} of its texts are like {kind.title}"
+        yield kind, f"{_percent(with_number)} of its texts are like {kind.plural}"
 
 
 def _is_whole_address(text: str) -> bool:
@@ -411,6 +411,6 @@ def _percent(share: float) -> str:
 def personal_warning(found: FoundPersonal) -> str:
     """What is made of a personal column, and how to keep it."""
     return (
-        f"holds {found.kind.title}, for {found.reason}: none of its cells comes out, drawn rows"
+        f"holds {found.kind.plural}, for {found.reason}: none of its cells comes out, drawn rows"
         ' have made-up ones; "personal": false in the schema takes it as any other column'
     )

@@ -13,10 +13,10 @@ class PersonalKind(StrEnum):
     """What the cells of a personal column are.
 
     Attributes:
-        title: In the plural, for sentences.
+        plural: For sentences.
     """
 
-    title: str
+    plural: str
 
     FIRST_NAME = "first_name", "first names"
     LAST_NAME = "last_name", "last names"
@@ -33,11 +33,11 @@ class PersonalKind(StrEnum):
     USERNAME = "username", "user names"
     BIRTH_DATE = "birth_date", "dates of birth"
 
-    def __new__(cls, value: str, title: str) -> Self:
+    def __new__(cls, value: str, plural: str) -> Self:
         """A kind by its word in a schema document."""
         kind = str.__new__(cls, value)
         kind._value_ = value
-        kind.title = title
+        kind.plural = plural
         return kind
 
     @property
