@@ -350,10 +350,11 @@ def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
     ranked = best_locales(column.texts[:300])[:_MOST_LOCALES]
     shares = {kind: _best(ranked, kind, column) for kind in _OF_NAMES}
     first, last, full = (shares[kind] for kind in _OF_NAMES)
+    are_short = column.share(lambda text: text.count(" ") < 2) >= _MOSTLY
     for kind in says:
         share, locale = shares[kind]
         is_single = kind is not PersonalKind.NAME
-        if share >= _LISTED or (is_single and not others and _are_names_by_form(column)):
+        if share >= _LISTED or (is_single and not others and are_short):
             listed = f", and {_percent(share)} of its texts are in the lists of {locale}"
             yield kind, f"its name says so ({column.name})" + (listed if share >= _LISTED else "")
             return
@@ -376,13 +377,6 @@ _OF_NAMES = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
 
 def _is_like_name(text: str) -> bool:
     return len(text) <= 60 and not any(map(str.isdigit, text)) and any(map(str.isalpha, text))
-
-
-def _are_names_by_form(column: _Column) -> bool:
-    """Whether texts look like single names, whatever the lists say."""
-    return (
-        len(column.texts) >= _FEWEST and column.share(lambda text: text.count(" ") < 2) >= _MOSTLY
-    )
 
 
 def _best(

@@ -106,10 +106,10 @@ def test_names_are_of_the_locale_and_the_form_of_the_tables(locale: str) -> None
     texts = [order.format(a, b, names.separator) for a, b in people(300, locale)]
     codec = codec_of({"name": "name"}, name=texts)
     drawn = drawn_of(codec, 300)["name"]
-    form = {read.form for text in texts if (read := read_name(text, names)) is not None}
+    read, known = ([read_name(text, names) for text in cells] for cells in (drawn, texts))
     assert not set(drawn) & set(texts)
-    assert all(read_name(text, names) is not None for text in drawn)
-    assert {read.form for text in drawn if (read := read_name(text, names))} <= form
+    assert None not in read
+    assert {own.form for own in read if own} <= {own.form for own in known if own}
 
 
 @pytest.mark.parametrize(
