@@ -205,7 +205,7 @@ class AccountWriter:
 
 @dataclass(frozen=True)
 class UrlWriter:
-    """Addresses of the web, such as https://www.smith.example/anna.
+    """Addresses of the web: a last name as the host, and perhaps a first name as the path.
 
     Attributes:
         scheme: With "://", or "".

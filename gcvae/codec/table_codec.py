@@ -37,7 +37,6 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.function_levels import FunctionLevels, coded_functions
 from gcvae.codec.identifiers import IdentifierCodec
 from gcvae.codec.level_codec import LevelCodec
-from gcvae.codec.personal import PersonalCodec
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import HIDDEN, GroupedLevelCodec
 from gcvae.codec.repeated_numbers import LEAST_ROWS, are_names
@@ -45,6 +44,7 @@ from gcvae.codec.unmodelled_columns import (
     Unmodelled,
     find_copies,
     fit_unmodelled,
+    people_document,
     unmodelled_of_json,
 )
 from gcvae.files.typed_columns import TypedTable
@@ -442,9 +442,6 @@ class TableCodec:
 
     def to_json(self) -> dict[str, Any]:
         """The codec as a document of JSON types: exact, and without any row of the table."""
-        people = next(
-            (c.people.to_json() for c in self._rest if isinstance(c, PersonalCodec)), None
-        )
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
@@ -452,9 +449,8 @@ class TableCodec:
             "copies": self.copies,
             "rules": self.reduction.to_json(),
             "schema": self.schema.to_json(),
-            "people": people,
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
-        }
+        } | people_document(self._rest)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
@@ -474,7 +470,7 @@ class TableCodec:
             for column in kept
             if column.is_modelled and column.name not in document["copies"]
         )
-        rest = unmodelled_of_json(kept, parts, document["people"])
+        rest = unmodelled_of_json(kept, parts, document.get("people"))
         return cls(schema, modelled, rest, document["copies"], reduction)
 
     def __eq__(self, other: object) -> bool:

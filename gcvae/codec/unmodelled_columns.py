@@ -123,6 +123,12 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
     return tuple(fitted(column) for column in columns if not column.is_modelled)
 
 
+def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
+    """The member `people` of codecs with personal columns; nothing where there are none."""
+    people = (codec.people for codec in codecs if isinstance(codec, PersonalCodec))
+    return {"people": own.to_json() for own in people}
+
+
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
