@@ -125,8 +125,8 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
     """The member `people` of codecs with personal columns; nothing where there are none."""
-    people = (codec.people for codec in codecs if isinstance(codec, PersonalCodec))
-    return {"people": own.to_json() for own in people}
+    people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
+    return {} if people is None else {"people": people.to_json()}
 
 
 def unmodelled_of_json(

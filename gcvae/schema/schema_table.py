@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gcvae.figures.html_tables import lines_table, paragraphs
-from gcvae.schema.personal import PersonalKind
+from gcvae.schema.personal import read_personal
 
 _HEADER = "column", "kind", "outcomes", "blanks"
 _MOST_LEVELS = 6
@@ -33,8 +33,8 @@ def _outcomes(column: Mapping[str, Any]) -> str:
     >>> _outcomes({"minimum": "2019-01-01", "maximum": "2024-12-31", "never": ["9999-12-31"]})
     '2019-01-01 to 2024-12-31, or 9999-12-31'
     """
-    kind = PersonalKind(column["personal"]) if column.get("personal") else None
-    if kind is not None and kind.is_made_up:
+    kind = read_personal(column.get("personal", False))
+    if kind and kind.is_made_up:
         return f"made-up {kind.plural}"
     if "levels" in column:
         shown = [str(level) for level in column["levels"][:_MOST_LEVELS]]
