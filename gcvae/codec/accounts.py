@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -79,6 +80,8 @@ class AccountPatterns:
             free_of: All accounts of the table, none of which is to come out: no drawn one has a
                 number as wide as one of theirs. None where what follows the account sees to it.
         """
+        named = [not account.isdigit() for account in accounts]
+        accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
         numbers = Tally(_width(account) for account in accounts)
         stems = [re.sub(r"\d+$", "", account.casefold()) for account in accounts]
         known = [(stem, owner) for stem, owner in zip(stems, owners, strict=True) if owner]
