@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from gcvae.cells.distinct_cells import MARKERS, WEAK_MARKERS
 from gcvae.cells.values import placed_values
-from gcvae.codec.key_addresses import AddressTemplate
+from gcvae.codec.check_digits import CHECKED, form_of, with_check_digits, without_check_digits
 from gcvae.codec.key_learning import Texts, learn_templates
 from gcvae.codec.key_template import KeyTemplate
 from gcvae.numerics.permutations import shuffled
@@ -33,10 +33,6 @@ class WiderIdentifiersWarning(UserWarning):
     """Identifiers of a sample are wider than the table's."""
 
 
-Template = KeyTemplate | AddressTemplate
-_KINDS: dict[str, type[Template]] = {"characters": KeyTemplate, "addresses": AddressTemplate}
-
-
 @dataclass(frozen=True)
 class IdentifierCodec:
     """The templates of a column's keys.
@@ -48,7 +44,7 @@ class IdentifierCodec:
 
     column: Column
     are_numbers: bool
-    templates: tuple[tuple[Template, int], ...]
+    templates: tuple[tuple[KeyTemplate, int], ...]
 
     @classmethod
     def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
@@ -88,6 +84,8 @@ class IdentifierCodec:
             index = cycles[own] * np.uint64(share) + before[at[own]]
             texts[own] = template.keys(index, rows[own], self._origin(seed, number))
             start += share
+        if self.column.personal in CHECKED:
+            texts[:] = [text and with_check_digits(text, self.column.personal) for text in texts]
         return self._typed(texts)
 
     def note(self, rows: int) -> str | None:
@@ -115,12 +113,10 @@ class IdentifierCodec:
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema's column."""
-        kinds = {kind: name for name, kind in _KINDS.items()}
         return {
             "are_numbers": self.are_numbers,
             "templates": [
-                {"kind": kinds[type(template)], "rows": share, **template.to_json()}
-                for template, share in self.templates
+                {"rows": share, **template.to_json()} for template, share in self.templates
             ],
         }
 
@@ -128,14 +124,14 @@ class IdentifierCodec:
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
         """The codec of a document that `to_json` wrote."""
         templates = tuple(
-            (_KINDS[part["kind"]].from_json(part), part["rows"]) for part in document["templates"]
+            (KeyTemplate.from_json(part), part["rows"]) for part in document["templates"]
         )
         return cls(column, document["are_numbers"], templates)
 
 
 def _learned(
     chunks: Iterable[pd.Series[Any]], column: Column, are_numbers: bool
-) -> list[tuple[Template, int]]:
+) -> list[tuple[KeyTemplate, int]]:
     """The templates, each with how many rows have it."""
 
     def texts() -> Iterator[Texts]:
@@ -143,13 +139,15 @@ def _learned(
             present = chunk.dropna()
             if pd.api.types.is_integer_dtype(present.dtype):
                 present = present.astype(np.int64)
-            yield present.astype(str).to_numpy(dtype=object)
+            found = present.astype(str).to_numpy(dtype=object)
+            if personal in CHECKED:
+                found[:] = [without_check_digits(text, personal) for text in found]
+            yield found
 
-    addresses = None if are_numbers else AddressTemplate.learned(texts)
-    if addresses is not None:
-        return [(addresses, 1)]
+    personal = column.personal
     shunned = sorted(MARKERS | WEAK_MARKERS | set(column.missing.markers))
-    return [*learn_templates(texts, shunned, _largest(column) if are_numbers else None)]
+    largest = _largest(column) if are_numbers else None
+    return learn_templates(texts, shunned, largest, form_of(personal))
 
 
 def _largest(column: Column) -> int:

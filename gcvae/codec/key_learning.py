@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from math import ceil
 from unicodedata import category, decimal
 
@@ -32,9 +32,9 @@ from gcvae.codec.key_template import (
     KeyTemplate,
     characters_of,
     counted,
-    scattered,
     size_of,
 )
+from gcvae.codec.taken_numbers import TakenNumbers
 from gcvae.numerics.permutations import Numbers, mixed
 
 Texts = npt.NDArray[np.object_]
@@ -51,17 +51,16 @@ _LEAST_COVERED = 0.7  # share of the rows that have one of the forms
 _MOST_VALUES = 100  # of a run that stays as it is
 _VALUES_COVER = 0.95  # share of the rows that have one of a few values or characters
 _MUCH_ROOM = 20  # keys per row of the table, from which on a number has the digits that were seen
-_PARTS = 100  # of the range of a number; where originals are in it is known no closer
-_MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
-_MOST_RESIDUES = 2048
-_RESIDUES_KEPT = 0.5  # of those that no original has: all of them would say which are taken
 _PREFIX, _WIDTH = "synthetic-", 8  # of keys of no form
 _HEXADECIMAL = "0123456789abcdef", "0123456789ABCDEF"
 _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
 
 
 def learn_templates(
-    chunks: Chunks, shunned: Sequence[str], largest: int | None
+    chunks: Chunks,
+    shunned: Sequence[str],
+    largest: int | None,
+    form: Callable[[str], str] | None = None,
 ) -> list[tuple[KeyTemplate, int]]:
     """The templates of a column, each with how many rows of a sample have it.
 
@@ -71,9 +70,12 @@ def learn_templates(
         chunks: The column's texts.
         shunned: Texts that are no keys either: those that mean "missing".
         largest: Where all texts are whole numbers, the one that none may be beyond.
+        form: What texts of one template have in common, where that is known.
     """
     n_rows = sum(map(len, chunks()))
-    groups = _groups(_sample(chunks, n_rows), are_numbers=largest is not None)
+    sample = _sample(chunks, n_rows)
+    groups = _of_forms(sample, form) if form and sample else []
+    groups = groups or _groups(sample, are_numbers=largest is not None)
     total = sum(group.n_rows for group in groups)
     searches = [_Search(group, ceil(n_rows * group.n_rows / total), largest) for group in groups]
 
@@ -146,6 +148,21 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
     digits = (DIGITS[1:] if are_numbers else DIGITS, *[DIGITS] * (_WIDTH - 1))
     alphabets = (*("" if are_numbers else _PREFIX), *digits)
     return [_Group(alphabets, (len(alphabets) - _WIDTH, len(alphabets)), 1)]
+
+
+def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
+    """The texts of each form that enough rows have; where these cover too few, of the commonest
+    forms, of which nothing else is kept."""
+    least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
+    found = defaultdict[str, list[str]](list)
+    for text in texts:
+        found[form(text)].append(text)
+    every = sorted((own for own in found.values() if 0 < len(own[0]) <= _MOST_CHARACTERS), key=len)
+    kept = [own for own in every if len(own) >= least]
+    are_few = sum(map(len, kept)) < _LEAST_COVERED * len(texts)
+    kept = every[-_MOST_FORMS:] if are_few else kept
+    groups = [_Group(_alphabets(own, are_few), None, len(own)) for own in kept]
+    return sorted(groups, key=lambda group: -group.n_rows)
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
@@ -321,45 +338,22 @@ class _Search:
 
 
 class _Taken:
-    """The numbers that originals have: in parts of their range, and by their residues."""
+    """The numbers that originals have among the texts of some alphabets."""
 
     def __init__(self, alphabets: Alphabets, n_rows: int) -> None:
         self.alphabets = alphabets
         self._places = counted(alphabets)
-        self._size = size_of(alphabets, self._places)
-        self._step = -(-self._size // _PARTS)
-        self._parts = np.zeros(-(-self._size // self._step), dtype=bool)
-        modulus = min(max(1 << (2 * n_rows).bit_length(), _LEAST_MODULUS), _MOST_MODULUS)
-        self._residues = np.zeros(min(modulus, 1 << (self._size.bit_length() - 1)), dtype=bool)
+        self._numbers = TakenNumbers(size_of(alphabets, self._places), n_rows)
 
     def add(self, characters: Characters) -> None:
         """Takes the numbers of texts that are as long as the alphabets. Shape: (n, length)."""
-        numbers = self._numbers(characters)
-        self._parts[numbers // np.uint64(self._step)] = True
-        residues = scattered(numbers, self._size) % np.uint64(len(self._residues))
-        self._residues[residues] = True
+        self._numbers.add(self._of(characters))
 
     def counter(self) -> Counter:
-        """The counter that leaves most room.
+        """The counter that leaves most room."""
+        return self._numbers.counter()
 
-        Of the range it has the numbers beyond all originals, or those of a gap that is over twice
-        as wide. Of the powers of two a large one leaves few numbers to each residue, and of a small
-        one few residues are free.
-        """
-        gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
-        last = gaps[-1]
-        first, end = max(gaps, key=lambda gap: (gap[1] - gap[0] - 1) * (1 + (gap == last)))
-        low, high = (first + 1) * self._step, min(end * self._step, self._size)
-        found, taken = [Counter(low, high - low)], self._residues
-        while len(taken):
-            free = np.flatnonzero(~taken)
-            kept = free[: min(_MOST_RESIDUES, ceil(_RESIDUES_KEPT * len(free)))].tolist()
-            found += [Counter(0, self._size, len(taken), tuple(kept))] if kept else []
-            half = len(taken) // 2
-            taken = taken[:half] | taken[half : 2 * half]
-        return max(found, key=lambda counter: counter.room)
-
-    def _numbers(self, characters: Characters) -> Numbers:
+    def _of(self, characters: Characters) -> Numbers:
         """The numbers of those texts that fit into the alphabets. Shape: (n, length) -> (m,)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):

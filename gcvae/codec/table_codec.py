@@ -44,7 +44,8 @@ from gcvae.codec.unmodelled_columns import (
     Unmodelled,
     find_copies,
     fit_unmodelled,
-    unmodelled_codec_of,
+    people_document,
+    unmodelled_of_json,
 )
 from gcvae.files.typed_columns import TypedTable
 from gcvae.numerics.generators import uniform
@@ -217,8 +218,7 @@ class TableCodec:
         modelled = _fit_columns(
             reduced, own, numbers, levels, functions, rare_rows, withheld or {}, never, of_rules
         )
-        rest = tuple(fit_unmodelled(table, column) for column in kept if not column.is_modelled)
-        return cls(schema, modelled, rest, copies, reduction)
+        return cls(schema, modelled, fit_unmodelled(table, kept), copies, reduction)
 
     @property
     def modelled(self) -> tuple[Column, ...]:
@@ -450,7 +450,7 @@ class TableCodec:
             "rules": self.reduction.to_json(),
             "schema": self.schema.to_json(),
             "columns": {codec.name: codec.to_json() for codec in (*self.columns, *self._rest)},
-        }
+        } | people_document(self._rest)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
@@ -470,11 +470,7 @@ class TableCodec:
             for column in kept
             if column.is_modelled and column.name not in document["copies"]
         )
-        rest = tuple(
-            unmodelled_codec_of(column.kind).from_json(column, parts[column.name])
-            for column in kept
-            if not column.is_modelled
-        )
+        rest = unmodelled_of_json(kept, parts, document.get("people"))
         return cls(schema, modelled, rest, document["copies"], reduction)
 
     def __eq__(self, other: object) -> bool:

@@ -16,9 +16,11 @@ import pyarrow as pa
 
 from gcvae.cells.values import placed_values
 from gcvae.codec.identifiers import IdentifierCodec
+from gcvae.codec.people import People
+from gcvae.codec.personal import PersonalCodec, is_written
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.schema.columns import Column, Missing
-from gcvae.schema.kinds import ColumnKind, Outcomes
+from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.date_text import read_dates
 
 LEAST_ROWS_OF_COPIES = 10
@@ -95,12 +97,7 @@ def _has_enough_rows(series: pd.Series[Any]) -> bool:
     return len(series) - int(counts.max() if len(counts) else 0) >= LEAST_ROWS_OF_COPIES
 
 
-Unmodelled = IdentifierCodec | ConstantCodec
-
-
-def unmodelled_codec_of(kind: ColumnKind) -> type[Unmodelled]:
-    """The class of codec for a kind of column that is not modelled."""
-    return IdentifierCodec if kind.outcomes is Outcomes.KEYS else ConstantCodec
+Unmodelled = IdentifierCodec | ConstantCodec | PersonalCodec
 
 
 @dataclass(frozen=True)
@@ -114,6 +111,40 @@ class _CellChunks:
         return (chunk[self.name] for chunk in row_chunks(self.table, [self.name]))
 
 
-def fit_unmodelled(table: TypedTable, column: Column) -> Unmodelled:
-    """The codec of a column that is not modelled."""
-    return unmodelled_codec_of(column.kind).fit(_CellChunks(table, column.name), column)
+def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
+    """The codecs of those of a table's columns that are not modelled."""
+    people = People.of(table, columns) if any(map(is_written, columns)) else None
+
+    def fitted(column: Column) -> Unmodelled:
+        if people is not None and is_written(column):
+            return PersonalCodec.fit(table, column, people, columns)
+        return _class_of(column).fit(_CellChunks(table, column.name), column)
+
+    return tuple(fitted(column) for column in columns if not column.is_modelled)
+
+
+def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
+    """The member `people` of codecs with personal columns; nothing where there are none."""
+    people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
+    return {} if people is None else {"people": people.to_json()}
+
+
+def unmodelled_of_json(
+    columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
+) -> tuple[Unmodelled, ...]:
+    """The codecs of columns that are not modelled, of the documents that they wrote."""
+    of_rows = None if people is None else People.from_json(people)
+
+    def read(column: Column) -> Unmodelled:
+        document = documents[column.name]
+        if not is_written(column):
+            return _class_of(column).from_json(column, document)
+        if of_rows is None:
+            raise KeyError("people")
+        return PersonalCodec.from_json(column, document, of_rows)
+
+    return tuple(read(column) for column in columns if not column.is_modelled)
+
+
+def _class_of(column: Column) -> type[IdentifierCodec | ConstantCodec]:
+    return IdentifierCodec if column.kind.outcomes is Outcomes.KEYS else ConstantCodec

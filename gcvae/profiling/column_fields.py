@@ -31,7 +31,7 @@ from gcvae.spelling.never_dates import are_never, is_far
 from gcvae.spelling.number_formats import example, numerals, read_number
 from gcvae.spelling.number_text import Spelling, are_numbers, are_whole, infer_spelling, numbers_of
 
-_ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype"}
+_ANY_KIND = {"name", "kind", "missing", "drop", "parquet_type", "dtype", "personal"}
 
 
 @dataclass

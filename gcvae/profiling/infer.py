@@ -39,6 +39,7 @@ from gcvae.profiling.column_notes import column_notes
 from gcvae.profiling.far_dates import cells_for_never
 from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases
 from gcvae.profiling.key_numbers import reading_of
+from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
 from gcvae.profiling.table_notes import TableNotes
 from gcvae.profiling.table_rules import shown_finding, with_rules
 from gcvae.profiling.warnings import (
@@ -59,11 +60,13 @@ from gcvae.schema.columns import (
     Draft,
     Missing,
     TableSchema,
+    personal_problems,
     read_document,
     unknown_in_constraints,
 )
 from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.personal import PersonalKind
 from gcvae.schema.rule_documents import rule_problems, unknown_in_rules
 from gcvae.schema.suggestions import unknown_names
 from gcvae.spelling.forms import NumberFormat
@@ -195,6 +198,10 @@ def judge_column(
     if never.any():
         warnings.append(never_warning(cells, never))
     present = cells.some(~(missing | never))
+    personal = find_personal(present, draft)
+    if personal is not None and personal.kind.is_made_up:
+        draft = {"kind": ColumnKind.IDENTIFIER} | draft
+        warnings.append(personal_warning(personal))
     has_missing = bool(missing.any() or cells.n_blank)
     found = _found_format(present, draft)
     if unread := _unread_numbers(present, found, draft, pointer):
@@ -205,6 +212,9 @@ def judge_column(
     kind = draft.get("kind") or _kind_of_draft(draft, present)
     if kind is None:
         kind = _infer_kind(present, has_missing, draft, found, warnings)
+    said = draft.get("personal", personal and personal.kind)
+    if said is None and kind is ColumnKind.DATETIME and names_birth(cells.name):
+        said = PersonalKind.BIRTH_DATE
     warnings += _two_readings(present, kind, draft, found)
     if "levels" in kind.members:
         _refuse_long_levels(present)
@@ -213,7 +223,9 @@ def judge_column(
         kind=kind,
         missing=_missing_of(cells, missing, has_missing, draft),
         never=_by_frequency(cells, never, draft.get("never", ())),
+        personal=said,
     )
+    problems += personal_problems({"kind": kind, "personal": said, "name": cells.name}, pointer)
     work = Completion(base, present, has_missing, draft, pointer, problems, warnings)
     column = complete_column(work)
     if not problems:

@@ -26,6 +26,7 @@ from gcvae.schema.constraints import Constraint, constraint_columns, read_constr
 from gcvae.schema.kinds import ColumnKind, Outcomes, meant_kind
 from gcvae.schema.never import no_never_dates, read_never
 from gcvae.schema.number_fields import complete_numbers, read_notation, read_number_format
+from gcvae.schema.personal import Personal, PersonalKind, read_personal
 from gcvae.schema.rule_documents import read_rules, rule_problems, unknown_in_rules
 from gcvae.schema.rules import Rule
 from gcvae.schema.schema_table import schema_table
@@ -83,6 +84,8 @@ class Column:
         steps: Falling steps of numbers and dates, see `gcvae.schema.steps`: the last is that of all
             cells; none for a column that has none, None where nobody has looked.
         endings: What is left beyond a step in many cells: ".99", "09:00", "month end".
+        personal: What the cells are that name people or lead to them, none of which comes out;
+            False where somebody says that they are nothing of the sort.
     """
 
     name: str
@@ -102,6 +105,7 @@ class Column:
     dtype: str | None = None
     steps: tuple[Step, ...] | None = None
     endings: tuple[str, ...] | None = None
+    personal: Personal | None = None
 
     def __post_init__(self) -> None:
         """Lets a dropped column forget everything but its name."""
@@ -129,6 +133,11 @@ class Column:
     def is_modelled(self) -> bool:
         """True where the model learns this column."""
         return self.kind.is_modelled and not self.drop
+
+    @property
+    def is_made_up(self) -> bool:
+        """True where the cells are personal, so that drawn rows have made-up ones."""
+        return isinstance(self.personal, PersonalKind) and self.personal.is_made_up
 
     @property
     def has_numbers(self) -> bool:
@@ -173,6 +182,8 @@ class Column:
         for key in ("minimum", "maximum", "decimals", "datetime_format", "parquet_type", "dtype"):
             if getattr(self, key) is not None:
                 document[key] = getattr(self, key)
+        if self.personal is not None:
+            document["personal"] = self.personal and str(self.personal)
         if self.padded:
             document["padded"] = True
         if self.notation is not None:
@@ -470,6 +481,7 @@ _READERS: dict[str, Any] = {
     "dtype": _read_dtype,
     "steps": read_steps,
     "endings": read_endings,
+    "personal": read_personal,
 }
 _FIELD_NAMES = {f.name for f in fields(Column)}
 
@@ -481,6 +493,7 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
     for i, draft in enumerate(drafts):
         if draft.get("drop"):
             draft["kind"] = ColumnKind.IDENTIFIER
+        problems += personal_problems(draft, f"/columns/{i}")
         draft["missing"] = replace(Missing(), **draft.get("missing", {}))
         problems += complete_numbers(draft, f"/columns/{i}")
         problems += no_never_dates(draft, f"/columns/{i}")
@@ -490,6 +503,19 @@ def _incomplete(drafts: list[Draft]) -> list[Problem]:
                 Problem(f"{needed} is not given", f"/columns/{i}", column=draft.get("name"))
             )
     return problems
+
+
+def personal_problems(draft: Draft, pointer: str) -> list[Problem]:
+    """That a column's kind is not the one that its personal cells ask for."""
+    personal = draft.get("personal")
+    if not isinstance(personal, PersonalKind) or "kind" not in draft:
+        return []
+    wanted = ColumnKind.IDENTIFIER if personal.is_made_up else ColumnKind.DATETIME
+    if draft["kind"] is wanted:
+        return []
+    message = f"personal is {personal}, but the kind is {draft['kind']}"
+    expected = f"kind {wanted}, or personal false"
+    return [Problem(message, f"{pointer}/personal", column=draft.get("name"), expected=expected)]
 
 
 def unknown_in_constraints(constraints: tuple[Constraint, ...], names: list[str]) -> list[Problem]:

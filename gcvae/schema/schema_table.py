@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gcvae.figures.html_tables import lines_table, paragraphs
+from gcvae.schema.personal import read_personal
 
 _HEADER = "column", "kind", "outcomes", "blanks"
 _MOST_LEVELS = 6
@@ -25,13 +26,16 @@ def _said_of(column: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _outcomes(column: Mapping[str, Any]) -> str:
-    """The levels, the first of many; else the range, if there is one.
+    """The levels, the first of many; else the range, if there is one, or what is made up.
 
     >>> _outcomes({"levels": [1, 2, 3, 4, 5, 6, 7]}), _outcomes({"minimum": 0, "maximum": 9.5})
     ('1, 2, 3, 4, 5, 6 and 1 more', '0 to 9.5')
     >>> _outcomes({"minimum": "2019-01-01", "maximum": "2024-12-31", "never": ["9999-12-31"]})
     '2019-01-01 to 2024-12-31, or 9999-12-31'
     """
+    kind = read_personal(column.get("personal", False))
+    if kind and kind.is_made_up:
+        return f"made-up {kind.plural}"
     if "levels" in column:
         shown = [str(level) for level in column["levels"][:_MOST_LEVELS]]
         n_more = len(column["levels"]) - len(shown)

@@ -14,7 +14,7 @@ from catalog import Dataset, Document
 from gcvae.schema.kinds import ColumnKind, Outcomes
 
 _AGREED = ("name", "kind", "drop", "datetime_format", "never", "number_format",
-           "parquet_type", "dtype")  # fmt: skip
+           "parquet_type", "dtype", "personal")  # fmt: skip
 
 
 _LIMITS = ("minimum", "maximum")

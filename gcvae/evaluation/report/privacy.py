@@ -33,6 +33,7 @@ from gcvae.evaluation.report.parts import (
     Part,
     not_measured,
 )
+from gcvae.evaluation.report.replay import Replay, replay_of
 from gcvae.evaluation.report.rows import ReportRows
 from gcvae.progress import Report, report_to_nobody
 
@@ -53,7 +54,7 @@ def privacy_part(
     seed: int,
     report: Report = report_to_nobody,
 ) -> Part:
-    """Judges what attacks find.
+    """Judges what attacks find, and whether cells that are to stay in the real table come out.
 
     Args:
         rows: Of the report; members and unseen ones in an order that has no meaning.
@@ -63,6 +64,20 @@ def privacy_part(
         mismatch: Why unseen rows are no fair comparison, if they are none.
         seed: Of the attacks.
     """
+    part = _attacked(rows, model_scores, n_rows, mismatch=mismatch, seed=seed, report=report)
+    return _with_replay(part, replay_of(rows))
+
+
+def _attacked(
+    rows: ReportRows,
+    model_scores: Mapping[str, Numbers],
+    n_rows: int,
+    *,
+    mismatch: str | None,
+    seed: int,
+    report: Report,
+) -> Part:
+    """What attacks find."""
     if rows.unseen is None:
         return not_measured(
             "an attack is judged by unseen rows, and there are none",
@@ -84,6 +99,31 @@ def privacy_part(
     findings = _corrected(findings)
     report(1.0)
     return _judged(findings, rows, exact_copies(rows), mismatch, seed)
+
+
+def _with_replay(part: Part, replay: Replay) -> Part:
+    """The part with the replay, which is 0 or red whatever the attacks found."""
+    figure = Figure("replay", _REPLAY, float(replay.count), 0.0, red=1.0)
+    part = replace(
+        part,
+        sentence=f"{part.sentence} {replay.sentence}",
+        figures=(*part.figures, figure),
+        tables={**part.tables, "replay": replay.to_json()},
+    )
+    if not replay.count:
+        return part
+    return replace(
+        part,
+        verdict=RED,
+        advice=_NO_REPLAY,
+        tables={**part.tables, "leaks": {"rows": RED, "model": RED}},
+    )
+
+
+_REPLAY = "Personal cells and rare texts of the real table in drawn rows"
+_NO_REPLAY = (
+    "Do not hand these rows on. Say what the columns hold (personal in the schema), or drop them."
+)
 
 
 def _score_findings(

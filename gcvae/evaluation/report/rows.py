@@ -50,6 +50,8 @@ class ReportRows:
             row, so that members are known.
         are_from_model: Whether the drawn rows are the model's, and not those of a table.
         rules_kept: Of each rule of the model that speaks of drawn rows.
+        rare_rows: A text that fewer real rows have is rare, and stands in no drawn row.
+        has_model_schema: Whether the schema is a model's, with the levels that it kept.
         moved: The columns that the model's constraints move, as `moved_columns` gives them.
         table_rows: How many rows the tables have of which these were taken.
         is_minimal: Whether the model's file was minimal: nothing in it tells its training table.
@@ -66,6 +68,8 @@ class ReportRows:
     table_rows: Mapping[str, int] = field(default_factory=dict)
     is_minimal: bool = False
     moved: Sequence[Mapping[str, Any]] = ()
+    rare_rows: int = 1
+    has_model_schema: bool = False
 
     @property
     def why_unknown(self) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 
 from gcvae.cells.values import check_columns
+from gcvae.codec.key_learning import LEAST_SHARED_ROWS
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import TableError, UnknownColumnError
 from gcvae.evaluation.report.rows import KeptRule, ReportRows
@@ -97,7 +98,25 @@ def rows_of_report(
     tables = members, reference, unseen, drawn
     of_model = sorts.is_training_table, synthetic is None, kept
     moved = record.get("constraint_acceptance", {}).get("moved", ())
-    return ReportRows(schema, *tables, *of_model, sizes, bool(record.get("is_minimal")), moved)
+    return ReportRows(
+        schema,
+        *tables,
+        *of_model,
+        sizes,
+        bool(record.get("is_minimal")),
+        moved,
+        _rare_rows(record, n_seen / max(sizes["real"], 1)),
+        model is not None,
+    )
+
+
+def _rare_rows(record: Mapping[str, Any], share: float) -> int:
+    """A text that fewer of the rows have is rare: as the model was told, else one of few rows of
+    the real table, of which a share was taken."""
+    settings = record.get("settings")
+    if settings is None:
+        return max(int(LEAST_SHARED_ROWS * share), 1)
+    return int(settings["rare_level_rows"]) if settings["levels"] == "learned" else 1
 
 
 def _inferred(real: Rows) -> TableSchema:

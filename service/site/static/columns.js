@@ -66,6 +66,7 @@ function columnRows(column, found, warnings, set) {
 }
 
 function extent(column, found) {
+  if (column.personal && column.kind === "identifier") return `Personal (${column.personal.replaceAll("_", " ")}): made up`;
   if (column.levels) {
     const [first] = binsOf(found);
     return `${many(column.levels.length, "level")}${first ? `, most often ${first.label}` : ""}`;
@@ -92,6 +93,7 @@ function editor(column, set) {
     column.kind === "datetime" ? field("Format", "datetime_format", column.datetime_format, String) : null,
     field("Texts that mean blank, with commas between", "missing", markers.filter((marker) => marker !== "").join(", "),
       (text) => ({ allowed: true, markers: ["", ...text.split(",").map((marker) => marker.trim()).filter(Boolean)] }), "an empty cell"),
+    column.personal ? h("label.field", {}, "Personal", h("input", { type: "checkbox", checked: true, onchange: (event) => set(column.name, "personal", event.target.checked ? column.personal : false) })) : null,
     column.levels ? levelsField(column, set) : null);
 }
 

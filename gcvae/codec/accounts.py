@@ -1,0 +1,294 @@
+"""E-mail addresses, user names and addresses of the web that are formed of a row's names.
+
+A pattern is a text such as "{first}.{last}", "{f}{last}" or "{first}"; `f` and `l` are initials.
+Where pairs of names spell the same account, a number tells them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+from itertools import compress
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gcvae.codec.name_lists import NameList, Texts, names_of
+from gcvae.codec.people import Identities, People
+from gcvae.numerics.permutations import Numbers, mixed
+from gcvae.numerics.seeds import derived_seed
+
+RESERVED_DOMAINS = ("example.org", "example.com", "example.net")
+"""Source: RFC 2606, section 3."""
+RESERVED_ENDINGS = ("example", "test", "invalid")
+"""Top levels of their own. Source: RFC 2606, section 2."""
+_PARTS = (
+    ("first", "last"), ("last", "first"), ("f", "last"), ("last", "f"), ("first", "l"),
+    ("l", "first"), ("first",), ("last",), ("f", "l"),
+)  # fmt: skip
+_SIGNS = "._-"
+_LEAST_ALIKE = 0.75
+_MOST_COMPARED = 500
+_LEAST_FORMED = 0.5
+"""Share of accounts that the names of their rows form, from which on these tell the patterns."""
+_LEAST_SHARE = 0.05
+_USUAL = "{first}.{last}"
+_BASE = 1_099_511_628_211
+"""Source: the prime of the FNV hashes of 64 bits."""
+
+
+@dataclass(frozen=True)
+class AccountPatterns:
+    """How accounts are formed.
+
+    Attributes:
+        shares: Patterns, each with the rows that have it; one of accounts that are unique.
+        umlauts: ä is spelled ae, and so on.
+        widths: Of the number after the names, 0 for none; where these are used up, each further
+            one has a digit more.
+        is_unique: No two rows have the same account.
+    """
+
+    shares: tuple[tuple[str, int], ...]
+    umlauts: bool
+    widths: tuple[int, ...]
+    is_unique: bool
+
+    @classmethod
+    def learned(
+        cls,
+        accounts: Sequence[str],
+        owners: Sequence[tuple[str, str] | None],
+        names: NameList,
+        *,
+        is_unique: bool,
+        free_of: Iterable[str] | None = None,
+    ) -> Self:
+        """The patterns of accounts, without what stands after an @.
+
+        Args:
+            accounts: Of some rows.
+            owners: The first and last name of each row, where they are known.
+            names: Of the table's locale.
+            is_unique: No two rows have the same account.
+            free_of: All accounts of the table, none of which is to come out: no drawn one has a
+                number as wide as one of theirs. None where what follows the account sees to it.
+        """
+        named = [not account.isdigit() for account in accounts]
+        accounts, owners = list(compress(accounts, named)), list(compress(owners, named))
+        numbers = Tally(_width(account) for account in accounts)
+        stems = [re.sub(r"\d+$", "", account.casefold()) for account in accounts]
+        known = [(stem, owner) for stem, owner in zip(stems, owners, strict=True) if owner]
+        found, umlauts = _formed(known, names)
+        if sum(found.values()) < _LEAST_FORMED * len(known) or not known:
+            found = Tally(_guessed(stem, names) for stem in stems)
+        total = max(sum(found.values()), 1)
+        shares = [pair for pair in found.most_common() if pair[1] >= _LEAST_SHARE * total]
+        usual = max(numbers, key=numbers.__getitem__, default=0)
+        widths: tuple[int, ...] = (min(usual, 9),)
+        if free_of is not None:
+            taken = set(map(_width, free_of))
+            free = (width for width in range(max(taken, default=0) + 2) if width not in taken)
+            nearest = min(free, key=lambda width: abs(width - usual))
+            widths = nearest, max(*taken, nearest) + 1
+        kept = tuple(shares[: 1 if is_unique else None]) or ((_USUAL, 1),)
+        return cls(kept, umlauts, widths, is_unique)
+
+    def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
+        """The accounts of identities. Shape: (n,)."""
+        first, last = (self.spelled(texts, people.names) for texts in (of.first, of.last))
+        initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
+        ends = np.cumsum([rows_of for _, rows_of in self.shares])
+        place = mixed(rows, derived_seed(origin, "pattern")) % np.uint64(ends[-1])
+        which = np.searchsorted(ends, place, side="right")
+        found = np.empty(len(rows), dtype=object)
+        for number, (pattern, _) in enumerate(self.shares):
+            own = which == number
+            parts = dict(zip(("first", "last", "f", "l"), (first, last, *initials), strict=True))
+            parts = {part: texts[own] for part, texts in parts.items()}
+            found[own] = written(pattern, parts) + self._numbers(
+                pattern, of.pairs[own], of.turns[own], rows[own], people, origin
+            )
+        return found
+
+    def spelled(self, texts: Texts, names: NameList) -> Texts:
+        """Names in small ASCII letters. Shape: (n,)."""
+        codes, distinct = pd.factorize(texts)
+        spelled = [names.ascii(text, self.umlauts) for text in distinct]
+        return np.array(spelled, dtype=object)[codes] if len(spelled) else texts
+
+    def _numbers(
+        self,
+        pattern: str,
+        pairs: Numbers,
+        turns: Numbers,
+        rows: Numbers,
+        people: People,
+        origin: str,
+    ) -> Texts:
+        """The number after each account's names, "" for none. Shape: (n,)."""
+        key = derived_seed(origin, "numbers")
+        if self.is_unique:
+            of_pairs, sizes, groups = _alike(people.locale, pattern, self.umlauts)
+            at = pairs.astype(np.int64)
+            left = of_pairs[at] + turns * sizes[at]
+            start = mixed(groups[at], key)
+        else:
+            left, start = np.zeros(len(rows), dtype=np.uint64), mixed(rows, key)
+        texts = np.full(len(rows), "", dtype=object)
+        open_ = np.ones(len(rows), dtype=bool)
+        for width in self._every_width():
+            low = 10 ** (width - 1) if width else 0
+            room = np.uint64(10**width - low)
+            own = open_ & (left < room)
+            if width:
+                number = (start[own] % room + left[own]) % room + np.uint64(low)
+                texts[own] = number.astype(str).astype(object)
+            open_ &= ~own
+            if not open_.any():
+                return texts
+            left = np.where(open_, left - room, left)
+        raise AssertionError("a sample has fewer rows than there are numbers")
+
+    def _every_width(self) -> Iterable[int]:
+        yield from self.widths
+        yield from range(self.widths[-1] + 1, 19)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {
+            "patterns": [list(pair) for pair in self.shares],
+            "umlauts": self.umlauts,
+            "widths": list(self.widths),
+            "is_unique": self.is_unique,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The patterns of a document that `to_json` wrote."""
+        shares = tuple((pattern, rows) for pattern, rows in document["patterns"])
+        widths = tuple(document["widths"])
+        return cls(shares, document["umlauts"], widths, document["is_unique"])
+
+
+def free_domains(domains: Iterable[str]) -> tuple[str, ...]:
+    """Domains reserved for examples that none of these is."""
+    taken = {domain.casefold().rstrip(".") for domain in domains}
+    free = tuple(domain for domain in RESERVED_DOMAINS if domain not in taken)
+    numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(taken) + 2))
+    return free or (next(domain for domain in numbered if domain not in taken),)
+
+
+def _width(account: str) -> int:
+    return len(account) - len(re.sub(r"\d+$", "", account))
+
+
+def written(pattern: str, parts: Mapping[str, Any]) -> Any:
+    """A pattern or form with texts for its parts: arrays of texts, or a text each."""
+    found: Any = ""
+    for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
+        found = found + literal if literal else found
+        found = found + parts[part] if part else found
+    return found
+
+
+def _formed(
+    known: Sequence[tuple[str, tuple[str, str]]], names: NameList
+) -> tuple[Tally[str], bool]:
+    """The patterns by which the names of rows form their accounts; whether ä is spelled ae."""
+    exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
+    rest = []
+    for stem, (first, last) in known:
+        letters, is_found = re.sub("[^a-z]", "", stem), False
+        for umlauts in exact:
+            parts = _parts_of(names.ascii(first, umlauts), names.ascii(last, umlauts))
+            pattern = next((p for p in _PARTS if "".join(parts[x] for x in p) == letters), None)
+            if pattern:
+                exact[umlauts][_pattern(pattern, stem)] += 1
+                is_found = True
+        if not is_found:
+            rest.append((stem, letters, parts))
+    umlauts = sum(exact[True].values()) > sum(exact[False].values())
+    found = exact[umlauts]
+    for stem, letters, parts in rest[:_MOST_COMPARED]:  # spelled in another way
+        alike = [
+            (SequenceMatcher(None, "".join(parts[x] for x in p), letters).ratio(), p)
+            for p in _PARTS[:4]
+        ]
+        share, pattern = max(alike)
+        if share >= _LEAST_ALIKE:
+            found[_pattern(pattern, stem)] += 1
+    return found, umlauts
+
+
+def _parts_of(first: str, last: str) -> dict[str, str]:
+    return {"first": first, "last": last, "f": first[0], "l": last[0]}
+
+
+def _pattern(parts: Sequence[str], stem: str) -> str:
+    sign = next((c for c in stem[1:-1] if c in _SIGNS), "") if len(parts) > 1 else ""
+    return sign.join(f"{{{part}}}" for part in parts)
+
+
+def _guessed(stem: str, names: NameList) -> str:
+    """The pattern of an account whose owner is not known."""
+    first_names, _ = names.ascii_names
+    words = [word for word in re.split(r"[._-]", stem) if word]
+    sign = next((c for c in stem[1:-1] if c in _SIGNS), "")
+    if len(words) < 2:
+        is_name = re.sub("[^a-z]", "", stem) in first_names
+        return "{first}" if is_name else "{f}{last}"
+    parts = ["f" if len(words[0]) == 1 else "first", "l" if len(words[-1]) == 1 else "last"]
+    if words[-1] in first_names and words[0] not in first_names:
+        parts = ["last", "first"]
+    return sign.join(f"{{{part}}}" for part in parts)
+
+
+@lru_cache(maxsize=8)
+def _alike(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, Numbers]:
+    """Of each pair of names: how many pairs before it are spelled as it is, how many are so in
+    all, and a number of what they spell. Shape: (n_pairs,) each."""
+    names = names_of(locale)
+    hashes = []
+    for sex in names.sexes:
+        first, last = (
+            [names.ascii(text, umlauts) for text in texts] for texts in (sex.first, sex.last)
+        )
+        of_parts = {
+            "first": _hashes(first),
+            "last": _hashes(last),
+            "f": _hashes([text[0] for text in first]),
+            "l": _hashes([text[0] for text in last]),
+        }
+        shape = len(last), len(first)
+        total = np.zeros(shape, dtype=np.uint64)
+        for part in re.findall(r"\{(\w+)\}", pattern):
+            at = np.s_[:, None] if part in ("last", "l") else np.s_[None, :]
+            own, power = of_parts[part].T
+            total = total * power[at] + own[at]
+        hashes.append(total.ravel())
+    every = np.concatenate(hashes)
+    texts = pd.Series(every)
+    grouped = texts.groupby(texts)
+    before = grouped.cumcount().to_numpy().astype(np.uint64)
+    sizes = grouped.transform("size").to_numpy().astype(np.uint64)
+    return before, sizes, every
+
+
+def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """A polynomial hash of each text, and the power that stands before what follows it. As with
+    any such hash that of two texts joined is that of the one, times the other's power, and that
+    of the other. Shape: (n, 2)."""
+    found = []
+    for text in texts:
+        number = 0
+        for letter in text:
+            number = (number * _BASE + ord(letter)) & 0xFFFFFFFFFFFFFFFF
+        found.append((number, pow(_BASE, len(text), 1 << 64)))
+    return np.array(found, dtype=np.uint64).reshape(len(texts), 2)

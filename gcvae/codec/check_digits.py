@@ -1,0 +1,79 @@
+"""Numbers whose digits check each other: IBANs and card numbers.
+
+A key is learned and drawn without its check digits: where the rest is no original's, the number is
+none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from gcvae.schema.personal import PersonalKind
+
+CHECKED = frozenset([PersonalKind.IBAN, PersonalKind.CARD])
+_NO_SIGN = re.compile(r"[\W_]+")
+
+
+def without_check_digits(text: str, kind: object) -> str:
+    """The number with zeros for its check digits; other kinds' texts as they are."""
+    if kind is PersonalKind.IBAN:
+        return f"{text[:2]}00{text[4:]}"
+    return f"{text[:-1]}0" if kind is PersonalKind.CARD and text else text
+
+
+def with_check_digits(text: str, kind: object) -> str:
+    """The number with the check digits that belong to it.
+
+    >>> with_check_digits("GB00 WEST 1234 5698 7654 32", PersonalKind.IBAN)
+    'GB82 WEST 1234 5698 7654 32'
+    >>> with_check_digits("4111 1111 1111 1110", PersonalKind.CARD)
+    '4111 1111 1111 1111'
+    """
+    if kind is PersonalKind.IBAN:
+        letters = _NO_SIGN.sub("", text)
+        return f"{text[:2]}{98 - _modulo_97(f'{letters[4:]}{letters[:2]}00'):02d}{text[4:]}"
+    if kind is not PersonalKind.CARD:
+        return text
+    rest = text[:-1]
+    return f"{rest}{-_luhn(_NO_SIGN.sub('', rest) + '0') % 10}"
+
+
+def is_iban(text: str) -> bool:
+    """Whether a text is an IBAN, by ISO 13616 and its check digits."""
+    letters = _NO_SIGN.sub("", text).upper()
+    if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII):
+        return False
+    return _modulo_97(letters[4:] + letters[:4]) == 1
+
+
+def is_card(text: str) -> bool:
+    """Whether a text is a card number, by its length and its check digit (ISO 7812)."""
+    digits = re.sub(r"[ -]", "", text)
+    return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and _luhn(digits) % 10 == 0
+
+
+def _modulo_97(letters: str) -> int:
+    """ISO 7064, MOD 97-10: letters count as 10 to 35."""
+    return int("".join(str(int(letter, 36)) for letter in letters)) % 97
+
+
+def _luhn(digits: str) -> int:
+    """The sum of Luhn's algorithm."""
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return sum(map(int, digits[-1::-2])) + sum(doubled)
+
+
+def form_of(kind: object) -> Callable[[str], str] | None:
+    """What texts of a kind have in common that are one template's: where their digits, letters and
+    signs stand, and of IBANs the country. None of a kind whose keys have no such form."""
+    if kind not in (PersonalKind.PHONE, PersonalKind.TAX_ID, PersonalKind.IBAN, PersonalKind.CARD):
+        return None
+    n_kept = 2 if kind is PersonalKind.IBAN else 0
+
+    def form(text: str) -> str:
+        return text[:n_kept] + "".join(
+            "0" if c.isdecimal() else "a" if c.isalpha() else c for c in text[n_kept:]
+        )
+
+    return form

@@ -1,0 +1,129 @@
+"""How a column writes names of people: their parts, and in which order.
+
+A form is a text such as "{last}, {first}". Its parts are `first`, `last`, `second` (another last
+name), `middle`, `initial` (of the first name) and `prefix` (a title).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gcvae.codec.name_lists import NameList
+
+_MOST_FORMS = 8
+_LEAST_SHARE = 0.02
+_SUFFIXES = frozenset(
+    ["jr", "sr", "ii", "iii", "iv", "v", "md", "phd", "dds", "dvm", "mba", "bsc", "ba", "msc"]
+)
+_MARKS = re.compile(r"[-‐\s]+")
+_INITIAL = re.compile(r"[^\W\d_]\.")
+
+Case = Literal["title", "upper", "lower"]
+
+
+@dataclass(frozen=True)
+class NameRead:
+    """A name of the lists that a text spells.
+
+    Attributes:
+        form: Of the text.
+        first, last: Folded, as the lists have them.
+    """
+
+    form: str
+    first: str
+    last: str
+
+
+def read_name(text: str, names: NameList) -> NameRead | None:
+    """The full name that a text spells in some form; None where it is none of the lists'."""
+    words = text.split()
+    prefix = ""
+    while len(words) > 1 and words[0].casefold() in names.prefixes:
+        prefix = "{prefix} "
+        words = words[1:]
+    while len(words) > 2 and words[-1].casefold().replace(".", "") in _SUFFIXES:
+        words = words[:-1]
+    found = next(_readings(" ".join(words).casefold(), names), None)
+    return found and NameRead(prefix + found.form, found.first, found.last)
+
+
+def _readings(text: str, names: NameList) -> Iterator[NameRead]:
+    last, comma, rest = text.partition(",")
+    if comma:
+        words = rest.split()
+        if names_in(last, names.last_names) and words:
+            for form, own in (("", words), (" {middle}", words[:-1]), (" {initial}.", words[:-1])):
+                first = " ".join(own)
+                if own and names_in(first, names.first_names):
+                    yield NameRead("{last}, {first}" + form, first, last)
+        return
+    words = text.split()
+    parts = [(" ".join(words[:i]), " ".join(words[i:])) for i in range(1, len(words))]
+    if not names.separator and len(words) == 1:
+        parts = [(text[:i], text[i:]) for i in range(1, min(len(text), 3))]
+    orders = [_first_last, _last_first]
+    for order in reversed(orders) if names.is_last_name_first else orders:
+        for before, after in parts:
+            yield from order(before, after, names)
+    if len(words) < 3 or not names.separator:
+        return
+    middle = words[1]
+    if _INITIAL.fullmatch(middle) or middle in names.middle_names:
+        part = "{middle}" if middle in names.middle_names else "{initial}."
+        for read in _first_last(words[0], " ".join(words[2:]), names):
+            yield NameRead("{first} " + part + " {last}", read.first, read.last)
+    if words[-1] in names.middle_names:
+        for read in _last_first(words[0], " ".join(words[1:-1]), names):
+            yield NameRead("{last} {first} {middle}", read.first, read.last)
+
+
+def _first_last(first: str, last: str, names: NameList) -> Iterator[NameRead]:
+    if _INITIAL.fullmatch(first) and last in names.last_names:
+        yield NameRead("{initial}. {last}", first, last)
+    if not names_in(first, names.first_names):
+        return
+    if last in names.last_names:
+        yield NameRead(f"{{first}}{names.separator}{{last}}", first, last)
+    elif names_in(last, names.last_names):
+        sign = "-" if "-" in last else " "
+        yield NameRead(f"{{first}} {{last}}{sign}{{second}}", first, last)
+
+
+def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
+    if names_in(last, names.last_names) and names_in(first, names.first_names):
+        yield NameRead(f"{{last}}{names.separator}{{first}}", first, last)
+    elif last in names.last_names and _INITIAL.fullmatch(first):
+        yield NameRead("{last} {initial}.", first, last)
+
+
+def names_in(text: str, listed: frozenset[str]) -> bool:
+    """Whether a folded text is a name of a list, or several of them with hyphens or spaces."""
+    if text in listed:
+        return True
+    parts = _MARKS.split(text)
+    return len(parts) > 1 and all(part in listed for part in parts)
+
+
+def case_of(texts: Iterable[str]) -> Case:
+    """How names are written: all in capitals, all in small letters, or as the lists have them."""
+    cased = [text for text in texts if text.upper() != text.lower()]
+    if cased and sum(text.isupper() for text in cased) > len(cased) / 2:
+        return "upper"
+    return "lower" if cased and sum(text.islower() for text in cased) > len(cased) / 2 else "title"
+
+
+def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
+    """The forms of a column's texts, each with its rows; those that hardly occur are left out.
+
+    Names that no list has are taken to be in the locale's usual order.
+    """
+    read = [found.form for text in texts if (found := read_name(text, names)) is not None]
+    counts = Tally(read).most_common(_MOST_FORMS)
+    kept = tuple((form, n) for form, n in counts if n >= _LEAST_SHARE * len(read))
+    parts = ("{last}", "{first}") if names.is_last_name_first else ("{first}", "{last}")
+    return kept or ((names.separator.join(parts), 1),)

@@ -1,0 +1,219 @@
+"""The names of people of each locale, as Faker lists them, by sex where the locale does so.
+
+A *pair* is a first and a last name of one sex; pairs are numbered, those of the first sex first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from itertools import accumulate
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gcvae.arrays import Mask
+from gcvae.numerics.permutations import Numbers
+
+USUAL_LOCALE = "en_US"
+"""Of tables that show none."""
+_LOCALE = re.compile(r"[a-z]{2,3}_[A-Z]{2}")
+_SEXES = "male", "female"
+_FEWEST_NAMES = 10
+_LAST_NAME_FIRST = re.compile("hu_|ja_|ko_|zh_|vi_")
+_WITHOUT_SPACE = re.compile("ko_|zh_")
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe"})
+
+Texts = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class SexNames:
+    """The names of one sex, sorted, or of a locale that does not tell sexes.
+
+    Attributes:
+        middle: Such as patronymics; empty where the locale has none.
+    """
+
+    first: Texts
+    last: Texts
+    middle: Texts
+    prefixes: Texts
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs of a first and a last name there are."""
+        return len(self.first) * len(self.last)
+
+
+@dataclass(frozen=True, eq=False)
+class NameList:
+    """The names of a locale."""
+
+    locale: str
+    sexes: tuple[SexNames, ...]
+    romanized: Mapping[str, str]
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs there are."""
+        return sum(sex.n_pairs for sex in self.sexes)
+
+    @property
+    def is_last_name_first(self) -> bool:
+        """Whether the last name comes first in the locale's usual order."""
+        return _LAST_NAME_FIRST.match(self.locale) is not None
+
+    @property
+    def separator(self) -> str:
+        """What stands between names: a space, or nothing."""
+        return "" if _WITHOUT_SPACE.match(self.locale) else " "
+
+    @cached_property
+    def first_names(self) -> frozenset[str]:
+        """The first names, folded."""
+        return _folded(name for sex in self.sexes for name in sex.first)
+
+    @cached_property
+    def last_names(self) -> frozenset[str]:
+        """The last names, folded."""
+        return _folded(name for sex in self.sexes for name in sex.last)
+
+    @cached_property
+    def middle_names(self) -> frozenset[str]:
+        """The middle names, folded."""
+        return _folded(name for sex in self.sexes for name in sex.middle)
+
+    @cached_property
+    def prefixes(self) -> frozenset[str]:
+        """Titles before names, folded."""
+        return _folded(name for sex in self.sexes for name in sex.prefixes)
+
+    @cached_property
+    def ascii_names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The first and the last names in ASCII letters."""
+        first = (self.ascii(name) for sex in self.sexes for name in sex.first)
+        last = (self.ascii(name) for sex in self.sexes for name in sex.last)
+        return frozenset(first), frozenset(last)
+
+    def ascii(self, name: str, umlauts: bool = False) -> str:
+        """A name in small ASCII letters; `umlauts`: ä as ae, and so on.
+
+        >>> names_of("de_DE").ascii("Müller"), names_of("ru_RU").ascii("Анна")
+        ('muller', 'anna')
+        """
+        from anyascii import anyascii
+
+        found = self.romanized.get(name) or name.lower()
+        if umlauts:
+            found = found.translate(UMLAUTS)
+        return re.sub("[^a-z]", "", anyascii(found).lower()) or "x"
+
+    def split(self, pairs: Numbers) -> Iterator[tuple[SexNames, Mask, Numbers, Numbers]]:
+        """Of each sex: its names, which pairs are of it, and their first and last names' places.
+
+        Shape: (n,) -> (n,), (m,), (m,).
+        """
+        start = 0
+        for sex in self.sexes:
+            are_own = (pairs >= start) & (pairs < start + sex.n_pairs)
+            own = pairs[are_own] - np.uint64(start)
+            at_last, at_first = np.divmod(own, np.uint64(len(sex.first)))
+            yield sex, are_own, at_first, at_last
+            start += sex.n_pairs
+
+    def pairs_of(self, first: str, last: str) -> Iterator[int]:
+        """The numbers of the pairs of folded names that a reader may take for these: of each sex,
+        of all first names with an initial ("a."), of the first of two last names."""
+        last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
+        starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
+        for (at_first, at_last), sex, start in zip(self._places, self.sexes, starts, strict=False):
+            if last not in at_last:
+                continue
+            if len(first) == 2 and first.endswith("."):
+                found = [i for name, i in at_first.items() if name[0] == first[0]]
+            else:
+                found = [at_first[first]] if first in at_first else []
+            yield from (start + at_last[last] * len(sex.first) + i for i in found)
+
+    @cached_property
+    def _places(self) -> list[tuple[dict[str, int], dict[str, int]]]:
+        return [
+            (
+                {name.casefold(): i for i, name in enumerate(sex.first)},
+                {name.casefold(): i for i, name in enumerate(sex.last)},
+            )
+            for sex in self.sexes
+        ]
+
+
+def _folded(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.casefold() for name in names)
+
+
+@cache
+def locales() -> tuple[str, ...]:
+    """The locales that have lists of names of their own; the usual one first."""
+    import faker.providers.person as people
+
+    found = [module.name for module in iter_modules(people.__path__)]
+    named = [name for name in found if _LOCALE.fullmatch(name) and _has_lists(names_of(name))]
+    return tuple(sorted(named, key=lambda name: (name != USUAL_LOCALE, name)))
+
+
+@cache
+def names_of(locale: str) -> NameList:
+    """The names of a locale."""
+    provider = import_module(f"faker.providers.person.{locale}").Provider
+    by_sex = [_names(provider, "first", sex) for sex in _SEXES]
+    last_by_sex = [_names(provider, "last", sex) for sex in _SEXES]
+    every_first, every_last = _names(provider, "first"), _names(provider, "last")
+    if min(map(len, by_sex)) < _FEWEST_NAMES:
+        by_sex = [every_first or sorted({*by_sex[0], *by_sex[1]})]
+    tables = []
+    for number, first in enumerate(by_sex):
+        sex = _SEXES[number] if len(by_sex) > 1 else ""
+        own_last = last_by_sex[number] if sex else []
+        last = own_last if len(own_last) >= _FEWEST_NAMES else every_last
+        middle = _listed(provider, f"middle_names_{sex}") if sex else []
+        prefixes = _listed(provider, f"prefixes_{sex}" if sex else "prefixes")
+        parts = (first, last, middle, prefixes)
+        tables.append(SexNames(*(np.array(part, dtype=object) for part in parts)))
+    return NameList(locale, tuple(tables), _romanized(provider))
+
+
+def _names(provider: Any, which: str, sex: str = "") -> list[str]:
+    """The names of a list; of the lists whose names say the same where there is none."""
+    found = _listed(provider, f"{which}_names_{sex}" if sex else f"{which}_names")
+    if len(found) >= _FEWEST_NAMES or sex:
+        return found
+    like = re.compile(rf"([a-z]+_)?{which}_names(_[a-z]+)?")
+    names = (name for name in dir(provider) if like.fullmatch(name))
+    return sorted({text for name in names for text in _listed(provider, name)})
+
+
+def _listed(provider: Any, name: str) -> list[str]:
+    """The texts of a list of the provider, sorted; none where there is no such list."""
+    found = getattr(provider, name, ())
+    if not isinstance(found, Collection):
+        return []
+    return sorted({text.strip() for text in found if isinstance(text, str) and text.strip()})
+
+
+def _romanized(provider: Any) -> dict[str, str]:
+    """The names that the locale lists with their spelling in Latin letters."""
+    found: dict[str, str] = {}
+    for name in ("first_name_pairs", "last_name_pairs"):
+        pairs = getattr(provider, name, ())
+        if isinstance(pairs, Collection):
+            found |= {pair[0]: pair[-1] for pair in pairs if not isinstance(pair, str)}
+    return found
+
+
+def _has_lists(names: NameList) -> bool:
+    return all(min(len(sex.first), len(sex.last)) >= _FEWEST_NAMES for sex in names.sexes)

@@ -1,0 +1,273 @@
+"""The people whom a table's drawn rows are about: of one locale, an identity a row.
+
+Each row has a first and a last name of Faker's lists that no row of the table has together. They
+follow from the seed and the row's number, whatever else is drawn. Where a table names several
+people in a row, as a buyer and a seller, each has an identity of its own.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from gcvae.codec.key_template import Counter
+from gcvae.codec.name_forms import names_in, read_name
+from gcvae.codec.name_lists import USUAL_LOCALE, NameList, Texts, locales, names_of
+from gcvae.codec.taken_numbers import TakenNumbers
+from gcvae.files.typed_columns import TypedTable, row_chunks, rows_at
+from gcvae.numerics.permutations import Numbers, mixed
+from gcvae.numerics.seeds import derived_seed
+from gcvae.schema.columns import Column
+from gcvae.schema.personal import PersonalKind
+
+LOOKED_AT_ROWS = 5_000
+_LEAST_LISTED = 0.3
+"""Share of a table's names in a locale's lists, from which on the lists tell the locale."""
+_LEAST_ROOM = 200
+"""Pairs that no row has, under which identities have two last names."""
+_LOCALES_OF_SCRIPTS = {
+    "ARABIC": "ar_SA", "ARMENIAN": "hy_AM", "CJK": "zh_CN", "CYRILLIC": "ru_RU",
+    "DEVANAGARI": "hi_IN", "GEORGIAN": "ka_GE", "GREEK": "el_GR", "HANGUL": "ko_KR",
+    "HEBREW": "he_IL", "HIRAGANA": "ja_JP", "KATAKANA": "ja_JP", "TAMIL": "ta_IN", "THAI": "th_TH",
+}  # fmt: skip
+
+ColumnsOf = Mapping[PersonalKind, str]
+"""The column of each kind that is about one person."""
+
+
+@dataclass(frozen=True)
+class Identities:
+    """Identities of some rows. Shape: (n,) each.
+
+    Attributes:
+        pairs: Numbers of first and last names in the locale's lists.
+        turns: How often the pair has come in the rows before.
+        first, last, second, middle, prefix: Texts.
+    """
+
+    pairs: Numbers
+    turns: Numbers
+    first: Texts
+    last: Texts
+    second: Texts
+    middle: Texts
+    prefix: Texts
+
+
+@dataclass(frozen=True)
+class People:
+    """The identities of a table's drawn rows.
+
+    Attributes:
+        locale: Of the names.
+        counters: Of each person of a row, the numbers of pairs that no row of the table has.
+        double: Of each person, whether all have two last names, for every pair is taken.
+    """
+
+    locale: str
+    counters: tuple[Counter, ...]
+    double: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
+        """The people of a table with these columns; None where none is personal."""
+        persons = columns_of_persons(columns)
+        if not persons:
+            return None
+        locale = _locale_of(table, persons)
+        names = names_of(locale)
+        counters, double = [], []
+        for of_kinds in persons:
+            taken = _taken_pairs(table, of_kinds, names)
+            counter = taken.counter()
+            double.append(counter.room < min(_LEAST_ROOM, names.n_pairs // 4))
+            counters.append(Counter(0, names.n_pairs) if double[-1] else counter)
+        return cls(locale, tuple(counters), tuple(double))
+
+    @cached_property
+    def names(self) -> NameList:
+        """The names of the locale."""
+        return names_of(self.locale)
+
+    def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
+        """The identities of rows, by their numbers. Shape: (n,)."""
+        counter = self.counters[person]
+        origin = str(seed), "people", str(person)
+        turns, index = np.divmod(rows, np.uint64(counter.room))
+        pairs = counter.numbers(index, derived_seed(*origin, "pairs"))
+        found = Identities(pairs, turns, *(np.full(len(rows), "", dtype=object) for _ in range(5)))
+        for sex, own, at_first, at_last in self.names.split(pairs):
+            drawn = [
+                _drawn(listed, rows[own], derived_seed(*origin, part))
+                for part, listed in (
+                    ("second", sex.last), ("middle", sex.middle), ("prefix", sex.prefixes)
+                )
+            ]  # fmt: skip
+            found.first[own] = sex.first[at_first]
+            found.last[own] = sex.last[at_last]
+            found.second[own], found.middle[own], found.prefix[own] = drawn
+        if self.double[person]:
+            joint = "-" if self.names.separator else ""
+            found.last[:] = found.last + joint + found.second
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        counters = [asdict(counter) for counter in self.counters]
+        return {"locale": self.locale, "counters": counters, "double": list(self.double)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The people of a document that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is no such document.
+        """
+        if document["locale"] not in locales():
+            raise ValueError("there are no names of the locale")
+        counters = tuple(
+            Counter(**counter | {"residues": tuple(counter["residues"])})
+            for counter in document["counters"]
+        )
+        if any(counter.room < 1 for counter in counters):
+            raise ValueError("there is no room for identities")
+        return cls(document["locale"], counters, tuple(document["double"]))
+
+
+def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:
+    """The personal columns of each person of a row: of two e-mail addresses the second is
+    another person's."""
+    found: list[dict[PersonalKind, str]] = []
+    for column in columns:
+        if not column.is_made_up:
+            continue
+        assert isinstance(column.personal, PersonalKind)
+        own = next((own for own in found if column.personal not in own), None)
+        if own is None:
+            own = {}
+            found.append(own)
+        own[column.personal] = column.name
+    return found
+
+
+def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None, ...]]:
+    """At most LOOKED_AT_ROWS rows of some columns, spread over the table."""
+    n = len(table)
+    places = np.linspace(0, max(n - 1, 0), min(n, LOOKED_AT_ROWS)).round().astype(np.int64)
+    frame = rows_at(table, places, names)
+    parts = [
+        [None if blank else str(cell).strip() for cell, blank in zip(own, own.isna(), strict=True)]
+        for own in (frame[name] for name in names)
+    ]
+    return list(zip(*parts, strict=True))
+
+
+def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
+    """A text of the list for each row, "" where it is empty. Shape: (n,)."""
+    if not len(listed):
+        return np.full(len(rows), "", dtype=object)
+    found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
+    return found
+
+
+def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
+    """The locale whose lists have most of the table's names; of a table without names that its
+    accounts or its script tell."""
+    name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
+    texts = _texts_of(table, persons, name_kinds)
+    if texts:
+        found = best_locales(texts)
+        share, locale = found[0]
+        return locale if share >= _LEAST_LISTED else locale_of_script(texts)
+    accounts = _texts_of(table, persons, (PersonalKind.EMAIL, PersonalKind.USERNAME))
+    words = {word for text in accounts for word in _letters(text.partition("@")[0]) if word[3:]}
+    if words:
+        listed = [(_share(words, frozenset().union(*names_of(name).ascii_names)), name)
+                  for name in locales()]  # fmt: skip
+        share, locale = max(listed, key=lambda found: found[0])
+        if share >= _LEAST_LISTED:
+            return locale
+    streets = PersonalKind.STREET, PersonalKind.POSTAL_ADDRESS
+    return locale_of_script(_texts_of(table, persons, streets))
+
+
+def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
+    """The locales by the share of the texts' words that their lists of names have."""
+    words = {word for text in texts for word in _words(text)}
+    whole = {text.casefold() for text in texts}
+    found = []
+    for locale in locales():
+        names = names_of(locale)
+        own = {*words, *whole} if not names.separator else words
+        listed = names.first_names | names.last_names
+        share = _share(own, listed)
+        if not names.separator:
+            share = max(share, _share_without_space(whole, names))
+        found.append((share, locale))
+    return sorted(found, key=lambda found: -found[0])
+
+
+def _share_without_space(texts: set[str], names: NameList) -> float:
+    """The share of texts that are names of a locale which writes no space between them."""
+    are_names = [
+        names_in(text, names.first_names | names.last_names) or read_name(text, names) is not None
+        for text in sorted(texts)[:LOOKED_AT_ROWS]
+    ]
+    return sum(are_names) / len(are_names) if are_names else 0.0
+
+
+def _share(words: set[str], listed: frozenset[str]) -> float:
+    return len(words & listed) / len(words) if words else 0.0
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.casefold().replace("-", " ").replace(",", " ").split() if word]
+
+
+def _letters(text: str) -> list[str]:
+    return "".join(c if c.isalpha() else " " for c in text.casefold()).split()
+
+
+def locale_of_script(texts: Iterable[str]) -> str:
+    """The locale of the script that most letters are of."""
+    letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
+    words = (unicodedata.name(letter, "?").split()[0] for letter in letters)
+    scripts = Tally(word.partition("-")[0] for word in words)
+    is_japanese = scripts["HIRAGANA"] + scripts["KATAKANA"] > 0.1 * scripts["CJK"] > 0
+    found = "HIRAGANA" if is_japanese else max(scripts, key=scripts.__getitem__, default="")
+    return _LOCALES_OF_SCRIPTS.get(found, USUAL_LOCALE)
+
+
+def _texts_of(
+    table: TypedTable, persons: Sequence[ColumnsOf], kinds: Sequence[PersonalKind]
+) -> list[str]:
+    """Texts of the columns of these kinds."""
+    names = [own[kind] for own in persons for kind in kinds if kind in own]
+    return [text for name in names for (text,) in some_rows(table, [name]) if text]
+
+
+def _taken_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> TakenNumbers:
+    """The pairs of names that rows have in these columns of one person."""
+    taken = TakenNumbers(names.n_pairs, len(table))
+    apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
+             if kind in columns]  # fmt: skip
+    whole = columns.get(PersonalKind.NAME)
+    named = [*(apart if len(apart) == 2 else []), *([whole] if whole else [])]
+    for chunk in row_chunks(table, named) if named else ():
+        pairs = set[int]()
+        if len(apart) == 2:
+            both = chunk[apart].dropna()
+            for first, last in zip(both[apart[0]], both[apart[1]], strict=True):
+                pairs.update(names.pairs_of(str(first).casefold(), str(last).casefold()))
+        if whole:
+            for text in set(chunk[whole].dropna().astype(str)):
+                if (read := read_name(text, names)) is not None:
+                    pairs.update(names.pairs_of(read.first, read.last))
+        taken.add(np.array(sorted(pairs), dtype=np.uint64))
+    return taken

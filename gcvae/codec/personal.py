@@ -1,0 +1,532 @@
+"""Personal columns: made-up cells of the table's form, of one identity a row, none an original.
+
+What each kind is written from:
+
+    names                   the row's identity, in the forms that the column has
+    e-mails, user names     the same names, by the patterns that the column has; e-mails at domains
+                            that are reserved for examples, user names with a number of a width that
+                            no original has
+    URLs                    the last name under a top level that is reserved for examples
+    IP addresses            ranges that are reserved for documentation or for later use
+    streets and addresses   Faker's, without those that stand in the table but for their digits
+
+Phone, account, card and tax numbers are keys: `gcvae.codec.identifiers`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any, Protocol, Self
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from gcvae.cells.values import placed_values
+from gcvae.codec.accounts import RESERVED_ENDINGS, AccountPatterns, free_domains, written
+from gcvae.codec.identifiers import CYCLE_ROWS
+from gcvae.codec.name_forms import case_of, forms_of, read_name
+from gcvae.codec.name_lists import Texts
+from gcvae.codec.people import Identities, People, columns_of_persons, some_rows
+from gcvae.errors import TableError
+from gcvae.files.typed_columns import TypedTable, row_chunks
+from gcvae.numerics.permutations import Numbers, mixed, shuffled
+from gcvae.numerics.seeds import derived_seed
+from gcvae.schema.columns import Column
+from gcvae.schema.personal import PersonalKind
+
+_IP_RANGES = (
+    ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),
+    ("198.18.0.0/15",),
+    *((f"{first}.0.0.0/8",) for first in range(240, 255)),
+)
+"""Ranges that no machine has, from the smallest. Source: RFC 5737, RFC 2544, RFC 1112."""
+_IP6_RANGES = "2001:db8::/32", "3fff::/20"
+"""Source: RFC 3849, RFC 9637."""
+_PLACES = 600
+_FEWEST_PLACES = 100
+_HOST = re.compile(r"(?:https?://)?(www\.)?([^/:?#\s]+)[^/?#]*(/?.*)", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to write, by their numbers. Shape: (n,)."""
+
+    numbers: Numbers
+    seed: int
+    people: People
+    person: int
+    origin: str
+
+    @cached_property
+    def identities(self) -> Identities:
+        """Of the rows."""
+        return self.people.identities(self.person, self.numbers, self.seed)
+
+    def below(self, end: int, *origin: str) -> Numbers:
+        """A number below `end` for each row. Shape: (n,)."""
+        return mixed(self.numbers, derived_seed(self.origin, *origin)) % np.uint64(end)
+
+
+@dataclass(frozen=True)
+class Originals:
+    """What a writer learns from.
+
+    Attributes:
+        table: The whole of it.
+        name: Of the column.
+        some: Texts of some rows.
+        owners: First and last name of the same rows, where other columns tell them.
+        are_unique: No text stands in two rows.
+    """
+
+    table: TypedTable
+    name: str
+    kind: PersonalKind
+    people: People
+    some: Sequence[str]
+    owners: Sequence[tuple[str, str] | None]
+    are_unique: bool
+
+    def __iter__(self) -> Iterator[str]:
+        """Each distinct text, of each chunk of rows."""
+        for chunk in row_chunks(self.table, [self.name]):
+            yield from chunk[self.name].dropna().astype(str).unique()
+
+
+class Writer(Protocol):
+    """How cells of a kind are made up."""
+
+    @classmethod
+    def learned(cls, originals: Originals) -> Self: ...
+    def texts(self, rows: Rows) -> Texts: ...
+    def to_json(self) -> dict[str, Any]: ...
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self: ...
+
+
+@dataclass(frozen=True)
+class NameWriter:
+    """Names of people.
+
+    Attributes:
+        forms: See `gcvae.codec.name_forms`, each with the rows that have it.
+        case: Of the letters.
+    """
+
+    forms: tuple[tuple[str, int], ...]
+    case: str
+
+    @classmethod
+    def learned(cls, originals: Originals) -> Self:
+        """The forms of a column's names."""
+        case = case_of(originals.some)
+        if originals.kind is not PersonalKind.NAME:
+            part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
+            return cls(((f"{{{part}}}", 1),), case)
+        return cls(forms_of(list(originals.some), originals.people.names), case)
+
+    def texts(self, rows: Rows) -> Texts:
+        """The names of the rows. Shape: (n,)."""
+        of = rows.identities
+        initial = np.array([text[0] for text in of.first], dtype=object)
+        parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
+                 "prefix": of.prefix, "initial": initial}  # fmt: skip
+        ends = np.cumsum([n for _, n in self.forms])
+        which = np.searchsorted(ends, rows.below(int(ends[-1]), "form"), side="right")
+        found = np.empty(len(which), dtype=object)
+        for number, (form, _) in enumerate(self.forms):
+            own = which == number
+            found[own] = written(form, {part: texts[own] for part, texts in parts.items()})
+        series = pd.Series(found, dtype=object).str.strip()
+        if self.case != "title":
+            series = series.str.upper() if self.case == "upper" else series.str.lower()
+        return series.to_numpy(dtype=object)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {"forms": [list(pair) for pair in self.forms], "case": self.case}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The writer of a document that `to_json` wrote."""
+        return cls(tuple((form, rows) for form, rows in document["forms"]), document["case"])
+
+
+@dataclass(frozen=True)
+class AccountWriter:
+    """E-mail addresses, and user names.
+
+    Attributes:
+        domains: Reserved ones that no original has; none for user names.
+    """
+
+    patterns: AccountPatterns
+    domains: tuple[str, ...]
+
+    @classmethod
+    def learned(cls, originals: Originals) -> Self:
+        """The patterns of a column's accounts."""
+        is_mail = originals.kind is PersonalKind.EMAIL
+        patterns = AccountPatterns.learned(
+            [text.partition("@")[0] for text in originals.some],
+            originals.owners,
+            originals.people.names,
+            is_unique=originals.are_unique,
+            free_of=None if is_mail else originals,
+        )
+        domains = free_domains(text.rpartition("@")[2] for text in originals) if is_mail else ()
+        return cls(patterns, domains)
+
+    def texts(self, rows: Rows) -> Texts:
+        """The accounts of the rows. Shape: (n,)."""
+        found = self.patterns.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
+        if not self.domains:
+            return found
+        ends = np.array([f"@{domain}" for domain in self.domains], dtype=object)
+        return found + ends[rows.below(len(ends), "domain")]  # type: ignore[no-any-return]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {"accounts": self.patterns.to_json(), "domains": list(self.domains)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The writer of a document that `to_json` wrote."""
+        return cls(AccountPatterns.from_json(document["accounts"]), tuple(document["domains"]))
+
+
+@dataclass(frozen=True)
+class UrlWriter:
+    """Addresses of the web: a last name as the host, and perhaps a first name as the path.
+
+    Attributes:
+        scheme: With "://", or "".
+        www: Whether hosts begin with it.
+        path: A slash, with a first name after it, or nothing.
+        ending: A reserved top level that no original has.
+    """
+
+    hosts: AccountPatterns
+    scheme: str
+    www: bool
+    path: str
+    ending: str
+
+    @classmethod
+    def learned(cls, originals: Originals) -> Self:
+        """The form of a column's addresses."""
+        found = [match for text in originals.some if (match := _HOST.match(text))]
+        half = len(found) / 2
+        schemes = Tally(
+            text.partition("://")[0].lower() for text in originals.some if "://" in text
+        )
+        hosts = (match[2] for text in originals if (match := _HOST.match(text)))
+        taken = {host.casefold().rpartition(".")[2] for host in hosts}
+        if sum(len(match[3]) > 1 for match in found) > half:
+            path = "/{first}"
+        else:
+            path = "/" if sum(match[3] == "/" for match in found) > half else ""
+        numbered = (f"mail{n}.{RESERVED_ENDINGS[0]}" for n in range(1, len(found) + 2))
+        return cls(
+            AccountPatterns((("{last}", 1),), False, (0,), originals.are_unique),
+            f"{schemes.most_common(1)[0][0]}://" if schemes else "",
+            sum(match[1] is not None for match in found) > half,
+            path,
+            next((e for e in RESERVED_ENDINGS if e not in taken), next(numbered)),
+        )
+
+    def texts(self, rows: Rows) -> Texts:
+        """The addresses of the rows. Shape: (n,)."""
+        of, people = rows.identities, rows.people
+        hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
+        found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
+        if self.path != "/{first}":
+            return found + self.path  # type: ignore[no-any-return]
+        return found + "/" + self.hosts.spelled(of.first, people.names)  # type: ignore[no-any-return]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        own = {name: getattr(self, name) for name in ("scheme", "www", "path", "ending")}
+        return {"hosts": self.hosts.to_json(), **own}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The writer of a document that `to_json` wrote."""
+        own = {name: document[name] for name in ("scheme", "www", "path", "ending")}
+        return cls(AccountPatterns.from_json(document["hosts"]), **own)
+
+
+@dataclass(frozen=True)
+class IpWriter:
+    """IP addresses.
+
+    Attributes:
+        ranges: Of version 4, none of which has an original.
+        range6: Of version 6.
+        rows6: Of 1,000 rows so many have an address of version 6.
+    """
+
+    ranges: tuple[str, ...]
+    range6: str
+    rows6: int
+
+    @classmethod
+    def learned(cls, originals: Originals) -> Self:
+        """The ranges that a column's addresses leave free."""
+        found = {address for text in originals if (address := ip_of(text)) is not None}
+        six = [address for address in found if isinstance(address, IPv6Address)]
+        n_four = len(found) - len(six)
+
+        def is_free(ranges: Iterable[str]) -> bool:
+            nets = [ip_network(each) for each in ranges]
+            return not any(address in net for address in found for net in nets)
+
+        free = [ranges for ranges in _IP_RANGES if is_free(ranges) and _size(ranges) > n_four]
+        free6 = [each for each in _IP6_RANGES if is_free([each])]
+        if not free or not free6:
+            message = f"column {originals.name!r} has IP addresses in all reserved ranges"
+            raise TableError(f"{message}; drop it")
+        some = [address for text in originals.some if (address := ip_of(text)) is not None]
+        n_six = sum(isinstance(address, IPv6Address) for address in some)
+        return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
+
+    def texts(self, rows: Rows) -> Texts:
+        """The addresses of the rows. Shape: (n,)."""
+        size = _size(self.ranges)
+        at = shuffled(rows.numbers % np.uint64(size), size, derived_seed(rows.origin, "ip"))
+        starts = np.array([int(ip_network(each)[0]) for each in self.ranges], dtype=np.uint64)
+        which, within = np.divmod(at, np.uint64(size // len(starts)))
+        found = np.array([str(IPv4Address(int(n))) for n in starts[which] + within], dtype=object)
+        is_six = rows.below(CYCLE_ROWS, "version") < self.rows6
+        if is_six.any():
+            start, low = int(ip_network(self.range6)[0]), rows.below(2**62, "low")[is_six]
+            found[is_six] = [str(IPv6Address(start + (int(n) << 16))) for n in low]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {"ranges": list(self.ranges), "range6": self.range6, "rows6": self.rows6}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The writer of a document that `to_json` wrote."""
+        return cls(tuple(document["ranges"]), document["range6"], document["rows6"])
+
+
+def ip_of(text: str) -> IPv4Address | IPv6Address | None:
+    """The IP address that a text is; None if it is none."""
+    try:
+        return ip_address(text.strip())
+    except ValueError:
+        return None
+
+
+def _size(ranges: Iterable[str]) -> int:
+    return sum(ip_network(each).num_addresses for each in ranges)
+
+
+@dataclass(frozen=True)
+class PlaceWriter:
+    """Streets and postal addresses: Faker's, whose digits are drawn.
+
+    Attributes:
+        places: Texts with a 0 for each digit.
+    """
+
+    places: tuple[str, ...]
+
+    @classmethod
+    def learned(cls, originals: Originals) -> Self:
+        """Places of the table's locale in the column's form, without those of the column."""
+        from faker import Faker
+
+        fake = Faker(originals.people.locale)
+        fake.seed_instance(random.Random(originals.name).randrange(2**32))
+        write = _street_writer(originals.some)
+        if originals.kind is PersonalKind.POSTAL_ADDRESS:
+            has_lines = sum("\n" in text for text in originals.some) > len(originals.some) / 2
+            joint = "\n" if has_lines else ", "
+            made = [re.sub(r",?\s*\n", joint, fake.address()) for _ in range(_PLACES)]
+        else:
+            made = [write(fake.street_name()) for _ in range(_PLACES)]
+        taken = {_without_digits(text) for text in originals}
+        places = sorted(set(map(_without_digits, made)))
+        free = [place for place in places if place not in taken]
+        if len(free) < _FEWEST_PLACES:  # a number that is wider than any original's
+            widest = max((len(run) for text in taken for run in _DIGITS.findall(text)), default=0)
+            longer = "0" * (widest + 1)
+            free = [
+                _DIGITS.sub(longer, p, count=1) if "0" in p else f"{p} {longer}" for p in places
+            ]
+        return cls(tuple(free))
+
+    def texts(self, rows: Rows) -> Texts:
+        """The places of the rows. Shape: (n,)."""
+        which = rows.below(len(self.places), "place")
+        order = np.argsort(which, kind="stable")
+        ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
+        digits = [
+            rows.below(10, "digit", str(i)) for i in range(max(p.count("0") for p in self.places))
+        ]
+        found = np.empty(len(which), dtype=object)
+        for number, place in enumerate(self.places):
+            own = order[ends[number] : ends[number + 1]]
+            if not len(own):
+                continue
+            letters = np.tile(np.array([place]).view(np.uint32), (len(own), 1))
+            at = [i for i, letter in enumerate(place) if letter == "0"]
+            for i, column in enumerate(at):
+                is_first = i == 0 or at[i - 1] != column - 1
+                drawn = digits[i][own]
+                drawn = drawn % np.uint64(9) + np.uint64(1) if is_first else drawn
+                letters[:, column] = drawn + np.uint64(ord("0"))
+            found[own] = letters.view(f"U{len(place)}")[:, 0].astype(object)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs."""
+        return {"places": list(self.places)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The writer of a document that `to_json` wrote."""
+        return cls(tuple(document["places"]))
+
+
+def _without_digits(text: str) -> str:
+    return re.sub(r"\d", "0", text.strip())
+
+
+def _street_writer(texts: Sequence[str]) -> Any:
+    """Puts a number where most of the streets have theirs: before, behind, or nowhere."""
+    before = Tally(m[1] for text in texts if (m := re.match(r"\d+(,?) ", text)))
+    behind = Tally(m[1] for text in texts if (m := re.search(r"(,?) \d+\S{0,3}$", text)))
+    runs = [len(run) for text in texts for run in _DIGITS.findall(text)[:1]]
+    number = "0" * min(Tally(runs).most_common(1)[0][0], 4) if runs else ""
+    if 2 * len(runs) < len(texts) or not runs:
+        return lambda street: street
+    if before.total() > behind.total():
+        comma = before.most_common(1)[0][0]
+        return lambda street: f"{number}{comma} {street}"
+    comma = behind.most_common(1)[0][0] if behind else ""
+    return lambda street: f"{street}{comma} {number}"
+
+
+_WRITERS: dict[PersonalKind, type[Writer]] = {
+    PersonalKind.FIRST_NAME: NameWriter,
+    PersonalKind.LAST_NAME: NameWriter,
+    PersonalKind.NAME: NameWriter,
+    PersonalKind.EMAIL: AccountWriter,
+    PersonalKind.USERNAME: AccountWriter,
+    PersonalKind.URL: UrlWriter,
+    PersonalKind.IP: IpWriter,
+    PersonalKind.STREET: PlaceWriter,
+    PersonalKind.POSTAL_ADDRESS: PlaceWriter,
+}
+
+
+@dataclass(frozen=True)
+class PersonalCodec:
+    """The made-up cells of a personal column.
+
+    Attributes:
+        person: Which person of the row it is about.
+        blank: Of CYCLE_ROWS rows so many have no cell.
+    """
+
+    column: Column
+    people: People
+    person: int
+    writer: Writer
+    blank: int
+
+    @classmethod
+    def fit(
+        cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
+    ) -> Self:
+        """The codec of a column among the table's columns."""
+        assert isinstance(column.personal, PersonalKind)
+        persons = columns_of_persons(columns)
+        person = next(i for i, own in enumerate(persons) if column.name in own.values())
+        n_blank, texts, n_texts = 0, set[int](), 0
+        for chunk in row_chunks(table, [column.name]):
+            present = chunk[column.name].dropna().astype(str)
+            n_blank += len(chunk) - len(present)
+            n_texts += len(present)
+            texts.update(pd.util.hash_array(present.to_numpy(dtype=object)).tolist())
+        rows = _owned(table, column.name, persons[person], people)
+        originals = Originals(
+            table,
+            column.name,
+            column.personal,
+            people,
+            [text for text, _ in rows],
+            [owner for _, owner in rows],
+            len(texts) == n_texts > 0,
+        )
+        blank = CYCLE_ROWS * n_blank // max(len(table), 1) if column.missing.allowed else 0
+        writer = _WRITERS[column.personal].learned(originals)
+        return cls(column, people, person, writer, min(blank, CYCLE_ROWS - 1))
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
+        """The cells of rows from `first_row` on; a row's own does not depend on the others."""
+        numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
+        origin = f"{seed}\x1f{self.name}"
+        rows = Rows(numbers, seed, self.people, self.person, origin)
+        at = shuffled(numbers % np.uint64(CYCLE_ROWS), CYCLE_ROWS, derived_seed(origin))
+        places = np.where(at < self.blank, -1, np.arange(n_rows))
+        return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` needs beside the schema's column and the people."""
+        return {"person": self.person, "blank": self.blank, **self.writer.to_json()}
+
+    @classmethod
+    def from_json(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
+        """The codec of a document that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is no such document.
+        """
+        assert isinstance(column.personal, PersonalKind)
+        writer = _WRITERS[column.personal].from_json(document)
+        return cls(column, people, document["person"], writer, document["blank"])
+
+
+def is_written(column: Column) -> bool:
+    """Whether a column's cells are written by a `PersonalCodec`; others are levels or keys."""
+    return column.is_made_up and column.personal in _WRITERS
+
+
+def _owned(
+    table: TypedTable, name: str, of: Mapping[PersonalKind, str], people: People
+) -> list[tuple[str, tuple[str, str] | None]]:
+    """Texts of a column in some rows, with the first and the last name in other columns."""
+    apart = [of[k] for k in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME) if k in of]
+    whole = of.get(PersonalKind.NAME)
+    if name in (*apart, whole):
+        return [(text, None) for (text,) in some_rows(table, [name]) if text]
+    if len(apart) == 2:
+        rows = some_rows(table, [name, *apart])
+        return [(t, (first, last) if first and last else None) for t, first, last in rows if t]
+    if whole is None:
+        return [(text, None) for (text,) in some_rows(table, [name]) if text]
+    found = []
+    for text, full in some_rows(table, [name, whole]):
+        read = read_name(full, people.names) if full else None
+        if text:
+            found.append((text, (read.first, read.last) if read else None))
+    return found

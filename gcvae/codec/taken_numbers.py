@@ -1,0 +1,53 @@
+"""Numbers that no original has: in parts of their range, and by their residues."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+
+from gcvae.codec.key_template import Counter, scattered
+from gcvae.numerics.permutations import Numbers
+
+_PARTS = 100  # of the range of a number; where originals are in it is known no closer
+_MOST_MODULUS, _LEAST_MODULUS = 1 << 24, 1 << 4
+_MOST_RESIDUES = 2048
+_RESIDUES_KEPT = 0.5  # of those that no original has: all of them would say which are taken
+
+
+class TakenNumbers:
+    """The numbers that originals have, of those below `size`, in a table of `n_rows`."""
+
+    def __init__(self, size: int, n_rows: int) -> None:
+        self._size = size
+        self._step = -(-size // _PARTS)
+        self._parts = np.zeros(-(-size // self._step), dtype=bool)
+        modulus = min(max(1 << (2 * n_rows).bit_length(), _LEAST_MODULUS), _MOST_MODULUS)
+        self._residues = np.zeros(min(modulus, 1 << (size.bit_length() - 1)), dtype=bool)
+
+    def add(self, numbers: Numbers) -> None:
+        """Takes these numbers. Shape: (n,)."""
+        self._parts[numbers // np.uint64(self._step)] = True
+        residues = scattered(numbers, self._size) % np.uint64(len(self._residues))
+        self._residues[residues] = True
+
+    def counter(self) -> Counter:
+        """The counter that leaves most room.
+
+        Of the range it has the numbers beyond all originals, or those of a gap that is over twice
+        as wide. Of the powers of two a large one leaves few numbers to each residue, and of a small
+        one few residues are free.
+        """
+        gaps = list(pairwise([-1, *np.flatnonzero(self._parts).tolist(), len(self._parts)]))
+        last = gaps[-1]
+        first, end = max(gaps, key=lambda gap: (gap[1] - gap[0] - 1) * (1 + (gap == last)))
+        low, high = (first + 1) * self._step, min(end * self._step, self._size)
+        found, taken = [Counter(low, high - low)], self._residues
+        while len(taken):
+            free = np.flatnonzero(~taken)
+            kept = free[: min(_MOST_RESIDUES, ceil(_RESIDUES_KEPT * len(free)))].tolist()
+            found += [Counter(0, self._size, len(taken), tuple(kept))] if kept else []
+            half = len(taken) // 2
+            taken = taken[:half] | taken[half : 2 * half]
+        return max(found, key=lambda counter: counter.room)

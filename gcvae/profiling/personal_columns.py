@@ -1,0 +1,410 @@
+"""Which columns hold names of people, and what leads to them; found by their cells and names.
+
+Forms and check digits tell most kinds by the cells alone: e-mail addresses, URLs, IP addresses,
+IBANs, card numbers, phone numbers with their codes, and tax numbers that pass the check of a
+country where a number whose digits are exchanged does not. Names of people are told by Faker's
+lists of every locale. What cells alone leave open, such as a user name, takes a column's name that
+says so; one that says otherwise, such as `city` or `brand`, keeps words that are names too.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from gcvae.cells.distinct_cells import Cells
+from gcvae.codec.check_digits import is_card, is_iban
+from gcvae.codec.name_forms import names_in, read_name
+from gcvae.codec.name_lists import NameList, names_of
+from gcvae.codec.people import best_locales
+from gcvae.codec.personal import ip_of
+from gcvae.schema.columns import Draft
+from gcvae.schema.kinds import ColumnKind
+from gcvae.schema.personal import PersonalKind
+
+_LOOKED_AT = 1_000
+"""Distinct texts of a column."""
+_NEARLY_ALL = 0.9
+"""Share of the texts, from which on cells alone tell a kind by its form."""
+_MOSTLY = 0.8
+"""The same, where the column's name says so too; of full names cells alone."""
+_LISTED = 0.3
+"""Share of names in the lists where the column's name says that it holds some: no list is whole."""
+_FEWEST = 10
+"""Distinct texts, under which cells alone tell nothing."""
+_FEWEST_NAMED = 3
+_FEWEST_SINGLE = 20
+"""Distinct first or last names, under which cells alone tell nothing."""
+_MOST_LOCALES = 4
+_MOST_CHARACTERS = 200
+_LEAST_DISTINCT = 0.2
+"""Distinct user names per row."""
+_MOST_BY_CHANCE = 0.25
+"""Share of tax numbers with exchanged digits that pass a country's check, if it checks anything."""
+
+
+def _name(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.replace("\n", ""), re.IGNORECASE)
+
+
+_E = r"(?![^\W\d_])"  # no letter follows
+_B = r"(?<![^\W\d_])"  # no letter before
+_SAYS: dict[PersonalKind, re.Pattern[str]] = {
+    PersonalKind.FIRST_NAME: _name(
+        r"first.?name|given.?name|fore.?name|middle.?name|vorname|rufname|pr[ée]nom|primer.?nombre"
+        r"|nombre.?de.?pila|nome.?proprio|voornaam|f[öo]rnamn|fornavn|etunimi|imi[eę]$|\bfname"
+        rf"|{_B}имя$|имя.?(клиент|сотрудн|пользов)|отчество|^名$|名前.?名|^名字$|الاسم.?الأول|^όνομα$"
+    ),
+    PersonalKind.LAST_NAME: _name(
+        r"last.?name|sur.?name|family.?name|nachname|familienname|nom.?de.?famille|^nom$|apellido"
+        r"|cognome|sobrenome|achternaam|efternamn|etternavn|efternavn|sukunimi|nazwisko|\blname"
+        r"|фамилия|^姓$|^姓氏$|苗字|名字.?姓|اسم.?العائلة|اللقب|^επώνυμο|επίθετο"
+    ),
+    PersonalKind.NAME: _name(
+        r"full.?name|(customer|client|patient|employee|person|contact|user|member|owner|author|student"
+        r"|teacher|doctor|driver|passenger|guest|buyer|seller|agent|manager|recipient|sender|holder"
+        r"|signer|subscriber|applicant|insured|tenant).?name|^names?$|card.?holder|inhaber"
+        r"|(kunden|mitarbeiter|patienten|ansprech).{0,8}name|^name|nom.?(complet|et.?pr)|nombre.?completo"
+        r"|nome.?completo|ф\.?и\.?о\.?$|полное.?имя|имя.?и.?фамилия|姓名|氏名|お?名前|الاسم.?الكامل|^الاسم$"
+        r"|ονοματεπώνυμο"
+    ),
+    PersonalKind.EMAIL: _name(r"e.?mail|courriel|correo|почта|邮箱|电子邮件|メール|بريد"),
+    PersonalKind.PHONE: _name(
+        rf"phone|mobile|{_B}(tel|cell|fax|gsm|handy){_E}|telefon|t[ée]l[ée]fono|t[ée]l[ée]ph|portable"
+        r"|rufnummer|телефон|мобильн|电话|手机|電話|携帯|هاتف|جوال|τηλ|κινητό"
+    ),
+    PersonalKind.STREET: _name(
+        rf"street|stra(ss|ß)e|{_B}(rue|calle|via|rua|addr|str){_E}|address|adress|direcci[óo]n"
+        r"|indirizzo|endere[çc]o|улица|адрес|街道|地址|住所|番地|عنوان|شارع|οδός|διεύθυνση|anschrift"
+    ),
+    PersonalKind.TAX_ID: _name(
+        rf"{_B}(ssn|tin|itin|nin|nino|sin|nif|nie|dni|cpf|bsn|nir|insee|pesel|curp|rfc|pan|aadhaar"
+        rf"|cnp|oib|egn|svnr|ahv){_E}|social.?sec|national.?id|tax.?(id|no|num)|passport|reisepass"
+        r"|steuer.{0,6}(nr|num|id)|sozialvers|personalausweis|s[ée]curit[ée].?soc|n.?ss$|инн|снилс"
+        r"|паспорт|身份证|身分證|マイナンバー|الهوية|αφμ|αμκα|codice.?fiscale|personnummer"
+    ),
+    PersonalKind.USERNAME: _name(
+        rf"user.?name|{_B}(login|nick|handle|user){_E}|screen.?name|nickname|benutzer.?(name|kennung)"
+        r"|anmeldename|identifiant|usuario|utente|логин|имя.?пользователя|用户名|用戶名|ユーザ|اسم.?المستخدم"
+        r"|όνομα.?χρήστη"
+    ),
+    PersonalKind.BIRTH_DATE: _name(
+        rf"birth|{_B}dob{_E}|geburt|naissance|nacimiento|nascita|nascimento|geboorte|рожд|出生|生年月日"
+        r"|誕生日?|生日|ميلاد|γέννησ"
+    ),
+}  # fmt: skip
+_SAYS_OTHERWISE = _name(
+    r"city|town|village|place|stadt|ort$|ville|commune|ciudad|citt[àa]|cidade|город|населенн|城市|市区"
+    r"|都市|市町村|مدينة|πόλη|country|land$|pays|pa[íi]s|paese|страна|国|国家|بلد|χώρα|state|region|province|county"
+    r"|product|produkt|produit|producto|item|article|artikel|товар|продукт|产品|商品|منتج|προϊόν"
+    r"|company|firma|employer|arbeitgeber|entreprise|soci[ée]t[ée]|empresa|azienda|компания|公司|会社|شركة"
+    r"|εταιρ|organi[sz]ation|brand|make|model|marke|marque|marca|бренд|品牌|ブランド|علامة|store|shop|branch"
+    r"|filiale|colou?r|farbe|couleur|цвет|颜色|色|لون|χρώμα|day|month|tag$|monat|jour|mois|день|месяц|曜日"
+    r"|species|breed|title|genre|category|categor|kategor|type|status|job|position|beruf|m[ée]tier"
+    r"|профессия|должность|职|職|وظيفة|επάγγελμα|department|abteilung|team|school|university|hospital"
+    r"|street|stra(ss|ß)e|rue|language|sprache|langue|word|tag|label|server|host"
+)
+_SAYS_PERSON = _name(
+    r"manager|agent|sales.?(rep|person)|doctor|author|owner|customer|client|patient|employee|teacher"
+    r"|student|driver|person|contact|kunde|mitarbeiter|verk[äa]ufer|клиент|сотрудник|менеджер|客户|顧客|担当"
+    r"|عميل|موظف|πελάτης|υπάλληλος|assignee|reporter|supervisor|officer|nurse|passenger"
+)
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
+_URL = re.compile(r"(https?://|www\.)[^\s/]+\.[^\s]+|https?://\S+", re.IGNORECASE)
+_PHONE = re.compile(r"\(?\+?\d[\d\s().\-/]*(\s*(x|ext\.?)\s*\d+)?", re.IGNORECASE)
+_PHONE_FORM = re.compile(
+    r"\+\d[\d\s().\-/x]{7,}|00[1-9]\d*[\s().\-/][\d\s().\-/x]{6,}|\(\+?\d{1,5}\)[\d\s.\-/x]{5,}|\d{3}[-.]\d{3}[-.]\d{4}(x\d+)?"
+    r"|0\d{1,4}([\s/-]\d{2,}){1,5}|8[\s(-]+\d{3}[\s)-]+\d{3}[\s-]?\d\d[\s-]?\d\d|1[3-9]\d{9}"
+)
+_PLACE_WITHOUT_SIGN = re.compile(r"[都道府県省市区郡县區縣].*(\d{6}$|[都道府県市区郡町村].*\d)|^〒")
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+_USER = re.compile(r"[^\W\d_][\w.\-]{1,39}")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_STREET = _name(
+    r"stra(ss|ß)e|str\.|\bstreet|\bave(nue)?\b|\broad\b|\bdrive\b|\blane\b|\bboulevard\b|\brue\b|\bcalle\b"
+    r"|\bvia\b|platz|gasse|weg\b|\bул\.|\bпер\.|\bпр\.|\bнаб\.|街|路|丁目|番地|οδός|شارع"
+)
+
+
+@dataclass(frozen=True)
+class FoundPersonal:
+    """What a column's cells are.
+
+    Attributes:
+        reason: For a sentence: "holds ...".
+    """
+
+    kind: PersonalKind
+    reason: str
+
+
+def find_personal(cells: Cells, draft: Draft) -> FoundPersonal | None:
+    """What the personal cells of a column are; None of one that is not personal.
+
+    Args:
+        cells: Those that are not missing.
+        draft: What the user says of the column.
+    """
+    said = draft.get("personal")
+    if said is not None:
+        return FoundPersonal(said, "the schema says so") if said else None
+    if {"levels", "datetime_format", "minimum", "maximum", "number_format"} & set(draft):
+        return None
+    if cells.source not in ("text", "integer") or not len(cells.texts):
+        return None
+    if draft.get("kind") not in (None, ColumnKind.IDENTIFIER):
+        return None
+    if cells.source == "text" and cells.date_format_found is not None:
+        return None
+    found = next(_found(_Column(cells)), None)
+    return found and FoundPersonal(*found)
+
+
+def names_birth(name: str) -> bool:
+    """Whether a column is called a date of birth."""
+    return _SAYS[PersonalKind.BIRTH_DATE].search(name) is not None
+
+
+class _Column:
+    """A column's name, and some of its texts."""
+
+    def __init__(self, cells: Cells) -> None:
+        self.name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cells.name)
+        self.is_text = cells.source == "text"
+        self.texts: list[str] = [
+            text for text in cells.stripped.slice(0, _LOOKED_AT).to_pylist() if text
+        ]
+        self.distinct_per_row = len(cells.texts) / max(int(cells.counts.sum()), 1)
+
+    def says(self, kind: PersonalKind) -> bool:
+        return kind in _SAYS and _SAYS[kind].search(self.name) is not None
+
+    def share(self, is_so: Callable[[str], Any]) -> float:
+        """The share of the texts that are so; looks at a few first."""
+        few = self.texts[:40]
+        if sum(bool(is_so(text)) for text in few) < 0.2 * len(few):
+            return 0.0
+        return sum(bool(is_so(text)) for text in self.texts) / max(len(self.texts), 1)
+
+
+def _found(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+    """The kinds that speak for the column, each with the reason; the surest first."""
+    enough = len(column.texts) >= _FEWEST
+    if column.is_text:
+        for kind, is_so, form in _FORMS:
+            least = _FEWEST_NAMED if kind in _SURE or column.says(kind) else _FEWEST
+            share = column.share(is_so) if len(column.texts) >= least else 0.0
+            if share >= _NEARLY_ALL:
+                yield kind, f"{_percent(share)} of its texts are {form}"
+    elif enough and column.share(is_card) == 1.0:
+        yield PersonalKind.CARD, "all its numbers pass the check of card numbers"
+    yield from _numbers(column)
+    if not column.is_text or column.share(_has_letters) < _MOSTLY:
+        return
+    yield from _places(column)
+    yield from _names(column)
+    is_distinct = column.distinct_per_row >= _LEAST_DISTINCT and len(column.texts) >= _FEWEST_NAMED
+    are_users = column.says(PersonalKind.USERNAME) and column.share(_USER.fullmatch) >= _MOSTLY
+    if is_distinct and are_users:
+        yield PersonalKind.USERNAME, f"its name says so ({column.name})"
+
+
+def _is_ip(text: str) -> bool:
+    return ("." in text or ":" in text) and ip_of(text) is not None
+
+
+_FORMS: tuple[tuple[PersonalKind, Callable[[str], Any], str], ...] = (
+    (PersonalKind.EMAIL, _EMAIL.fullmatch, "e-mail addresses"),
+    (PersonalKind.URL, _URL.fullmatch, "addresses of the web"),
+    (PersonalKind.IBAN, is_iban, "IBANs with their check digits"),
+    (PersonalKind.IP, _is_ip, "IP addresses"),
+    (PersonalKind.CARD, is_card, "card numbers with their check digit"),
+)
+_SURE = PersonalKind.EMAIL, PersonalKind.URL, PersonalKind.IBAN
+
+
+def _numbers(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+    """Phone and tax numbers."""
+    enough = len(column.texts) >= _FEWEST
+    named = f"its name says so ({column.name})"
+    digits = ((PersonalKind.PHONE, _is_phone), (PersonalKind.TAX_ID, _is_number))
+    for kind, is_so in digits if len(column.texts) >= _FEWEST_NAMED else ():
+        if column.says(kind) and column.share(is_so) >= _MOSTLY:
+            yield kind, f"{named}, and its cells have digits like them"
+    if not enough:
+        return
+    share = column.share(_is_phone)
+    if share >= _NEARLY_ALL and column.share(_PHONE_FORM.fullmatch) >= _LISTED:
+        yield PersonalKind.PHONE, f"{_percent(share)} of its texts have the form of phone numbers"
+    country = _country_of_tax_ids(column) if len(column.texts) >= _FEWEST_SINGLE else None
+    if country is not None:
+        yield PersonalKind.TAX_ID, f"its texts pass the check of {country}"
+
+
+def _is_phone(text: str) -> bool:
+    if _DATE.fullmatch(text):
+        return False
+    return 6 <= sum(map(str.isdigit, text)) <= 20 and _PHONE.fullmatch(text) is not None
+
+
+def _is_number(text: str) -> bool:
+    n_digits = sum(map(str.isdigit, text))
+    return 5 <= n_digits <= 20 and 2 * n_digits >= len(text)
+
+
+def _has_letters(text: str) -> bool:
+    return len(text) <= _MOST_CHARACTERS and any(map(str.isalpha, text))
+
+
+@cache
+def _tax_ids() -> tuple[tuple[str, Callable[[str], bool]], ...]:
+    """The checks of numbers that countries give to people."""
+    from stdnum.br import cpf
+    from stdnum.cn import ric
+    from stdnum.cz import rc
+    from stdnum.de import idnr
+    from stdnum.es import dni, nie
+    from stdnum.fi import hetu
+    from stdnum.fr import nir
+    from stdnum.gr import amka
+    from stdnum.it import codicefiscale
+    from stdnum.jp import in_
+    from stdnum.kr import rrn
+    from stdnum.nl import bsn
+    from stdnum.pl import pesel
+    from stdnum.ru import inn
+    from stdnum.se import personnummer
+    from stdnum.us import ssn
+
+    modules = (cpf, ric, rc, idnr, dni, nie, hetu, nir, amka, codicefiscale, in_, rrn, bsn, pesel,
+               inn, personnummer, ssn)  # fmt: skip
+    return tuple((m.__name__.removeprefix("stdnum."), m.is_valid) for m in modules)
+
+
+def _country_of_tax_ids(column: _Column) -> str | None:
+    """The number whose check the texts pass, and texts with exchanged digits do not."""
+    if column.share(_is_number) < _NEARLY_ALL:
+        return None
+    draw = random.Random(0)
+    exchanged = ["".join(draw.sample(text, len(text))) for text in column.texts[:200]]
+    for name, is_valid in _tax_ids():
+        if column.share(is_valid) >= _NEARLY_ALL:
+            by_chance = sum(map(is_valid, exchanged)) / len(exchanged)
+            if by_chance <= _MOST_BY_CHANCE:
+                return str(name)
+    return None
+
+
+def _places(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+    """Streets and postal addresses."""
+    if len(column.texts) < _FEWEST_NAMED or column.share(_EMAIL.fullmatch) > 0.5:
+        return
+    has_code = column.share(_is_whole_address)
+    by_name = column.says(PersonalKind.STREET)
+    with_number = column.share(lambda text: re.search(r"\d", text) and _STREET.search(text))
+    if by_name and re.search(r"type|kind|art$", column.name, re.IGNORECASE):
+        return
+    if by_name and has_code >= _MOSTLY:
+        yield PersonalKind.POSTAL_ADDRESS, f"its name says so ({column.name})"
+    elif by_name and column.share(lambda text: len(text) > 3) >= _MOSTLY:
+        if len(column.texts) >= _FEWEST:
+            yield PersonalKind.STREET, f"its name says so ({column.name})"
+    elif column.share(_is_address_by_form) >= _NEARLY_ALL and len(column.texts) >= _FEWEST:
+        yield PersonalKind.POSTAL_ADDRESS, "its texts have streets, numbers and postal codes"
+    elif with_number >= _NEARLY_ALL and len(column.texts) >= _FEWEST_SINGLE:
+        kind = PersonalKind.POSTAL_ADDRESS if has_code >= _MOSTLY else PersonalKind.STREET
+        yield kind, f"{_percent(with_number)} of its texts are like {kind.plural}"
+
+
+def _is_whole_address(text: str) -> bool:
+    """Whether a text has a street and a place: lines or parts, or a number and no space."""
+    parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
+    if len(parts) > 1:
+        return re.search(r"\d{3}", text) is not None or len(parts) > 2
+    return _PLACE_WITHOUT_SIGN.search(text) is not None
+
+
+def _is_address_by_form(text: str) -> bool:
+    """Whether a text has lines, or parts with numbers, and a postal code."""
+    parts = [part for part in re.split(r"\n|, ?", text) if part.strip()]
+    n_numbers = sum(re.search(r"\d", part) is not None for part in parts)
+    is_split = "\n" in text or (len(parts) > 2 and n_numbers > 1)
+    has_code = re.search(r"\d{3} ?\d", text) is not None
+    return (is_split and has_code) or (
+        len(parts) == 1 and _PLACE_WITHOUT_SIGN.search(text) is not None
+    )
+
+
+def _names(column: _Column) -> Iterator[tuple[PersonalKind, str]]:
+    """Names of people, by the lists and by what the column's name says."""
+    says = [kind for kind in _OF_NAMES if column.says(kind)]
+    others = _SAYS_OTHERWISE.search(column.name) is not None
+    if (others and not says) or len(column.texts) < _FEWEST_NAMED:
+        return
+    if column.share(_is_like_name) < _MOSTLY:
+        return
+    ranked = best_locales(column.texts[:300])[:_MOST_LOCALES]
+    shares = {kind: _best(ranked, kind, column) for kind in _OF_NAMES}
+    first, last, full = (shares[kind] for kind in _OF_NAMES)
+    are_short = column.share(lambda text: text.count(" ") < 2) >= _MOSTLY
+    for kind in says:
+        share, locale = shares[kind]
+        is_single = kind is not PersonalKind.NAME
+        if share >= _LISTED or (is_single and not others and are_short):
+            listed = f", and {_percent(share)} of its texts are in the lists of {locale}"
+            yield kind, f"its name says so ({column.name})" + (listed if share >= _LISTED else "")
+            return
+    says_person = bool(says) or _SAYS_PERSON.search(column.name) is not None
+    least = _FEWEST_NAMED if says_person else _FEWEST
+    if full[0] >= _MOSTLY and len(column.texts) >= least:
+        yield (
+            PersonalKind.NAME,
+            f"{_percent(full[0])} of its texts are names in the lists of {full[1]}",
+        )
+        return
+    single = max((first, PersonalKind.FIRST_NAME), (last, PersonalKind.LAST_NAME))
+    (share, locale), kind = single
+    if share >= _NEARLY_ALL and len(column.texts) >= (least if says_person else _FEWEST_SINGLE):
+        yield kind, f"{_percent(share)} of its texts are in the lists of {locale}"
+
+
+_OF_NAMES = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
+
+
+def _is_like_name(text: str) -> bool:
+    return len(text) <= 60 and not any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+
+
+def _best(
+    ranked: Sequence[tuple[float, str]], kind: PersonalKind, column: _Column
+) -> tuple[float, str]:
+    """The largest share of the texts that are of a kind in a locale's lists, and that locale."""
+    return max(
+        ((column.share(_reader(names_of(locale), kind)), locale) for _, locale in ranked),
+        key=lambda found: found[0],
+    )
+
+
+def _reader(names: NameList, kind: PersonalKind) -> Callable[[str], Any]:
+    if kind is PersonalKind.NAME:
+        return lambda text: read_name(text, names)
+    listed = names.first_names if kind is PersonalKind.FIRST_NAME else names.last_names
+    if kind is PersonalKind.FIRST_NAME:
+        listed = listed | names.middle_names
+    return lambda text: names_in(text.casefold(), listed)
+
+
+def _percent(share: float) -> str:
+    return f"{share if share == 1.0 else min(share, 0.99):.0%}"
+
+
+def personal_warning(found: FoundPersonal) -> str:
+    """What is made of a personal column, and how to keep it."""
+    return (
+        f"holds {found.kind.plural}, for {found.reason}: none of its cells comes out, drawn rows"
+        ' have made-up ones; "personal": false in the schema takes it as any other column'
+    )
