@@ -159,7 +159,7 @@ def measure(
             found[f"{child} again"] = float((gaps[1].dt.days == 0).mean())
             lags = [lagged(t, keys, order) for t in (r, s)]
             found[f"{child} lag-1"] = float(
-                np.mean([abs(lags[0][c] - np.nan_to_num(lags[1][c])) for c in lags[0]])
+                np.nanmean([abs(lags[0][c] - lags[1][c]) for c in lags[0]])
             )
     if "orders" in real:
         found |= customers(real["orders"], drawn["orders"], seed)

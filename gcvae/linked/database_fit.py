@@ -84,10 +84,17 @@ def typed_table(
         return schema, parse_table(frame, schema)
 
 
+_ROWS_TO_TELL_DATES = 200
+
+
 def is_counted(cells: pd.Series[Any]) -> bool:
     """Whether cells of a key are dates or fractions."""
-    is_date = pd.api.types.is_datetime64_any_dtype(cells.dtype)
-    return is_date or pd.api.types.is_float_dtype(cells.dtype)
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype) or not len(cells):
+        return len(cells) > 0
+    if pd.api.types.is_float_dtype(cells.dtype):
+        return True
+    seen = filled(cells.to_frame().head(_ROWS_TO_TELL_DATES))
+    return infer_schema(seen, rules=False).schema[str(cells.name)].has_times
 
 
 def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float, float]]:
@@ -124,8 +131,10 @@ class DatabaseFit:
         seed: int,
         device: str,
         progress: Callable[[str, float], None] | bool | None,
+        dtypes: Mapping[str, Mapping[str, str]],
     ) -> None:
         """Plans the tables."""
+        self.dtypes = dtypes
         self.links, self.schemas, self.typed = links, schemas, typed
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
         self.progress = progress if callable(progress) else None
@@ -379,10 +388,15 @@ class DatabaseFit:
             tuple(map(str, self.typed[name].columns)),
             self.reductions[name],
             self._outside(name),
-            {c: str(self.typed[name][c].dtype) for c in key_columns(name, self.links)},
+            self._key_dtypes(name),
             self._unlike(name),
             self.grids.get(name, {}),
         )
+
+    def _key_dtypes(self, name: str) -> dict[str, str]:
+        """The dtypes of a table's keys as they were given."""
+        given, typed = self.dtypes.get(name, {}), self.typed[name]
+        return {c: given.get(c, str(typed[c].dtype)) for c in key_columns(name, self.links)}
 
     def _unlike(self, name: str) -> dict[int, tuple[int, ...]]:
         """References to one table that never lead to the same row, as home and away."""

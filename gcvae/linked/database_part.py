@@ -70,7 +70,7 @@ class DatabasePart:
 
     def is_time(self, column: str) -> bool:
         """Whether a key that is counted on is one of dates."""
-        return self.key_dtypes.get(column, "").startswith("datetime")
+        return self.schema[column].has_times
 
 
 @contextmanager

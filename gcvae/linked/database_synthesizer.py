@@ -110,9 +110,12 @@ class DatabaseSynthesizer:
         for name, frame in frames.items():
             schemas[name], typed[name] = typed_table(name, frame, links[name])
         (typed, schemas, links), splits = split_entities(typed, schemas, links)
-        fitter = DatabaseFit(
-            links, schemas, typed, preset, dict(settings or {}), seed, device, progress
-        )
+        dtypes = {
+            name: {str(c): str(dtype) for c, dtype in frame.dtypes.items()}
+            for name, frame in frames.items()
+        }
+        how = preset, dict(settings or {}), seed, device, progress
+        fitter = DatabaseFit(links, schemas, typed, *how, dtypes)
         return cls(links, fitter.parts(), splits)
 
     @property
