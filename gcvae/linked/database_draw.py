@@ -225,7 +225,9 @@ def with_key_dtypes(frame: pd.DataFrame, dtypes: Mapping[str, str]) -> pd.DataFr
     for name, dtype in dtypes.items():
         if str(frame[name].dtype) != dtype:
             with suppress(TypeError, ValueError, OverflowError):
-                frame[name] = frame[name].astype(pd.api.types.pandas_dtype(dtype))
+                cells = frame[name].astype(pd.api.types.pandas_dtype(dtype))
+                if (cells.isna() | (cells == frame[name])).all():
+                    frame[name] = cells
     return frame
 
 

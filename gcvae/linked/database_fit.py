@@ -21,7 +21,7 @@ from gcvae.linked.database_part import (
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.outer_rules import outer_reduction
-from gcvae.linked.plan import key_columns, plan_database
+from gcvae.linked.plan import column_is_text, key_columns, plan_database
 from gcvae.linked.random_effect import RandomEffect
 from gcvae.linked.references import (
     NO_ROW,
@@ -93,6 +93,8 @@ def is_counted(cells: pd.Series[Any]) -> bool:
         return len(cells) > 0
     if pd.api.types.is_float_dtype(cells.dtype):
         return True
+    if not column_is_text(cells) or len(cells) < 2:
+        return False
     seen = filled(cells.to_frame().head(_ROWS_TO_TELL_DATES))
     return infer_schema(seen, rules=False).schema[str(cells.name)].has_times
 
