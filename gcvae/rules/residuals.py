@@ -21,12 +21,13 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask
+from gcvae.cells.grid_units import grid_unit
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
 from gcvae.rules.grids import LARGEST_PLACE, Grid
-from gcvae.rules.predictions import Prediction, Ties, grid_unit, quantities
+from gcvae.rules.predictions import Prediction, Ties, quantities
 from gcvae.rules.solutions import can_solve, solutions
 from gcvae.rules.splits import Split
 from gcvae.schema.columns import Column, Missing, TableSchema

@@ -11,7 +11,6 @@ dates, and "2022-05-17" is one of moments.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import torch
 
 from gcvae.arrays import Mask, Numbers
@@ -36,7 +34,7 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
-from gcvae.expressions.functions import zone_of
+from gcvae.expressions.date_spans import span_of
 from gcvae.numerics.generators import uniform
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import grid_of
@@ -47,8 +45,8 @@ from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import has_offset, resolution, write_dates
-from gcvae.spelling.never_dates import are_never, is_beyond, read_times
+from gcvae.spelling.date_text import has_offset
+from gcvae.spelling.never_dates import are_never, is_beyond
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
@@ -156,7 +154,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
         count = Fraction(pd.Timedelta(wanted).value, unit)
         return int(count) if count.denominator == 1 else float(count)
     if column.datetime_format is not None:
-        span = _span(wanted, column)
+        span = span_of(wanted, column)
         if span is not None:
             ends = dict(zip(_RANGE, (_date_text(time, column) for time in span), strict=True))
             return ends if end is None else ends.get(end, wanted)
@@ -168,46 +166,6 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
             return str(wanted).replace("T", " ")
         return _date_text(time, column)
     return wanted.item() if isinstance(wanted, np.generic) else wanted
-
-
-_SPAN = re.compile(r"\d{4}(-?Q[1-4]|-\d\d(-\d\d)?)?")
-"""A year, a quarter, a month or a day."""
-
-
-def _span(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | None:
-    """The first and the last moment, of those that the column writes, of a span of time.
-
-    None where it is none: no span at all, or a date of the column's own format.
-    """
-    step = resolution(column.date_format, column.decimals)
-    if isinstance(wanted, str) and _SPAN.fullmatch(wanted):
-        if not np.isnat(read_times(pa.array([wanted]), column.date_format, column.never)[0]):
-            return None
-        try:
-            span = pd.Period(wanted)
-        except ValueError:  # of no month or day
-            return None
-    elif isinstance(wanted, pd.Period):
-        span = wanted
-    elif type(wanted) is date and step < np.timedelta64(1, "D"):
-        span = pd.Period(wanted, freq="D")
-    else:
-        return None
-    try:
-        first, last = _in_utc(span, column), _in_utc(span + 1, column) - pd.Timedelta(step)
-    except pd.errors.OutOfBoundsDatetime:  # beyond what a column may hold: refused as it is written
-        return None
-    text = write_dates(np.array([last], "M8[ns]"), column.date_format, column.decimals)
-    written = pd.Timestamp(read_times(text, column.date_format, column.never)[0])
-    return first, written if first <= written else last  # a format of months writes no days
-
-
-def _in_utc(span: pd.Period, column: Column) -> pd.Timestamp:
-    """The first moment of a span by the clock of the column, in UTC; of a naive one as it is."""
-    first = span.start_time.tz_localize(
-        zone_of(column), ambiguous=True, nonexistent="shift_forward"
-    )
-    return first.tz_convert("UTC").tz_localize(None)
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
