@@ -309,12 +309,10 @@ def _broken(
     line = source.line_of(row)
     shown = shown_cells(source, row, constraint_columns(constraint))
     cells = ", ".join(f"{name} {shortened(cell)}" for name, cell in shown.items())
-    place = "" if line is not None else f" (row {row + 1})"
-    message = (
-        f"{broken.count} of {len(source)} rows break {constraint}, the first has {cells}{place}"
-    )
+    message = f"{broken.count} of {len(source)} rows break {constraint}, the first has {cells}"
     expected = "a constraint that every row of the table satisfies"
-    return Problem(message, pointer_of(number), line=line, expected=expected)
+    place = {"row": row} if line is None else {"line": line}
+    return Problem(message, pointer_of(number), expected=expected, **place)
 
 
 def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:

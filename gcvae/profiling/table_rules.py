@@ -124,7 +124,7 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
         "formula": finding.rule.with_tables,
         "rows": finding.rows,
         "kept": finding.kept,
-        "exceptions": [{"row": row + 1, "line": line_of(row)} for row in finding.exceptions],
+        "exceptions": [{"row": row, "line": line_of(row)} for row in finding.exceptions],
     }
 
 
@@ -132,11 +132,13 @@ def _broken(number: int, finding: RuleFinding, line_of: LineOf) -> Problem:
     """The problem of the rows of a table that break a rule which every row has to keep."""
     broken = finding.rows - finding.kept
     lines = {row: line_of(row) for row in finding.exceptions}
-    numbers = [row + 1 if line is None else line for row, line in lines.items()]
+    numbers = [row if line is None else line for row, line in lines.items()]
     more = ", ..." if broken > len(numbers) else ""
     listed = ", ".join(map(str, numbers)) + more
-    first = lines[finding.exceptions[0]]
+    row = finding.exceptions[0]
+    first = lines[row]
     what = "rows" if first is None else "lines"
     message = f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}"
     expected = 'a rule that every row keeps, or "keep": "soft"'
-    return Problem(message, pointer_of_rule(number), line=first, expected=expected)
+    place = {"row": row} if first is None else {"line": first}
+    return Problem(message, pointer_of_rule(number), expected=expected, **place)

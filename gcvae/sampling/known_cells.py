@@ -278,9 +278,8 @@ class KnownRows:
 
     def _problem(self, row: int, message: str, **place: Any) -> Problem:
         """A problem of one row, with its line where the rows have lines."""
-        line = None if self.lines is None else self.lines[row]
-        message = message if line is not None else f"row {row + 1}: {message}"
-        return Problem(message, line=line, **place)
+        numbers = {"row": row} if self.lines is None else {"line": self.lines[row]}
+        return Problem(message, **numbers, **place)
 
 
 def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:

@@ -114,5 +114,5 @@ def test_what_is_found_is_told_with_its_exceptions() -> None:
     [told] = infer_schema(table()).rules
     assert told["formula"] == "total == net + tax"
     assert (told["rows"], told["kept"]) == (200, 199)
-    assert told["exceptions"] == [{"row": 45, "line": None}]
+    assert told["exceptions"] == [{"row": 44, "line": None}]
     assert told["columns"] == ["total", "net", "tax"]
