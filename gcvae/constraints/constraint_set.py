@@ -311,8 +311,9 @@ def _broken(
     cells = ", ".join(f"{name} {shortened(cell)}" for name, cell in shown.items())
     message = f"{broken.count} of {len(source)} rows break {constraint}, the first has {cells}"
     expected = "a constraint that every row of the table satisfies"
-    place = {"row": row} if line is None else {"line": line}
-    return Problem(message, pointer_of(number), expected=expected, **place)
+    place = pointer_of(number)
+    position = row if line is None else None
+    return Problem(message, place, line=line, row=position, expected=expected)
 
 
 def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:

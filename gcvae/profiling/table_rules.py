@@ -140,5 +140,6 @@ def _broken(number: int, finding: RuleFinding, line_of: LineOf) -> Problem:
     what = "rows" if first is None else "lines"
     message = f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}"
     expected = 'a rule that every row keeps, or "keep": "soft"'
-    place = {"row": row} if first is None else {"line": first}
-    return Problem(message, pointer_of_rule(number), expected=expected, **place)
+    place = pointer_of_rule(number)
+    position = row if first is None else None
+    return Problem(message, place, line=first, row=position, expected=expected)
