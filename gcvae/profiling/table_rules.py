@@ -16,7 +16,7 @@ from gcvae.rules.search import RuleFinding, find_rules, measured
 from gcvae.rules.search_orders import with_what_stands_apart
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.rule_documents import pointer_of_rule
+from gcvae.schema.rule_documents import pointer_of_rule, rule_problems
 from gcvae.schema.rules import Condition, Formula, Rule
 from gcvae.schema.suggestions import nearest
 
@@ -40,7 +40,6 @@ def with_rules(
     if schema.rules is None:
         findings = find_rules(table, schema, report)
     else:
-        _refuse_misfits(schema)
         rules = [_with_beside(rule, table, schema) for rule in schema.rules]
         findings = measured(rules, table, schema)
     problems = [
@@ -53,12 +52,22 @@ def with_rules(
     return replace(schema, rules=tuple(finding.rule for finding in findings)), findings
 
 
-def _refuse_misfits(schema: TableSchema) -> None:
-    """Lets rules pass whose expressions fit the types of their columns.
+def refuse_misfits(schema: TableSchema) -> None:
+    """Lets rules pass that fit their columns and each other.
 
     Raises:
-        SchemaError: One does not; every problem has its pointer.
+        SchemaError: One does not; every problem has its pointer. Types are told before what keeps a
+            rule from being soft.
     """
+    rules = schema.rules or ()
+    hard = [replace(rule, keep="hard") if rule.keep == "soft" else rule for rule in rules]
+    problems = rule_problems(hard, schema) or _wrong_types(schema) or rule_problems(rules, schema)
+    if problems:
+        raise SchemaError(*problems)
+
+
+def _wrong_types(schema: TableSchema) -> list[Problem]:
+    """The problems of rules whose expressions do not fit the types of their columns."""
     problems = []
     for i, rule in enumerate(schema.rules or ()):
         try:
@@ -70,8 +79,7 @@ def _refuse_misfits(schema: TableSchema) -> None:
                 _check_tables(rule, schema)
         except ValueError as error:
             problems.append(Problem(str(error), pointer_of_rule(i), column=rule.column))
-    if problems:
-        raise SchemaError(*problems)
+    return problems
 
 
 def _check_tables(rule: Rule, schema: TableSchema) -> None:
