@@ -35,6 +35,7 @@ from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
 from gcvae.expressions.date_spans import span_of
+from gcvae.model.level_functions import LevelFunction
 from gcvae.numerics.generators import uniform
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import grid_of
@@ -44,6 +45,7 @@ from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
+from gcvae.schema.rules import Rule
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
 from gcvae.spelling.date_text import has_offset
 from gcvae.spelling.never_dates import are_never, is_beyond
@@ -82,7 +84,10 @@ class Condition:
 
 
 def read_condition(
-    given: Mapping[str, Any], codec: TableCodec, order: Sequence[int] | None
+    given: Mapping[str, Any],
+    codec: TableCodec,
+    order: Sequence[int] | None,
+    functions: Sequence[LevelFunction] = (),
 ) -> Condition:
     """The condition of a document, for the columns of a codec.
 
@@ -90,6 +95,7 @@ def read_condition(
         given: The document.
         codec: Of the table.
         order: Of the columns in the chain rule; None where a model has none.
+        functions: Of codes, that the model keeps.
 
     Raises:
         ConditionError: A column is unknown or not modelled, or a value none of its column's; every
@@ -110,14 +116,21 @@ def read_condition(
         except _NotUnderstoodError as error:
             place = json_pointer("given", name)
             problems.append(error.problem(place, name))
-    problems += _broken_rules(codec, known) if not problems else []
+    problems += _broken_rules(codec, functions, known) if not problems else []
     if problems:
         raise ConditionError(*problems)
     return condition
 
 
-def _broken_rules(codec: TableCodec, known: pd.DataFrame) -> Iterator[Problem]:
-    """The formulas that every row of the table keeps, and that known cells break."""
+def _broken_rules(
+    codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
+) -> Iterator[Problem]:
+    """The formulas and functions that every row of the table keeps, and that known cells break."""
+    for rule in codec.schema.rules or ():
+        is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
+        is_known = set(rule.columns) <= set(known.columns)
+        if is_sure and is_known and _breaks(rule, codec, functions, known):
+            yield _broken(rule.column, str(rule))
     for rewriting in codec.reduction.rewritings:
         if not isinstance(rewriting, Residual | Alternative) or rewriting.rule.share != 1.0:
             continue
@@ -125,9 +138,26 @@ def _broken_rules(codec: TableCodec, known: pd.DataFrame) -> Iterator[Problem]:
             continue
         is_known, is_kept = rewriting.prediction.keeps(known)
         if is_known.all() and not is_kept.all():
-            message = f"the condition breaks a rule that every row of the table keeps: {rewriting}"
-            place = json_pointer("given", rewriting.column)
-            yield Problem(message, place, column=rewriting.column)
+            yield _broken(rewriting.column, str(rewriting))
+
+
+def _broken(column: str, rule: str) -> Problem:
+    message = f"the condition breaks a rule that every row of the table keeps: {rule}"
+    return Problem(message, json_pointer("given", column), column=column)
+
+
+def _breaks(
+    rule: Rule, codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
+) -> bool:
+    """Whether rows of the table have the known cells of a rule's parents, and another one of y."""
+    names = [column.name for column in codec.columns]
+    for function in functions:
+        if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
+            continue
+        codes = [codec.columns[j].encode(known[names[j]])[0][0] for j in function.columns]
+        own = function.pairs[(function.pairs[:, :-1] == codes[:-1]).all(axis=1), -1]
+        return function.blanks is None and len(own) > 0 and codes[-1] not in own
+    return False
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
