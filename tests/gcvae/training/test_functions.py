@@ -108,8 +108,8 @@ def test_a_condition_that_breaks_a_function_of_every_row_is_refused_by_its_name(
 
 
 def test_a_given_function_that_no_model_keeps_is_refused() -> None:
-    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(400) * 7 % 391, unit="D")
-    rows = table().assign(day=days)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(900) * 7 % 701, unit="D")
+    rows = table(900).assign(day=days)
     given = {"rule": "determines(day; ware)"}
     with refuses(SchemaError, "/rules/0", column="ware"):
         Synthesizer.fit(rows, schema={"rules": [given]}, preset="fast", settings=SETTINGS)
