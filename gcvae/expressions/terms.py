@@ -83,10 +83,12 @@ class Rows:
     Attributes:
         values: Of each named column, as `column_values` gives them.
         blanks_are_unknown: A blank is a cell that is not known, and not one that is missing.
+        said: By column, whether its blanks are missing where that is known all the same.
     """
 
     values: Mapping[str, Any]
     blanks_are_unknown: bool = False
+    said: Mapping[str, Truths] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -388,10 +390,13 @@ def _missing(terms: Sequence[Term]) -> Term:
     if len(terms) != 1 or terms[0].column is None or terms[0].text.startswith("is_missing"):
         raise ValueError("is_missing takes a column")
     [term] = terms
+    name = terms[0].column.name
 
     def evaluate(rows: Rows) -> Truths:
         found = are_missing(term.evaluate(rows), term.type)
-        return np.where(found == TRUE, UNKNOWN, found) if rows.blanks_are_unknown else found
+        if not rows.blanks_are_unknown:
+            return found
+        return np.where(found == TRUE, rows.said.get(name, UNKNOWN), found)
 
     return Term(f"is_missing({term.text})", Type.TRUTH, evaluate)
 

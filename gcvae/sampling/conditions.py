@@ -128,8 +128,8 @@ def _broken_rules(
     """The formulas and functions that every row of the table keeps, and that known cells break."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
-        is_known = set(rule.columns) <= set(known.columns)
-        if is_sure and is_known and _breaks(rule, codec, functions, known):
+        has_all = set(rule.columns) <= set(known.columns)
+        if is_sure and has_all and _breaks(rule, codec, functions, known):
             yield _broken(rule.column, str(rule))
     for rewriting in codec.reduction.rewritings:
         if not isinstance(rewriting, Residual | Alternative) or rewriting.rule.share != 1.0:
