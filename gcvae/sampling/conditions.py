@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
@@ -53,6 +53,8 @@ from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
 _FURTHEST = 2.0**53
+_FURTHEST_TIMES = np.datetime64(1 - 2**62, "ns"), np.datetime64(2**62 - 1, "ns")
+"""Ends of a range without limits: the places of no two of them are too far apart for int64."""
 
 
 @dataclass(frozen=True)
@@ -214,15 +216,17 @@ def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
     return unknown_names(NO_SUCH_COLUMN, places, [c.name for c in schema if c.is_modelled])
 
 
-def refuse_beyond_limits(typed: pd.DataFrame, schema: TableSchema) -> None:
-    """Lets a row pass whose numbers and dates the model could draw.
+def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
+    """Lets a row pass whose numbers and dates the model could draw; those of a column that a rule
+    gives go as far as its parents.
 
     Raises:
         TableError: One is beyond its column's limits.
     """
     problems = []
-    for column in schema:
-        if not (column.is_modelled and column.kind.is_real):
+    computed = {each.column for each in codec.reduction.rewritings if each.parents}
+    for column in codec.schema:
+        if not (column.is_modelled and column.kind.is_real) or column.name in computed:
             continue
         try:
             _written(typed[column.name].dropna(), column)
@@ -309,6 +313,8 @@ def _add_dependent(
         raise _NotUnderstoodError("the list is empty", "at least one value")
     residual = codec.column_codec(name)
     column, grid = codec.schema[name], grid_of(codec.schema[name])
+    if codec.reduction.rewritten[name].parents:  # they decide how far it goes
+        column = replace(column, minimum=None, maximum=None)
     missing = _has_missing(items, residual)
     items = [item for item in items if item is not None]
     if column.kind.is_real:
@@ -458,8 +464,8 @@ def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
         limits["max"] = None if limits["max"] is None else max(limits["max"], *never)
     lows = [end for end in (given.get("min"), limits["min"]) if end is not None]
     highs = [end for end in (given.get("max"), limits["max"]) if end is not None]
-    low = max(lows) if lows else -_FURTHEST
-    high = min(highs) if highs else _FURTHEST
+    first, last = _FURTHEST_TIMES if column.has_times else (-_FURTHEST, _FURTHEST)
+    low, high = max(lows, default=first), min(highs, default=last)
     low, high = _on_grid(low, column, np.ceil), _on_grid(high, column, np.floor)
     return (low, high) if low <= high else None
 
