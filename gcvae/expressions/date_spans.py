@@ -39,7 +39,8 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
     else:
         return None
     try:
-        first, last = _in_utc(span, column), _in_utc(span + 1, column) - pd.Timedelta(step)
+        first, behind = (in_utc(each.start_time, column) for each in (span, span + 1))
+        last = behind - pd.Timedelta(step)
     except pd.errors.OutOfBoundsDatetime:  # beyond what a column may hold: refused as it is written
         return None
     text = write_dates(np.array([last], "M8[ns]"), column.date_format, column.decimals)
@@ -47,9 +48,7 @@ def span_of(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | 
     return first, written if first <= written else last  # a format of months writes no days
 
 
-def _in_utc(span: pd.Period, column: Column) -> pd.Timestamp:
-    """The first moment of a span by the clock of the column, in UTC; of a naive one as it is."""
-    first = span.start_time.tz_localize(
-        zone_of(column), ambiguous=True, nonexistent="shift_forward"
-    )
-    return first.tz_convert("UTC").tz_localize(None)
+def in_utc(time: pd.Timestamp, column: Column) -> pd.Timestamp:
+    """A naive time, which is one of the column's clock, in UTC; of a naive column as it is."""
+    local = time.tz_localize(zone_of(column), ambiguous=True, nonexistent="shift_forward")
+    return local.tz_convert("UTC").tz_localize(None)

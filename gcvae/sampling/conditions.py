@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -34,7 +36,7 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
-from gcvae.expressions.date_spans import span_of
+from gcvae.expressions.date_spans import in_utc, span_of
 from gcvae.model.level_functions import LevelFunction
 from gcvae.numerics.generators import uniform
 from gcvae.rules.alternatives import Alternative
@@ -47,7 +49,7 @@ from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Rule
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import has_offset
+from gcvae.spelling.date_text import has_offset, is_time_of_day
 from gcvae.spelling.never_dates import are_never, is_beyond
 from gcvae.spelling.number_formats import number_text
 
@@ -192,11 +194,17 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
             return ends if end is None else ends.get(end, wanted)
     if column.datetime_format is not None and isinstance(wanted, date | np.datetime64):
         time = pd.Timestamp(wanted)
-        if time.tzinfo is not None and has_offset(column.date_format):
+        if time.tzinfo is None and not is_beyond(time):
+            time = in_utc(time, column)
+        elif time.tzinfo is not None and has_offset(column.date_format):
             time = time.tz_convert("UTC").tz_localize(None)
         if time.unit != "ns" and is_beyond(time):
             return str(wanted).replace("T", " ")
         return _date_text(time, column)
+    if isinstance(wanted, time_of_day) and is_time_of_day(column.date_format):
+        return _date_text(pd.Timestamp(END_READERS[column.kind](wanted, column)), column)
+    if isinstance(wanted, Decimal) and wanted.is_finite():
+        return int(wanted) if wanted == wanted.to_integral_value() else float(wanted)
     return wanted.item() if isinstance(wanted, np.generic) else wanted
 
 
