@@ -34,6 +34,7 @@ class Problem:
         column: Name of the table column.
         expected: What would be right.
         suggestion: The name that was probably meant; in the line it stands for what is expected.
+        row: Position of a row that has no line, counted from 0 as `DataFrame.iloc` does.
     """
 
     message: str
@@ -42,6 +43,7 @@ class Problem:
     column: str | None = None
     expected: str | None = None
     suggestion: str | None = None
+    row: int | None = None
 
     def __str__(self) -> str:
         """The problem in one line, the place first."""
@@ -54,6 +56,7 @@ class Problem:
     def _places(self) -> list[str]:
         places = [self.pointer] if self.pointer else []
         places += [f"line {self.line}"] if self.line is not None else []
+        places += [f"row {self.row}"] if self.row is not None else []
         return places + ([f"column {self.column!r}"] if self.column is not None else [])
 
 

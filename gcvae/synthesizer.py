@@ -440,7 +440,7 @@ class Synthesizer:
         if row is not None:
             with pointing_at_row():
                 typed = parse_table(row_to_frame(row, self.schema), self.schema)
-            refuse_beyond_limits(typed, self.schema)
+            refuse_beyond_limits(typed, self.codec)
             return self._maps.at_row(self.codec.encode(typed, blanks_unknown=True), seed)
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 def report_rule(found: dict[str, Any]) -> None:
     """A rule in words, how often it holds, and the first lines that break it."""
-    places = [where["line"] or where["row"] for where in found["exceptions"]]
-    lines = bool(places) and found["exceptions"][0]["line"] is not None
-    but = f"; not in {'lines' if lines else 'rows'} {', '.join(map(str, places))}" if places else ""
+    broken = found["exceptions"]
+    place = "row" if any(where["line"] is None for where in broken) else "line"
+    places = [where[place] for where in broken]
+    but = f"; not in {place}s {', '.join(map(str, places))}" if places else ""
     more = ", ..." if found["rows"] - found["kept"] > len(places) else ""
-    held = f"{found['kept']:,} of {found['rows']:,} rows"
+    held = f"{found['kept']:,} of {found['rows']:,} rows" if found["rows"] else "speaks of no row"
     print(f"gcvae: rule: {found['formula']} ({held}{but}{more})", file=sys.stderr)

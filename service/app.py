@@ -187,6 +187,10 @@ _PROBLEM_RESPONSE: dict[int | str, dict[str, Any]] = {
                                         "description": "a header or a part of the path",
                                     },
                                     "line": {"type": "integer"},
+                                    "row": {
+                                        "type": "integer",
+                                        "description": "of a table without lines, from 0",
+                                    },
                                     "column": {"type": "string"},
                                     "expected": {"type": "string"},
                                 },

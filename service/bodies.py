@@ -226,7 +226,7 @@ class ColumnProfileBody(BaseModel):
 class RuleExceptionBody(BaseModel):
     """A row that breaks a rule."""
 
-    row: int = Field(description="counted from 1")
+    row: int = Field(description="position, counted from 0")
     line: int | None = Field(description="of the file; null where it has none")
 
 

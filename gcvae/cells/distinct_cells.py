@@ -233,20 +233,18 @@ class Cells:
 
     def problem_at(self, row: int, message: str, **place: Any) -> Problem:
         """A problem of one row, with its line where the rows have lines."""
-        line, number = self._line_and_number(row)
-        if line is None:
-            message = f"{message} (row {number})"
-        return Problem(message, line=line, column=self.name, **place)
+        line, position = self._line_or_position(row)
+        return Problem(message, line=line, row=position, column=self.name, **place)
 
     def place(self, row: int) -> str:
-        """The line of a row, or its number where the rows have no lines."""
-        line, number = self._line_and_number(row)
-        return f"row {number}" if line is None else f"line {line}"
+        """The line of a row, or its position where the rows have no lines."""
+        line, position = self._line_or_position(row)
+        return f"row {position}" if line is None else f"line {line}"
 
-    def _line_and_number(self, row: int) -> tuple[int | None, int]:
+    def _line_or_position(self, row: int) -> tuple[int | None, int | None]:
         if isinstance(self.lines, RowNumbers):
-            return None, self.lines.first + int(self.labels[row]) + 1
-        return None if self.lines is None else self.lines[self.labels[row]], row + 1
+            return None, self.lines.first + int(self.labels[row])
+        return (None, row) if self.lines is None else (self.lines[self.labels[row]], None)
 
 
 def shortened(text: str) -> str:

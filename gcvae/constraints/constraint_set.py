@@ -7,7 +7,7 @@ constraint as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from gcvae.arrays import Mask
 from gcvae.cells.distinct_cells import shortened
 from gcvae.codec.unmodelled_columns import ConstantCodec
 from gcvae.errors import Problem, SchemaError
-from gcvae.expressions.rounded_numbers import FALSE
+from gcvae.expressions.rounded_numbers import FALSE, TRUE, UNKNOWN
 from gcvae.expressions.terms import (
     Rows,
     Term,
@@ -171,6 +171,54 @@ class ConstraintSet:
         applies, kept = keeps(rule, frame, self._schema)
         return np.asarray(~applies | kept)
 
+    def certain_blanks(self, frame: pd.DataFrame) -> dict[str, Mask]:
+        """Which blanks of a typed frame are missing cells, by what is known of their rows.
+
+        A value in their place would break an expression or a rule of missing cells that every row
+        keeps. By column, of those that have some. Shape: (n,) each.
+        """
+        found = {str(name): np.zeros(len(frame), dtype=bool) for name in frame}
+        n_before = -1
+        while n_before < (n_before := sum(int(mask.sum()) for mask in found.values())):
+            for term, names in self._conditions():
+                for name in names:
+                    found[name] |= self._must_be_missing(term, names, name, frame, found)
+            for rule in self._schema.rules or ():
+                is_kept = rule.keep == "hard" or (rule.keep == "soft" and rule.share == 1.0)
+                if isinstance(rule.form, Missingness) and is_kept:
+                    here, there = rule.columns
+                    found[here] |= found[there] & frame[here].isna().to_numpy()
+                    if rule.form.is_same:
+                        found[there] |= found[here] & frame[there].isna().to_numpy()
+        return {name: mask for name, mask in found.items() if mask.any()}
+
+    def _conditions(self) -> Iterator[tuple[Term, tuple[str, ...]]]:
+        """The expressions that are true of every row, with their columns."""
+        for i, term in self._terms.items():
+            yield term, constraint_columns(self._schema.constraints[i])
+        for rule in self._rules:
+            if isinstance(rule.form, Condition):
+                yield self._rule_terms[rule.text], rule.columns
+
+    def _must_be_missing(
+        self,
+        term: Term,
+        names: Sequence[str],
+        name: str,
+        frame: pd.DataFrame,
+        found: Mapping[str, Mask],
+    ) -> Mask:
+        """The blanks of a column in whose place a value would make a term false. Shape: (n,)."""
+        cells, values = frame.get(name), self._values(frame, names)
+        if cells is None or not cells.isna().any():
+            return np.zeros(len(frame), dtype=bool)
+        said = {other: np.where(found[other], TRUE, UNKNOWN) for other in names if other in found}
+        as_value, as_blank = (
+            term.evaluate(Rows(values, True, said | {name: np.full(len(frame), one)})) != FALSE
+            for one in (FALSE, TRUE)
+        )
+        return np.asarray(cells.isna().to_numpy() & ~as_value & as_blank)
+
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs beside the schema."""
         combinations = {str(i): found.to_json() for i, found in self._combinations.items()}
@@ -309,12 +357,11 @@ def _broken(
     line = source.line_of(row)
     shown = shown_cells(source, row, constraint_columns(constraint))
     cells = ", ".join(f"{name} {shortened(cell)}" for name, cell in shown.items())
-    place = "" if line is not None else f" (row {row + 1})"
-    message = (
-        f"{broken.count} of {len(source)} rows break {constraint}, the first has {cells}{place}"
-    )
+    message = f"{broken.count} of {len(source)} rows break {constraint}, the first has {cells}"
     expected = "a constraint that every row of the table satisfies"
-    return Problem(message, pointer_of(number), line=line, expected=expected)
+    place = pointer_of(number)
+    position = row if line is None else None
+    return Problem(message, place, line=line, row=position, expected=expected)
 
 
 def _distinct(series: pd.Series[Any]) -> tuple[npt.NDArray[np.int64], list[Any]]:

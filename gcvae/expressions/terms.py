@@ -29,7 +29,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from gcvae.arrays import Numbers
+from gcvae.cells.grid_units import grid_unit, slack
 from gcvae.cells.levels import are_numeric, level_texts
+from gcvae.expressions.date_spans import span_of
 from gcvae.expressions.functions import (
     FUNCTIONS,
     NO_DATE,
@@ -51,19 +54,25 @@ from gcvae.expressions.rounded_numbers import (
 )
 from gcvae.schema.columns import Column, Level, TableSchema
 from gcvae.schema.constraints import Expression, Inequality
-from gcvae.schema.expressions import parse_expression, quoted_name
+from gcvae.schema.expressions import Percentage, parse_expression, quoted_name
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Tables
 from gcvae.schema.suggestions import nearest
 from gcvae.spelling.date_text import DAY_NANOSECONDS, WEEKDAYS
 from gcvae.spelling.never_dates import read_times
+from gcvae.spelling.number_formats import read_number
 
 _LARGEST = 2**63 - 1
-_ISO_DATE = re.compile(r"\d{4}-\d\d(-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?)?")
+_ISO_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 _MEANT = dict.fromkeys(("isnull", "isna", "is_null", "isblank", "missing"), "is_missing")
 _ORDERINGS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE,
 }  # fmt: skip
 
 
@@ -74,10 +83,12 @@ class Rows:
     Attributes:
         values: Of each named column, as `column_values` gives them.
         blanks_are_unknown: A blank is a cell that is not known, and not one that is missing.
+        said: By column, whether its blanks are missing where that is known all the same.
     """
 
     values: Mapping[str, Any]
     blanks_are_unknown: bool = False
+    said: Mapping[str, Truths] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,7 @@ class Term:
         evaluate: Its value in each row: an Amount; nanoseconds since 1970; texts; Truths.
         column: Where it is one, or a date reckoned from one.
         literal: Where it is one.
+        last: Of a literal that is a span of time, the last moment; its value is the first.
         outcomes: The texts that it can be, where they are few and no column's.
     """
 
@@ -99,6 +111,12 @@ class Term:
     column: Column | None = None
     literal: Level | None = None
     outcomes: tuple[str, ...] | None = None
+    last: Term | None = None
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is a column as it is."""
+        return self.column is not None and self.text == quoted_name(self.column.name)
 
     @property
     def is_nominal(self) -> bool:
@@ -372,10 +390,13 @@ def _missing(terms: Sequence[Term]) -> Term:
     if len(terms) != 1 or terms[0].column is None or terms[0].text.startswith("is_missing"):
         raise ValueError("is_missing takes a column")
     [term] = terms
+    name = terms[0].column.name
 
     def evaluate(rows: Rows) -> Truths:
         found = are_missing(term.evaluate(rows), term.type)
-        return np.where(found == TRUE, UNKNOWN, found) if rows.blanks_are_unknown else found
+        if not rows.blanks_are_unknown:
+            return found
+        return np.where(found == TRUE, rows.said.get(name, UNKNOWN), found)
 
     return Term(f"is_missing({term.text})", Type.TRUTH, evaluate)
 
@@ -487,6 +508,8 @@ def _comparison(left: Term, operator: ast.cmpop, right: Term) -> Term:
         raise ValueError(
             f"{text} can not be compared: {left.text} is {left.type} and {right.text} {right.type}"
         )
+    if left.last is not None or right.last is not None:
+        return replace(_compared_with_span(left, operator, right), text=text)
     compared = _compared_texts if left.type is Type.TEXT else _compared_values
     return Term(text, Type.TRUTH, compared(left, operator, right, text))
 
@@ -501,23 +524,58 @@ def _compared_values(
                 f"{text} asks for an order, but the levels of {term.text} have none: "
                 "its kind is not ordinal"
             )
-    if left.type is Type.NUMBER:
-        return lambda rows: compare(operator, left.evaluate(rows), right.evaluate(rows))
-    if left.type is Type.DATE:
-        return lambda rows: _compared_dates(left.evaluate(rows), operator, right.evaluate(rows))
-    return lambda rows: _compared_truths(left.evaluate(rows), operator, right.evaluate(rows))
+    rounded = None if ordered else _rounded_column(left, right)
+
+    def compared(rows: Rows) -> Truths:
+        first, second = _amount(left, rows), _amount(right, rows)
+        if rounded is not None:
+            second = replace(second, error=second.error + _rounding(rounded, first, second))
+        return compare(operator, first, second)
+
+    return compared
 
 
-def _compared_dates(
-    left: npt.NDArray[np.int64], operator: ast.cmpop, right: npt.NDArray[np.int64]
-) -> Truths:
-    first, second = (Amount(times, known=times != NO_DATE) for times in (left, right))
-    return compare(operator, first, second)
+def _amount(term: Term, rows: Rows) -> Amount:
+    """The values of a term as numbers, of a date in nanoseconds."""
+    found = term.evaluate(rows)
+    if term.type is Type.NUMBER:
+        return found  # type: ignore[no-any-return]
+    return Amount(found, known=found != (NO_DATE if term.type is Type.DATE else UNKNOWN))
 
 
-def _compared_truths(left: Truths, operator: ast.cmpop, right: Truths) -> Truths:
-    first, second = (Amount(found, known=found != UNKNOWN) for found in (left, right))
-    return compare(operator, first, second)
+def _rounded_column(left: Term, right: Term) -> Column | None:
+    """The column to whose grid the other side of an equality is rounded; None where neither is.
+
+    Two columns of one grid are equal only where they are the same.
+    """
+    if left.type is Type.TRUTH or left.literal is not None or right.literal is not None:
+        return None
+    if left.column is not None and left.is_column:
+        is_same = right.is_column and right.column is not None
+        is_same = is_same and grid_unit(left.column) == grid_unit(right.column)  # type: ignore[arg-type]
+        return None if is_same else left.column
+    return right.column if right.is_column else None
+
+
+def _rounding(column: Column, first: Amount, second: Amount) -> Numbers:
+    """How far the sides of an equality with a column may be apart. Shape: (n,)."""
+    size = np.maximum(*(np.abs(amount.values.astype(np.float64)) for amount in (first, second)))
+    scale = 1e9 if column.has_times else 1.0
+    return scale * slack(column, size / scale, is_rounded=True)
+
+
+def _compared_with_span(left: Term, operator: ast.cmpop, right: Term) -> Term:
+    """A date beside a span of time: in it, before its first moment or behind its last one."""
+    if left.last is not None and right.last is None:
+        left, right, operator = right, left, _TURNED.get(type(operator), type(operator))()
+    first, last = replace(right, last=None), right.last
+    if last is None or left.last is not None:
+        raise ValueError(f"{left.text} and {right.text} are no column")
+    if isinstance(operator, ast.Eq | ast.NotEq):
+        within = [_comparison(left, ast.GtE(), first), _comparison(left, ast.LtE(), last)]
+        found = _joined(ast.And(), within)
+        return found if isinstance(operator, ast.Eq) else _negation(found)
+    return _comparison(left, operator, last if isinstance(operator, ast.LtE | ast.Gt) else first)
 
 
 def _compared_texts(
@@ -562,13 +620,21 @@ def _check_level(term: Term, other: Term) -> None:
 
 
 def _read_beside(term: Term, other: Term) -> Term:
-    """A literal as what stands beside it: a date, or a word of a boolean column."""
+    """A literal as what stands beside it: a date, a number, or a word of a boolean column."""
     if term.literal is None or other.column is None or isinstance(term.literal, bool):
         return term
-    if other.type is Type.DATE and isinstance(term.literal, str):
+    if other.type is Type.DATE and term.type is Type.TEXT:
+        assert isinstance(term.literal, str), "a text"
         return _date_term(term.literal, other.column)
     if other.type is Type.TRUTH and other.column.kind.outcomes is Outcomes.TRUTH_VALUES:
         return _boolean_term(term, other.column)
+    if other.type is Type.NUMBER and isinstance(term.literal, str):
+        number = read_number(term.literal, other.column.number_format)
+        return term if number is None else replace(_literal_term(number), text=term.text)
+    if other.type is Type.NUMBER and isinstance(term.literal, Percentage):
+        text = term.literal.percent
+        is_in_percent = _is_in_percent(other.column) and other.is_column
+        return replace(_literal_term(float(text)), text=term.text) if is_in_percent else term
     if other.type is Type.TEXT and isinstance(term.literal, int | float):
         raise ValueError(
             f"{other.text} holds text, and {term.text} is a number: write '{term.text}'"
@@ -577,9 +643,12 @@ def _read_beside(term: Term, other: Term) -> Term:
 
 
 def _date_term(text: str, column: Column) -> Term:
-    assert column.datetime_format is not None
-    time = read_times(pa.array([text]), column.datetime_format, column.never)[0]
-    if np.isnat(time) and _ISO_DATE.fullmatch(text):
+    time = read_times(pa.array([text]), column.date_format, column.never)[0]
+    span = span_of(text, column) if np.isnat(time) else None
+    if span is not None:
+        first, last = (_moment(text, moment.to_datetime64()) for moment in span)
+        return replace(first, last=last)
+    if np.isnat(time) and _ISO_MOMENT.fullmatch(text):
         with suppress(ValueError):
             local = pd.Timestamp(text).as_unit("ns").tz_localize(zone_of(column))
             time = local.tz_convert("UTC").tz_localize(None).to_datetime64()
@@ -588,7 +657,17 @@ def _date_term(text: str, column: Column) -> Term:
             f"{text!r} beside column {column.name!r} is no date of the format "
             f"{column.datetime_format}, nor one like 2024-01-31"
         )
+    return _moment(text, time)
+
+
+def _moment(text: str, time: np.datetime64) -> Term:
     return _fixed(text, Type.DATE, np.asarray(time, dtype="datetime64[ns]").astype(np.int64))
+
+
+def _is_in_percent(column: Column) -> bool:
+    """Whether the cells of a column are written as `23 %`, which is 23 there."""
+    form = column.number_format
+    return form is not None and "%" in (form.prefix.strip(), form.suffix.strip())
 
 
 def _boolean_term(term: Term, column: Column) -> Term:

@@ -41,7 +41,7 @@ from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases
 from gcvae.profiling.key_numbers import reading_of
 from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
 from gcvae.profiling.table_notes import TableNotes
-from gcvae.profiling.table_rules import shown_finding, with_rules
+from gcvae.profiling.table_rules import refuse_misfits, shown_finding, with_rules
 from gcvae.profiling.warnings import (
     IDENTIFIER_WARNING,
     NUMBERING_WARNING,
@@ -67,7 +67,7 @@ from gcvae.schema.columns import (
 from gcvae.schema.inferred_schema import InferredSchema
 from gcvae.schema.kinds import ColumnKind
 from gcvae.schema.personal import PersonalKind
-from gcvae.schema.rule_documents import rule_problems, unknown_in_rules
+from gcvae.schema.rule_documents import unknown_in_rules
 from gcvae.schema.suggestions import unknown_names
 from gcvae.spelling.forms import NumberFormat
 from gcvae.spelling.found_formats import FoundFormat, find_format, may_be_grouped
@@ -104,8 +104,7 @@ def complete_schema(
         _check_modelled(columns, notes, len(source))
         separator = (document or {}).get("separator") or source.separator
         schema = TableSchema(tuple(columns), constraints, separator=separator, rules=given_rules)
-        if misfits := rule_problems(given_rules or (), schema):
-            raise SchemaError(*misfits)
+        refuse_misfits(schema)
         check_constraints(source, schema)
         shown: tuple[dict[str, Any], ...] = ()
         if typed is not None:

@@ -178,7 +178,7 @@ class TableNotes:
 
     def _place(self, row: int) -> str:
         line = self._source.line_of(int(row))
-        return f"row {row + 1}" if line is None else f"line {line}"
+        return f"row {row}" if line is None else f"line {line}"
 
 
 def _names_rows(present: Cells, column: Column) -> bool:

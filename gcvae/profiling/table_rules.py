@@ -16,7 +16,7 @@ from gcvae.rules.search import RuleFinding, find_rules, measured
 from gcvae.rules.search_orders import with_what_stands_apart
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
-from gcvae.schema.rule_documents import pointer_of_rule
+from gcvae.schema.rule_documents import pointer_of_rule, rule_problems
 from gcvae.schema.rules import Condition, Formula, Rule
 from gcvae.schema.suggestions import nearest
 
@@ -40,7 +40,6 @@ def with_rules(
     if schema.rules is None:
         findings = find_rules(table, schema, report)
     else:
-        _refuse_misfits(schema)
         rules = [_with_beside(rule, table, schema) for rule in schema.rules]
         findings = measured(rules, table, schema)
     problems = [
@@ -53,12 +52,22 @@ def with_rules(
     return replace(schema, rules=tuple(finding.rule for finding in findings)), findings
 
 
-def _refuse_misfits(schema: TableSchema) -> None:
-    """Lets rules pass whose expressions fit the types of their columns.
+def refuse_misfits(schema: TableSchema) -> None:
+    """Lets rules pass that fit their columns and each other.
 
     Raises:
-        SchemaError: One does not; every problem has its pointer.
+        SchemaError: One does not; every problem has its pointer. Types are told before what keeps a
+            rule from being soft.
     """
+    rules = schema.rules or ()
+    hard = [replace(rule, keep="hard") if rule.keep == "soft" else rule for rule in rules]
+    problems = rule_problems(hard, schema) or _wrong_types(schema) or rule_problems(rules, schema)
+    if problems:
+        raise SchemaError(*problems)
+
+
+def _wrong_types(schema: TableSchema) -> list[Problem]:
+    """The problems of rules whose expressions do not fit the types of their columns."""
     problems = []
     for i, rule in enumerate(schema.rules or ()):
         try:
@@ -70,8 +79,7 @@ def _refuse_misfits(schema: TableSchema) -> None:
                 _check_tables(rule, schema)
         except ValueError as error:
             problems.append(Problem(str(error), pointer_of_rule(i), column=rule.column))
-    if problems:
-        raise SchemaError(*problems)
+    return problems
 
 
 def _check_tables(rule: Rule, schema: TableSchema) -> None:
@@ -124,7 +132,7 @@ def shown_finding(finding: RuleFinding, line_of: LineOf) -> dict[str, Any]:
         "formula": finding.rule.with_tables,
         "rows": finding.rows,
         "kept": finding.kept,
-        "exceptions": [{"row": row + 1, "line": line_of(row)} for row in finding.exceptions],
+        "exceptions": [{"row": row, "line": line_of(row)} for row in finding.exceptions],
     }
 
 
@@ -132,11 +140,14 @@ def _broken(number: int, finding: RuleFinding, line_of: LineOf) -> Problem:
     """The problem of the rows of a table that break a rule which every row has to keep."""
     broken = finding.rows - finding.kept
     lines = {row: line_of(row) for row in finding.exceptions}
-    numbers = [row + 1 if line is None else line for row, line in lines.items()]
+    numbers = [row if line is None else line for row, line in lines.items()]
     more = ", ..." if broken > len(numbers) else ""
     listed = ", ".join(map(str, numbers)) + more
-    first = lines[finding.exceptions[0]]
+    row = finding.exceptions[0]
+    first = lines[row]
     what = "rows" if first is None else "lines"
     message = f"{broken} of {finding.rows} rows break {finding.rule}: {what} {listed}"
     expected = 'a rule that every row keeps, or "keep": "soft"'
-    return Problem(message, pointer_of_rule(number), line=first, expected=expected)
+    place = pointer_of_rule(number)
+    position = row if first is None else None
+    return Problem(message, place, line=first, row=position, expected=expected)

@@ -156,9 +156,8 @@ def _row_of_first(cells: Cells, chosen: Mask) -> int:
 
 def _first(cells: Cells, chosen: Mask) -> str:
     """The first cell that is chosen, with its place."""
-    problem = cells.problem(chosen, "{}")
-    place = f"line {problem.line}" if problem.line is not None else "a cell"
-    return f"{place} holds {problem.message}"
+    row = int(np.argmax(np.append(chosen, False)[cells.codes]))
+    return f"{cells.place(row)} holds {cells.problem(chosen, '{}').message}"
 
 
 def _words_among_numbers(cells: Cells, found: FoundFormat | None) -> str | None:

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask, Numbers
+from gcvae.cells.grid_units import decimals_of, grid_unit, nanoseconds, slack
 from gcvae.cells.values import own_dtype
 from gcvae.expressions.functions import NO_DATE, Type
 from gcvae.expressions.rounded_numbers import TRUE, UNKNOWN
@@ -32,7 +33,6 @@ from gcvae.expressions.terms import (
 from gcvae.rules.grids import Grid
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.rules import Condition, Formula, Missingness, Rule
-from gcvae.spelling.date_text import resolution
 from gcvae.spelling.never_dates import read_times, without_never
 
 Ties = Literal["even", "away"]
@@ -184,14 +184,13 @@ class Prediction:
         """Whether each value of y keeps the rule. Shape: (n,), (n,) -> (n,)."""
         if values.dtype == object:
             return np.asarray(values == said, dtype=bool)
-        unit = grid_unit(self.column)
-        size = np.maximum(np.abs(values), np.abs(said)) * 1e-9 if unit is None else unit
+        size = np.maximum(np.abs(values), np.abs(said))
         if self.form.is_inequality:
             above = values - said if self.form.relation == ">=" else said - values
-            slack = 1e-6 * size if unit is not None else size
-            return np.asarray((above >= -slack) | np.isin(values, quantities(self.beside)))
-        half = size if unit is None else size * (0.5 + 1e-6)
-        return np.asarray(np.abs(values - said) <= half + self.form.tolerance)
+            is_kept = above >= -slack(self.column, size)
+            return np.asarray(is_kept | np.isin(values, quantities(self.beside)))
+        furthest = slack(self.column, size, is_rounded=True) + self.form.tolerance
+        return np.asarray(np.abs(values - said) <= furthest)
 
 
 def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:
@@ -222,30 +221,16 @@ def quantities(series: pd.Series[Any]) -> Numbers:
     return np.where(series.isna(), np.nan, series.to_numpy("datetime64[ns]").view("i8") / 1e9)
 
 
-def grid_unit(column: Column) -> float | None:
-    """What the values of a column are whole multiples of, of dates in seconds; None for none."""
-    if column.has_times:
-        return _nanoseconds(column) / 1e9
-    decimals = _decimals(column)
-    return None if decimals is None else 10.0**-decimals
-
-
 def rounded(values: Numbers, column: Column) -> Numbers:
     """Quantities on the column's grid. Shape: (n,)."""
     return _on_grid(values, column, np.rint)
 
 
-def _nanoseconds(column: Column) -> int:
-    """The smallest unit of a date's format."""
-    step = resolution(column.date_format, column.decimals)
-    return int(step / np.timedelta64(1, "ns"))
-
-
 def _on_grid(values: Numbers, column: Column, to_whole: Callable[[Numbers], Numbers]) -> Numbers:
     """Quantities as multiples of the grid's unit, made whole. Shape: (n,)."""
-    decimals = _decimals(column)
+    decimals = decimals_of(column)
     if column.has_times:
-        scale = 1e9 / _nanoseconds(column)
+        scale = 1e9 / nanoseconds(column)
     elif decimals is not None:
         scale = 10.0**decimals  # k / 10^d is the float64 that the text of k / 10^d reads as
     else:
@@ -259,20 +244,12 @@ def _away_from_zero(values: Numbers) -> Numbers:
     return np.copysign(np.floor(np.abs(values) + 0.5), values)
 
 
-def _decimals(column: Column) -> int | None:
-    if column.kind.is_whole:
-        return 0
-    if column.levels and all(isinstance(level, int) for level in column.levels):
-        return 0
-    return column.decimals
-
-
 def _typed(values: Numbers, column: Column) -> pd.Series[Any]:
     """Quantities in the dtype of the column's cells."""
     missing = ~np.isfinite(values)
     known = np.where(missing, 0.0, values)
     if column.has_times:
-        unit = _nanoseconds(column)
+        unit = nanoseconds(column)
         times = (np.rint(known * (1e9 / unit)).astype(np.int64) * unit).view("datetime64[ns]")
         return pd.Series(np.where(missing, np.datetime64("NaT", "ns"), times))
     dtype = own_dtype(column)

@@ -21,12 +21,13 @@ import pandas as pd
 import pyarrow as pa
 
 from gcvae.arrays import Mask
+from gcvae.cells.grid_units import grid_unit
 from gcvae.cells.values import placed_values
 from gcvae.errors import Problem, SchemaError
 from gcvae.files.typed_columns import TypedTable, row_chunks
 from gcvae.numerics.outward import plain_limits
 from gcvae.rules.grids import LARGEST_PLACE, Grid
-from gcvae.rules.predictions import Prediction, Ties, grid_unit, quantities
+from gcvae.rules.predictions import Prediction, Ties, quantities
 from gcvae.rules.solutions import can_solve, solutions
 from gcvae.rules.splits import Split
 from gcvae.schema.columns import Column, Missing, TableSchema
@@ -161,7 +162,8 @@ class Residual(Computed):
         limits: The lowest and the highest where f has a value: a drawn residual stays within.
         has_missing: A cell of y was missing.
         fallback: The place of y's grid that stands for f where that has no value.
-        usual: Where the residuals of most rows lie: at a few places, or from one to another.
+        usual: Where the residuals of most rows lie in which f has a value: at a few places, or from
+            one to another.
         beside: Places of y that stand beside the rule. They have the residuals lowest, lowest + 1,
             and so on, which lie below the limits.
         stride, offset: All cells of y have a place that is the offset and so many strides more;
@@ -234,7 +236,7 @@ class Residual(Computed):
         if apart:
             # As far below all residuals as these are apart.
             ends = min(ends[0], within[0]) - max(ends[1] - ends[0], 1), ends[1]
-        usual = _usual(counts)
+        usual = _usual(defined_counts or counts)
         return cls(
             prediction,
             *ends,

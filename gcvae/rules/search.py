@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gcvae.arrays import Mask
+from gcvae.expressions.terms import compile_condition
 from gcvae.files.typed_columns import TypedTable, row_chunks, value_codes
 from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.predictions import Prediction, keeps
@@ -28,7 +29,7 @@ from gcvae.rules.search_orders import find_orders
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.constraints import formula_texts
 from gcvae.schema.rule_documents import parents_of, rule_problems
-from gcvae.schema.rules import Formula, Missingness, Rule
+from gcvae.schema.rules import Condition, Formula, Missingness, Rule
 
 MOST_EXCEPTIONS = 10
 _LEAST_SHARE = 0.85
@@ -169,9 +170,13 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
     if rule_problems([replace(rule, keep="hard")], schema):
         return False
     try:
-        return not isinstance(rule.form, Formula) or Prediction.of(rule, schema) is not None
+        if isinstance(rule.form, Formula):
+            Prediction.of(rule, schema)
+        elif isinstance(rule.form, Condition):
+            compile_condition(rule.form.tree, schema, rule.tables)
     except ValueError:
         return False
+    return True
 
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Numbers
+from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term
-from gcvae.rules.predictions import grid_unit
 from gcvae.rules.row_sample import Candidate, RowSample, judged
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.expressions import names_in, parse_expression, quoted_name

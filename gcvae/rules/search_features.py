@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from gcvae.arrays import Numbers
+from gcvae.cells.grid_units import grid_unit
 from gcvae.expressions.functions import check_part
 from gcvae.expressions.terms import Rows, column_values, compile_term, key_texts
-from gcvae.rules.predictions import grid_unit
 from gcvae.rules.row_sample import Candidate, RowSample, judged
 from gcvae.rules.search_dates import numbers_of
 from gcvae.rules.search_formulas import Free

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gcvae.arrays import Mask, Numbers
-from gcvae.rules.predictions import Prediction, grid_unit, quantities, rounded
+from gcvae.cells.grid_units import grid_unit
+from gcvae.rules.predictions import Prediction, quantities, rounded
 from gcvae.rules.row_sample import Candidate, RowSample, agreement_of, judged
 from gcvae.rules.search_sums import find_sums
 from gcvae.schema.columns import Column

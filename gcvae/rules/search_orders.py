@@ -18,7 +18,8 @@ from itertools import pairwise
 import numpy as np
 
 from gcvae.arrays import Numbers
-from gcvae.rules.predictions import Prediction, grid_unit, quantities
+from gcvae.cells.grid_units import grid_unit
+from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.row_sample import LEAST_ROWS, Candidate, RowSample
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name

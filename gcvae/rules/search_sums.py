@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gcvae.arrays import Numbers
-from gcvae.rules.predictions import grid_unit, rounded
+from gcvae.cells.grid_units import grid_unit
+from gcvae.rules.predictions import rounded
 from gcvae.rules.row_sample import Candidate, Half, RowSample, judged, most_frequent
 from gcvae.schema.columns import Column
 from gcvae.schema.expressions import quoted_name

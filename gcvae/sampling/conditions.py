@@ -11,17 +11,17 @@ dates, and "2022-05-17" is one of moments.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import torch
 
 from gcvae.arrays import Mask, Numbers
@@ -36,7 +36,8 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.rare_levels import OTHER, GroupedLevelCodec
 from gcvae.codec.table_codec import TableCodec
 from gcvae.errors import ConditionError, Problem, TableError, json_pointer
-from gcvae.expressions.functions import zone_of
+from gcvae.expressions.date_spans import in_utc, span_of
+from gcvae.model.level_functions import LevelFunction
 from gcvae.numerics.generators import uniform
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.grids import grid_of
@@ -46,13 +47,16 @@ from gcvae.sampling.regions import AnyRegion, level_region, number_region
 from gcvae.sampling.wanted_places import WantedPlaces
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
+from gcvae.schema.rules import Rule
 from gcvae.schema.suggestions import NO_SUCH_COLUMN, nearest, unknown_names
-from gcvae.spelling.date_text import has_offset, resolution, write_dates
-from gcvae.spelling.never_dates import are_never, is_beyond, read_times
+from gcvae.spelling.date_text import has_offset, is_time_of_day
+from gcvae.spelling.never_dates import are_never, is_beyond
 from gcvae.spelling.number_formats import number_text
 
 _RANGE = ("min", "max")
 _FURTHEST = 2.0**53
+_FURTHEST_TIMES = np.datetime64(1 - 2**62, "ns"), np.datetime64(2**62 - 1, "ns")
+"""Ends of a range without limits: the places of no two of them are too far apart for int64."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,10 @@ class Condition:
 
 
 def read_condition(
-    given: Mapping[str, Any], codec: TableCodec, order: Sequence[int] | None
+    given: Mapping[str, Any],
+    codec: TableCodec,
+    order: Sequence[int] | None,
+    functions: Sequence[LevelFunction] = (),
 ) -> Condition:
     """The condition of a document, for the columns of a codec.
 
@@ -92,6 +99,7 @@ def read_condition(
         given: The document.
         codec: Of the table.
         order: Of the columns in the chain rule; None where a model has none.
+        functions: Of codes, that the model keeps.
 
     Raises:
         ConditionError: A column is unknown or not modelled, or a value none of its column's; every
@@ -112,14 +120,21 @@ def read_condition(
         except _NotUnderstoodError as error:
             place = json_pointer("given", name)
             problems.append(error.problem(place, name))
-    problems += _broken_rules(codec, known) if not problems else []
+    problems += _broken_rules(codec, functions, known) if not problems else []
     if problems:
         raise ConditionError(*problems)
     return condition
 
 
-def _broken_rules(codec: TableCodec, known: pd.DataFrame) -> Iterator[Problem]:
-    """The formulas that every row of the table keeps, and that known cells break."""
+def _broken_rules(
+    codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
+) -> Iterator[Problem]:
+    """The formulas and functions that every row of the table keeps, and that known cells break."""
+    for rule in codec.schema.rules or ():
+        is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
+        has_all = set(rule.columns) <= set(known.columns)
+        if is_sure and has_all and _breaks(rule, codec, functions, known):
+            yield _broken(rule.column, str(rule))
     for rewriting in codec.reduction.rewritings:
         if not isinstance(rewriting, Residual | Alternative) or rewriting.rule.share != 1.0:
             continue
@@ -127,9 +142,26 @@ def _broken_rules(codec: TableCodec, known: pd.DataFrame) -> Iterator[Problem]:
             continue
         is_known, is_kept = rewriting.prediction.keeps(known)
         if is_known.all() and not is_kept.all():
-            message = f"the condition breaks a rule that every row of the table keeps: {rewriting}"
-            place = json_pointer("given", rewriting.column)
-            yield Problem(message, place, column=rewriting.column)
+            yield _broken(rewriting.column, str(rewriting))
+
+
+def _broken(column: str, rule: str) -> Problem:
+    message = f"the condition breaks a rule that every row of the table keeps: {rule}"
+    return Problem(message, json_pointer("given", column), column=column)
+
+
+def _breaks(
+    rule: Rule, codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
+) -> bool:
+    """Whether rows of the table have the known cells of a rule's parents, and another one of y."""
+    names = [column.name for column in codec.columns]
+    for function in functions:
+        if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
+            continue
+        codes = [codec.columns[j].encode(known[names[j]])[0][0] for j in function.columns]
+        own = function.pairs[(function.pairs[:, :-1] == codes[:-1]).all(axis=1), -1]
+        return function.blanks is None and len(own) > 0 and codes[-1] not in own
+    return False
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
@@ -156,58 +188,24 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
         count = Fraction(pd.Timedelta(wanted).value, unit)
         return int(count) if count.denominator == 1 else float(count)
     if column.datetime_format is not None:
-        span = _span(wanted, column)
+        span = span_of(wanted, column)
         if span is not None:
             ends = dict(zip(_RANGE, (_date_text(time, column) for time in span), strict=True))
             return ends if end is None else ends.get(end, wanted)
     if column.datetime_format is not None and isinstance(wanted, date | np.datetime64):
         time = pd.Timestamp(wanted)
-        if time.tzinfo is not None and has_offset(column.date_format):
+        if time.tzinfo is None and not is_beyond(time):
+            time = in_utc(time, column)
+        elif time.tzinfo is not None and has_offset(column.date_format):
             time = time.tz_convert("UTC").tz_localize(None)
         if time.unit != "ns" and is_beyond(time):
             return str(wanted).replace("T", " ")
         return _date_text(time, column)
+    if isinstance(wanted, time_of_day) and is_time_of_day(column.date_format):
+        return _date_text(pd.Timestamp(END_READERS[column.kind](wanted, column)), column)
+    if isinstance(wanted, Decimal) and wanted.is_finite():
+        return int(wanted) if wanted == wanted.to_integral_value() else float(wanted)
     return wanted.item() if isinstance(wanted, np.generic) else wanted
-
-
-_SPAN = re.compile(r"\d{4}(-?Q[1-4]|-\d\d(-\d\d)?)?")
-"""A year, a quarter, a month or a day."""
-
-
-def _span(wanted: Any, column: Column) -> tuple[pd.Timestamp, pd.Timestamp] | None:
-    """The first and the last moment, of those that the column writes, of a span of time.
-
-    None where it is none: no span at all, or a date of the column's own format.
-    """
-    step = resolution(column.date_format, column.decimals)
-    if isinstance(wanted, str) and _SPAN.fullmatch(wanted):
-        if not np.isnat(read_times(pa.array([wanted]), column.date_format, column.never)[0]):
-            return None
-        try:
-            span = pd.Period(wanted)
-        except ValueError:  # of no month or day
-            return None
-    elif isinstance(wanted, pd.Period):
-        span = wanted
-    elif type(wanted) is date and step < np.timedelta64(1, "D"):
-        span = pd.Period(wanted, freq="D")
-    else:
-        return None
-    try:
-        first, last = _in_utc(span, column), _in_utc(span + 1, column) - pd.Timedelta(step)
-    except pd.errors.OutOfBoundsDatetime:  # beyond what a column may hold: refused as it is written
-        return None
-    text = write_dates(np.array([last], "M8[ns]"), column.date_format, column.decimals)
-    written = pd.Timestamp(read_times(text, column.date_format, column.never)[0])
-    return first, written if first <= written else last  # a format of months writes no days
-
-
-def _in_utc(span: pd.Period, column: Column) -> pd.Timestamp:
-    """The first moment of a span by the clock of the column, in UTC; of a naive one as it is."""
-    first = span.start_time.tz_localize(
-        zone_of(column), ambiguous=True, nonexistent="shift_forward"
-    )
-    return first.tz_convert("UTC").tz_localize(None)
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
@@ -226,15 +224,17 @@ def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
     return unknown_names(NO_SUCH_COLUMN, places, [c.name for c in schema if c.is_modelled])
 
 
-def refuse_beyond_limits(typed: pd.DataFrame, schema: TableSchema) -> None:
-    """Lets a row pass whose numbers and dates the model could draw.
+def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
+    """Lets a row pass whose numbers and dates the model could draw; those of a column that a rule
+    gives go as far as its parents.
 
     Raises:
         TableError: One is beyond its column's limits.
     """
     problems = []
-    for column in schema:
-        if not (column.is_modelled and column.kind.is_real):
+    computed = {each.column for each in codec.reduction.rewritings if each.parents}
+    for column in codec.schema:
+        if not (column.is_modelled and column.kind.is_real) or column.name in computed:
             continue
         try:
             _written(typed[column.name].dropna(), column)
@@ -321,6 +321,8 @@ def _add_dependent(
         raise _NotUnderstoodError("the list is empty", "at least one value")
     residual = codec.column_codec(name)
     column, grid = codec.schema[name], grid_of(codec.schema[name])
+    if codec.reduction.rewritten[name].parents:  # they decide how far it goes
+        column = replace(column, minimum=None, maximum=None)
     missing = _has_missing(items, residual)
     items = [item for item in items if item is not None]
     if column.kind.is_real:
@@ -470,8 +472,8 @@ def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
         limits["max"] = None if limits["max"] is None else max(limits["max"], *never)
     lows = [end for end in (given.get("min"), limits["min"]) if end is not None]
     highs = [end for end in (given.get("max"), limits["max"]) if end is not None]
-    low = max(lows) if lows else -_FURTHEST
-    high = min(highs) if highs else _FURTHEST
+    first, last = _FURTHEST_TIMES if column.has_times else (-_FURTHEST, _FURTHEST)
+    low, high = max(lows, default=first), min(highs, default=last)
     low, high = _on_grid(low, column, np.ceil), _on_grid(high, column, np.floor)
     return (low, high) if low <= high else None
 

@@ -82,12 +82,18 @@ class KnownRows:
     ) -> KnownRows:
         """Rows whose blanks are to be filled by values; those of the `kept` columns are known.
 
-        A known cell that the model has no outcome for says nothing of the others.
+        So are blanks that a rule asks for: `is_missing(refund) if status != 'returned'`. A known
+        cell that the model has no outcome for says nothing of the others.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         rows = codec.encode(typed, blanks_unknown=True)
         own = {codec.copies.get(name, name) for name in kept}
         are_kept = torch.tensor([c.has_missing and c.name in own for c in codec.columns])
+        are_kept = are_kept.repeat(len(rows), 1)
+        certain = constrained.constraints.certain_blanks(typed)
+        for j, column in enumerate(codec.columns):
+            if column.has_missing and column.name in certain:
+                are_kept[:, j] |= torch.from_numpy(certain[column.name])
         are_blank = ~rows.observed & ~codec.hidden_cells(rows)
         observed = (rows.observed & (rows.codes >= 0)) | (are_blank & are_kept)
         return cls(constrained, typed, EncodedTable(rows.codes, rows.values, observed), False)
@@ -278,9 +284,8 @@ class KnownRows:
 
     def _problem(self, row: int, message: str, **place: Any) -> Problem:
         """A problem of one row, with its line where the rows have lines."""
-        line = None if self.lines is None else self.lines[row]
-        message = message if line is not None else f"row {row + 1}: {message}"
-        return Problem(message, line=line, **place)
+        numbers = {"row": row} if self.lines is None else {"line": self.lines[row]}
+        return Problem(message, **numbers, **place)
 
 
 def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:

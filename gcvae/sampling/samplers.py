@@ -131,7 +131,9 @@ class ConditionSampler:
         cls, constrained: ConstrainedModel, seed: int, given: Mapping[str, Any], is_told: bool
     ) -> ConditionSampler:
         """Reads the condition and runs the pilot. Raises: ConditionError."""
-        condition = read_condition(given, constrained.codec, constrained.model.order)
+        model = constrained.model
+        functions = model.decoder.functions
+        condition = read_condition(given, constrained.codec, model.order, functions)
         model, regions = constrained.model, condition.regions
         conditioned = ConditionedModel.fit(model, regions, seed, is_told=is_told)
         return cls(constrained, seed, condition, conditioned, is_told)

@@ -2,8 +2,9 @@
 
     net == round(price * quantity, 2)          `order date` <= shipped          rate[grade] * salary
 
-Column names with spaces stand in backticks, and a backtick in a name is doubled. Nothing is
-evaluated here: what a tree means is in `gcvae.expressions.terms`.
+Column names with spaces stand in backticks, and a backtick in a name is doubled. ≤ ≥ ≠ × ÷ − are
+read as <= >= != * / -, and `23 %` as 0.23. Nothing is evaluated here: what a tree means is in
+`gcvae.expressions.terms`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,19 @@ import ast
 import keyword
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from decimal import Decimal
 
 # A string literal comes first, so that a backtick in it is none.
 _QUOTED_NAME = re.compile(r"""("[^"]*"|'[^']*')|`((?:[^`]|``)+)`""")
+_SIGNS = {"≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "÷": "/", "−": "-"}
+"""Signs of mathematics, and how Python writes them."""
+_NO_TERM = r"(?!\s*(?!(?:and|or|not|in|if|else)\b)[\w.(`'\"])"
+# A number before a % is a percentage, unless a term follows: then % is the remainder.
+_NOT_PYTHON = re.compile(
+    rf"{_QUOTED_NAME.pattern}|([{''.join(_SIGNS)}])|(?<![\w.])(\d+\.?\d*|\.\d+)[ \t]*%{_NO_TERM}"
+)
 _STAND_IN = "\ua644"  # a letter that no name begins with
 _CONDITIONAL, _ELSE = re.compile(r"\bif\b"), re.compile(r"\belse\b")
 _SLIPS = (
@@ -43,17 +52,21 @@ def parse_expression(text: str) -> ast.expr:
     Raises:
         ValueError: It can not be read, or holds what is not allowed.
     """
-    quoted: dict[str, str] = {}
+    meant: dict[str, str | Percentage] = {}
+    longer: list[int] = []  # the ends of what is written with fewer characters than Python does
 
-    def stand_in(match: re.Match[str]) -> str:
-        if match[1] is not None:
-            return match[1]
-        # As long as what it stands for, so that a place in the text is one in the expression.
-        name = f"{_STAND_IN}{len(quoted)}".ljust(len(match[0]), "_")
-        quoted[name] = match[2].replace("``", "`")
-        return name
+    def as_python(match: re.Match[str]) -> str:
+        text, name, sign, number = match.groups()
+        code = text or _SIGNS.get(sign)
+        if code is None:
+            # As long as what it stands for, so that a place in the text is one in the expression.
+            code = f"{_STAND_IN}{len(meant)}".ljust(len(match[0]), "_")
+            is_name = name is not None
+            meant[code] = name.replace("``", "`") if is_name else Percentage(Decimal(number) / 100)
+        longer.extend([match.end()] * (len(code) - len(match[0])))
+        return code
 
-    source = _QUOTED_NAME.sub(stand_in, text)
+    source = _NOT_PYTHON.sub(as_python, text)
     before = len(source) - len(source.lstrip())
     source = source.strip()
     outside = unquoted(source)
@@ -63,11 +76,8 @@ def parse_expression(text: str) -> ast.expr:
         tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
         lines = source.splitlines(keepends=True)[: (error.lineno or 1) - 1]
-        place = (
-            before
-            + sum(map(len, lines))
-            + (error.offset or len("".join(source.splitlines()[-1:])) + 1)
-        )
+        end = len("".join(source.splitlines()[-1:])) + 1
+        place = _place(before + sum(map(len, lines)) + (error.offset or end), longer)
         hint = next((hint for slip, hint in _SLIPS if slip.search(text)), _NAMES)
         raise ValueError(
             f"the expression {_short(text)} can not be read: {error.msg} at character {place}{hint}"
@@ -76,12 +86,34 @@ def parse_expression(text: str) -> ast.expr:
         raise ValueError(f"the expression {_short(text)} can not be read: {error}") from None
     _check_depth(tree)
     for node in ast.walk(tree):
-        _check_node(node, source, before)
-        if isinstance(node, ast.Name):
-            node.id = quoted.get(node.id, node.id)
-    if not names_in(tree):
+        _check_node(node, source, before, longer)
+    read: ast.expr = _Replaced(meant).visit(tree)
+    if not names_in(read):
         raise ValueError("the expression names no column")
-    return tree
+    return read
+
+
+class Percentage(float):
+    """A number that is written in per cent.
+
+    >>> Percentage(0.195)
+    19.5 %
+    """
+
+    def __repr__(self) -> str:
+        return f"{self.percent} %"
+
+    @property
+    def percent(self) -> str:
+        """The number before the sign."""
+        return f"{(Decimal(float.__repr__(self)) * 100).normalize():f}"
+
+
+def _place(place: int, longer: Sequence[int]) -> int:
+    """The character of a text, counted from 1, of one of its Python, in which these are longer."""
+    for end in longer:
+        place -= place > end
+    return place
 
 
 def _short(text: str) -> str:
@@ -118,21 +150,23 @@ def written(tree: ast.expr) -> str:
     '`net price` * 2 <= total'
     """
     places = {name: f"{_STAND_IN}{i}_" for i, name in enumerate(names_in(tree))}
-    text = ast.unparse(_Renamed(places).visit(deepcopy(tree)))
+    text = ast.unparse(_Replaced(places).visit(deepcopy(tree)))
     for name, stand_in in places.items():
         text = text.replace(stand_in, quoted_name(name))
     return text
 
 
-class _Renamed(ast.NodeTransformer):
-    """Gives columns other names."""
+class _Replaced(ast.NodeTransformer):
+    """Puts columns and percentages where names stand for them."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self.names = names
+    def __init__(self, meant: Mapping[str, str | Percentage]) -> None:
+        self.meant = meant
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        """The node, renamed."""
-        return ast.Name(self.names.get(node.id, node.id), node.ctx)
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """The node, replaced."""
+        found = self.meant.get(node.id, node.id)
+        new = ast.Name(found, node.ctx) if isinstance(found, str) else ast.Constant(found)
+        return ast.copy_location(new, node)
 
 
 def unquoted(text: str) -> str:
@@ -163,21 +197,22 @@ def _check_depth(tree: ast.expr) -> None:
     raise ValueError(f"the expression nests more than {_DEEPEST} terms in each other")
 
 
-def _check_node(node: ast.AST, source: str, before: int) -> None:
+def _check_node(node: ast.AST, source: str, before: int, longer: Sequence[int]) -> None:
     """Checks that a node is allowed; `before` are the characters before the expression."""
-    place = ""
+    where = ""
     if isinstance(node, ast.expr):
         lines = source.splitlines(keepends=True)
         own = lines[node.lineno - 1].encode()[: node.col_offset].decode()
-        place = f" at character {before + sum(map(len, lines[: node.lineno - 1])) + len(own) + 1}"
+        place = before + sum(map(len, lines[: node.lineno - 1])) + len(own) + 1
+        where = f" at character {_place(place, longer)}"
     if not isinstance(node, _ALLOWED_NODES):
-        raise ValueError(f"{type(node).__name__} is not allowed in an expression{place}")
+        raise ValueError(f"{type(node).__name__} is not allowed in an expression{where}")
     if isinstance(node, ast.Constant) and not isinstance(node.value, str | bool | int | float):
         hint = "; is_missing(column) is true of blanks" if node.value is None else ""
-        raise ValueError(f"{node.value!r} is not allowed in an expression{place}{hint}")
+        raise ValueError(f"{node.value!r} is not allowed in an expression{where}{hint}")
     if isinstance(node, ast.IfExp) and getattr(node.orelse, "value", None) is not True:
-        raise ValueError(f"`a if b` has no else{place}: it is true wherever b is not")
+        raise ValueError(f"`a if b` has no else{where}: it is true wherever b is not")
     if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Name):
-        raise ValueError(f"only a table's name stands before [...]{place}")
+        raise ValueError(f"only a table's name stands before [...]{where}")
     if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
-        raise ValueError(f"only a function's name and its arguments make a call{place}")
+        raise ValueError(f"only a function's name and its arguments make a call{where}")

@@ -56,7 +56,7 @@ def level_functions(
         config: Of the model.
 
     Raises:
-        SchemaError: A function is demanded that the model can not keep.
+        SchemaError: A function is demanded, or given to a model of rules, that it can not keep.
     """
     rewritten = codec.reduction.owners
     places = {
@@ -65,7 +65,7 @@ def level_functions(
         if is_coded(column) and column.name not in rewritten
     }
     kept = [rule for rule in kept_functions(rules, config) if places.keys() >= set(rule.columns)]
-    _refuse_to_demand(rules, kept)
+    _refuse_to_leave(rules, kept, config)
     counted = (
         _counted(codec, rows, [places[name] for name in (*rule.parents, rule.column)], rule)
         for rule in kept
@@ -90,19 +90,24 @@ def _that_say_something(
     ]
 
 
-def _refuse_to_demand(rules: Sequence[Rule], kept: Sequence[Rule]) -> None:
-    """Lets rules pass of which every function that is demanded is kept."""
+def _refuse_to_leave(rules: Sequence[Rule], kept: Sequence[Rule], config: TrainingConfig) -> None:
+    """Lets rules pass of which every function that is demanded, or given, is kept.
+
+    A model without rules leaves those that are not demanded alone.
+    """
+    refused = {("hard", "found"), ("hard", "given")}
+    refused |= {("soft", "given")} if keeps_rules(config) else set()
     problems = [
         Problem(
-            f"the model can not keep it in every row that {rule}",
+            f"the model can not keep it that {rule}",
             f"/rules/{i}",
             column=rule.column,
             expected="columns of levels, or of few distinct numbers that no other rule gives, and a"
             " preset with rules and an autoregressive decoder (default, fast); or a constraint of"
-            ' kind unique_combinations in its place, and "keep": "soft"',
+            ' kind unique_combinations in its place, and "keep": "off"',
         )
         for i, rule in enumerate(rules)
-        if rule.is_dependency and rule.keep == "hard" and rule not in kept
+        if rule.is_dependency and (rule.keep, rule.source) in refused and rule not in kept
     ]
     if problems:
         raise SchemaError(*problems)

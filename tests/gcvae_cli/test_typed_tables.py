@@ -58,7 +58,7 @@ def test_a_bad_cell_of_a_file_is_named_by_its_row(
     parquet.write_table(long.set_column(place, "number", numbers), tmp_path / "bad.parquet")
     asked = ["score", str(folder / "model.gcvae"), str(tmp_path / "bad.parquet")]
     assert main([*asked, "-o", str(tmp_path / "scores.csv"), "--draws", "1"]) == 1
-    assert "column 'number': the kind is integer, but the cell is 'one' (row 4501)" in (
+    assert "row 4500, column 'number': the kind is integer, but the cell is 'one'" in (
         capsys.readouterr().err
     )
     assert not (tmp_path / "scores.csv").exists()

@@ -101,7 +101,7 @@ class ModelFile:
             raise ArtifactError("the file's codec is of another schema than the file's")
         configure("default", manifest["config"])
         config = SettledConfig(**manifest["config"])
-        given = manifest.get("context")
+        given = manifest["context"]
         context = None if given is None else ContextCodec.from_json(given)
         record = manifest["training_record"]
         check_record(record)

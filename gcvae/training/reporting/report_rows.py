@@ -179,7 +179,7 @@ def _rules_kept(
     record: Mapping[str, Any], schema: TableSchema, drawn: TypedTable
 ) -> tuple[KeptRule, ...]:
     """How many of the drawn rows keep each rule that the model was made with."""
-    shares = {found["formula"]: found["share"] for found in record.get("rules", ())}
+    shares = {found["formula"]: found.get("share") for found in record.get("rules", ())}
     rules = [rule for rule in schema.rules or () if shares.get(str(rule)) is not None]
     findings = measured(rules, drawn, schema) if rules else []
     return tuple(

@@ -59,6 +59,7 @@ function errorLine(found) {
   const place = [
     found.column ? `column “${found.column}”` : null,
     found.line ? `line ${found.line}` : null,
+    found.row !== undefined ? `row ${found.row}` : null,
     found.pointer && !found.column ? found.pointer : null,
     found.parameter ?? null,
   ].filter(Boolean).join(", ");

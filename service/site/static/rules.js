@@ -62,7 +62,7 @@ function kindForm(label, action, add, forms) {
 
 function ruleLine(found, keep) {
   const broken = found.exceptions.map((one) => (one.line === null ? `row ${one.row}` : `line ${one.line}`));
-  const share = found.rows ? found.kept / found.rows : 1;
+  const share = found.kept / found.rows;
   const told = h("div");
   const choice = h("div");
   const shown = () => fill(choice, segments(`What becomes of “${found.formula}”`, KEEPS, found.rule.keep, (word) => tried(told, null, async () => {
@@ -76,7 +76,7 @@ function ruleLine(found, keep) {
   shown();
   return h("li", {}, h("div", {},
     h("div", {}, h("strong", {}, found.formula)),
-    h("div.tiny.soft", {}, `in ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})`,
+    h("div.tiny.soft", {}, found.rows ? `in ${count(found.kept)} of ${count(found.rows)} rows (${percent(share, share === 1 ? 0 : 1)})` : "speaks of no row",
       broken.length ? `; not in ${broken.slice(0, 4).join(", ")}${found.rows - found.kept > 4 ? " …" : ""}` : ""),
     told),
   choice);

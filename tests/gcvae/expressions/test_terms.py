@@ -20,6 +20,7 @@ from gcvae.expressions.terms import Rows, column_values, compile_constraint
 from gcvae.schema.columns import Column, Missing, TableSchema
 from gcvae.schema.constraints import Expression, Inequality
 from gcvae.schema.kinds import ColumnKind
+from gcvae.spelling.forms import NumberFormat
 from tests.lengths import tries
 from tests.wordings import refuses
 
@@ -29,6 +30,11 @@ SCHEMA = TableSchema(
         Column("a", ColumnKind.CONTINUOUS, BLANKS),
         Column("b", ColumnKind.INTEGER, BLANKS),
         Column("net price", ColumnKind.CONTINUOUS, BLANKS, decimals=2),
+        Column(
+            "fee", ColumnKind.CONTINUOUS, BLANKS, number_format=NumberFormat(",", ".", suffix=" €")
+        ),
+        Column("rate", ColumnKind.INTEGER, BLANKS, number_format=NumberFormat(suffix=" %")),
+        Column("seen", ColumnKind.DATETIME, BLANKS, datetime_format="%Y-%m-%d %H:%M:%S"),
         Column("start", ColumnKind.DATETIME, BLANKS, datetime_format="%d.%m.%Y"),
         Column("end", ColumnKind.DATETIME, BLANKS, datetime_format="%d.%m.%Y"),
         Column("colour", ColumnKind.CATEGORICAL, BLANKS, levels=("blue", "red")),
@@ -45,6 +51,9 @@ ROW = {
     "a": 0.3,
     "b": 4,
     "net price": 0.1,
+    "fee": 1299.99,
+    "rate": 23,
+    "seen": pd.Timestamp("2024-02-29 13:00"),
     "start": pd.Timestamp("2024-01-30"),
     "end": pd.Timestamp("2024-02-29"),
     "colour": "red",
@@ -63,7 +72,7 @@ def value_of(expression: str, **cells: Any) -> int:
     row = ROW | cells
     series = {
         name: pd.Series([cell], dtype=DTYPES.get(name))
-        if name not in ("start", "end")
+        if name not in ("start", "end", "seen")
         else pd.Series([cell], dtype="datetime64[ns]")
         for name, cell in row.items()
     }
@@ -156,6 +165,18 @@ def test_truths_join_as_in_sql(a: bool | None, b: bool | None, word: str) -> Non
         "end - 30 == start",
         "start == '30.01.2024'",
         "start >= '2024-01-30'",
+        "start == '2024-01' and end != '2024-01' and '2024-02' == end",
+        "'2024-01' >= start and start <= '2024-01' and not start < '2024-01'",
+        "'2024-01' < end and not start > '2024-01' and start in ('2023', '2024-Q1')",
+        "seen == '2024-02-29' and seen <= '2024-02-29' and seen < '2024-02-29 13:01'",
+        "end ≥ start and 'red' ≠ 'blue' and a × 2 − b ≤ b ÷ 2",
+        "fee == '1.299,99 €' and fee > '1.299,98'",
+        "rate == 23 % and rate == '23 %' and rate in (19 %, 23 %)",
+        "b * 25 % == 1 and b % 3 == 1 and 400 % + b * 0 == b",
+        "`net price` == 0.104 + 0 * a and smoker",
+        "not `net price` == 0.106 + 0 * a and not `net price` == 0.104",
+        "(b == a * 14.9 or smoker == 'no') and b != a * 15.1",
+        "end == start + 30.4 and smoker",
         "end - '2024-02-01' == 28",
         "start in ('30.01.2024', '31.01.2024')",
         "colour == 'red'",

@@ -60,7 +60,7 @@ def test_what_is_said_of_markers_wins() -> None:
 
 def test_a_number_that_is_censored_is_named() -> None:
     found = inferred(numbers(), "<5")
-    assert any("numbers: a cell holds '<5'" in warning for warning in found.warnings)
+    assert any("numbers: row 0 holds '<5'" in warning for warning in found.warnings)
 
 
 def test_drawn_rows_have_the_word_after_save_and_load(tmp_path: Path) -> None:

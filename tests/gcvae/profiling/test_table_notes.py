@@ -202,7 +202,7 @@ def test_typed_frames_and_parquet_name_the_row(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     for table in (frame, TableReader(tmp_path / "t.parquet")):
         found = infer_schema(table).warnings
-        assert found[0].startswith("row 401, the last, looks like a row of totals")
+        assert found[0].startswith("row 400, the last, looks like a row of totals")
 
 
 def test_a_header_within_the_table_is_named_by_its_line() -> None:

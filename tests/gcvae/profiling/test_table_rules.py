@@ -103,6 +103,18 @@ def test_a_rule_may_be_hard_beside_a_constraint_on_other_columns() -> None:
         assert (drawn["tax"] <= drawn["net"]).all()
 
 
+@pytest.mark.parametrize("keep", ["soft", "hard"])
+@pytest.mark.parametrize(
+    "rule", ["total == 'blue' or tax > 1", "note > 3 or tax == 1", "note + 1 == tax or tax == 3"]
+)
+def test_types_that_do_not_fit_are_told_however_a_rule_is_kept(rule: str, keep: str) -> None:
+    with_notes = table().assign(note=["a", "b"] * 100)
+    with refuses(SchemaError, "/rules/0"):
+        infer_schema(with_notes, {"rules": [{"rule": rule, "keep": keep}]})
+    [off] = infer_schema(with_notes, {"rules": [{"rule": rule, "keep": "off"}]}).rules
+    assert (off["rows"], off["rule"]["keep"]) == (0, "off")
+
+
 def test_a_rule_that_is_off_may_not_fit_its_columns() -> None:
     given = {"rule": "total >= note", "keep": "off"}
     with_notes = table().assign(note=["a", "b"] * 100)
@@ -114,5 +126,5 @@ def test_what_is_found_is_told_with_its_exceptions() -> None:
     [told] = infer_schema(table()).rules
     assert told["formula"] == "total == net + tax"
     assert (told["rows"], told["kept"]) == (200, 199)
-    assert told["exceptions"] == [{"row": 45, "line": None}]
+    assert told["exceptions"] == [{"row": 44, "line": None}]
     assert told["columns"] == ["total", "net", "tax"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from datetime import date, timedelta
+from datetime import date, time, timedelta
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -387,3 +388,32 @@ def test_a_day_is_the_day_of_the_columns_clock_and_a_moment_of_any_zone_itself(z
     moment = moments[77].tz_convert("America/New_York")
     same = model.sample(2, seed=1, given={"at": moment})["at"]
     assert set(pd.to_datetime(same)) == {moments[77]}
+
+
+def test_times_of_day_decimals_and_naive_moments_are_read_as_the_column_has_them() -> None:
+    random = np.random.default_rng(0)
+    hours = pd.to_timedelta(random.integers(0, 9000, 300), "h")
+    frame = pd.DataFrame(
+        {
+            "at": (pd.Timestamp("2024-01-01") + hours).tz_localize("UTC").tz_convert("Asia/Tokyo"),
+            "time": [time(int(k) % 24, int(k) % 60) for k in random.integers(0, 999, 300)],
+            "price": [Decimal(int(k)) / 100 for k in random.integers(100, 999, 300)],
+            "count": random.integers(1, 50, 300),
+        }
+    )
+    model = Synthesizer.fit(frame, preset="fast", settings={"max_steps": 20}, seed=0)
+    model = Synthesizer.from_bytes(model.to_bytes())
+
+    def drawn(**given: Any) -> pd.DataFrame:
+        return model.sample(3, seed=1, given=given)
+
+    moment = pd.Timestamp("2024-03-05 14:00")  # by the clock of the column
+    for naive in (moment, moment.to_pydatetime(), moment.to_datetime64()):
+        assert (drawn(at=naive)["at"] == moment.tz_localize("Asia/Tokyo")).all()
+    assert (drawn(at=moment.tz_localize("UTC"))["at"] == moment.tz_localize("UTC")).all()
+    assert set(drawn(time=time(13, 13))["time"]) == {time(13, 13)}
+    assert set(drawn(price=Decimal("5.55"))["price"]) == {Decimal("5.55")}
+    assert set(drawn(count=[Decimal(7)])["count"]) == {7}
+    for column, wrong in (("count", time(13, 4)), ("at", time(13, 4)), ("count", Decimal("7.5"))):
+        with refuses(ConditionError, f"/given/{column}"):
+            drawn(**{column: wrong})

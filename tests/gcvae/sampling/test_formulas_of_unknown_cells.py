@@ -111,3 +111,34 @@ def test_a_condition_that_breaks_a_formula_is_refused_by_its_name() -> None:
         fitted().sample(3, given={"ordered": "2024-03-04", "weekday": "Sunday"})
     with refuses(ConditionError, "/given/gross"):
         fitted().sample(3, given={"net": 100.0, "rate": 0.19, "gross": 120.0})
+
+
+def test_a_condition_on_a_computed_column_goes_as_far_as_what_it_follows_from() -> None:
+    random = np.random.default_rng(0)
+    quantity, price = random.integers(1, 9, 600), np.round(random.uniform(10, 100, 600), 2)
+    days = random.integers(1, 30, 600)
+    start = pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 300, 600), "D")
+    table = pd.DataFrame({"quantity": quantity, "price": price, "days": days, "start": start})
+    table["total"] = np.round(quantity * price, 2)
+    table["end"] = start + pd.to_timedelta(days, "D")
+    table = table[(table["total"] < 700) & (table["end"] < "2024-10-25")]
+    rules = [{"rule": "total == quantity * price"}, {"rule": "end == start + days"}]
+    model = Synthesizer.fit(
+        table, schema={"rules": rules}, preset="fast", settings={"max_steps": 100}, seed=1
+    )
+    model = Synthesizer.from_bytes(model.to_bytes())
+    assert float(model.schema["total"].maximum or 0) < 705
+    for given in ({"min": 705, "max": 720}, {"min": 705}, 712.0):
+        drawn = model.sample(50, seed=1, given={"total": given})
+        assert drawn["total"].between(705, 800 if isinstance(given, dict) else 712).all()
+        assert np.allclose(drawn["total"], drawn["quantity"] * drawn["price"], atol=0.006)
+    late = model.sample(20, seed=1, given={"end": {"min": "2024-11-02"}})
+    assert (late["end"] >= "2024-11-02").all()
+    assert (late["end"] == late["start"] + pd.to_timedelta(late["days"], "D")).all()
+    assert (
+        model.sample(5, seed=1, given={"end": {"max": "2024-01-20"}})["end"] < "2024-01-21"
+    ).all()
+    with refuses(ConditionError):  # 8 of 100.00 at most
+        model.sample(5, seed=1, given={"total": 5000})
+    with refuses(ConditionError, "/given/price"):
+        model.sample(5, seed=1, given={"price": 5000})

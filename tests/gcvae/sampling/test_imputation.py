@@ -230,3 +230,34 @@ def test_cells_of_dropped_columns_are_passed_on(format: str, tmp_path: Path) -> 
     assert lines["seconds"][1] == "1"
     assert lines["price"][1] == "0.25"
     assert lines["flag"][1].lower() == "true"
+
+
+@pytest.mark.parametrize("preset", first_of("fast", "default"))
+def test_a_blank_that_a_rule_asks_for_stays_and_any_other_is_filled(preset: str) -> None:
+    random = np.random.default_rng(0)
+    status = random.choice(["open", "sold", "returned"], 600, p=[0.3, 0.4, 0.3])
+    is_back = status == "returned"
+    whole = pd.DataFrame(
+        {
+            "status": status,
+            "refund": np.where(is_back, random.integers(1, 900, 600) / 10, np.nan),
+            "reason": np.where(is_back, random.choice(["late", "broken"], 600), None),
+            "price": random.integers(100, 900, 600) / 10,
+        }
+    )
+    rules = [
+        {"rule": "is_missing(refund) if status != 'returned'", "keep": "hard"},
+        {"rule": "is_missing(reason) == is_missing(refund)"},
+    ]
+    fitted = Synthesizer.fit(
+        whole, schema={"rules": rules}, preset=preset, settings={"max_steps": 30}, seed=0
+    )
+    model = Synthesizer.from_bytes(fitted.to_bytes())
+    hole = np.arange(600) % 3 == 0
+    filled = model.impute(whole.mask(hole[:, None] & [False, True, True, True]), seed=1)
+    assert (filled["refund"].notna() == is_back).all()
+    assert (filled["reason"].notna() == is_back).all()
+    assert filled["price"].notna().all()
+    scores = model.log_likelihood(whole[~is_back], draws=5, seed=2)
+    assert np.isfinite(scores["log_likelihood"]).all()
+    assert (scores[["contributions.refund", "contributions.reason"]] == 0.0).all(axis=None)

@@ -193,7 +193,7 @@ def test_a_document_without_rules_is_one_where_nobody_looked() -> None:
         "y = a",
         "y => a",
         "y == (a + b",
-        "y == a × b",
+        "y == a ≥ ≥ b",
         "class == a",
         "y == a.b",
         "y == a if b > 0 else b",

@@ -245,3 +245,20 @@ def test_options_that_can_not_be_are_named(preset: str, options: dict[str, Any])
     scored = continuous_model(preset, "x")
     with refuses(SettingError):
         scored.log_likelihood(continuous_table()[["x"]].head(3), **options)
+
+
+def test_a_row_whose_blank_term_stands_for_none_is_possible_at_any_number_of_draws() -> None:
+    random = np.random.default_rng(4)
+    is_back = random.random(900) < 0.4
+    total = random.integers(500, 9000, 900) / 10
+    fee = np.where(is_back, np.nan, random.integers(0, 90, 900) / 10)
+    refund = np.where(is_back, np.round(total * random.choice([0.5, 0.9, 1.0], 900), 1), np.nan)
+    net = np.round(total - np.nan_to_num(fee) - np.nan_to_num(refund), 1)
+    back = np.where(is_back, "yes", "no")
+    rows = pd.DataFrame({"back": back, "total": total, "refund": refund, "fee": fee, "net": net})
+    rules = [{"rule": "net == total - fee"}]
+    fitted = Synthesizer.fit(
+        rows, schema={"rules": rules}, preset="fast", settings={"max_steps": 60}, seed=1
+    )
+    scores = Synthesizer.from_bytes(fitted.to_bytes()).log_likelihood(rows, draws=5)
+    assert np.isfinite(scores["log_likelihood"]).all()

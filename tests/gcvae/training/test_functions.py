@@ -12,7 +12,7 @@ import pytest
 
 from gcvae import Synthesizer
 from gcvae.artifact.file import pack_tensors, unpack_tensors
-from gcvae.errors import ArtifactError, SchemaError
+from gcvae.errors import ArtifactError, ConditionError, SchemaError
 from gcvae.training.functions import is_coded, level_functions
 from gcvae.training.preparation import prepared_table
 from gcvae.training.settings import configure
@@ -95,6 +95,27 @@ def test_given_a_group_come_its_wares(hard: Synthesizer, group: str) -> None:
     wares = {ware for ware, own in CATEGORY.items() if own == group}
     assert set(drawn["ware"]) == wares
     assert set(drawn["группа"]) == {group}
+
+
+def test_a_condition_that_breaks_a_function_of_every_row_is_refused_by_its_name(
+    hard: Synthesizer, kept: Synthesizer
+) -> None:
+    broken = {"ware": "Ware 0", "группа": "tea"}
+    with refuses(ConditionError, "/given/группа", names="ware determines группа"):
+        hard.sample(5, seed=0, given=broken)
+    assert (hard.sample(5, seed=0, given=broken | {"группа": "Öl"})["группа"] == "Öl").all()
+    assert (kept.sample(5, seed=0, given=broken)["группа"] == "tea").all()  # four rows break it
+
+
+def test_a_given_function_that_no_model_keeps_is_refused() -> None:
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(900) * 7 % 701, unit="D")
+    rows = table(900).assign(day=days)
+    given = {"rule": "determines(day; ware)"}
+    with refuses(SchemaError, "/rules/0", column="ware"):
+        Synthesizer.fit(rows, schema={"rules": [given]}, preset="fast", settings=SETTINGS)
+    found = {"rules": [given | {"source": "found"}]}
+    model = Synthesizer.fit(rows, schema=found, preset="fast", settings=SETTINGS)
+    assert model.schema.rules[0].keep == "soft"
 
 
 @pytest.mark.parametrize("model", ["kept", "hard"])

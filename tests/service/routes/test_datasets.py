@@ -291,7 +291,7 @@ def test_the_rules_of_a_table_are_shown_and_steered(service: Running) -> None:
     [found] = service.http.get(f"{place}/rules").json()["rules"]
     assert found["formula"] == "total == net + tax"
     assert (found["rows"], found["kept"]) == (200, 199)
-    assert found["exceptions"] == [{"row": 45, "line": 46}]
+    assert found["exceptions"] == [{"row": 44, "line": 46}]
     assert found["columns"] == ["total", "net", "tax"]
     assert found["rule"] == dataset["schema"]["rules"][0]
     assert service.http.get(f"{place}/profile").json()["rules"] == [found]

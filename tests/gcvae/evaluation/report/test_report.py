@@ -262,6 +262,22 @@ def test_attacks_on_the_models_scores_stay_out_of_the_verdict_on_a_table(
     assert part.verdict == "green"
 
 
+def test_a_rule_that_speaks_of_no_row_has_no_share_in_a_report() -> None:
+    n = np.arange(200)
+    table = pd.DataFrame({"a": n * 7 % 50, "b": n * 3 % 40, "c": np.where(n % 2, n % 9, np.nan)})
+    rules = [{"rule": "is_missing(c) if is_missing(a)"}, {"rule": "a ≥ 0 or b < 0", "keep": "hard"}]
+    settings = {"max_steps": 10}
+    fitted = Synthesizer.fit(
+        table, schema={"rules": rules}, preset="fast", settings=settings, seed=1
+    )
+    model = Synthesizer.from_bytes(fitted.to_bytes())
+    first, second = model.training_record["rules"]
+    assert ("share" in first, first["share_of_drawn"]) == (False, None)
+    assert (second["share"], second["share_of_drawn"]) == (1.0, 1.0)
+    kept = rows_of_report(model, table, None, None, seed=0).rules_kept
+    assert [(rule.formula, rule.real) for rule in kept] == [("a ≥ 0 or b < 0", 1.0)]
+
+
 def test_a_table_that_does_not_fit_the_model_is_refused(fitted: Synthesizer) -> None:
     with refuses(TableError, column="größe"):
         fitted.report(REAL.drop(columns="größe"))
