@@ -41,7 +41,12 @@ from gcvae.profiling.key_columns import are_names, are_numbering, are_phrases
 from gcvae.profiling.key_numbers import reading_of
 from gcvae.profiling.personal_columns import find_personal, names_birth, personal_warning
 from gcvae.profiling.table_notes import TableNotes
-from gcvae.profiling.table_rules import refuse_misfits, shown_finding, with_rules
+from gcvae.profiling.table_rules import (
+    refuse_misfits,
+    search_notes,
+    shown_finding,
+    with_rules,
+)
 from gcvae.profiling.warnings import (
     IDENTIFIER_WARNING,
     NUMBERING_WARNING,
@@ -108,6 +113,7 @@ def complete_schema(
         check_constraints(source, schema)
         shown: tuple[dict[str, Any], ...] = ()
         if typed is not None:
+            warnings += search_notes(schema)
             schema, findings = with_rules(schema, typed.table(schema), source.line_of)
             shown = tuple(shown_finding(finding, source.line_of) for finding in findings)
     return InferredSchema(schema, (*notes.sentences(), *warnings), shown)

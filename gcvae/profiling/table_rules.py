@@ -13,6 +13,8 @@ from gcvae.files.typed_columns import TypedTable
 from gcvae.progress import Report, report_to_nobody
 from gcvae.rules.predictions import Prediction, quantities
 from gcvae.rules.search import RuleFinding, find_rules, measured
+from gcvae.rules.search_formulas import MOST_COLUMNS
+from gcvae.rules.search_functions import MOST_PAIRED
 from gcvae.rules.search_orders import with_what_stands_apart
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import Outcomes
@@ -50,6 +52,28 @@ def with_rules(
     if problems:
         raise SchemaError(*problems)
     return replace(schema, rules=tuple(finding.rule for finding in findings)), findings
+
+
+def search_notes(schema: TableSchema) -> tuple[str, ...]:
+    """What the search for rules leaves out in a table of many columns; nothing where none is made.
+
+    Args:
+        schema: Complete, before `with_rules`.
+    """
+    if schema.rules is not None:
+        return ()
+    numbers = [column.name for column in schema if column.is_modelled and column.has_numbers]
+    levels = [column.name for column in schema if column.is_modelled and column.levels is not None]
+    cuts = (
+        (numbers, MOST_COLUMNS, "of numbers", "formulas of two and three columns"),
+        (levels, MOST_PAIRED, "of levels", "two columns that determine a third"),
+    )
+    return tuple(
+        f"{what} were looked for among the first {most} of {len(names)} columns {kind}; put "
+        "columns that belong together first, or write their rules"
+        for names, most, kind, what in cuts
+        if len(names) > most
+    )
 
 
 def refuse_misfits(schema: TableSchema) -> None:

@@ -34,7 +34,7 @@ _ROWS = 600
 _SIEVE_ROWS = 48
 _LEAST_SIEVE = 10
 _LEAST_SIEVED = 0.7
-_MOST_COLUMNS = 40
+MOST_COLUMNS = 40
 """Of pairs and triples; the time grows with the cube."""
 _MOST_MATCHES = 400
 """Pairs that one row's value may be met by; more say nothing."""
@@ -82,7 +82,7 @@ def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
         is_free: Whether a rule goes with those that are taken already.
     """
     columns = [c for c in sample.numeric if _is_spread(sample.finding.numbers[c.name])]
-    columns = columns[:_MOST_COLUMNS]
+    columns = columns[:MOST_COLUMNS]
     if len(columns) < 2:
         yield from find_sums(sample, is_free)
         return

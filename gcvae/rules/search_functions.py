@@ -28,7 +28,7 @@ _LEAST_REPEATED = 100
 """Rows of each half whose fixing cells the other half has too."""
 _MOST_SHARE_OF_VALUES = 0.3  # distinct numbers by rows, of a column of few numbers
 _COUNTED_PAIRS = 1 << 20  # of so many at most each is counted; more are sorted first
-_MOST_PAIRED = 40  # columns of which two may fix a third
+MOST_PAIRED = 40  # columns of which two may fix a third
 
 Codes = npt.NDArray[np.integer[Any]]
 
@@ -48,7 +48,7 @@ def find_functions(sample: RowSample) -> list[Candidate]:
         if (c.rule.column, c.rule.parents[0]) not in fixes
         or place[c.rule.parents[0]] < place[c.rule.column]
     ]
-    few = columns[:_MOST_PAIRED]
+    few = columns[:MOST_PAIRED]
     pairs = [
         (a, b)
         for a, b in combinations(few, 2)

@@ -462,18 +462,13 @@ def _limits(column: Column) -> list[str]:
 def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
     """The first and the last value of the column within a range; None where there is none."""
     given = {key: _end(value, column, key) for key, value in wanted.items()}
-    limits = {
-        key: None if limit is None else _end(limit, column, key)
-        for key, limit in zip(_RANGE, (column.minimum, column.maximum), strict=True)
-    }
-    if column.never:  # dates for never lie beyond the limits, and may be within a range
-        never = [_end(text, column, "max") for text in column.never]
-        limits["min"] = None if limits["min"] is None else min(limits["min"], *never)
-        limits["max"] = None if limits["max"] is None else max(limits["max"], *never)
-    lows = [end for end in (given.get("min"), limits["min"]) if end is not None]
-    highs = [end for end in (given.get("max"), limits["max"]) if end is not None]
     first, last = _FURTHEST_TIMES if column.has_times else (-_FURTHEST, _FURTHEST)
-    low, high = max(lows, default=first), min(highs, default=last)
+    first = first if column.minimum is None else _end(column.minimum, column, "min")
+    last = last if column.maximum is None else _end(column.maximum, column, "max")
+    # Dates for never lie beyond the limits, and may be within a range.
+    never = [_end(text, column, "max") for text in column.never]
+    first, last = min([first, *never]), max([last, *never])
+    low, high = max(first, given.get("min", first)), min(last, given.get("max", last))
     low, high = _on_grid(low, column, np.ceil), _on_grid(high, column, np.floor)
     return (low, high) if low <= high else None
 

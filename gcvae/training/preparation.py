@@ -26,7 +26,7 @@ from gcvae.files.table_reader import Rows
 from gcvae.files.temporary_files import temporary_files
 from gcvae.files.typed_columns import TypedTable, row_chunks, typed_columns
 from gcvae.profiling.infer import complete_schema
-from gcvae.profiling.table_rules import with_rules
+from gcvae.profiling.table_rules import search_notes, with_rules
 from gcvae.profiling.withheld_levels import LearnedTable, without_rare_levels
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import TableSchema
@@ -138,7 +138,9 @@ def prepared_table(
         inferred = complete_schema(source, schema, _part(line, _READ, _INFERRED), rules=False)
         full = inferred.schema
         with typed_columns(source, full, _part(line, _INFERRED, _TYPED)) as typed:
-            full, _ = with_rules(_with_asked(full, config), typed, source.line_of)
+            asked = _with_asked(full, config)
+            left_out = search_notes(asked)
+            full, _ = with_rules(asked, typed, source.line_of)
             full = with_outer_limits(
                 full, typed, schema, config.rare_level_rows, with_atoms=config.numbers == "quantile"
             )
@@ -148,7 +150,7 @@ def prepared_table(
             in_memory = isinstance(typed, pd.DataFrame)
             with nullcontext() if in_memory else temporary_files() as folder:
                 rows = encode_rows(codec, cells, folder, _part(line, _TYPED, 1.0))
-                notes = (() if private is None else private.notes) + inferred.warnings
+                notes = (() if private is None else private.notes) + inferred.warnings + left_out
                 notes += learned.notes(config.rare_level_rows)
                 record = learned.record()
                 if private is not None:

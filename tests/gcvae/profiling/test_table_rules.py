@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -128,3 +129,13 @@ def test_what_is_found_is_told_with_its_exceptions() -> None:
     assert (told["rows"], told["kept"]) == (200, 199)
     assert told["exceptions"] == [{"row": 44, "line": None}]
     assert told["columns"] == ["total", "net", "tax"]
+
+
+def test_what_a_search_leaves_out_is_told() -> None:
+    rows = np.random.default_rng(0).integers(0, 900, (120, 42)) / 10
+    wide = pd.DataFrame(rows, columns=[f"n{j}" for j in range(42)])
+    told = "formulas of two and three columns were looked for among the first 40 of 42 columns"
+    [note] = [note for note in infer_schema(wide).warnings if "looked for" in note]
+    assert note.startswith(f"{told} of numbers; put")
+    for given, table in ((None, wide.iloc[:, :40]), ({"rules": []}, wide)):
+        assert not any("looked for" in note for note in infer_schema(table, given).warnings)
