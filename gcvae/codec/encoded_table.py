@@ -61,6 +61,10 @@ class EncodedTable:
         return self.codes.device
 
     @property
+    def groups(self) -> None:
+        """Rows that are held out together: none are."""
+
+    @property
     def code_counts(self) -> tuple[Tensor, ...]:
         """For each column how often each code comes up, those of -1 as 0. Shape: (K_j,) each."""
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))

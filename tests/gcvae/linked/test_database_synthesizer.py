@@ -257,7 +257,7 @@ def test_keys_of_each_type_are_unique_found_and_of_their_dtype(keys: pd.Series[A
     drawn = _keyed(_PARENTS.assign(pid=keys), children)
     assert drawn["parents"]["pid"].is_unique
     assert drawn["children"]["pid"].isin(drawn["parents"]["pid"]).all()
-    assert drawn["parents"]["pid"].dtype == (keys.dtype if keys.dtype != "Int64" else "int64")
+    assert drawn["parents"]["pid"].dtype == keys.dtype
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,9 @@ def test_held_out_rows_are_not_imagined(monkeypatch: pytest.MonkeyPatch) -> None
     seen: list[EncodedTable] = []
 
     class Watched(ImaginedRows):
-        def __init__(self, rows: EncodedTable, columns: list[ColumnShape]) -> None:
+        def __init__(self, rows: EncodedTable, *shapes: list[ColumnShape]) -> None:
             seen.append(rows)
-            super().__init__(rows, columns)
+            super().__init__(rows, *shapes)
 
     monkeypatch.setattr("gcvae.training.loop.ImaginedRows", Watched)
     config = settle(configure("default", {"max_steps": 2}), n_rows=100, n_columns=1)
