@@ -317,8 +317,8 @@ def test_the_help_names_every_command_without_loading_what_they_need(folder: Pat
     named = set(re.findall(r"(?m)^│ (\w+) ", done.stdout))
     assert named == {
         "schema", "train", "sample", "score", "impute", "clone", "dependencies", "encode",
-        "manifold", "settings", "report", "import", "open", "serve", "api", "worker", "demo", "audit", "db",
-        "keys", "store", "list", "export", "restrict",
+        "manifold", "settings", "report", "import", "open", "serve", "api", "worker", "demo",
+        "audit", "db", "keys", "store", "list", "export", "restrict",
     }  # fmt: skip
 
 
