@@ -20,6 +20,7 @@ from gcvae.linked.database_part import (
     taken_cells,
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
+from gcvae.linked.entities import with_keys
 from gcvae.linked.outer_rules import outer_reduction
 from gcvae.linked.plan import column_is_text, key_columns, plan_database
 from gcvae.linked.random_effect import RandomEffect
@@ -39,6 +40,7 @@ from gcvae.numerics.generators import numpy_generator
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
+from gcvae.schema.kinds import ColumnKind
 
 _SPELLING = (
     "dtype",
@@ -85,6 +87,19 @@ def typed_table(
 
 
 _ROWS_TO_TELL_DATES = 200
+
+
+def written_schema(schema: TableSchema) -> TableSchema:
+    """What writing rows takes of a schema: no levels, of which the model may withhold some."""
+    listed = {c.name for c in schema if c.kind is ColumnKind.CATEGORICAL and c.dtype != "category"}
+    return with_keys(schema, listed)
+
+
+def with_columns_of_rules(reduction: Reduction) -> Reduction:
+    """The reduction with those columns alone that its rules name."""
+    named = {name for r in reduction.rewritings for name in (r.column, *r.parents)}
+    columns = tuple(column for column in reduction.schema if column.name in named)
+    return replace(reduction, schema=replace(reduction.schema, columns=columns))
 
 
 def is_counted(cells: pd.Series[Any]) -> bool:
@@ -377,7 +392,7 @@ class DatabaseFit:
             if (found := self._key(child)) is not None and found.table == name
         }
         return DatabasePart(
-            self.schemas[name],
+            written_schema(self.schemas[name]),
             plan,
             len(self.typed[name]),
             model,
@@ -388,7 +403,7 @@ class DatabaseFit:
             kept,
             () if plan.is_kept else find_totals(self._without_keys(name), of_children),
             tuple(map(str, self.typed[name].columns)),
-            self.reductions[name],
+            with_columns_of_rules(self.reductions[name]),
             self._outside(name),
             self._key_dtypes(name),
             self._unlike(name),

@@ -318,3 +318,24 @@ def test_an_error_of_one_table_names_it() -> None:
     with pytest.raises(SchemaError, match="table 'children'") as caught:
         _keyed(_PARENTS, wrong, columns=columns)
     assert str(caught.value.problems[0].pointer).startswith("/tables/children")
+
+
+def test_levels_that_are_withheld_are_not_in_the_file() -> None:
+    rare = [f"Rarename{i:02}" for i in range(20)]
+    parents = _PARENTS.assign(town=[*rare, *["Common"] * 80])
+    children = _CHILDREN.assign(town=parents["town"].iloc[_CHILDREN["pid"] - 1].to_numpy())
+    keys = [{"columns": ["pid"], "table": "parents"}]
+    kind = [{"name": "town", "kind": "categorical"}]
+    schema = {
+        "tables": {
+            "parents": {"primary_key": ["pid"], "columns": kind},
+            "children": {"foreign_keys": keys, "columns": kind},
+        }
+    }
+    tables = {"parents": parents, "children": children}
+    model = DatabaseSynthesizer.fit(tables, schema=schema, **QUICK)
+    drawn = model.sample(seed=1)
+    assert not set(drawn["parents"]["town"]) & set(rare)
+    assert not set(drawn["children"]["town"]) & set(rare)
+    assert b"Common" in model.to_bytes()
+    assert b"Rarename" not in model.to_bytes()
