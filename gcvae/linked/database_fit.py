@@ -23,7 +23,7 @@ from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.entities import with_keys
 from gcvae.linked.outer_rules import outer_reduction
 from gcvae.linked.plan import column_is_text, key_columns, plan_database
-from gcvae.linked.random_effect import RandomEffect
+from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
 from gcvae.linked.references import (
     NO_ROW,
     borrowed_columns,
@@ -296,13 +296,14 @@ class DatabaseFit:
         others = self.typed[key.table]
         keys = {c for k in self.links[key.table].foreign_keys for c in k.columns}
         free = [c for c in others.columns if c not in keys and self._is_learned(key.table, str(c))]
-        chosen = borrowed_columns(others[free])
+        rare = 1 if self.plans[key.table].is_kept else RARE_ROWS
+        chosen = borrowed_columns(others[free], rare)
         rows = self.rows[name][number]
         for column in chosen:
             frame[f"{', '.join(key.columns)} {column}"] = taken_cells(others[column], rows)
         if (rows == NO_ROW).any():
             frame[f"{', '.join(key.columns)} there"] = np.where(rows == NO_ROW, "no", "yes")
-        return tuple(chosen), ContextCodec.fit(others[chosen])
+        return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
     def _context(self, name: str) -> pd.DataFrame:
         """What the children of a table are told of its rows, and of those above them."""

@@ -26,6 +26,8 @@ from gcvae.codec.context_codec import as_numbers
 from gcvae.numerics.generators import numpy_generator
 
 MOST_DIRECTIONS = 6
+RARE_ROWS = 5
+"""A level of fewer rows stands in no file."""
 _LEAST_SHARE = 0.01
 """Levels of so many rows have an indicator."""
 _MOST_INDICATORS = 40
@@ -57,7 +59,8 @@ class Feature:
             steps = np.linspace(0, max(len(known) - 1, 0), min(len(known), 257)).astype(int)
             return cls(str(cells.name), tuple(map(float, known[steps])), (), ())
         shares = cells.astype(str).value_counts(normalize=True)
-        chosen = shares[shares >= _LEAST_SHARE][:_MOST_INDICATORS].sort_index()
+        least = max(_LEAST_SHARE, RARE_ROWS / max(len(cells), 1))
+        chosen = shares[shares >= least][:_MOST_INDICATORS].sort_index()
         names = tuple(map(str, chosen.index))
         return cls(str(cells.name), (), names, tuple(map(float, chosen)))
 

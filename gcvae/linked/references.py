@@ -150,15 +150,16 @@ def _dirty(name: str, frame: pd.DataFrame, key: ForeignKey, lost: Codes, pointer
     return Problem(message, pointer, expected=expected)
 
 
-def borrowed_columns(parents: pd.DataFrame) -> list[str]:
+def borrowed_columns(parents: pd.DataFrame, rare_rows: int) -> list[str]:
     """Columns of a table that are modelled with the rows which refer to it: those of few levels
-    first, then numbers."""
+    first, then numbers. A level has `rare_rows` rows in the mean."""
     n_levels = {str(c): parents[c].nunique() for c in parents.columns}
-    few = [c for c, n in n_levels.items() if 1 < n <= _MOST_LEVELS]
+    most = min(_MOST_LEVELS, len(parents) // rare_rows)
+    few = [c for c, n in n_levels.items() if 1 < n <= most]
     numbers = [
         c
         for c, n in n_levels.items()
-        if n > _MOST_LEVELS and pd.api.types.is_numeric_dtype(parents[c].dtype)
+        if n > most and pd.api.types.is_numeric_dtype(parents[c].dtype)
     ]
     return [*few, *numbers][:MOST_BORROWED]
 
