@@ -194,8 +194,15 @@ class Process:
             data = self._control.recv(EXIT_CODE.size)
         except ConnectionError:
             data = b""
-        # Nothing is said where the server was killed: the kernel kills what it forked.
-        self.exit_code = EXIT_CODE.unpack(data)[0] if data else -signal.SIGKILL
+        if data:
+            self.exit_code = EXIT_CODE.unpack(data)[0]
+            return
+        # Nothing is said where the server was killed: the kernel kills what it forked, a little
+        # later, and then nobody holds the other end of the pipe.
+        hung_up = select.poll()
+        hung_up.register(self.pipe, 0)
+        hung_up.poll(1000.0 * _CLOSING_SECONDS)
+        self.exit_code = -signal.SIGKILL
 
 
 @contextmanager
