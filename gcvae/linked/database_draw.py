@@ -38,7 +38,7 @@ class Drawing:
             self._refer(name, part)
         written: dict[str, pd.DataFrame] = {}
         for name in self.parts:
-            self._write_keys(name, written, ())
+            self._write_keys(name, written)
         for name, part in reversed(list(self.parts.items())):
             for total in part.totals:
                 rows = self.rows[total.child][self.parts[total.child].plan.parent or 0]
@@ -60,9 +60,6 @@ class Drawing:
         seed = derived_number(self.seed, name)
         if part.kept is not None:
             self.frames[name] = part.kept.copy()
-            for i, key in enumerate(self.links[name].foreign_keys):
-                self.rows[name][i] = np.asarray(part.degrees.get(i, np.zeros(0)), dtype=np.int64)
-                del key
             return
         assert part.model is not None, "it is no catalogue"
         if part.plan.parent is None:
@@ -121,8 +118,9 @@ class Drawing:
             key, frame = self.links[name].foreign_keys[i], self.frames[name]
             prefix, n = ", ".join(key.columns), len(frame)
             others = self.frames[key.table]
-            degrees = part.degrees[i]
-            if degree_name(name, key) in others:
+            if i in part.degrees:
+                degrees = part.degrees[i]
+            else:
                 drawn = others[degree_name(name, key)].to_numpy(dtype=np.float64, na_value=0.0)
                 degrees = drawn.clip(min=0.0)
             total = degrees.sum()
@@ -135,7 +133,7 @@ class Drawing:
             wanted = frame[[f"{prefix} {c}" for c in columns]].set_axis(list(columns), axis=1)
             at = np.flatnonzero(are_there)
             choice = Choice(features_of(others[list(columns)], codec), capacity)
-            taken = self._taken(name, i, part)
+            taken = self._taken(name, i)
             found = choice.assign(
                 features_of(wanted, codec)[at],
                 [rows[at] for rows in taken],
@@ -153,7 +151,7 @@ class Drawing:
             rows[at] = found
             self.rows[name][i] = rows
 
-    def _taken(self, name: str, number: int, part: DatabasePart) -> list[Codes]:
+    def _taken(self, name: str, number: int) -> list[Codes]:
         """The references that make up the primary key with this one: no pair comes twice."""
         primary, keys = set(self.links[name].primary_key), self.links[name].foreign_keys
         if not primary or not set(keys[number].columns) <= primary:
@@ -180,9 +178,7 @@ class Drawing:
         kept = [c for c in part.order if c in found.columns or c in made]
         return part.reduction.restore(found)[kept]
 
-    def _write_keys(
-        self, name: str, written: dict[str, pd.DataFrame], above: tuple[str, ...]
-    ) -> pd.DataFrame:
+    def _write_keys(self, name: str, written: dict[str, pd.DataFrame]) -> pd.DataFrame:
         """The table with its references and what it copies of the rows that they lead to."""
         if name in written:
             return written[name]
@@ -197,7 +193,7 @@ class Drawing:
         written[name] = found  # a table may refer to itself
         for i, key in enumerate(self.links[name].foreign_keys):
             rows = self.rows[name][i]
-            others = found if key.table == name else self._write_keys(key.table, written, above)
+            others = found if key.table == name else self._write_keys(key.table, written)
             pairs = [*zip(key.columns, key.references, strict=True), *copied.get(i, [])]
             for column, other in pairs:
                 if other not in others:  # a circle: its key is made of its own number

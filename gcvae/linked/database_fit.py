@@ -160,6 +160,7 @@ class DatabaseFit:
         self.reductions = {name: self._reduction(name) for name in self.plans}
         self.inner = {name: self._inner(name) for name in self.plans}
         self.frames = self._degrees()
+        self.degree_columns = {name: set(map(str, f.columns)) for name, f in self.frames.items()}
         self.beside: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in typed}
         self.effects: dict[str, RandomEffect] = {}
         self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
@@ -255,8 +256,6 @@ class DatabaseFit:
                 continue
             names = self._borrow(name, i, other, frame)
             self.borrowed[name][i] = names
-        for of_child in self.beside[name].values():
-            assert all(column in self.frames[name] for column in of_child)
         added = self.frames.get(name)
         frame = frame if added is None else pd.concat([frame, added], axis=1)
         self.frames[name] = frame
@@ -323,8 +322,7 @@ class DatabaseFit:
         """What the model of a table is told of its columns: their kinds."""
         schema, parts = self.inner[name][0], self.reductions[name].owners
         counts = {columns[0] for columns in self.beside[name].values()}
-        degrees = self._degrees().get(name)
-        counts |= set() if degrees is None else set(map(str, degrees.columns))
+        counts |= self.degree_columns.get(name, set())
         columns = [
             {
                 k: v
@@ -380,7 +378,7 @@ class DatabaseFit:
             for i, (rows, other) in enumerate(
                 zip(self.rows[name], self.links[name].foreign_keys, strict=True)
             )
-            if i in self.borrowed[name]
+            if i in self.borrowed[name] and self.plans[other.table].is_kept
         }
         kept = None
         if plan.is_kept or model is None:

@@ -40,7 +40,8 @@ class DatabasePart:
             the random effect, the time of the first.
         context: Names of the columns of its rows' context.
         borrowed: For each reference that is chosen, its columns and their codec.
-        degrees: For each such reference how many rows refer to a row, in shares of the rows.
+        degrees: For each such reference to a catalogue how many rows refer to each of its rows, in
+            shares of the rows; elsewhere the number is learned beside the other table's columns.
         kept: Rows of a catalogue, and those columns beside them.
         totals: Columns that add up columns of children.
         order: The table's column names.

@@ -1,9 +1,9 @@
 """Which table is drawn given which: the parent of each table, and what it has from elsewhere.
 
 A table has at most one parent, whose row its rows are drawn given. It is the reference that tells
-most of them: the one with the largest share of their variance between its rows. A catalogue is no
-parent, nor is a table of few rows; references to those, to the own table, and all but one to others
-are chosen once the rows are there.
+most of them: the one with the largest share of their variance between its rows. A table of which
+few rows have children is no parent, nor is a catalogue, unless the schema asks for its copy. All
+other references are chosen once the rows are there.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def plan_database(
 
 
 def key_columns(name: str, schema: DatabaseSchema) -> list[str]:
+    """The columns of a table's primary and foreign keys, once each."""
     table = schema[name]
     return list(
         dict.fromkeys([*table.primary_key, *(c for k in table.foreign_keys for c in k.columns)])
@@ -126,7 +127,7 @@ def _catalogues(
 
 def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -> bool:
     """Whether a table has a short name for nearly each row, nothing personal, and no dates."""
-    if any(getattr(column, "personal", None) for column in schema):
+    if any(column.personal for column in schema):
         return False
     if any(column.has_times for column in schema):
         return False

@@ -172,7 +172,7 @@ def _generic(metadata: sa.MetaData) -> sa.MetaData:
             default = str(getattr(column.server_default, "arg", ""))
             if "nextval" in default:
                 column.server_default = None
-            with suppress(NotImplementedError):
+            with suppress(NotImplementedError):  # a type without a generic form stays as it is
                 column.type = column.type.as_generic(allow_nulltype=True)
     return found
 
