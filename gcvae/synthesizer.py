@@ -21,7 +21,7 @@ from gcvae.codec.table_codec import TableCodec
 from gcvae.constraints.constraint_set import ConstraintSet
 from gcvae.dependence.map_kinds import DependencyMaps, check_place
 from gcvae.dependence.maps import DependencyMap
-from gcvae.errors import ArtifactError, SettingError
+from gcvae.errors import ArtifactError, Problem, SettingError
 from gcvae.evaluation.report.documents import TableReport
 from gcvae.figures.html_tables import facts_table
 from gcvae.files.frame_dtypes import with_dtypes
@@ -346,6 +346,9 @@ class Synthesizer:
         self, rows: int, seed: int, sampler: Sampler | None, among: range | None
     ) -> Iterator[pd.DataFrame]:
         """See `sample_blocks`."""
+        if self.context is not None:
+            message = "the model draws rows that are given a context"
+            raise SettingError(Problem(message, expected="`sample_given`, with the context"))
         rows = whole_number("rows", rows, 0)
         free = free_blocks(self._constrained, rows, seed, among)
         for block in free if sampler is None else sampler.blocks(rows, among):

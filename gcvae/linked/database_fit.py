@@ -41,6 +41,7 @@ from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.kinds import ColumnKind
+from gcvae.training.progress.training_progress import Progress
 
 _SPELLING = (
     "dtype",
@@ -154,7 +155,7 @@ class DatabaseFit:
         self.dtypes = dtypes
         self.links, self.schemas, self.typed = links, schemas, typed
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
-        self.progress = progress if callable(progress) else None
+        self.progress = progress
         self.grids = {name: key_grids(typed[name], links[name]) for name in typed}
         self.plans, self.rows = plan_database(typed, schemas, links)
         self.reductions = {name: self._reduction(name) for name in self.plans}
@@ -354,7 +355,7 @@ class DatabaseFit:
                 self.settings,
                 derived_number(self.seed, name),
                 self.device,
-                lambda fraction: None if self.progress is None else self.progress(name, fraction),
+                self._progress_of(name),
             )
             document = self._document(name)
             frame = frame.reset_index(drop=True)
@@ -408,6 +409,13 @@ class DatabaseFit:
             self._unlike(name),
             self.grids.get(name, {}),
         )
+
+    def _progress_of(self, name: str) -> Callable[[Progress], None] | bool | None:
+        """What takes the progress of a table's fit: a bar of its own, or the caller."""
+        told = self.progress
+        if told is None or isinstance(told, bool):
+            return told
+        return lambda progress: told(name, progress.fraction)
 
     def _key_dtypes(self, name: str) -> dict[str, str]:
         """The dtypes of a table's keys as they were given."""

@@ -85,7 +85,8 @@ class DatabaseSynthesizer:
             preset, settings, seed, device: As of `Synthesizer.fit`, for every table.
             dirty: What happens to rows whose foreign key does not exist: `refuse`, `drop` or
                 `null`.
-            progress: Called with a table's name and the fraction of its fit.
+            progress: Called with a table's name and the fraction of its fit; or, as of
+                `Synthesizer.fit`, whether each fit has a bar.
 
         Raises:
             TableError: A key is not unique, a reference is dirty, or a table can not be modelled.

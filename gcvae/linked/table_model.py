@@ -22,6 +22,7 @@ from gcvae.linked.sequences import Clock, Ranks
 from gcvae.numerics.generators import numpy_generator
 from gcvae.synthesizer import Synthesizer
 from gcvae.training.preparation import Context
+from gcvae.training.progress.training_progress import Progress
 
 GAP = "gap"
 _FILLER = "·"
@@ -36,12 +37,12 @@ class Fitting:
     settings: Mapping[str, object]
     seed: int
     device: str
-    report: Callable[[float], None]
+    progress: Callable[[Progress], None] | bool | None
 
     def synthesizer(
         self, frame: pd.DataFrame, document: Mapping[str, Any] | None, context: Context | None
     ) -> Synthesizer:
-        """The model of one frame; the report takes its fraction."""
+        """The model of one frame."""
         if document is not None:
             own = [c for c in document["columns"] if c["name"] in frame.columns]
             document = {**document, "columns": own}
@@ -55,7 +56,7 @@ class Fitting:
             settings=self.settings,
             seed=self.seed,
             device=self.device,
-            progress=lambda progress: self.report(progress.fraction),
+            progress=self.progress,
             context=context,
         )
 
