@@ -50,6 +50,8 @@ class DatabasePart:
         key_dtypes: Of the columns of keys.
         unlike: For a reference the others that never lead to the same row.
         grids: Start and step of keys that are dates or fractions: the next ones are counted.
+        household_tails: How odd rows of training were with all rows below them, sorted
+            (`households.Tails.statistic`); of tables without a modelled parent.
     """
 
     schema: TableSchema
@@ -68,6 +70,7 @@ class DatabasePart:
     key_dtypes: Mapping[str, str]
     unlike: Mapping[int, tuple[int, ...]]
     grids: Mapping[str, tuple[float, float]]
+    household_tails: tuple[float, ...] = ()
 
     def is_time(self, column: str) -> bool:
         """Whether a key that is counted on is one of dates."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
@@ -21,14 +23,18 @@ from gcvae.linked.database_fit import DatabaseFit, typed_table
 from gcvae.linked.database_part import DatabasePart, of_table
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, split_entities
+from gcvae.linked.households import Households
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.references import (
     checked_references,
 )
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
+from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
 
 _MOST_TIMES = 1_000_000
+_REFERENCE_ROWS = 1_000
+"""Households of training that anomalies are ranked among, at most."""
 
 
 class DatabaseSynthesizer:
@@ -117,7 +123,20 @@ class DatabaseSynthesizer:
         }
         how = preset, dict(settings or {}), seed, device, progress
         fitter = DatabaseFit(links, schemas, typed, *how, dtypes)
-        return cls(links, fitter.parts(), splits)
+        model = cls(links, fitter.parts(), splits)
+        return model._with_household_tails(frames, seed)
+
+    def _with_household_tails(
+        self, frames: Mapping[str, pd.DataFrame], seed: int
+    ) -> DatabaseSynthesizer:
+        """The model with what anomalies are ranked among."""
+        parts = dict(self._parts)
+        if all(p.model is None or p.model.rows.scorer.has_anomalies for p in parts.values()):
+            households = Households(self.schema, parts, self.splits, frames)
+            for name in households.roots():
+                statistic = households.tails(name, seed, _REFERENCE_ROWS).statistic
+                parts[name] = replace(parts[name], household_tails=tuple(np.sort(statistic)))
+        return DatabaseSynthesizer(self.schema, parts, self.splits)
 
     @property
     def plans(self) -> dict[str, str]:
@@ -159,6 +178,77 @@ class DatabaseSynthesizer:
         for split in reversed(self.splits):
             found[split.table] = split.joined(found[split.table], found.pop(split.parent))
         return found
+
+    def log_likelihood(
+        self, tables: Mapping[str, Any], *, draws: int = 8, seed: int = 0
+    ) -> dict[str, pd.Series[Any]]:
+        """How likely each row of the tables without a parent is, with all rows below it, in nats.
+
+        The random effect is integrated out by importance sampling from its posterior. The columns
+        of references that are chosen (all but the parent's) count by the columns of the rows that
+        they lead to; keys and personal columns do not count.
+
+        Args:
+            tables: A database of the same tables, in any order of rows and columns. Catalogues may
+                be left out.
+            draws: Of the random effect of each row, of its children half as many, and so on.
+            seed: The same seed gives the same numbers.
+
+        Returns:
+            By table a series with the index of its rows; of an entity that was split off, its keys.
+
+        Raises:
+            TableError: A table or column is absent, a cell can not be read, a key comes twice, or a
+                reference leads to no row.
+        """
+        found = self._households(tables)
+        draws = whole_number("draws", draws, 1)
+        return {
+            name: pd.Series(
+                found.log_likelihood(name, draws, seed), found.index[name], name="log_likelihood"
+            )
+            for name in found.roots()
+        }
+
+    def anomalies(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
+        """How odd each row of the tables without a parent is, with all rows below it.
+
+        Args:
+            tables, seed: As of `log_likelihood`.
+
+        Returns:
+            By table a frame with the index of `log_likelihood`: `anomaly`, a p-value (of households
+            like those of training a share p has an anomaly of p or less), and where the oddest cell
+            stands: `odd_table`, `odd_row` (by the index of that table) and `odd_cell`, its column.
+
+        Raises:
+            TableError: As of `log_likelihood`.
+            SettingError: The preset's model has no anomalies.
+        """
+        households = self._households(tables)
+        of_splits = {split.parent: split.table for split in self.splits}
+        found = {}
+        for name in households.roots():
+            tails = households.tails(name, seed)
+            reference = {ANOMALY: list(self._parts[name].household_tails)}
+            labels = [households.index[t][r] for t, r in zip(tails.table, tails.row, strict=True)]
+            columns = {
+                ANOMALY: p_values(reference, tails.statistic),
+                "odd_table": [of_splits.get(t, t) for t in tails.table],
+                "odd_row": pd.Series(labels, dtype=object).to_numpy(),
+                ODD_CELL: tails.column,
+            }
+            found[name] = pd.DataFrame(columns, index=households.index[name])
+        return found
+
+    def _households(self, tables: Mapping[str, Any]) -> Households:
+        frames = {name: _frame(name, table, keep_index=True) for name, table in tables.items()}
+        known = {name for name in self._parts if name not in {s.parent for s in self.splits}}
+        for name in frames:
+            if name not in known:
+                message = f"the database has no table {name!r}"
+                raise TableError(Problem(message, expected=", ".join(sorted(known))))
+        return Households(self.schema, self._parts, self.splits, frames)
 
     def save(self, path: str | Path) -> None:
         """Writes the model file, whole or not at all."""
@@ -202,10 +292,10 @@ class DatabaseSynthesizer:
             return cls(DatabaseSchema.from_json(manifest["schema"]), parts, splits)
 
 
-def _frame(name: str, table: Any) -> pd.DataFrame:
+def _frame(name: str, table: Any, *, keep_index: bool = False) -> pd.DataFrame:
     """The cells of a table: of a file as text."""
     with of_table(name):
         frame = read_table(table) if isinstance(table, str | Path) else data_frame(table)
         if not len(frame.columns):
             raise TableError(Problem("the table has no columns"))
-    return frame.reset_index(drop=True)
+    return frame if keep_index else frame.reset_index(drop=True)
