@@ -21,8 +21,9 @@ from gcvae.linked.database_draw import Drawing
 from gcvae.linked.database_file import FORMAT, VERSION, read_part, written_part
 from gcvae.linked.database_fit import DatabaseFit, typed_table
 from gcvae.linked.database_part import DatabasePart, of_table
+from gcvae.linked.database_report import DatabaseReport, database_report
 from gcvae.linked.database_schema import DatabaseSchema
-from gcvae.linked.entities import Split, split_entities
+from gcvae.linked.entities import Split, divided_tables, split_entities
 from gcvae.linked.households import Households
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.references import (
@@ -241,14 +242,60 @@ class DatabaseSynthesizer:
             found[name] = pd.DataFrame(columns, index=households.index[name])
         return found
 
-    def _households(self, tables: Mapping[str, Any]) -> Households:
+    def report(
+        self,
+        real: Mapping[str, Any],
+        holdout: Mapping[str, Any] | None = None,
+        synthetic: Mapping[str, Any] | None = None,
+        *,
+        seed: int = 0,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> DatabaseReport:
+        """Whether drawn databases are good, useful and safe, table by table beside its relatives.
+
+        Args:
+            real: The tables of training.
+            holdout: Tables of the same source that had no part in training.
+            synthetic: The database to judge; without it one of the model is drawn.
+            seed: The same seed gives the same report.
+            progress: Takes the name of a table and the share of its report that is done.
+
+        Raises:
+            TableError: As of `log_likelihood`.
+        """
+        judged = self.sample(seed=seed) if synthetic is None else synthetic
+        plans = {name: part.plan for name, part in self._parts.items()}
+        sides = [
+            None if tables is None else self._typed_tables(tables)
+            for tables in (real, judged, holdout)
+        ]
+        return database_report(
+            self.schema, plans, sides[0] or {}, sides[1] or {}, sides[2], seed, progress
+        )
+
+    def _typed_tables(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+        """The values of all tables, with entities as tables of their own."""
+        frames, _ = divided_tables(self._frames(tables), self.splits)
+        return {name: part.typed(name, frames[name]) for name, part in self._parts.items()}
+
+    def _frames(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+        """The tables of a database of this schema. Raises: TableError: Others are there."""
         frames = {name: _frame(name, table, keep_index=True) for name, table in tables.items()}
         known = {name for name in self._parts if name not in {s.parent for s in self.splits}}
         for name in frames:
             if name not in known:
                 message = f"the database has no table {name!r}"
                 raise TableError(Problem(message, expected=", ".join(sorted(known))))
-        return Households(self.schema, self._parts, self.splits, frames)
+        for name, part in self._parts.items():
+            if name in known and name not in frames:
+                if part.kept is None:
+                    message = f"there is no table {name!r}"
+                    raise TableError(Problem(message, expected="every table of the database"))
+                frames[name] = part.kept[list(part.order)]
+        return frames
+
+    def _households(self, tables: Mapping[str, Any]) -> Households:
+        return Households(self.schema, self._parts, self.splits, self._frames(tables))
 
     def save(self, path: str | Path) -> None:
         """Writes the model file, whole or not at all."""

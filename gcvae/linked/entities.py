@@ -91,6 +91,20 @@ class Split:
         return cls(document["table"], *parts)
 
 
+def divided_tables(
+    tables: Mapping[str, pd.DataFrame], splits: tuple[Split, ...]
+) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Mask]]]:
+    """(tables with entities as tables of their own, by table the columns in which rows of entities
+    differ: masks). Frames have an index from 0."""
+    found = {name: frame.reset_index(drop=True) for name, frame in tables.items()}
+    differing: dict[str, dict[str, Mask]] = {}
+    for split in splits:
+        rows, parents, of_columns = split.divided(found[split.table])
+        found[split.table], found[split.parent] = rows, parents
+        differing[split.parent] = of_columns
+    return found, differing
+
+
 Parts = tuple[dict[str, pd.DataFrame], dict[str, TableSchema], DatabaseSchema]
 
 

@@ -26,7 +26,7 @@ from gcvae.cells.values import parse_table
 from gcvae.errors import Problem, TableError
 from gcvae.linked.database_part import DatabasePart, derived_number, of_table
 from gcvae.linked.database_schema import DatabaseSchema
-from gcvae.linked.entities import Split
+from gcvae.linked.entities import Split, divided_tables
 from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
 from gcvae.linked.references import NO_ROW, checked_references, row_numbers
@@ -108,10 +108,14 @@ class Households(LinkedRows):
         self.parts = parts
         self.models = {name: p.model for name, p in parts.items() if p.model is not None}
         self.broken = {name: _Broken() for name in parts}
-        frames, self.index = self._divided(tables, splits)
-        frames = {
-            n: checked if (checked := parts[n].kept) is not None else f for n, f in frames.items()
-        }
+        known = {name: p.kept for name, p in parts.items() if p.kept is not None}
+        frames, differing = divided_tables(tables, splits)
+        frames |= known
+        self.index = {name: frame.index for name, frame in tables.items()}
+        for split in splits:
+            self.index[split.parent] = pd.Index(frames[split.parent][split.key[-1]])
+            for column, breaks in differing[split.parent].items():
+                self.broken[split.parent].add(column, breaks, -np.inf)
         checked_references(frames, links)
         typed = {name: self._typed(name, frame) for name, frame in frames.items()}
         rows = {
@@ -159,42 +163,13 @@ class Households(LinkedRows):
 
     # Reading
 
-    def _divided(
-        self, tables: Mapping[str, pd.DataFrame], splits: tuple[Split, ...]
-    ) -> tuple[dict[str, pd.DataFrame], dict[str, pd.Index[Any]]]:
-        """Frames with entities as tables of their own, and how the user calls their rows."""
-        of_splits = {split.parent for split in splits}
-        frames, index = {}, {}
-        for name, part in self.parts.items():
-            if name in tables:
-                index[name] = tables[name].index
-                frames[name] = tables[name].reset_index(drop=True)
-            elif part.kept is not None:
-                frames[name] = part.kept
-            elif name not in of_splits:
-                message = f"there is no table {name!r}"
-                raise TableError(Problem(message, expected="every table of the database"))
-        for split in splits:
-            with of_table(split.table):
-                frames[split.table], frames[split.parent], differing = split.divided(
-                    frames[split.table]
-                )
-            index[split.parent] = pd.Index(frames[split.parent][split.key[-1]])
-            for column, breaks in differing.items():
-                self.broken[split.parent].add(column, breaks, -np.inf)
-        return frames, index
-
     def _typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
         """The values of a table, as its models have them."""
         part = self.parts[name]
         if part.kept is not None:
             return part.kept
+        typed = part.typed(name, frame)
         with of_table(name):
-            absent = [c for c in part.order if c not in frame]
-            if absent:
-                message, expected = f"column {absent[0]!r} is absent", ", ".join(part.order)
-                raise TableError(Problem(message, column=absent[0], expected=expected))
-            typed = parse_table(frame[list(part.order)], part.schema)
             if name not in self.models:
                 return typed
             made = part.reduction.rewritten
@@ -236,7 +211,7 @@ class Households(LinkedRows):
             )
         self.by_parent[name] = np.argsort(self.parents(name), kind="stable")
         own = frame[[c for c in model.columns if c in frame]]
-        groups = own.groupby(list(own.columns), dropna=False, sort=False)
+        groups = own.groupby([*map(str, own.columns), self.parents(name)], dropna=False)
         self.equal[name] = np.asarray(groups.ngroup(), dtype=np.int64)
         if self.parts[key.table].kept is None:
             mean, _ = self._posterior(name)
