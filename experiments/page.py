@@ -33,7 +33,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
 def render_page(results: Path, pictures: Path, page_folder: Path) -> str:
     """The page: a section for each experiment that has results, and the names of the others."""
     at = pictures.relative_to(page_folder)
-    parts, missing = [_HEAD.read_text()], []
+    parts, missing = [_HEAD.read_text(encoding="utf-8")], []
     for name, (called, section) in SECTIONS.items():
         found = read(results / f"{name}.json")
         if found is None:
