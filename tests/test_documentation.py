@@ -211,7 +211,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 
 def test_the_readme_is_read_in_two_minutes() -> None:
-    assert len(README.splitlines()) <= 150
+    assert len(README.splitlines()) <= 130
 
 
 def test_the_figures_of_the_readme_are_those_of_the_page_of_quality() -> None:
