@@ -31,7 +31,7 @@ def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str
             "and the norm of a strengthens it.\n",
             "*Run*: points of the copula Ψ = ωI + aaᵀ, ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
             table(("case", "a", "ω", "ρ", "of samples"), rows),
-            f"\n![drawn points]({at}/copula.png)\n",
+            f"\n![samples]({at}/copula.png)\n",
             "*Verdict*: direction, noise and norm are as claimed. That stretching an entry of a "
             f"changes nothing {word}: ρ is {' and '.join(sorted(same))}.\n",
         ]

@@ -159,7 +159,7 @@ def kendall(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> st
             table(("signs as in the data", *kinds), signs),
             "",
             table(("constant scores", "data", *kinds), named),
-            f"\n![tau of the data]({at}/tau-data.png) ![tau of drawn rows]({at}/tau-total.png) "
+            f"\n![tau of the data]({at}/tau-data.png) ![tau of samples]({at}/tau-total.png) "
             f"![tau of the copula at one row]({at}/tau-local.png)\n",
             _kendall_verdict(lines, kinds),
         ]

@@ -188,7 +188,7 @@ def _growth(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         ]
         for count in LEVELS
     ]
-    names = ["columns", "a fit, CPU s a column", "a drawn cell, CPU µs", "memory at the peak, MB"]
+    names = ["columns", "fit, CPU s per column", "sampled cell, CPU µs", "peak memory, MB"]
     text = _COLUMNS + _table(names, by_columns) + _LEVELS
     return text + _table(["levels of one column", "a fit, CPU s", "memory, MB"], by_levels)
 
@@ -226,7 +226,7 @@ def _table(names: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 _SECTIONS = (
-    ("sample", "Drawing rows", _sample),
+    ("sample", "Generating rows", _sample),
     ("score", "Scoring rows", _score),
     ("fit", "Fitting", _fit),
     ("beside", "Beside a peer", _beside),
