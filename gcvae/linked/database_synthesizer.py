@@ -89,7 +89,7 @@ class DatabaseSynthesizer:
             tables: Data frames or paths of files, by name.
             schema: What is known of tables, keys and columns (`DatabaseSchema`); inference
                 completes it.
-            preset, settings, seed, device: As of `Synthesizer.fit`, for every table.
+            preset: As of `Synthesizer.fit`, like `settings`, `seed` and `device`; for every table.
             dirty: What happens to rows whose foreign key does not exist: `refuse`, `drop` or
                 `null`.
             progress: Called with a table's name and the fraction of its fit; or, as of
