@@ -90,8 +90,11 @@ def test_the_example_of_databases_runs_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    drawn = run_python(block("docs/databases.md", "python databases"))["drawn"]
+    left = run_python(block("docs/databases.md", "python databases"))
+    drawn = left["drawn"]
     assert len(drawn["users"]) == 400
+    assert len(left["scores"]) == len(left["odd"]) == 200
+    assert (tmp_path / "report" / "index.html").exists()
     assert drawn["visits"]["user_id"].isin(drawn["users"]["user_id"]).all()
 
 

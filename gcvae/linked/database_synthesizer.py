@@ -98,10 +98,16 @@ class DatabaseSynthesizer:
         Raises:
             TableError: A key is not unique, a reference is dirty, or a table can not be modelled.
             SchemaError: The schema names what is not there.
+            SettingError: `dirty` is none of these, or differential privacy is asked.
         """
         if dirty not in ("refuse", "drop", "null"):
             message = f"dirty is {dirty!r}"
             raise SettingError(Problem(message, "/dirty", expected="refuse, drop or null"))
+        if "differential_privacy" in (settings or {}):
+            message = "databases have no differential privacy: a person counts with all rows"
+            pointer = "/settings/differential_privacy"
+            expected = "a database without it, or a table with one row a person"
+            raise SettingError(Problem(message, pointer, expected=expected))
         if not isinstance(tables, Mapping):
             message = f"the tables are {type(tables).__name__}"
             raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))

@@ -174,3 +174,9 @@ def test_what_is_no_such_database_is_refused(
     change(tables)
     with pytest.raises(errors.TableError, match=message):
         model.log_likelihood(tables)
+
+
+def test_differential_privacy_by_row_is_refused() -> None:
+    settings = {"differential_privacy": {"epsilon": 3, "delta": 1e-6}}
+    with pytest.raises(errors.SettingError, match="a person counts with all rows"):
+        DatabaseSynthesizer.fit(shop(), preset="fast", progress=False, settings=settings)
