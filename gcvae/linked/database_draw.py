@@ -10,13 +10,15 @@ import pandas as pd
 
 from gcvae.arrays import Codes
 from gcvae.files.frame_dtypes import with_dtypes
-from gcvae.linked.database_part import DatabasePart, degree_name, derived_number, taken_cells
+from gcvae.linked.database_part import DatabasePart, degree_name, taken_cells
 from gcvae.linked.database_schema import DatabaseSchema, LinkedTable
+from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.references import (
     NO_ROW,
     Choice,
     features_of,
 )
+from gcvae.numerics.seeds import derived_seed
 
 _MOST_ROUNDS = 30
 """Draws of a table until its keys are all different."""
@@ -55,9 +57,35 @@ class Drawing:
             found[name] = with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
         return found
 
+    def following(
+        self,
+        known: LinkedRows,
+        frames: Mapping[str, pd.DataFrame],
+        name: str,
+        rows: pd.DataFrame,
+        parents: Codes,
+    ) -> pd.DataFrame:
+        """Drawn rows of one table as the real ones are, their parents and all others being known.
+
+        Args:
+            known: The tables.
+            frames: Their rows with what stands beside them.
+            name: Of the table that gets rows.
+            rows: Of its model.
+            parents: The row of each one's parent.
+        """
+        part = self.parts[name]
+        self.frames = {**frames, name: rows}
+        self.rows = {other: dict(enumerate(known.rows[other])) for other in self.parts}
+        self.rows[name] = {part.plan.parent or 0: parents}
+        self._refer(name, part)
+        written = {other: table for other, table in known.typed.items() if other != name}
+        frame = self._write_keys(name, written)[list(part.order)].reset_index(drop=True)
+        return with_key_dtypes(with_dtypes(frame, part.schema), part.key_dtypes)
+
     def _draw(self, name: str, part: DatabasePart, parents: int | None, scale: float) -> None:
         """The rows of a table, without references."""
-        seed = derived_number(self.seed, name)
+        seed = derived_seed(str(self.seed), name)
         if part.kept is not None:
             self.frames[name] = part.kept.copy()
             return
@@ -92,7 +120,7 @@ class Drawing:
             found = found[~found.duplicated(list(key))]
             if len(found) >= n:
                 break
-            again = part.model.draw(n, derived_number(seed, str(more)))
+            again = part.model.draw(n, derived_seed(str(seed), str(more)))
             found = pd.concat([found, again], ignore_index=True)
         return found[~found.duplicated(list(key))].head(n).reset_index(drop=True)
 
@@ -145,7 +173,7 @@ class Drawing:
                         if j in self.rows[name]
                     ),
                 ],
-                derived_number(self.seed, f"{name} {i}"),
+                derived_seed(str(self.seed), f"{name} {i}"),
             )
             rows = np.full(n, NO_ROW, dtype=np.int64)
             rows[at] = found

@@ -13,7 +13,6 @@ from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.linked.database_part import (
     DatabasePart,
-    derived_number,
     of_table,
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
@@ -35,6 +34,7 @@ from gcvae.linked.table_model import (
 )
 from gcvae.linked.totals import find_totals
 from gcvae.numerics.generators import numpy_generator
+from gcvae.numerics.seeds import derived_seed
 from gcvae.profiling.infer_schema import infer_schema
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
@@ -309,7 +309,7 @@ class DatabaseFit(LinkedRows):
             fitting = Fitting(
                 self.preset,
                 self.settings,
-                derived_number(self.seed, name),
+                derived_seed(str(self.seed), name),
                 self.device,
                 self._progress_of(name),
             )

@@ -23,7 +23,6 @@ from gcvae.linked.table_model import (
     TableModel,
 )
 from gcvae.linked.totals import Total
-from gcvae.numerics.generators import numpy_generator
 from gcvae.rules.reduction import Reduction
 from gcvae.schema.columns import TableSchema
 
@@ -119,8 +118,3 @@ def taken_cells(cells: pd.Series[Any], rows: Codes) -> Any:
         return pd.Series([None] * len(rows), dtype=cells.dtype if cells.dtype == object else None)
     found = cells.take(np.maximum(rows, 0)).reset_index(drop=True)
     return found.mask(rows == NO_ROW) if (rows == NO_ROW).any() else found
-
-
-def derived_number(seed: int, name: str) -> int:
-    """A seed of a table's own."""
-    return int(numpy_generator(seed, "table", name).integers(1 << 31))

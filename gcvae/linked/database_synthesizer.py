@@ -217,6 +217,39 @@ class DatabaseSynthesizer:
             for name in found.roots()
         }
 
+    def extend(
+        self, tables: Mapping[str, Any], rows: int, *, seed: int | None = None
+    ) -> dict[str, pd.DataFrame]:
+        """Further rows of every sequence: what comes after the last row of each parent.
+
+        Args:
+            tables: A database of the same tables: parents with the first rows of their sequences.
+            rows: How many follow for each parent that has any.
+            seed: The same seed gives the same rows.
+
+        Returns:
+            By ordered table its new rows, of one parent together and in order, with new keys of
+            their own and their parents' as references. Rows below them are not drawn.
+
+        Raises:
+            SettingError: No table of the database has an order, or `rows` is no positive number.
+            TableError: As of `log_likelihood`.
+        """
+        ordered = [name for name, part in self._parts.items() if part.plan.order is not None]
+        series = {split.parent for split in self.splits}
+        names = [name for name in ordered if name not in series]
+        if not names:
+            message = "no table of the database has an order"
+            raise SettingError(Problem(message, expected='an "order" in the schema of the fit'))
+        rows = whole_number("rows", rows, 1)
+        seed = fresh_seed() if seed is None else seed
+        known = self._households(tables)
+        found = {name: known.following(name, rows, seed) for name in names}
+        for split in reversed(self.splits):
+            if split.table in found:
+                found[split.table] = split.joined(found[split.table], known.typed[split.parent])
+        return found
+
     def anomalies(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
         """How odd each row of the tables without a parent is, with all rows below it.
 

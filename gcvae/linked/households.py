@@ -24,7 +24,8 @@ from scipy.special import gammaln, logsumexp
 from gcvae.arrays import Codes, Mask, Numbers
 from gcvae.cells.values import parse_table
 from gcvae.errors import Problem, TableError
-from gcvae.linked.database_part import DatabasePart, derived_number, of_table
+from gcvae.linked.database_draw import Drawing
+from gcvae.linked.database_part import DatabasePart, of_table
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, divided_tables
 from gcvae.linked.linked_rows import LinkedRows
@@ -34,6 +35,7 @@ from gcvae.linked.table_model import Steps
 from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
 from gcvae.linked.totals import SLACK
 from gcvae.numerics.generators import numpy_generator
+from gcvae.numerics.seeds import derived_seed
 from gcvae.schema.columns import TableSchema
 from gcvae.scoring.score_options import ScoreOptions
 
@@ -161,6 +163,31 @@ class Households(LinkedRows):
             at = np.sort(numpy_generator(seed, "households").choice(at, most, replace=False))
         return self._tails(name, at, self._context_above(name, at), seed)
 
+    def following(self, name: str, n: int, seed: int) -> pd.DataFrame:
+        """n further rows of each parent of an ordered table, as the table has them."""
+        part, model, key = self.parts[name], self.models[name], self.key(name)
+        assert key is not None, "an ordered table has a parent"
+        counts = np.bincount(self.parents(name), minlength=len(self.typed[key.table]))
+        at = np.flatnonzero(counts)  # without a row there is no time to go on from
+        above = self.frames[key.table].iloc[at].reset_index(drop=True)
+        above[self.parts[key.table].beside[name][0]] = counts[at] + n
+        context = above.add_prefix(f"{key.table} ")
+        if self.key(key.table) is not None:
+            upper = self._context_above(key.table, at)
+            context = pd.concat([context, upper], axis=1)
+        of_child = self._of_child(name, above, context, np.arange(len(at)))
+        last = self.steps[name].order[np.cumsum(counts)[at] - 1]
+        rows, parents = model.draw_next(
+            of_child[list(part.context)],
+            self.frames[name].iloc[last].reset_index(drop=True),
+            counts[at],
+            self.typed[name][part.plan.order].iloc[last].reset_index(drop=True),
+            n,
+            derived_seed(str(seed), name),
+        )
+        drawing = Drawing(self.links, self.parts, seed)
+        return drawing.following(self, self.frames, name, rows, at[parents])
+
     # Reading
 
     def _typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -241,12 +268,16 @@ class Households(LinkedRows):
     # Scoring
 
     def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
-        """The context of rows of a root table whose parents are a catalogue's."""
+        """The context of rows: the cells of their parents, and of the rows above these."""
         key = self.key(name)
         if key is None:
             return None
-        above = self.frames[key.table].iloc[self.parents(name)[at]].reset_index(drop=True)
-        return pd.concat([above, above.add_prefix(f"{key.table} ")], axis=1)
+        parents = self.parents(name)[at]
+        above = self.frames[key.table].iloc[parents].reset_index(drop=True)
+        effects = above[[c for c in above.columns if c.startswith(f"{name} effect ")]]
+        upper = self._context_above(key.table, parents)
+        parts = [effects, above.add_prefix(f"{key.table} "), *([] if upper is None else [upper])]
+        return pd.concat(parts, axis=1)
 
     def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
         """Typed rows of a table's model, and the columns of them that say nothing of their own."""
@@ -264,7 +295,7 @@ class Households(LinkedRows):
         children = self.children(name)
         posteriors = {child: self._posterior(child) for child in children}
         n_draws = draws if any(mean.shape[1] for mean, _ in posteriors.values()) else 1
-        n, number = len(at), derived_number(seed, name)
+        n, number = len(at), derived_seed(str(seed), name)
         tiled = np.tile(at, n_draws)
         rows = self.frames[name].iloc[tiled].reset_index(drop=True)
         context = None if context is None else pd.concat([context] * n_draws, ignore_index=True)
@@ -362,7 +393,7 @@ class Households(LinkedRows):
     def _tails(self, name: str, at: Codes, context: pd.DataFrame | None, seed: int) -> Tails:
         """Of some rows of a table, given their context."""
         part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
-        n, number = len(at), derived_number(seed, name)
+        n, number = len(at), derived_seed(str(seed), name)
         typed, unknown = self._encoded(name, rows)
         encoded = None if context is None else self._context_of(name, context, at)
         least, cells, columns = self.models[name].rows.scorer.tails_given(

@@ -20,6 +20,7 @@ from gcvae.arrays import Codes, Numbers
 from gcvae.linked.random_effect import RandomEffect
 from gcvae.linked.sequences import Clock, Ranks
 from gcvae.numerics.generators import numpy_generator
+from gcvae.numerics.seeds import derived_seed
 from gcvae.synthesizer import Synthesizer
 from gcvae.training.preparation import Context
 from gcvae.training.progress.training_progress import Progress
@@ -160,21 +161,76 @@ class TableModel:
                 previous = steps[-1].iloc[kept].reset_index(drop=True)
             base = context.iloc[active].reset_index(drop=True)
             ranks = _of_ranks(np.full(len(active), k), counts[active] - 1 - k)
-            last = now[active]
-            gap: Numbers = np.full(len(active), np.nan)
-            if k:
-                told = _told(previous, self.told, len(active))
-                at = sequence.clock.features(last, sequence.column)
-                gap = self._gaps(sequence, pd.concat([base, ranks, at, told], axis=1), seed, k)
-                now[active] = last + gap
-            at = sequence.clock.features(now[active], sequence.column)
-            told = _told(previous, self.told, len(active))
-            whole = pd.concat([base, ranks, at, pd.DataFrame({GAP: gap}), told], axis=1)
-            rows = self.rows.sample_given(whole, seed, first_row=n_drawn)
-            rows[sequence.column] = sequence.clock.times(now[active], sequence.dtype).to_numpy()
+            rows, now[active] = self._step(
+                sequence, base, ranks, now[active], previous, seed, n_drawn
+            )
             n_drawn += len(rows)
             steps.append(rows)
             places.append(active)
+        return self._ordered(sequence, context, steps, places, seed)
+
+    def draw_next(
+        self,
+        context: pd.DataFrame,
+        last: pd.DataFrame,
+        ranks: Codes,
+        times: pd.Series[Any],
+        n: int,
+        seed: int,
+    ) -> tuple[pd.DataFrame, Codes]:
+        """(n further rows of each parent, number of each one's parent), in order.
+
+        Args:
+            context: Of each parent. Shape: m rows.
+            last: The last row of each parent. Shape: m rows.
+            ranks: How many rows each parent has. Shape: (m,).
+            times: The time of each last row. Shape: (m,).
+            n: How many rows follow.
+            seed: The same seed gives the same rows.
+        """
+        assert self.sequence is not None, "the rows have an order"
+        now, previous, everyone = self.sequence.clock.count(times), last, np.arange(len(context))
+        steps: list[pd.DataFrame] = []
+        for k in range(n):
+            told = _of_ranks(ranks + k, np.full(len(ranks), n - 1 - k))
+            previous, now = self._step(
+                self.sequence, context, told, now, previous, seed, k * len(context)
+            )
+            steps.append(previous)
+        return self._ordered(self.sequence, context, steps, [everyone] * n, seed)
+
+    def _step(
+        self,
+        sequence: RowOrder,
+        base: pd.DataFrame,
+        ranks: pd.DataFrame,
+        last: Numbers,
+        previous: pd.DataFrame | None,
+        seed: int,
+        first_row: int,
+    ) -> tuple[pd.DataFrame, Numbers]:
+        """(the next row of each parent, its time); without previous rows the first, at `last`."""
+        gap: Numbers = np.full(len(base), np.nan)
+        told, now = _told(previous, self.told, len(base)), last
+        if previous is not None:
+            at = sequence.clock.features(last, sequence.column)
+            gap = self._gaps(sequence, pd.concat([base, ranks, at, told], axis=1), seed, first_row)
+            now = last + gap
+        at = sequence.clock.features(now, sequence.column)
+        whole = pd.concat([base, ranks, at, pd.DataFrame({GAP: gap}), told], axis=1)
+        rows = self.rows.sample_given(whole, seed, first_row=first_row)
+        rows[sequence.column] = sequence.clock.times(now, sequence.dtype).to_numpy()
+        return rows, now
+
+    def _ordered(
+        self,
+        sequence: RowOrder,
+        context: pd.DataFrame,
+        steps: Sequence[pd.DataFrame],
+        places: Sequence[Codes],
+        seed: int,
+    ) -> tuple[pd.DataFrame, Codes]:
+        """The rows of all steps, those of one parent together."""
         if not steps:
             empty = self.rows.sample_given(context.iloc[:0], seed)
             empty[sequence.column] = pd.Series(dtype=sequence.dtype)
@@ -184,10 +240,13 @@ class TableModel:
         drawn = pd.concat(steps, ignore_index=True).iloc[order].reset_index(drop=True)
         return drawn[[*self.columns, sequence.column]], parents[order]
 
-    def _gaps(self, sequence: RowOrder, context: pd.DataFrame, seed: int, k: int) -> Numbers:
+    def _gaps(
+        self, sequence: RowOrder, context: pd.DataFrame, seed: int, first_row: int
+    ) -> Numbers:
         if isinstance(sequence.gaps, float):
             return np.full(len(context), sequence.gaps)
-        drawn = sequence.gaps.sample_given(context, seed, first_row=k)[GAP]
+        own = derived_seed(str(seed), GAP)  # the rows' model has the noise of the seed itself
+        drawn = sequence.gaps.sample_given(context, own, first_row=first_row)[GAP]
         return drawn.to_numpy(dtype=np.float64)
 
 

@@ -180,3 +180,25 @@ def test_differential_privacy_by_row_is_refused() -> None:
     settings = {"differential_privacy": {"epsilon": 3, "delta": 1e-6}}
     with pytest.raises(errors.SettingError, match="a person counts with all rows"):
         DatabaseSynthesizer.fit(shop(), preset="fast", progress=False, settings=settings)
+
+
+def test_sequences_go_on_after_their_last_row(model: DatabaseSynthesizer) -> None:
+    tables = shuffled(shop())
+    found = model.extend(tables, 3, seed=1)
+    assert set(found) == {"orders"}
+    later, orders = found["orders"], tables["orders"]
+    assert list(later.columns) == list(shop()["orders"].columns)
+    assert (later.groupby("customer_id").size() == 3).all()
+    assert set(later["customer_id"]) == set(orders["customer_id"])
+    both = pd.concat([orders, later]).sort_values("ordered")
+    gaps = both.groupby("customer_id")["ordered"].diff().dropna().dt.days
+    assert gaps.isin([7, 14]).mean() > 0.95
+    last = orders.groupby("customer_id")["ordered"].max()
+    assert (later["ordered"] > last[later["customer_id"]].to_numpy()).all()
+    countries = tables["customers"].set_index("customer_id")["country"]
+    assert (later["country"] == countries[later["customer_id"]].to_numpy()).all()
+    assert (later["shipped"] >= later["ordered"]).all()
+    again = model.extend(tables, 3, seed=1)["orders"]
+    pd.testing.assert_frame_equal(later, again)
+    with pytest.raises(errors.SettingError, match="rows"):
+        model.extend(tables, 0)
