@@ -122,6 +122,16 @@ def write_archive(
     return found
 
 
+def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
+    """Leaves of an archive the bytes of one of its tables."""
+    for at in range(0, table.size_bytes, _CHUNK_BYTES):
+        file.seek(table.offset + at)
+        chunk = file.read(min(_CHUNK_BYTES, table.size_bytes - at))
+        file.seek(at)
+        file.write(chunk)
+    file.truncate(table.size_bytes)
+
+
 def files_by_table(names: Iterable[str]) -> dict[str, str]:
     """Names of files by their tables.
 

@@ -74,6 +74,14 @@ def written_schemas(
     return found
 
 
+def schemas_of_texts(
+    record: Mapping[str, Any], schemas: Mapping[str, TableSchema]
+) -> dict[str, TableSchema]:
+    """The schemas of the tables that a record says came as text, by the `format` of their files."""
+    formats = {name: table.get("format", "parquet") for name, table in record["tables"].items()}
+    return {name: s for name, s in schemas.items() if formats.get(name) not in (None, "parquet")}
+
+
 def write_database(
     target: BinaryIO,
     tables: Mapping[str, pd.DataFrame],
@@ -88,7 +96,7 @@ def write_database(
         target: An empty file.
         tables: As they are drawn.
         format: Of the files in it, `csv` or `parquet`.
-        typed: Schemas of tables of text, whose cells become values in Parquet.
+        typed: As `schemas_of_texts` has them; the cells of these tables are values in Parquet.
         escape_formulas: Of CSV, as in `gcvae.files.table_stream`.
     """
     write = {
@@ -112,7 +120,7 @@ def _write_csv(frame: pd.DataFrame, escape_formulas: bool, sink: io.RawIOBase) -
 
 def _write_parquet(frame: pd.DataFrame, schema: TableSchema | None, sink: io.RawIOBase) -> None:
     if schema is None:
-        frame.to_parquet(sink, index=False)
+        parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink)
         return
     plain = [
         replace(c, dtype=None, parquet_type=None) if (c.dtype, c.parquet_type) == _AS_TEXT else c
@@ -122,7 +130,7 @@ def _write_parquet(frame: pd.DataFrame, schema: TableSchema | None, sink: io.Raw
     schema = replace(schema, columns=tuple(plain))
     values = parse_table(frame[list(schema.names)], schema)
     table = arrow_table(values, schema)
-    for name in frame.columns.difference(schema.names, sort=False):
+    for name in (name for name in frame.columns if name not in schema):
         table = table.append_column(name, pa.array(frame[name], from_pandas=True))
     parquet.write_table(table.select(list(frame.columns)), sink)
 
@@ -132,7 +140,7 @@ _AS_TEXT = ("object", "string")
 
 
 def _texts(frame: pd.DataFrame) -> Collection[str]:
-    return [c for c in frame if pd.api.types.infer_dtype(frame[c], skipna=True) == "string"]
+    return [c for c in frame.columns if pd.api.types.infer_dtype(frame[c], skipna=True) == "string"]
 
 
 def _escaped(cells: pd.Series[Any]) -> pd.Series[Any]:

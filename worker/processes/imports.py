@@ -5,7 +5,7 @@ from importlib import import_module
 
 from catalog import JobKind
 
-_LIBRARY = ("gcvae.synthesizer", "gcvae.files.table_reader", "gcvae.cells.values")
+_LIBRARY = ("gcvae.linked.database_synthesizer", "gcvae.files.table_reader", "gcvae.cells.values")
 _IMPORTED_LATE = ("torch._dynamo", "gcvae.training.reporting.model_report", "sklearn.ensemble")
 """What the library imports in the middle of work: torch's compiler, which its optimisers ask for,
 and statistics."""
