@@ -113,6 +113,12 @@ class SampleSpec(JobSpec):
     parents: int | None = None
     table: str | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """The job's `spec`; of one table without what is of databases."""
+        left_out = ("scale", "parents", "table")
+        found = super().to_json().items()
+        return {name: v for name, v in found if v is not None or name not in left_out}
+
     @property
     def is_conditional(self) -> bool:
         """True where rows are drawn under conditions."""

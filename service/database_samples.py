@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from catalog.job_kinds import SampleSpec
 from catalog.records import Document, Model
 from gcvae.errors import Problem
@@ -42,7 +44,8 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
     if spec.table is not None and spec.table not in names:
         message = f"table is {spec.table!r}"
         raise RequestError(unknown_name(message, spec.table, names, pointer="?table"))
-    return spec
+    is_open = spec.scale is None and spec.parents is None
+    return replace(spec, scale=1.0) if is_open else spec
 
 
 def drawn_tables(model: Model) -> dict[str, Document]:

@@ -49,14 +49,18 @@ def refuse_other_file(data: bytes) -> None:
         raise TableError(Problem(f"the file is {what}, not a CSV file", expected=expected))
 
 
-def refuse_office_file(names: Collection[str]) -> None:
+def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
     """Lets a ZIP file pass whose files have other names than those of a workbook.
+
+    Args:
+        names: Of its files.
+        start: Its first bytes, which name the first of them.
 
     Raises:
         TableError: It is a workbook; `expected` says how to get a table from it.
     """
     what, expected = "", ""
-    if "[Content_Types].xml" in names:
+    if "[Content_Types].xml" in names or b"[Content_Types].xml" in start[:64]:
         what, expected = _OFFICE, _EXCEL
     elif {"mimetype", "content.xml"} <= set(names):
         what, expected = _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")

@@ -71,6 +71,7 @@ def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]
             than the others, or is the same table as another.
     """
     file.seek(0)
+    refuse_office_file((), file.read(64))
     with _undamaged():
         archive = ZipFile(file)
         tables = _tables(archive)

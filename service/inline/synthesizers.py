@@ -153,8 +153,8 @@ def require_table(model: Model, what: str) -> None:
 
 def not_of_databases(message: str, place: str | None = None) -> NotOfferedError:
     """What models of databases can not do, beside what they can."""
-    problem = Problem(message, place, expected="a model of one table")
-    return NotOfferedError(problem, ("samples", "artifact"))
+    expected = "samples of all its tables or of one, or its artifact; or a model of one table"
+    return NotOfferedError(Problem(message, place, expected=expected), ("samples", "artifact"))
 
 
 def schema_of(model: Model) -> TableSchema:

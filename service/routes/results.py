@@ -141,9 +141,11 @@ def _download_table(
         RequestError: there is no such table, or the sample is one.
     """
     tables = result.summary.get("tables", {})
+    if not tables:
+        message = "the sample is one table"
+        raise RequestError(Problem(message, "?table", expected="no such parameter"))
     if name not in tables:
-        message = f"table is {name!r}" if tables else "the sample is one table"
-        raise RequestError(unknown_name(message, name, [*tables], pointer="?table"))
+        raise RequestError(unknown_name(f"table is {name!r}", name, [*tables], pointer="?table"))
     place = (tables[name][member] for member in ("offset", "size_bytes", "sha256"))
     form = job.spec["format"]
     return download(
