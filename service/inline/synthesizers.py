@@ -151,9 +151,13 @@ def require_table(model: Model, what: str) -> None:
         raise not_of_databases(f"model {model.id} is of a database, which has no {what} yet")
 
 
-def not_of_databases(message: str, place: str | None = None) -> NotOfferedError:
+_OFFERED = "samples of all its tables or of one, or its artifact; or a model of one table"
+
+
+def not_of_databases(
+    message: str, place: str | None = None, *, expected: str = _OFFERED
+) -> NotOfferedError:
     """What models of databases can not do, beside what they can."""
-    expected = "samples of all its tables or of one, or its artifact; or a model of one table"
     return NotOfferedError(Problem(message, place, expected=expected), ("samples", "artifact"))
 
 
