@@ -151,11 +151,8 @@ def _artifact(
         raise LooserScoringError(model.id, model.scoring, scoring)
     if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
         if model.kind is DataKind.DATABASE:
-            place, message = (
-                "?minimal" if minimal else "?scoring",
-                "a database's model has one file",
-            )
-            raise not_of_databases(message, place, expected="the artifact as it is")
+            place, expected = "?minimal" if minimal else "?scoring", "the artifact as it is"
+            raise not_of_databases("a database's model has one file", place, expected=expected)
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
         return MadeFile(from_thread.run(resources.inline.run, work))
     assert model.artifact_key is not None
