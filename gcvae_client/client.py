@@ -321,7 +321,8 @@ class Client(Reports):
         of_database = scale is not None or parents is not None or table is not None
         if is_database or of_database or (rows is None and given_rows is None):
             asked: Document = {"scale": scale, "parents": parents, "seed": seed, "rows": rows}
-            asked |= {"given": given, "distribution": distribution, "given_rows": given_rows}
+            known = None if given_rows is None else row_documents(given_rows, dict)
+            asked |= {"given": given, "distribution": distribution, "given_rows": known}
             asked["escape_formulas"] = True if escape_formulas else None
             in_form = wanted_database(format, to, table)
             return self._sampled_database(model_id, asked, in_form, table, on_progress)

@@ -23,6 +23,10 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
         RequestError: it names no table of the model, or rows in two ways or in none of a database.
         NotOfferedError: what single tables have: conditions, and other formats.
     """
+    for name in ("given", "distribution", "given_rows"):
+        if getattr(spec, name) is not None:
+            problem = Problem("databases are drawn without conditions", f"/{name}", expected="none")
+            raise NotOfferedError(problem, ("scale", "parents", "seed", "format"))
     if spec.rows is not None:
         expected = "scale (1.0 for as many rows as the real tables) or parents"
         raise RequestError(Problem("a database has several tables", "/rows", expected=expected))
@@ -32,10 +36,6 @@ def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
     if spec.scale is not None and not 0 < spec.scale < _MOST_TIMES:
         expected = f"a number above 0 and below {_MOST_TIMES:,}"
         raise RequestError(Problem(f"scale is {spec.scale}", "/scale", expected=expected))
-    for name in ("given", "distribution", "given_rows"):
-        if getattr(spec, name) is not None:
-            problem = Problem("databases are drawn without conditions", f"/{name}", expected="none")
-            raise NotOfferedError(problem, ("scale", "parents", "seed", "format"))
     if spec.format not in FORMATS:
         message = f"format is {spec.format!r}, which drawn databases have not"
         problem = Problem(message, "/format", expected="csv or parquet, of the files in the ZIP")

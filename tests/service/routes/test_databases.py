@@ -351,7 +351,7 @@ def test_large_draws_are_jobs_whose_tables_are_downloaded_each(
         ({"parents": 0}, 422, "invalid-request", "/parents"),
         ({"scale": 900_000}, 422, "limit-exceeded", "/scale"),
         ({"given": {"plan": "free"}}, 422, "not-offered", "/given"),
-        ({"given_rows": [{"plan": "free"}]}, 422, "invalid-request", "/rows"),
+        ({"given_rows": [{"plan": "free"}]}, 422, "not-offered", "/given_rows"),
         ({"distribution": {"plan": {"free": 1.0}}}, 422, "not-offered", "/distribution"),
         ({"format": "json"}, 422, "not-offered", "/format"),
     ],
