@@ -15,13 +15,14 @@ from typing import Any, BinaryIO
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 
 from gcvae.errors import Problem
 from gcvae.files.gzipped import CHUNK_BYTES
 from gcvae.files.table_archives import files_by_table, write_archive
 from gcvae.files.text_encodings import checked_encoding
-from service.errors import MediaTypeError, RequestError
+from service.errors import MediaTypeError, RequestError, TableLimitError
 from service.http.body_limits import ARCHIVE_TYPE, MODEL_TYPES, TABLE_TYPES
 from service.http.json_bodies import read_json
 from service.http.query_parameters import refuse_names
@@ -97,8 +98,7 @@ async def received(
     """
     content_type, essence = _kind_of_body(request)
     if essence == _FORM:
-        part = settings.max_json_bytes
-        async with request.form(max_files=max_files, max_part_size=part) as form:
+        async with _form(request, settings, max_files) as form:
             refuse_in_query(request)
             items = form.multi_items()
             files = [f for name, f in items if name == "file" and isinstance(f, UploadFile)]
@@ -123,6 +123,30 @@ async def received(
             )
     else:
         raise MediaTypeError(content_type, readable)
+
+
+@asynccontextmanager
+async def _form(
+    request: Request, settings: ServiceSettings, max_files: int
+) -> AsyncIterator[FormData]:
+    """The form of a request.
+
+    Raises:
+        TableLimitError: it has more files than a database may have tables.
+    """
+    try:
+        form = await request.form(max_files=max_files, max_part_size=settings.max_json_bytes)
+    except HTTPException as error:
+        if max_files == 1 or "Too many files" not in str(error.detail):
+            raise
+        problem = Problem("too many files", "/file", expected=f"at most {max_files}")
+        raise TableLimitError(
+            "the form has more files than that", max_files, "max_tables", problem
+        ) from None
+    try:
+        yield form
+    finally:
+        await form.close()
 
 
 def refuse_in_query(request: Request) -> None:

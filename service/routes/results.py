@@ -19,7 +19,7 @@ from service.errors import RequestError, StateError
 from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import StoredPart, download, stored_table
 from service.http.etags import tagged_json
-from service.http.negotiation import TABLE_CONTENT, TABLE_MEDIA_TYPES
+from service.http.negotiation import SAMPLE_CONTENT, TABLE_CONTENT, TABLE_MEDIA_TYPES
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
 from service.routes.job_polling import POLL_SECONDS
@@ -75,6 +75,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
     """Add the routes of one kind of result."""
     place = f"/v1/{kind.collection}"
     word = kind.value
+    content = SAMPLE_CONTENT if kind is JobKind.SAMPLE else TABLE_CONTENT
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
@@ -90,8 +91,8 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         f"{place}/{{result_id}}/content",
         response_class=Response,
         responses={
-            200: {"content": TABLE_CONTENT},
-            206: {"content": TABLE_CONTENT, "description": "the range asked"},
+            200: {"content": content},
+            206: {"content": content, "description": "the range asked"},
         },
         name=f"download_{word}",
         openapi_extra={"parameters": [_TABLE_PARAMETER]} if kind is JobKind.SAMPLE else None,

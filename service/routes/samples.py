@@ -34,7 +34,7 @@ from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
-from service.http.negotiation import TABLE_CONTENT
+from service.http.negotiation import SAMPLE_CONTENT
 from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.inline.synthesizers import require_ready, schema_of
 from service.inline.work import check_conditions, draw_database, draw_sample
@@ -95,7 +95,7 @@ class NewSampleBody(RequestBody):
     "/v1/models/{model_id}/samples",
     response_class=Response,
     responses={
-        200: {"content": TABLE_CONTENT | {ARCHIVE_TYPE: TABLE_CONTENT["text/csv"]}},
+        200: {"content": SAMPLE_CONTENT},
         202: {"model": ResultBody},
     },
 )

@@ -17,8 +17,8 @@ const SECTIONS = [
 ];
 
 const OF_DATABASE = [
-  ["", "Summary", () => import("./database-model.js")],
-  ["sample", "Draw tables", () => import("./database-sampling.js")],
+  ["", "Summary", () => import("./plans.js")],
+  ["sample", "Draw tables", () => import("./drawing.js")],
 ];
 
 export async function show({ place, words: [id, word = ""], signal, go, reveal }) {

@@ -168,6 +168,14 @@ def test_the_limits_of_a_table_are_those_of_all_together(
     assert service.traces() == before
 
 
+def test_a_form_has_no_more_files_than_a_database_tables(start: Callable[..., Running]) -> None:
+    service = start(max_tables=2)
+    files = [("file", (f"t{i}.csv", USERS)) for i in range(3)]
+    problem = assert_problem(service.http.post("/v1/datasets", files=files), 422, "limit-exceeded")
+    assert problem["setting"] == "GCVAE_MAX_TABLES"
+    same_wording(problem["detail"])
+
+
 def test_a_small_file_that_unfolds_without_end_is_refused(start: Callable[..., Running]) -> None:
     service = start(max_table_bytes=1_000_000)
     zeros = "a,b\n" + "0,0\n" * 5_000_000
