@@ -34,7 +34,9 @@ _CHUNK_BYTES = 1 << 20
 _ENCRYPTED = 0x1
 _MADE = (1980, 1, 1, 0, 0, 0)
 """The date of every file: equal tables are equal archives."""
-_DAMAGES = (BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError)
+_DAMAGES = (
+    BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError, LookupError,
+)  # fmt: skip
 """What the reading of a damaged archive raises."""
 
 

@@ -141,7 +141,7 @@ async def _form(
             raise
         problem = Problem("too many files", "/file", expected=f"at most {max_files}")
         raise TableLimitError(
-            "the form has more files than that", max_files, "max_tables", problem
+            f"the form has more than {max_files} files", max_files, "max_tables", problem
         ) from None
     try:
         yield form
