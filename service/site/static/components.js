@@ -126,7 +126,7 @@ export async function uploadInto(place, path, files, again, fields = {}) {
     const body = others.length ? [form, {}] : [first, { "Content-Type": tableType(first.name) }];
     return await upload(path, ...body, onProgress);
   } catch (error) {
-    fill(place, problemBox(error), again());
+    fill(place, problemBox(error), again(error));
     return null;
   } finally {
     window.removeEventListener("beforeunload", ask);

@@ -32,8 +32,10 @@ export async function show({ place, signal, go }) {
 function entrance(go) {
   const place = h("div.stack");
   const encoding = h("input", { list: "encodings", placeholder: "UTF-8", size: 14 });
-  const take = async (files) => {
-    const said = encoding.value.trim() ? { encoding: encoding.value.trim() } : {};
+  let last = [];
+  const take = async (files, dirty) => {
+    last = files;
+    const said = { ...(encoding.value.trim() ? { encoding: encoding.value.trim() } : {}), ...(dirty ? { schema: JSON.stringify({ dirty }) } : {}) };
     const name = files.length > 1 ? "" : files[0].name.replace(/(\.(csv|tsv|txt|parquet|gz|zip))+$/i, "").slice(0, 200) || "table";
     const query = new URLSearchParams(name ? { name, ...said } : {});
     const dataset = await uploadInto(place, `/v1/datasets?${query}`, files, entry, name ? {} : said);
@@ -50,7 +52,9 @@ function entrance(go) {
     take, many: true,
     extra: h("button", { type: "button", onclick: example }, "Try the example table"),
   });
-  const entry = () => [drop(), h("label.row.soft", {}, "Encoding of the text", encoding,
+  const cleaned = (error) => (error?.document?.errors?.some((found) => /^\/tables\/[^/]+\/foreign_keys\/\d+$/.test(found.pointer)) ? h("div.row", {}, "Upload again, and",
+    h("button", { type: "button", onclick: () => take(last, "drop") }, "leave such rows out"), h("button", { type: "button", onclick: () => take(last, "null") }, "empty their keys")) : null);
+  const entry = (error) => [cleaned(error), drop(), h("label.row.soft", {}, "Encoding of the text", encoding,
     h("datalist", { id: "encodings" }, ["cp1252", "iso-8859-1", "iso-8859-15", "cp1250", "cp1251", "utf-16", "shift_jis", "gb18030"].map((value) => h("option", { value }))))];
   fill(place, entry());
   return place;

@@ -67,6 +67,7 @@ def test_a_database_is_uploaded_corrected_trained_and_drawn(
     page.get_by_label("A first look").check()
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page.get_by_text("The model is ready.")).to_be_visible()
+    watched.assert_accessible()
     page.get_by_role("link", name="Open the model").click()
     expect(page.get_by_text("given its row of customers").first).to_be_visible()
     watched.assert_accessible()
@@ -75,6 +76,9 @@ def test_a_database_is_uploaded_corrected_trained_and_drawn(
     page.get_by_label("Seed").fill("1")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("region", name="Drawn rows of customers")).to_be_visible()
+    watched.assert_accessible()
+    page.set_viewport_size(PHONE)
+    watched.assert_well()
     watched.assert_accessible()
     with page.expect_download() as download:
         page.get_by_role("button", name="Draw and download").click()
@@ -87,6 +91,21 @@ def test_a_database_is_uploaded_corrected_trained_and_drawn(
         }
     assert len(drawn["customers"]) == 120
     assert drawn["lines"]["order_id"].isin(drawn["orders"]["order_id"]).all()
+
+
+def test_dirty_references_are_told_and_left_out_if_you_choose(
+    site: Running, watch: Watch, files: list[dict[str, object]]
+) -> None:
+    watched = watch(site, expected=("/v1/datasets?",))
+    watched.go("/")
+    lines = next(file for file in files if file["name"] == "lines.csv")
+    dirty = lines | {"buffer": bytes(lines["buffer"]) + b"99,1,2.5,1\n"}  # type: ignore[call-overload]
+    some = [dirty if file is lines else file for file in files]
+    watched.page.get_by_label("Drop a table here").set_input_files(some)
+    expect(watched.page.get_by_role("alert")).to_contain_text("rows that do not exist: 99")
+    watched.assert_accessible()
+    watched.page.get_by_role("button", name="leave such rows out").click()
+    expect(watched.page.get_by_text("they are left out")).to_be_visible()
 
 
 @pytest.mark.parametrize("color_scheme", ["light", "dark"])
