@@ -122,7 +122,8 @@ async def sample_model(
     asked = fingerprint(request, body.model_dump(mode="json"), *([] if table is None else [table]))
     spec = await run_in_threadpool(_spec, model, body, _seed(body, key, asked), table)
     n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
-    check_rows(n_rows, resources, "/scale" if spec.rows is None else "/rows")
+    said = "rows" if spec.rows is not None else "scale" if spec.parents is None else "parents"
+    check_rows(n_rows, resources, f"/{said}")
     if n_rows <= resources.settings.max_inline_sample_rows:
         return await answer_inline(resources, model, spec)
 
