@@ -124,7 +124,7 @@ _HEADS = (
     "runs",
     "two-way total variation",
     "one-way (Shape)",
-    "told from real rows (C2ST)",
+    "C2ST, real rows",
     "utility; of real rows",
     "no attack exceeds AUC",
     "CPU seconds, of which the estimate",

@@ -41,8 +41,8 @@ PART = "memory"
 PICTURE = Path("docs") / "images" / "memory-curve.png"
 SHOWN = {
     "likelihood": "the model's scores",
-    "distance": "nearness of drawn rows",
-    "density_ratio": "a classifier on drawn rows",
+    "distance": "distance to synthetic rows",
+    "density_ratio": "classifier on synthetic rows",
 }
 """Attacks of the report that the page shows; each has a twin on isolated rows (`_isolated`)."""
 

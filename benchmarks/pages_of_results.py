@@ -9,12 +9,12 @@ def table_of(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A table in Markdown.
 
     >>> print(table_of(["a", "b"], [["1", "2"]]))
-    | a | b |
-    | --- | --- |
-    | 1 | 2 |
+    |a|b|
+    |---|---|
+    |1|2|
     """
     rows = [heads, ["---"] * len(heads), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join(f"|{'|'.join(row)}|" for row in rows)
 
 
 def replaced_part(page: str, name: str, text: str) -> str:

@@ -280,7 +280,7 @@ def _line(found: dict[str, Any]) -> str:
 
 
 _MARGIN = "|---" * 7 + "|"
-_HEAD = "| rows | ingest s | encode s | one epoch s | finish s | peak MiB (resident) | files MiB |"
+_HEAD = "|rows|ingest s|encode s|one epoch s|finish s|peak MiB (resident)|files MiB|"
 
 
 def page(found: list[dict[str, Any]]) -> str:
@@ -319,7 +319,7 @@ def _slopes(found: list[dict[str, Any]]) -> list[str]:
 
 
 def _cells(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return f"|{'|'.join(cells)}|"
 
 
 if __name__ == "__main__":

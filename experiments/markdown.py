@@ -25,4 +25,4 @@ def signed(figure: float, digits: int) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of Markdown; the first column is text."""
     lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join(f"|{'|'.join(line)}|" for line in lines)

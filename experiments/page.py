@@ -1,4 +1,4 @@
-"""docs/paper.md, written from the results: claim, run, figures beside the paper's, verdict."""
+"""docs/paper.md: what of the paper is where, departures, and results: claim, run, verdict."""
 
 from __future__ import annotations
 
@@ -9,21 +9,8 @@ from typing import Any
 from experiments import page_circle, page_copula, page_images, page_uci
 from experiments.results import read
 
-_INTRODUCTION = """\
-# The paper's experiments, made again
-
-After this page you know which claims of Suh & Choi 2016 hold for this implementation, by how much,
-and which of its figures can not be what they say. Written by `python -m experiments` from
-`experiments/results/`; do not edit. Every model is the library's own: presets `paper-vae`,
-`paper-vae-roc` and `paper-gcvae`, trained by the library's loop. `make experiments` makes it anew
-with the budget `short`, which each section states; with `--budget paper` it goes the paper's whole
-way, which on images takes hours.
-
-The paper measures by kernels on 10,000 drawn rows. That favours models without noise and depends on
-which rows are drawn; unless a section says otherwise they are x ~ p(x|z), z ~ p(z), within the
-limits of the training rows, as the product draws them. Beside it stands the honest figure: nats
-per held-out row by importance weighting, a lower bound on log p.
-"""
+_HEAD = Path(__file__).with_name("page_head.md")
+"""What the page begins with: it is written by hand."""
 _MISSING = """\
 ## Not made yet
 """
@@ -46,7 +33,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
 def render_page(results: Path, pictures: Path, page_folder: Path) -> str:
     """The page: a section for each experiment that has results, and the names of the others."""
     at = pictures.relative_to(page_folder)
-    parts, missing = [_INTRODUCTION], []
+    parts, missing = [_HEAD.read_text(encoding="utf-8")], []
     for name, (called, section) in SECTIONS.items():
         found = read(results / f"{name}.json")
         if found is None:

@@ -27,14 +27,12 @@ def copula(lines: list[dict[str, Any]], budget: dict[str, Any], at: Path) -> str
         [
             "## The copula's direction, noise and norm (appendix)\n",
             "*Claim*: equal signs of a are concordance, opposite ones discordance, zero is "
-            "independence; only concordance matters, so that stretching one entry of a changes "
-            "nothing; noise weakens the dependence and the norm of a strengthens it.\n",
-            "*Run*: points drawn from the library's copula of Ψ = ωI + aaᵀ with two columns, on "
-            "the unit square. ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
-            table(("case", "a", "ω", "ρ", "of the points drawn"), rows),
-            f"\n![drawn points]({at}/copula.png)\n",
-            "*Verdict*: direction, noise and norm are as claimed. That a stretched entry of a "
-            f"leaves the copula as it is {word}: ρ is {' and '.join(sorted(same))}. Stretching a "
-            "column's *scores* leaves it, which is another thing.\n",
+            "independence; stretching one entry of a changes nothing; noise weakens dependence, "
+            "and the norm of a strengthens it.\n",
+            "*Run*: points of the copula Ψ = ωI + aaᵀ, ρ = a₁a₂ / √((ω + a₁²)(ω + a₂²)).\n",
+            table(("case", "a", "ω", "ρ", "of samples"), rows),
+            f"\n![samples]({at}/copula.png)\n",
+            "*Verdict*: direction, noise and norm are as claimed. That stretching an entry of a "
+            f"changes nothing {word}: ρ is {' and '.join(sorted(same))}.\n",
         ]
     )

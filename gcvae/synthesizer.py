@@ -382,8 +382,8 @@ class Synthesizer:
 
         Args:
             frame: Rows, with columns of the table; of one that they lack each cell is blank.
-            draws, seed, tolerance, measure, score_missingness, jitters: As of `ScoreOptions`;
-                without draws a row has as many as a standard error of 0.1 nats asks.
+            draws: Draws of z for each row; without it, as many as a standard error of 0.1 nats
+                needs. The other options are those of `ScoreOptions`.
 
         Returns:
             `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.pages_of_results import table_of
 
 _INTRODUCTION = """# Imputation
 
-`python -m benchmarks.imputation` trains the preset `{preset}` on `adult_train.csv`, blanks
-{share:.0%} of the cells of {rows:,} rows of `adult_test.csv` at random, and has them filled.
-{cells:,} cells are judged: those that were not missing before.
+After this page you know how accurately missing values are imputed, beside other methods.
 
-- **gcvae**: {draws} draws from p(missing | known) of each row; of a level the most frequent draw,
-  of a number the mean (the median for the absolute error). That is a point estimate: single draws
-  are meant to be as varied as the truth, and are worse guesses.
-- **IterativeImputer**: scikit-learn's, Bayesian ridge, numbers given the other numbers and
-  one-hot levels; levels by the most frequent one. Fitted to the same training rows.
-- **mean or median, most frequent**: SimpleImputer.
+`python -m benchmarks.imputation` ({made_at:.10}, seed {seed}) trains the preset `{preset}` on
+`adult_train.csv`, removes {share:.0%} of the cells of {rows:,} rows of `adult_test.csv` at random
+and imputes them; {cells:,} cells that were not missing before are judged. Imputation took
+{seconds:,.0f} s on one busy core. [Conditions](conditions.md#imputation) has the options.
 
-`accuracy` is the share of levels that are right. `error` is the root mean squared error of
-numbers, `absolute error` the mean absolute one, both over the standard deviation of the column in
-training. Filling took {seconds:,.0f} s on one core that others used too.
+- **gcvae**: {draws} draws for each row; the mode of levels, the mean of numbers (the median for
+  the absolute error). Single draws vary as the truth does and are worse point estimates.
+- **IterativeImputer** (scikit-learn, Bayesian ridge) for numbers, the mode for levels;
+  **SimpleImputer**: mean, median or mode.
+
+*Accuracy* is the share of correct levels; *error* the root mean squared, *absolute error* the mean
+absolute error of numbers, over the column's standard deviation.
 """
 
 
@@ -34,20 +35,19 @@ def render_page(document: dict[str, Any]) -> str:
         cells=document["cells_judged"],
         draws=document["draws"],
         seconds=document["seconds"],
+        seed=document["seed"],
+        made_at=document["made_at"],
     )
     names = list(document["columns"])
     means = [[name, *(_figure(document["means"][name][m]) for m in _MEASURES)] for name in names]
-    parts = [introduction, "## Mean over columns\n", _table(["imputer", *_TITLES], means)]
-    for measure, title in zip(_MEASURES, _TITLES, strict=True):
-        columns = [name for name, part in document["columns"][names[0]].items() if measure in part]
+    parts = [introduction, "## Mean over columns\n", _table(["method", *_TITLES], means)]
+    for measures, title in ((_MEASURES[:1], "Accuracy"), (_MEASURES[1:], "Error, absolute error")):
         lines = [
-            [c, *(_figure(document["columns"][name][c][measure]) for name in names)]
-            for c in columns
+            [column, *(_figures(document["columns"][name][column], measures) for name in names)]
+            for column, part in document["columns"][names[0]].items()
+            if measures[0] in part
         ]
-        parts += [
-            f"\n## {title.capitalize()}, column by column\n",
-            _table(["column", *names], lines),
-        ]
+        parts += [f"## {title} by column\n", _table(["column", *names], lines)]
     return "\n".join(parts)
 
 
@@ -57,6 +57,10 @@ _TITLES = ("accuracy", "error", "absolute error")
 
 def _figure(value: float) -> str:
     return f"{value:.3f}"
+
+
+def _figures(part: dict[str, float], measures: Sequence[str]) -> str:
+    return ", ".join(_figure(part[measure]) for measure in measures)
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

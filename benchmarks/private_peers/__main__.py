@@ -135,7 +135,7 @@ _HEADS = (
     "model",
     "two-way total variation",
     "one-way (Shape)",
-    "told from real rows (C2ST)",
+    "C2ST, real rows",
     "utility; of real rows",
     "CPU seconds",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,36 +12,8 @@ import numpy as np
 from benchmarks.quality.models import MODEL_NAMES, OTHERS
 from benchmarks.quality.results import Results, Run
 
-_INTRODUCTION = """\
-# Quality, measured
-
-After this page you know how near drawn rows come to real ones, beside other programs.
-
-Written by `{command}` from its results; do not edit. Each figure is the mean over the seeds and,
-after ±, their standard deviation (one figure: one seed). Every model runs in a process of its own
-with one thread and its defaults, and makes as many rows as the training table has.
-
-*Shape*: mean over the columns of the Kolmogorov-Smirnov distance (numbers, dates) or the total
-variation (levels). *Two-way TV*: mean total variation of all two-way tables, numbers in the 10
-quantile bins of the training table, the 10 most frequent levels and the rest. *Trend*: mean error
-over all pairs as in the published tables – half the difference of Pearson's r, or the total
-variation with numbers in 10 bins of each table's own range, which one missed extreme value moves.
-*Floor*: √2 × the error of bootstraps of the training table, which a perfect model would score; ×
-after a figure is its multiple. *C2ST*: area under the ROC curve of boosted trees that tell
-synthetic rows from training rows, 0.5 not at all. *Fine*: the same area, of synthetic rows against
-real test rows, where the trees also have what a careful reader sees: remainders of numbers by 1, 5,
-10 and 100, what a linear fit of the other numbers leaves of each, the parts and the distances of
-dates, and whether two levels stand together in a training row (`c2st_fine` of
-`gcvae.evaluation.fidelity`). *Utility*: boosted trees trained on the synthetic rows, judged on real
-test rows: area under the ROC curve, or R² of a number. *Nats*: mean −log P(row) of test rows as
-they are written, lower is better, only of models that can score rows in the table's own cells; a
-bound from above where a latent variable is integrated out by sampling; the paper's presets score by
-densities, which at whole numbers and heavy values can exceed the probability of the cell: they are
-set in parentheses. *DCR share*: of the rows of a model of one half of the training rows, how many
-are nearer to that half than to the other, 0.5 is chance. *Copies*: those rows that equal a training
-row, beside held-out real rows that do. *Fit*: CPU seconds without imports. *Rows/s*: sampled per
-CPU second. *Memory*: the process's peak. SDV's Gaussian copula makes the same rows for every seed.
-"""
+_HEAD = Path(__file__).with_name("page_head.md")
+"""What the page begins with: the measures and their definitions."""
 _COLUMNS = (
     "model",
     "seeds",
@@ -61,7 +34,7 @@ _COLUMNS = (
 
 def render_page(results: Results, command: str) -> str:
     """The page."""
-    parts = [_INTRODUCTION.format(command=command)]
+    parts = [_HEAD.read_text(encoding="utf-8").format(command=command)]
     for table in results.tables:
         parts.append(_section(results, table))
     parts.append(_provenance(results.runs))
@@ -75,7 +48,7 @@ def _section(results: Results, table: str) -> str:
     lines = [
         f"## {table}",
         "",
-        f"{about['rows']:,} rows to learn from, {about['test_rows']:,} to judge by, "
+        f"{about['rows']:,} training rows, {about['test_rows']:,} test rows, "
         f"{len(about['kinds'])} columns.",
         "",
         _row(_COLUMNS),
@@ -204,4 +177,4 @@ def _provenance(runs: list[Run]) -> str:
 
 
 def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"|{'|'.join(cells)}|"

@@ -14,47 +14,40 @@ from benchmarks.speed.sampling import PRESETS
 
 _HEAD = """# Performance
 
-After this page you know what fits, samples and scores cost, beside other programs and beside what
-the machine can do.
+After this page you know what fits, samples and scores cost, beside other programs and beside the
+limits of the machine.
 
-    make bench-speed
-
-writes this page out of one result, `benchmarks/results/speed-*.json`; no number of it is typed.
-One thread; CPU seconds, which other work on the machine moves by a fifth and more. A figure is the
-median of its runs, in parentheses the least and the most.
-Adult is the training table of 32,561 rows and 15 columns. Each part has its date and its machine:
-those of different machines do not compare.
+`make bench-speed` writes this page from `benchmarks/results/speed-*.json`. Figures are CPU seconds
+on one thread, median (least–most); other work on the machine changes them by a fifth and more.
+Adult is its training table, 32,561 rows and 15 columns. Parts of different machines do not compare.
 """
 _RATIO_HINT = """
-*Limit* is the matrix products of the drawn rows and the faster of the CSV writers of Arrow and
-polars, measured in turns with the drawing. The products are those of the networks as they are
-defined, each weight once, in float32, 4,096 rows at once, by torch's own product (`mm`) and by that
-of oneDNN, which torch has too and which drawing and scoring ask:
+*Limit* is the matrix products of the networks, each weight once, in float32, 4,096 rows at once,
+and the faster CSV writer of Arrow and polars, measured alternately with sampling. The products are
+computed by torch's `mm` and by oneDNN.
 """
 _INGESTED = """
-gcvae reads, checks every cell, infers the schema and looks for rules between columns. Arrow's
-reader splits the cells and reads numbers and dates.
+gcvae also checks every cell, infers the schema and searches for rules.
 """
 _STARTED = """
-Seconds of the processor, but for the last line: how long one waits.
+CPU seconds, except the last line, which is elapsed time.
 """
-_COLUMNS = """Fits of 10,000 rows and 40 updates, all else included, each in a process of its own:
+_COLUMNS = """Fits of 10,000 rows and 40 updates, each in its own process:
 
 """
 _LEVELS = """
-Whole fits of 600,000 rows and 10 columns, of which one has so many levels:
+Whole fits of 600,000 rows and 10 columns, one of which has this number of levels:
 
 """
 _BESIDE = """
-MOSTLY AI's engine (TabularARGN, its defaults) in a process of its own, in turns with ours: three
-fits of each, two draws of each fit. Our rows are written to CSV, the peer's are not.
+MOSTLY AI's engine (TabularARGN, defaults), run alternately: three fits each, two samples of each
+fit. gcvae's rows are written to CSV, the peer's are not.
 """
 _DOORS = """
-The same by the command and through REST, once each: by the command with its start, through REST all
-processes of `gcvae serve` together, which has drawn a row before.
+By the command including its start, and through REST by all processes of `gcvae serve`, once each:
 
 """
-_SCALE = "\nTime of a row by the number of rows, CPU seconds per million:\n"
+_SCALE = "\nCPU seconds per million rows, by number of rows:\n"
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -149,12 +142,11 @@ def _score(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
             ["Adult's test rows, preset default", "rows per CPU s"],
             [[text, _told(found[what], 0)] for what, text in names.items()],
         )
-        + f"\n64 draws take {ratios[0]:.2f} times their matrix products by `mm`, "
-        + f"{ratios[1]:.2f} times those by oneDNN. By tolerance scores are "
-        + f"{found['mean difference'].median:+.4f} nats from those of 1,000 draws in the mean, "
-        + f"their standard errors {found['mean error'].median:.3f} nats in the mean; "
-        + f"{found['coverage'].median:.1f}% of rows lie within 1.96 of them "
-        + f"(by tenths of the rows, from the least likely on: {deciles}).\n"
+        + f"\n64 draws take {ratios[0]:.2f} times their products by `mm`, {ratios[1]:.2f} times "
+        + "those by oneDNN. Scores by tolerance differ from those of 1,000 draws by "
+        + f"{found['mean difference'].median:+.4f} nats on average, with a mean standard error of "
+        + f"{found['mean error'].median:.3f}; {found['coverage'].median:.1f}% of rows lie within "
+        + f"1.96 standard errors (by tenths, the least likely first: {deciles}).\n"
     )
 
 
@@ -196,24 +188,18 @@ def _growth(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
         ]
         for count in LEVELS
     ]
-    names = ["columns", "a fit, CPU s a column", "a drawn cell, CPU µs", "memory at the peak, MB"]
+    names = ["columns", "fit, CPU s per column", "sampled cell, CPU µs", "peak memory, MB"]
     text = _COLUMNS + _table(names, by_columns) + _LEVELS
     return text + _table(["levels of one column", "a fit, CPU s", "memory, MB"], by_levels)
 
 
 def _products(products: Mapping[str, Any]) -> str:
-    lines = [
-        [preset, which, f"{n_in} × {n_out}", str(times)]
-        for preset, shapes in products.items()
-        for which, (n_in, n_out), times in shapes
-    ]
     total = {
         preset: sum(n_in * n_out * times for _, (n_in, n_out), times in shapes)
         for preset, shapes in products.items()
     }
-    sums = [f"{count:,} multiply-adds a row with `{preset}`" for preset, count in total.items()]
-    table = _table(["preset", "product", "shape", "times"], lines)
-    return f"\n{table}\nTogether {', '.join(sums)}.\n"
+    sums = [f"{count:,} with `{preset}`" for preset, count in total.items()]
+    return f"\nMultiply-adds of a row: {', '.join(sums)}.\n"
 
 
 def _ingest(measures: Sequence[Measure], document: Mapping[str, Any]) -> str:
@@ -236,11 +222,11 @@ def _told(measure: Measure, digits: int) -> str:
 
 def _table(names: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rows = [names, ["---"] * len(names), *lines]
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    return "".join(f"|{'|'.join(row)}|\n" for row in rows)
 
 
 _SECTIONS = (
-    ("sample", "Drawing rows", _sample),
+    ("sample", "Generating rows", _sample),
     ("score", "Scoring rows", _score),
     ("fit", "Fitting", _fit),
     ("beside", "Beside a peer", _beside),

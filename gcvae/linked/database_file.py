@@ -27,7 +27,7 @@ from gcvae.schema.columns import TableSchema
 from gcvae.synthesizer import Synthesizer
 
 FORMAT = "gcvae database"
-VERSION = 1
+VERSION = 2
 
 
 def _packed(data: bytes) -> Tensor:
@@ -62,6 +62,7 @@ def written_part(prefix: str, part: DatabasePart, tensors: dict[str, Tensor]) ->
         "key_dtypes": dict(part.key_dtypes),
         "unlike": {str(i): list(others) for i, others in part.unlike.items()},
         "grids": {name: list(grid) for name, grid in part.grids.items()},
+        "household_tails": list(part.household_tails),
         "outer_schema": part.reduction.schema.to_json(),
         "outer_rules": part.reduction.to_json(),
     }
@@ -141,4 +142,5 @@ def read_part(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Dat
         dict(document["key_dtypes"]),
         {int(i): tuple(others) for i, others in document["unlike"].items()},
         {name: (grid[0], grid[1]) for name, grid in document["grids"].items()},
+        tuple(document["household_tails"]),
     )

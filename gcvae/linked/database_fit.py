@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gcvae.arrays import Codes
 from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
 from gcvae.linked.database_part import (
     DatabasePart,
-    degree_name,
     derived_number,
     of_table,
-    taken_cells,
 )
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.entities import with_keys
+from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.outer_rules import outer_reduction
 from gcvae.linked.plan import column_is_text, key_columns, plan_database
 from gcvae.linked.random_effect import RARE_ROWS, RandomEffect
@@ -136,7 +134,7 @@ def key_grids(frame: pd.DataFrame, links: LinkedTable) -> dict[str, tuple[float,
     return {column: (float(numbers[0]), step)}
 
 
-class DatabaseFit:
+class DatabaseFit(LinkedRows):
     """A fit of all tables: what is beside the columns of a table needs its children's first."""
 
     def __init__(
@@ -153,30 +151,26 @@ class DatabaseFit:
     ) -> None:
         """Plans the tables."""
         self.dtypes = dtypes
-        self.links, self.schemas, self.typed = links, schemas, typed
+        self.schemas = schemas
         self.preset, self.settings, self.seed, self.device = preset, settings, seed, device
         self.progress = progress
         self.grids = {name: key_grids(typed[name], links[name]) for name in typed}
-        self.plans, self.rows = plan_database(typed, schemas, links)
+        plans, rows = plan_database(typed, schemas, links)
+        super().__init__(links, plans, typed, rows)
         self.reductions = {name: self._reduction(name) for name in self.plans}
         self.inner = {name: self._inner(name) for name in self.plans}
-        self.frames = self._degrees()
+        self.frames = self.degrees()
         self.degree_columns = {name: set(map(str, f.columns)) for name, f in self.frames.items()}
-        self.beside: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in typed}
+        self.beside_names: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in typed}
         self.effects: dict[str, RandomEffect] = {}
         self.borrowed: dict[str, dict[int, tuple[tuple[str, ...], ContextCodec]]] = {}
         for name in reversed(list(self.plans)):
             self._gather(name)
 
-    def _key(self, name: str) -> ForeignKey | None:
-        """The reference to the table's parent."""
-        number = self.plans[name].parent
-        return None if number is None else self.links[name].foreign_keys[number]
-
     def _outside(self, name: str) -> dict[str, str]:
         """Columns of the parent's row that rules may name: what they are called there, by what
         they are called here."""
-        key = self._key(name)
+        key = self.key(name)
         if key is None:
             return {}
         own, above = set(self.typed[name].columns), self.schemas[key.table]
@@ -187,19 +181,9 @@ class DatabaseFit:
             if c.is_modelled and (is_split or c.has_numbers or c.has_times)
         }
 
-    def _joined(self, name: str) -> pd.DataFrame:
-        """The table with the columns of the parent's row that rules may name."""
-        key, typed = self._key(name), self.typed[name]
-        if key is None:
-            return typed
-        rows = self.rows[name][self.plans[name].parent or 0]
-        above = self.typed[key.table]
-        outside = {here: taken_cells(above[c], rows) for here, c in self._outside(name).items()}
-        return pd.concat([typed, pd.DataFrame(outside, index=typed.index)], axis=1)
-
     def _reduction(self, name: str) -> Reduction:
         """What replaces columns that rules give from the order, or from the parent's row."""
-        key, plan, schema = self._key(name), self.plans[name], self.schemas[name]
+        key, plan, schema = self.key(name), self.plans[name], self.schemas[name]
         if key is None or plan.is_kept or not len(self.typed[name]):
             return Reduction(schema)
         outside = self._outside(name)
@@ -211,7 +195,7 @@ class DatabaseFit:
         ]
         joined = replace(schema, columns=tuple(free), constraints=(), rules=None)
         given = {*outside, *plan.copied, *([plan.order] if plan.order else [])}
-        return outer_reduction(self._joined(name), joined, given)
+        return outer_reduction(self.joined(name, self._outside(name)), joined, given)
 
     def _inner(self, name: str) -> tuple[TableSchema, pd.DataFrame]:
         """The columns that are learned in the place of the table's own."""
@@ -220,22 +204,8 @@ class DatabaseFit:
             return self.schemas[name], self.typed[name]
         schema = reduction.reduced_schema
         kept = tuple(column for column in schema if column.name not in outside)
-        frame = reduction.reduce(self._joined(name))
+        frame = reduction.reduce(self.joined(name, self._outside(name)))
         return replace(schema, columns=kept), frame[[column.name for column in kept]]
-
-    def _degrees(self) -> dict[str, pd.DataFrame]:
-        """How many rows refer to each row of a table, by references that are chosen."""
-        found: dict[str, dict[str, Codes]] = {}
-        for name, plan in self.plans.items():
-            for i, key in enumerate(self.links[name].foreign_keys):
-                other = self.plans[key.table]
-                if i == plan.parent or plan.is_kept or other.is_kept:
-                    continue
-                rows = self.rows[name][i]
-                n = len(self.typed[key.table])
-                counts = np.bincount(rows[rows != NO_ROW], minlength=n)
-                found.setdefault(key.table, {})[degree_name(name, key)] = counts
-        return {name: pd.DataFrame(columns) for name, columns in found.items()}
 
     def _own(self, name: str) -> list[str]:
         """The columns that are modelled: no references, no copies of other rows' columns."""
@@ -249,23 +219,20 @@ class DatabaseFit:
 
     def _gather(self, name: str) -> None:
         """The table's own columns and those beside them; its effect goes to its parent."""
-        plan, key, typed = self.plans[name], self._key(name), self.typed[name]
+        plan, key, typed = self.plans[name], self.key(name), self.typed[name]
         frame = self.inner[name][1][self._own(name)].copy()
         self.borrowed[name] = {}
         for i, other in enumerate(self.links[name].foreign_keys):
             if i == plan.parent or plan.is_kept or not len(typed):
                 continue
-            names = self._borrow(name, i, other, frame)
-            self.borrowed[name][i] = names
+            columns, _ = self.borrowed[name][i] = self._borrow(name, other)
+            frame = pd.concat([frame, self.borrowed_cells(name, i, columns)], axis=1)
         added = self.frames.get(name)
         frame = frame if added is None else pd.concat([frame, added], axis=1)
         self.frames[name] = frame
         if key is None:
             return
-        parents = self.rows[name][plan.parent or 0]
-        n_parents = len(self.typed[key.table])
-        counts = np.bincount(parents, minlength=n_parents)
-        beside = {f"{name} count": counts}
+        parents, n_parents = self.parents(name), len(self.typed[key.table])
         learned = [c for c in frame.columns if self._is_learned(name, str(c)) and c != plan.order]
         effect = RandomEffect.fit(frame[learned], parents, self.seed)
         noise = numpy_generator(self.seed, "effect", name)
@@ -275,13 +242,9 @@ class DatabaseFit:
             n_parents,
             noise.standard_normal((n_parents, effect.n_directions)),
         )
-        beside |= {f"{name} effect {k + 1}": u for k, u in enumerate(drawn.T)}
-        added = pd.DataFrame(beside)
-        if plan.order is not None:
-            times = typed[plan.order].groupby(parents).min()
-            added[f"{name} first"] = times.reindex(range(n_parents))
+        added = self.beside(name, drawn)
         self.effects[name] = effect
-        self.beside[key.table][name] = tuple(map(str, added.columns))
+        self.beside_names[key.table][name] = tuple(map(str, added.columns))
         before = self.frames.get(key.table)
         self.frames[key.table] = added if before is None else pd.concat([before, added], axis=1)
 
@@ -289,20 +252,13 @@ class DatabaseFit:
         schema = self.inner[name][0]
         return column not in schema or schema[column].is_modelled
 
-    def _borrow(
-        self, name: str, number: int, key: ForeignKey, frame: pd.DataFrame
-    ) -> tuple[tuple[str, ...], ContextCodec]:
-        """Adds columns of the rows that a reference leads to; missing where it is."""
+    def _borrow(self, name: str, key: ForeignKey) -> tuple[tuple[str, ...], ContextCodec]:
+        """The columns of the rows of a reference that tell these apart, and their codec."""
         others = self.typed[key.table]
         keys = {c for k in self.links[key.table].foreign_keys for c in k.columns}
         free = [c for c in others.columns if c not in keys and self._is_learned(key.table, str(c))]
         rare = 1 if self.plans[key.table].is_kept else RARE_ROWS
         chosen = borrowed_columns(others[free], rare)
-        rows = self.rows[name][number]
-        for column in chosen:
-            frame[f"{', '.join(key.columns)} {column}"] = taken_cells(others[column], rows)
-        if (rows == NO_ROW).any():
-            frame[f"{', '.join(key.columns)} there"] = np.where(rows == NO_ROW, "no", "yes")
         return tuple(chosen), ContextCodec.fit(others[chosen], rare_groups=rare)
 
     def _context(self, name: str) -> pd.DataFrame:
@@ -311,18 +267,18 @@ class DatabaseFit:
             c
             for c in self.frames[name].columns
             if (c in self.inner[name][0] and self._is_learned(name, str(c)))
-            or any(c == columns[0] for columns in self.beside[name].values())
+            or any(c == columns[0] for columns in self.beside_names[name].values())
         ]
-        context, key = self.frames[name][own].add_prefix(f"{name} "), self._key(name)
+        context, key = self.frames[name][own].add_prefix(f"{name} "), self.key(name)
         if key is None:
             return context
-        above = self._context(key.table).iloc[self.rows[name][self.plans[name].parent or 0]]
+        above = self._context(key.table).iloc[self.parents(name)]
         return pd.concat([context, above.reset_index(drop=True)], axis=1)
 
     def _document(self, name: str) -> dict[str, Any]:
         """What the model of a table is told of its columns: their kinds."""
         schema, parts = self.inner[name][0], self.reductions[name].owners
-        counts = {columns[0] for columns in self.beside[name].values()}
+        counts = {columns[0] for columns in self.beside_names[name].values()}
         counts |= self.degree_columns.get(name, set())
         columns = [
             {
@@ -347,7 +303,7 @@ class DatabaseFit:
             return self._fitted(name)
 
     def _fitted(self, name: str) -> DatabasePart:
-        plan, key, frame = self.plans[name], self._key(name), self.frames[name]
+        plan, key, frame = self.plans[name], self.key(name), self.frames[name]
         model, context = None, pd.DataFrame()
         if not plan.is_kept and len(frame):
             fitting = Fitting(
@@ -368,7 +324,7 @@ class DatabaseFit:
                     frame,
                     document,
                     context,
-                    self.rows[name][plan.parent or 0],
+                    self.parents(name),
                     self.effects[name],
                     self._effect_names(name),
                     plan.order,
@@ -383,20 +339,17 @@ class DatabaseFit:
         }
         kept = None
         if plan.is_kept or model is None:
-            beside = [c for columns in self.beside[name].values() for c in columns]
+            beside = [c for columns in self.beside_names[name].values() for c in columns]
             kept = pd.concat([self.typed[name], self.frames[name][beside]], axis=1)
-        children = [child for child in self.plans if self._key(child) is not None]
         of_children = {
-            child: (self._without_keys(child), self.rows[child][self.plans[child].parent or 0])
-            for child in children
-            if (found := self._key(child)) is not None and found.table == name
+            child: (self._without_keys(child), self.parents(child)) for child in self.children(name)
         }
         return DatabasePart(
             written_schema(self.schemas[name]),
             plan,
             len(self.typed[name]),
             model,
-            self.beside[name],
+            self.beside_names[name],
             tuple(map(str, context.columns)),
             self.borrowed[name],
             degrees,
@@ -441,9 +394,9 @@ class DatabaseFit:
         return self.typed[name].drop(columns=key_columns(name, self.links))
 
     def _effect_names(self, name: str) -> list[str]:
-        key = self._key(name)
+        key = self.key(name)
         assert key is not None, "it has a parent"
-        columns = self.beside[key.table][name]
+        columns = self.beside_names[key.table][name]
         return [c for c in columns if c.startswith(f"{name} effect ")]
 
     def _context_for(self, name: str, key: ForeignKey) -> pd.DataFrame:

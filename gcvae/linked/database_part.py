@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
+from gcvae.cells.values import parse_table
 from gcvae.codec.context_codec import ContextCodec
-from gcvae.errors import InputError, json_pointer
+from gcvae.errors import InputError, Problem, TableError, json_pointer
 from gcvae.linked.database_schema import ForeignKey
 from gcvae.linked.plan import TablePlan
 from gcvae.linked.references import (
@@ -50,6 +51,8 @@ class DatabasePart:
         key_dtypes: Of the columns of keys.
         unlike: For a reference the others that never lead to the same row.
         grids: Start and step of keys that are dates or fractions: the next ones are counted.
+        household_tails: How odd rows of training were with all rows below them, sorted
+            (`households.Tails.statistic`); of tables without a modelled parent.
     """
 
     schema: TableSchema
@@ -68,6 +71,20 @@ class DatabasePart:
     key_dtypes: Mapping[str, str]
     unlike: Mapping[int, tuple[int, ...]]
     grids: Mapping[str, tuple[float, float]]
+    household_tails: tuple[float, ...] = ()
+
+    def typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+        """The values of rows of the table.
+
+        Raises:
+            TableError: A column is absent, or a cell can not be read.
+        """
+        with of_table(name):
+            absent = [c for c in self.order if c not in frame]
+            if absent:
+                message, expected = f"column {absent[0]!r} is absent", ", ".join(self.order)
+                raise TableError(Problem(message, column=absent[0], expected=expected))
+            return parse_table(frame[list(self.order)], self.schema)
 
     def is_time(self, column: str) -> bool:
         """Whether a key that is counted on is one of dates."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
@@ -20,8 +22,10 @@ from gcvae.linked.database_draw import Drawing
 from gcvae.linked.database_file import FORMAT, VERSION, read_part, written_part
 from gcvae.linked.database_fit import DatabaseFit, typed_table
 from gcvae.linked.database_part import DatabasePart, of_table
+from gcvae.linked.database_report import DatabaseReport, database_report
 from gcvae.linked.database_schema import DatabaseSchema
-from gcvae.linked.entities import Split, split_entities
+from gcvae.linked.entities import Split, divided_tables, split_entities
+from gcvae.linked.households import Households
 from gcvae.linked.infer_links import infer_database
 from gcvae.linked.references import (
     checked_references,
@@ -29,8 +33,11 @@ from gcvae.linked.references import (
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
 from gcvae.schema.columns import TableSchema
+from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
 
 _MOST_TIMES = 1_000_000
+_REFERENCE_ROWS = 1_000
+"""Households of training that anomalies are ranked among, at most."""
 
 
 class DatabaseSynthesizer:
@@ -84,7 +91,7 @@ class DatabaseSynthesizer:
             tables: Data frames or paths of files, by name.
             schema: What is known of tables, keys and columns (`DatabaseSchema`); inference
                 completes it.
-            preset, settings, seed, device: As of `Synthesizer.fit`, for every table.
+            preset: As of `Synthesizer.fit`, like `settings`, `seed` and `device`; for every table.
             dirty: What happens to rows whose foreign key does not exist: `refuse`, `drop` or
                 `null`.
             progress: Called with a table's name and the fraction of its fit; or, as of
@@ -93,10 +100,16 @@ class DatabaseSynthesizer:
         Raises:
             TableError: A key is not unique, a reference is dirty, or a table can not be modelled.
             SchemaError: The schema names what is not there.
+            SettingError: `dirty` is none of these, or differential privacy is asked.
         """
         if dirty not in ("refuse", "drop", "null"):
             message = f"dirty is {dirty!r}"
             raise SettingError(Problem(message, "/dirty", expected="refuse, drop or null"))
+        if "differential_privacy" in (settings or {}):
+            message = "databases have no differential privacy: a person counts with all rows"
+            pointer = "/settings/differential_privacy"
+            expected = "a database without it, or a table with one row a person"
+            raise SettingError(Problem(message, pointer, expected=expected))
         if not isinstance(tables, Mapping):
             message = f"the tables are {type(tables).__name__}"
             raise TableError(Problem(message, expected='data frames by name: {"users": frame}'))
@@ -119,7 +132,20 @@ class DatabaseSynthesizer:
         }
         how = preset, dict(settings or {}), seed, device, progress
         fitter = DatabaseFit(links, schemas, typed, *how, dtypes)
-        return cls(links, fitter.parts(), splits)
+        model = cls(links, fitter.parts(), splits)
+        return model._with_household_tails(frames, seed)
+
+    def _with_household_tails(
+        self, frames: Mapping[str, pd.DataFrame], seed: int
+    ) -> DatabaseSynthesizer:
+        """The model with what anomalies are ranked among."""
+        parts = dict(self._parts)
+        if all(p.model is None or p.model.rows.scorer.has_anomalies for p in parts.values()):
+            households = Households(self.schema, parts, self.splits, frames)
+            for name in households.roots():
+                statistic = households.tails(name, seed, _REFERENCE_ROWS).statistic
+                parts[name] = replace(parts[name], household_tails=tuple(np.sort(statistic)))
+        return DatabaseSynthesizer(self.schema, parts, self.splits)
 
     @property
     def plans(self) -> dict[str, str]:
@@ -172,6 +198,123 @@ class DatabaseSynthesizer:
             found[split.table] = split.joined(found[split.table], found.pop(split.parent))
         return found
 
+    def log_likelihood(
+        self, tables: Mapping[str, Any], *, draws: int = 8, seed: int = 0
+    ) -> dict[str, pd.Series[Any]]:
+        """How likely each row of the tables without a parent is, with all rows below it, in nats.
+
+        The random effect is integrated out by importance sampling from its posterior. The columns
+        of references that are chosen (all but the parent's) count by the columns of the rows that
+        they lead to; keys and personal columns do not count.
+
+        Args:
+            tables: A database of the same tables, in any order of rows and columns. Catalogues may
+                be left out.
+            draws: Of the random effect of each row, of its children half as many, and so on.
+            seed: The same seed gives the same numbers.
+
+        Returns:
+            By table a series with the index of its rows; of an entity that was split off, its keys.
+
+        Raises:
+            TableError: A table or column is absent, a cell can not be read, a key comes twice, or a
+                reference leads to no row.
+        """
+        found = self._households(tables)
+        draws = whole_number("draws", draws, 1)
+        return {
+            name: pd.Series(
+                found.log_likelihood(name, draws, seed), found.index[name], name="log_likelihood"
+            )
+            for name in found.roots()
+        }
+
+    def anomalies(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
+        """How odd each row of the tables without a parent is, with all rows below it.
+
+        Args:
+            tables, seed: As of `log_likelihood`.
+
+        Returns:
+            By table a frame with the index of `log_likelihood`: `anomaly`, a p-value (of households
+            like those of training a share p has an anomaly of p or less), and where the oddest cell
+            stands: `odd_table`, `odd_row` (by the index of that table) and `odd_cell`, its column.
+
+        Raises:
+            TableError: As of `log_likelihood`.
+            SettingError: The preset's model has no anomalies.
+        """
+        households = self._households(tables)
+        of_splits = {split.parent: split.table for split in self.splits}
+        found = {}
+        for name in households.roots():
+            tails = households.tails(name, seed)
+            reference = {ANOMALY: list(self._parts[name].household_tails)}
+            labels = [households.index[t][r] for t, r in zip(tails.table, tails.row, strict=True)]
+            columns = {
+                ANOMALY: p_values(reference, tails.statistic),
+                "odd_table": [of_splits.get(t, t) for t in tails.table],
+                "odd_row": pd.Series(labels, dtype=object).to_numpy(),
+                ODD_CELL: tails.column,
+            }
+            found[name] = pd.DataFrame(columns, index=households.index[name])
+        return found
+
+    def report(
+        self,
+        real: Mapping[str, Any],
+        holdout: Mapping[str, Any] | None = None,
+        synthetic: Mapping[str, Any] | None = None,
+        *,
+        seed: int = 0,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> DatabaseReport:
+        """Whether drawn databases are good, useful and safe, table by table beside its relatives.
+
+        Args:
+            real: The tables of training.
+            holdout: Tables of the same source that had no part in training.
+            synthetic: The database to judge; without it one of the model is drawn.
+            seed: The same seed gives the same report.
+            progress: Takes the name of a table and the share of its report that is done.
+
+        Raises:
+            TableError: As of `log_likelihood`.
+        """
+        judged = self.sample(seed=seed) if synthetic is None else synthetic
+        plans = {name: part.plan for name, part in self._parts.items()}
+        sides = [
+            None if tables is None else self._typed_tables(tables)
+            for tables in (real, judged, holdout)
+        ]
+        return database_report(
+            self.schema, plans, sides[0] or {}, sides[1] or {}, sides[2], seed, progress
+        )
+
+    def _typed_tables(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+        """The values of all tables, with entities as tables of their own."""
+        frames, _ = divided_tables(self._frames(tables), self.splits)
+        return {name: part.typed(name, frames[name]) for name, part in self._parts.items()}
+
+    def _frames(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+        """The tables of a database of this schema. Raises: TableError: Others are there."""
+        frames = {name: _frame(name, table, keep_index=True) for name, table in tables.items()}
+        known = {name for name in self._parts if name not in {s.parent for s in self.splits}}
+        for name in frames:
+            if name not in known:
+                message = f"the database has no table {name!r}"
+                raise TableError(Problem(message, expected=", ".join(sorted(known))))
+        for name, part in self._parts.items():
+            if name in known and name not in frames:
+                if part.kept is None:
+                    message = f"there is no table {name!r}"
+                    raise TableError(Problem(message, expected="every table of the database"))
+                frames[name] = part.kept[list(part.order)]
+        return frames
+
+    def _households(self, tables: Mapping[str, Any]) -> Households:
+        return Households(self.schema, self._parts, self.splits, self._frames(tables))
+
     def save(self, path: str | Path) -> None:
         """Writes the model file, whole or not at all."""
         write_artifact(path, self.to_bytes())
@@ -214,10 +357,10 @@ class DatabaseSynthesizer:
             return cls(DatabaseSchema.from_json(manifest["schema"]), parts, splits)
 
 
-def _frame(name: str, table: Any) -> pd.DataFrame:
+def _frame(name: str, table: Any, *, keep_index: bool = False) -> pd.DataFrame:
     """The cells of a table: of a file as text."""
     with of_table(name):
         frame = read_table(table) if isinstance(table, str | Path) else data_frame(table)
         if not len(frame.columns):
             raise TableError(Problem("the table has no columns"))
-    return frame.reset_index(drop=True)
+    return frame if keep_index else frame.reset_index(drop=True)

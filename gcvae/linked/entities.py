@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from gcvae.arrays import Mask
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
 from gcvae.linked.infer_links import is_called_a_key
 from gcvae.schema.columns import Column, TableSchema
@@ -63,6 +64,22 @@ class Split:
             found[self.key[-1]] = levels.iloc[at.clip(0, len(levels) - 1)].to_numpy()
         return found
 
+    def divided(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Mask]]:
+        """(rows, entities, of each determined column the entities whose rows differ in it)."""
+        if self.levels:
+            codes = pd.Index(self.levels).astype(str).get_indexer(frame[self.key[-1]].astype(str))
+            frame = frame.assign(**{self.key[-1]: codes.astype(np.int64)})
+        of_parent = [c for c in frame.columns if c in self.key or c in self.determined]
+        rest = [c for c in frame.columns if c not in self.determined]
+        groups = frame.groupby(list(self.key), sort=False, dropna=False).ngroup().to_numpy()
+        parents = frame[of_parent].drop_duplicates(list(self.key)).reset_index(drop=True)
+        differing = {}
+        for column in self.determined:
+            codes = pd.factorize(frame[column], use_na_sentinel=False)[0]
+            first = codes[np.unique(groups, return_index=True)[1]]
+            differing[column] = np.bincount(groups, codes != first[groups], len(parents)) > 0
+        return frame[rest], parents, differing
+
     def to_json(self) -> dict[str, Any]:
         """What `from_json` needs."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
@@ -72,6 +89,20 @@ class Split:
         """The split of a document that `to_json` wrote."""
         parts = (tuple(document[name]) for name in ("key", "determined", "columns", "levels"))
         return cls(document["table"], *parts)
+
+
+def divided_tables(
+    tables: Mapping[str, pd.DataFrame], splits: tuple[Split, ...]
+) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Mask]]]:
+    """(tables with entities as tables of their own, by table the columns in which rows of entities
+    differ: masks). Frames have an index from 0."""
+    found = {name: frame.reset_index(drop=True) for name, frame in tables.items()}
+    differing: dict[str, dict[str, Mask]] = {}
+    for split in splits:
+        rows, parents, of_columns = split.divided(found[split.table])
+        found[split.table], found[split.parent] = rows, parents
+        differing[split.parent] = of_columns
+    return found, differing
 
 
 Parts = tuple[dict[str, pd.DataFrame], dict[str, TableSchema], DatabaseSchema]
@@ -100,12 +131,8 @@ def _apply(
 ) -> Parts:
     """The parts with a split made."""
     frame, schema, table = typed[split.table], schemas[split.table], links[split.table]
-    if split.levels:
-        codes = pd.Index(split.levels).get_indexer(frame[split.key[-1]])
-        frame = frame.assign(**{split.key[-1]: codes.astype(np.int64)})
-    of_parent = [c for c in frame.columns if c in split.key or c in split.determined]
-    rest = [c for c in frame.columns if c not in split.determined]
-    parents = frame[of_parent].drop_duplicates(list(split.key)).reset_index(drop=True)
+    rows, parents, _ = split.divided(frame)
+    of_parent, rest = list(parents.columns), list(rows.columns)
     moved = [k for k in table.foreign_keys if set(k.columns) <= set(of_parent)]
     kept = tuple(k for k in table.foreign_keys if k not in moved)
     key = ForeignKey(split.key, split.parent, split.key)
@@ -134,7 +161,7 @@ def _apply(
     if not is_series:
         of_parents = with_keys(of_parents, set(split.key))
     typed[split.parent], schemas[split.parent] = parents, of_parents
-    typed[split.table] = frame[rest]
+    typed[split.table] = rows
     schemas[split.table] = with_keys(only(rest), set(split.key) - of_levels)
     return typed, schemas, DatabaseSchema(tables)
 

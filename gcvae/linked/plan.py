@@ -26,7 +26,7 @@ _LEAST_PARENTS = 20
 """Rows of a parent table that have children, at least: few tell nothing of their number."""
 _LEAST_DISTINCT = 0.9
 _LONGEST_LABEL = 60
-_LEAST_EQUAL = 0.999
+LEAST_EQUAL = 0.999
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _copied(
                 theirs = parents[other].to_numpy(dtype=object)[at]
                 cells = own.to_numpy(dtype=object)
                 are_missing = pd.isna(theirs) & pd.isna(cells)
-                if float(((theirs == cells) | are_missing).mean()) >= _LEAST_EQUAL:
+                if float(((theirs == cells) | are_missing).mean()) >= LEAST_EQUAL:
                     found[column] = i, str(other)
                     break
     return found

@@ -203,6 +203,70 @@ def _told(previous: pd.DataFrame | None, told: Sequence[str], n: int) -> pd.Data
     return previous[list(told)].add_prefix("before ")
 
 
+@dataclass(frozen=True)
+class Steps:
+    """What each row of a sequence is told beside its parent: of its rank, time and row before.
+
+    Shape: order (n,): row numbers, parent by parent, in time; gap (n,): the time since the row
+    before, NaN of the first; the frames have n rows.
+    """
+
+    order: Codes
+    gap: Numbers
+    ranks: pd.DataFrame
+    at: pd.DataFrame
+    at_before: pd.DataFrame
+    before: pd.DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        rows: pd.DataFrame,
+        times: pd.Series[Any],
+        parents: Codes,
+        clock: Clock,
+        told: Sequence[str],
+    ) -> Steps:
+        """Of the typed rows of a table, in any order. Shape: (n,) parents."""
+        counts = clock.count(times)
+        ranks = Ranks.of(parents, counts)
+        of_rows = np.argsort(ranks.order)
+        is_first = ranks.before[of_rows] < 0
+        before = ranks.order[ranks.before][of_rows]
+        previous = rows[list(told)].iloc[before].reset_index(drop=True)
+        name = str(times.name)
+        return cls(
+            ranks.order,
+            np.where(is_first, np.nan, counts - counts[before]),
+            _of_ranks(ranks.place[of_rows], ranks.left[of_rows]),
+            clock.features(counts, name),
+            clock.features(counts[before], name),
+            pd.DataFrame({f"before {c}": previous[c].mask(is_first) for c in told}),
+        )
+
+    @property
+    def later(self) -> Codes:
+        """The rows that have one before them."""
+        return np.flatnonzero(~np.isnan(self.gap))
+
+    def take(self, at: Codes) -> Steps:
+        """Those of some rows."""
+        frames = (
+            each.iloc[at].reset_index(drop=True)
+            for each in (self.ranks, self.at, self.at_before, self.before)
+        )
+        return Steps(self.order, self.gap[at], *frames)
+
+    def context(self, base: pd.DataFrame) -> pd.DataFrame:
+        """What the model of the rows is given, beside the context of their parents."""
+        gap = pd.DataFrame({GAP: self.gap})
+        return pd.concat([base, self.ranks, self.at, gap, self.before], axis=1)
+
+    def gap_context(self, base: pd.DataFrame) -> pd.DataFrame:
+        """What the model of the gaps is given: the time of the row before is the last known."""
+        return pd.concat([base, self.ranks, self.at_before, self.before], axis=1)
+
+
 def fit_table(
     fitting: Fitting, frame: pd.DataFrame, document: Mapping[str, Any] | None
 ) -> TableModel:
@@ -246,46 +310,31 @@ def fit_children(
     if order is None:
         model = fitting.synthesizer(own, document, Context(rows, parents, context))
         return TableModel(columns, model, effect)
-    clock = Clock.of(frame[order])
-    counts = clock.count(frame[order])
-    ranks = Ranks.of(parents, counts)
-    own, rows = (each.iloc[ranks.order].reset_index(drop=True) for each in (own, rows))
-    parents, counts = parents[ranks.order], counts[ranks.order]
-    told = tuple(feature.column for feature in effect.features)
-    is_first = ranks.before < 0
-    previous = own[list(told)].iloc[ranks.before].reset_index(drop=True)
-    previous = pd.DataFrame({f"before {c}": previous[c].mask(is_first) for c in told})
-    gap = np.where(is_first, np.nan, counts - counts[ranks.before])
-    rows = pd.concat([rows, _of_ranks(ranks.place, ranks.left)], axis=1)
-    at_before = clock.features(counts[ranks.before], order)
-    gaps = _fit_gaps(
-        fitting, gap, pd.concat([rows, at_before, previous], axis=1), parents, is_first, clock
-    )
-    at = clock.features(counts, order)
-    whole = pd.concat([rows, at, pd.DataFrame({GAP: gap}), previous], axis=1)
-    model = fitting.synthesizer(own, document, Context(whole, parents))
+    clock, told = Clock.of(frame[order]), tuple(feature.column for feature in effect.features)
+    steps = Steps.of(own, frame[order], parents, clock, told)
+    own, rows = (each.iloc[steps.order].reset_index(drop=True) for each in (own, rows))
+    parents, steps = parents[steps.order], steps.take(steps.order)
+    gaps = _fit_gaps(fitting, steps, rows, parents, clock)
+    model = fitting.synthesizer(own, document, Context(steps.context(rows), parents))
     sequence = RowOrder(order, clock, str(frame[order].dtype), gaps)
     return TableModel(columns, model, effect, sequence, told)
 
 
 def _fit_gaps(
-    fitting: Fitting,
-    gap: Numbers,
-    context: pd.DataFrame,
-    parents: Codes,
-    is_first: Any,
-    clock: Clock,
+    fitting: Fitting, steps: Steps, context: pd.DataFrame, parents: Codes, clock: Clock
 ) -> Synthesizer | float:
     """The model of the gaps; the gap itself where it is always the same."""
-    later = np.flatnonzero(~is_first)
-    found = gap[later]
+    later = steps.later
+    found = steps.gap[later]
     if not len(found) or (found == found[0]).all():
         return float(found[0]) if len(found) else 0.0
-    frame = pd.DataFrame({GAP: found.astype(np.int64) if clock.is_whole else found})
-    kind = "integer" if clock.is_whole else "continuous"
-    document = {"columns": [{"name": GAP, "kind": kind}]}
-    some = context.iloc[later].reset_index(drop=True)
-    return fitting.synthesizer(frame, document, Context(some, parents[later]))
+    some = steps.gap_context(context).iloc[later].reset_index(drop=True)
+    document = {"columns": [{"name": GAP, "kind": "integer" if clock.is_whole else "continuous"}]}
+    return fitting.synthesizer(_of_gaps(found, clock), document, Context(some, parents[later]))
+
+
+def _of_gaps(gaps: Numbers, clock: Clock) -> pd.DataFrame:
+    return pd.DataFrame({GAP: gaps.astype(np.int64) if clock.is_whole else gaps})
 
 
 def limited(context: pd.DataFrame) -> pd.DataFrame:

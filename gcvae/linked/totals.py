@@ -16,10 +16,10 @@ import pandas as pd
 
 from gcvae.arrays import Codes, Numbers
 
-_LEAST_EQUAL = 0.99
+LEAST_EQUAL = 0.99
 _LEAST_PARENTS = 10
 _MOST_COLUMNS = 12
-_SLACK = 0.0051
+SLACK = 0.0051
 """Sums of rounded numbers differ by so much from a rounded sum."""
 
 
@@ -98,8 +98,8 @@ def _fitting(
     numbers = _numbers(rows)[:_MOST_COLUMNS]
     for factors in ((), *((n,) for n in numbers), *combinations(numbers, 2)):
         sums = np.bincount(parents, _product(rows, factors), len(wanted))
-        are_equal = np.abs(sums - wanted)[has_rows] <= _SLACK
-        if np.nanmean(are_equal) >= _LEAST_EQUAL:
+        are_equal = np.abs(sums - wanted)[has_rows] <= SLACK
+        if np.nanmean(are_equal) >= LEAST_EQUAL:
             values = wanted[~np.isnan(wanted)]
             decimals = next(d for d in range(9) if d == 8 or np.allclose(values, values.round(d)))
             yield Total(column, child, factors, decimals)

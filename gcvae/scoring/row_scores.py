@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 from gcvae.arrays import Mask, Numbers
 from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.table_codec import TableCodec
+from gcvae.errors import SettingError
 from gcvae.files.shards import SHARD_UNIT_ROWS
 from gcvae.files.table_reader import CHUNK_ROWS, Rows, parsed_chunks
 from gcvae.model.bounds import BoundEstimate, iwae_bound
@@ -73,6 +74,11 @@ class RowScorer:
         """The codec of the model's table."""
         return self.constrained.codec
 
+    @property
+    def has_anomalies(self) -> bool:
+        """Whether the model has the conditionals that anomalies are tails of."""
+        return self.constrained.model.is_autoregressive
+
     def names(self) -> list[str]:
         """What contributes: modelled columns and copies in the schema's order, constraints."""
         names = [column.name for column in self.schema if column.is_modelled]
@@ -128,6 +134,59 @@ class RowScorer:
                 for first in range(0, len(lines), SCORE_BLOCK_ROWS):
                     yield lines[first : first + SCORE_BLOCK_ROWS]
             first_row += len(typed)
+
+    def given(
+        self,
+        typed: pd.DataFrame,
+        context: Tensor | None,
+        unknown: Collection[str],
+        options: ScoreOptions,
+    ) -> Numbers:
+        """log p(row | context) of typed rows, in nats of the table's units. Shape: (n,).
+
+        Args:
+            typed: Rows; a blank counts with its probability of being missing.
+            context: Encoded; None of a model without one. Shape: (n, 2 C).
+            unknown: Names of columns whose cells are integrated out.
+            options: Their draws and seed.
+        """
+        rows, impossible = self._given(typed, context, unknown), self._impossible(typed, options)
+        found = np.zeros(len(typed))
+        for run in _runs(0, len(typed), _rows_at_once(self.constrained.model, options)):
+            at, noise = torch.tensor(run), RowNoise.numbered(options.seed, "score", run)
+            estimate = score(self.constrained.model, rows.take(at), options, noise)
+            ruled_out = {name: cells[at.numpy()] for name, cells in impossible.items()}
+            found[at.numpy()] = self._lines(estimate, rows.take(at), ruled_out)["log_likelihood"]
+        return found
+
+    def tails_given(
+        self, typed: pd.DataFrame, context: Tensor | None, unknown: Collection[str], seed: int
+    ) -> tuple[Numbers, Numbers, list[str | None]]:
+        """(smallest tail of the cells of each row, how many are known, its column).
+
+        Arguments as of `given`, tails as in `anomalies`. Shape: (n,), (n,), n.
+        """
+        rows = self._given(typed, context, unknown)
+        noise = RowNoise.numbered(seed, "score", range(len(rows)))
+        tails = cell_tails(self.constrained.model, rows, noise)
+        if tails is None:
+            raise SettingError("models of this preset have no anomalies; default and fast have")
+        found = tails.numpy()
+        cells = odd_cells(self.codec, found)
+        for name, rules_out in self._impossible(typed, ScoreOptions(seed=seed)).items():
+            found = np.where(rules_out[:, None], 0.0, found)
+            cells = [name if out else cell for out, cell in zip(rules_out, cells, strict=True)]
+        least = found.min(axis=1) if found.shape[1] else np.ones(len(found))
+        return least, rows.observed.sum(dim=1).numpy(), cells
+
+    def _given(
+        self, typed: pd.DataFrame, context: Tensor | None, unknown: Collection[str]
+    ) -> EncodedTable:
+        """The rows as the model has them, beside their context."""
+        rows = self.codec.encode(typed)
+        owners = self.codec.reduction.owners
+        is_known = [owners.get(c.name, c.name) not in unknown for c in self.codec.columns]
+        return replace(rows, observed=rows.observed & torch.tensor(is_known), context=context)
 
     def _encoded(self, typed: pd.DataFrame, options: ScoreOptions) -> EncodedTable:
         """The rows as the model has them, with what is known of their blanks."""

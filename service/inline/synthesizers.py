@@ -151,7 +151,10 @@ def require_table(model: Model, what: str) -> None:
         raise not_of_databases(f"model {model.id} is of a database, which has no {what} yet")
 
 
-_OFFERED = "samples of all its tables or of one, or its artifact; or a model of one table"
+_OFFERED = (
+    "samples of all its tables or of one; its artifact, which DatabaseSynthesizer.load reads; or a "
+    "model of one table"
+)
 
 
 def not_of_databases(

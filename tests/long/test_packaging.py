@@ -116,7 +116,12 @@ def test_a_wheel_holds_its_packages_whole_and_nothing_else(
     assert (
         others
         == {
-            "gcvae": {"gcvae/py.typed", "gcvae/evaluation/report/page.html.jinja"},
+            "gcvae": {
+                "gcvae/py.typed",
+                "gcvae/evaluation/report/page.html.jinja",
+                "gcvae/evaluation/report/database.html.jinja",
+                "gcvae/evaluation/report/page.css",
+            },
             "gcvae-client": set(),
             "gcvae-server": {"catalog/migrations/script.py.mako", *pages},
         }[name]

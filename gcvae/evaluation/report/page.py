@@ -14,11 +14,13 @@ from gcvae.evaluation.report.histograms import LEAST_SHOWN
 from gcvae.evaluation.report.parts import MOST_VISIBLE
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
 
 _MOST_LINES = 30
 """Of a table; the JSON document has the others."""
 _LONGEST_LABEL = 19
+_PARTS = "fidelity", "utility", "likelihood", "privacy"
+_MARKS = {"green": "✓", "amber": "!", "red": "✕", "not_measured": "–", "shown": "·"}
 _NO_BREAK = "\u00a0"
 
 
@@ -28,14 +30,29 @@ def html_page(report: Mapping[str, Any], subject: str = "") -> str:
     Args:
         subject: Whose report it is, for the line under the title.
     """
-    return _template().render(report=report, subject=subject)
+    return _templates().get_template("page.html.jinja").render(report=report, subject=subject)
+
+
+def database_page(report: Mapping[str, Any], pages: Mapping[str, str]) -> str:
+    """Returns the first page of the JSON document of a database's report.
+
+    Args:
+        pages: The file of each table's own page.
+    """
+    template = _templates().get_template("database.html.jinja")
+    return template.render(report=report, pages=pages, parts=_PARTS)
+
+
+def _text_of(name: str) -> str:
+    return files("gcvae.evaluation.report").joinpath(name).read_text("utf-8")
 
 
 @lru_cache(maxsize=1)
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
+def _templates() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
+        loader=FunctionLoader(_text_of),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -56,9 +73,9 @@ def _template() -> Template:
         "most_visible": MOST_VISIBLE,
         "most_lines": _MOST_LINES,
         "made_with": _made_with,
+        "marks": _MARKS,
     }
-    text = files("gcvae.evaluation.report").joinpath("page.html.jinja").read_text("utf-8")
-    return environment.from_string(text)
+    return environment
 
 
 def _made_with(report: Mapping[str, Any], sorts: Mapping[str, str]) -> list[tuple[str, str]]:

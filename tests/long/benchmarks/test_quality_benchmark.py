@@ -83,7 +83,7 @@ def test_one_command_measures_models_and_writes_results_and_a_page(
     assert results["tables"]["mixed"]["floors"]["two_way_tv"]["value"] > 0
     page = (folder / "quality.md").read_text()
     assert "## mixed" in page
-    assert '| paper-gcvae {"max_steps": 60' in page
+    assert '|paper-gcvae {"max_steps": 60' in page
     assert "Not measured: independent, mostlyai" in page
 
 

@@ -1,0 +1,234 @@
+"""Whether a drawn database is good, useful and safe: a report of each table beside its relatives.
+
+    view of T:  columns of T | of its parent's row | for each child table: number of rows,
+                means of numbers, numbers of different levels
+
+Each view is judged as a table is (`gcvae.evaluation.report`), so that a detector, an attack or a
+pair of columns reaches across keys. Of a child table the view has one row of each parent, chosen at
+random: siblings share their parent's cells, by which a detector would know them again. Beside the
+views stand the keys: how many are found, and how the numbers of children are distributed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import ks_2samp
+
+from gcvae.arrays import Codes
+from gcvae.artifact.file import write_artifact
+from gcvae.evaluation.report.documents import TableReport
+from gcvae.evaluation.report.page import database_page
+from gcvae.evaluation.report.privacy import LEAST_ROWS
+from gcvae.linked.database_schema import DatabaseSchema
+from gcvae.linked.plan import TablePlan, key_columns
+from gcvae.linked.references import NO_ROW, row_numbers
+from gcvae.training.reporting.model_report import make_report
+
+_FEW_VALUES = 20
+"""Numbers of so few values are levels."""
+_FLOORS = 50
+Tables = Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class KeyFigures:
+    """One reference of the drawn tables beside the real one.
+
+    Attributes:
+        table, columns, referred: Where it stands, and the table that it leads to.
+        found: The share of its values, missing ones apart, that are a row's key.
+        unlike: The Kolmogorov-Smirnov distance of the numbers of rows for each row referred to.
+        floor: That of as many rows drawn from the real numbers, on average.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    referred: str
+    found: float
+    unlike: float
+    floor: float
+
+
+@dataclass(frozen=True, repr=False)
+class DatabaseReport:
+    """Reports of all tables, and the keys.
+
+    Attributes:
+        tables: The report of each table's view; of those with too few rows there is none.
+        keys: The references of all tables.
+        left_out: Why a table has no report.
+    """
+
+    tables: Mapping[str, TableReport]
+    keys: tuple[KeyFigures, ...]
+    left_out: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        """The verdicts in a line each."""
+        return "\n".join(f"{name}: {report!r}" for name, report in self.tables.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of the report."""
+        return {
+            "tables": {name: report.to_json() for name, report in self.tables.items()},
+            "keys": [vars(key) | {"columns": list(key.columns)} for key in self.keys],
+            "left_out": dict(self.left_out),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `index.html` and a page for each table into a folder, which is made."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name, content in self.pages().items():
+            write_artifact(Path(folder) / name, content.encode())
+
+    def pages(self) -> dict[str, str]:
+        """The pages by the names of their files."""
+        names = {name: f"table-{i}.html" for i, name in enumerate(self.tables, 1)}
+        pages = {names[name]: report.to_html(name) for name, report in self.tables.items()}
+        return {"index.html": database_page(self.to_json(), names)} | pages
+
+
+def database_report(
+    links: DatabaseSchema,
+    plans: Mapping[str, TablePlan],
+    real: Tables,
+    drawn: Tables,
+    holdout: Tables | None,
+    seed: int,
+    progress: Callable[[str, float], None] | None,
+) -> DatabaseReport:
+    """The report of typed tables, of which no catalogue is judged.
+
+    Args:
+        links, plans: Of the model.
+        real, drawn, holdout: Typed tables by name.
+        seed: The same seed gives the same report.
+        progress: Takes the name of a table and the share of its report that is done.
+    """
+    sides = [real, drawn, *([] if holdout is None else [holdout])]
+    rows = [_all_rows(links, side) for side in sides]
+    reports, left_out = {}, {}
+    for name, plan in plans.items():
+        if plan.is_kept:
+            left_out[name] = "it is a catalogue, copied as it is"
+            continue
+        views = [
+            view(name, links, plans, side, at, seed) for side, at in zip(sides, rows, strict=True)
+        ]
+        n_columns, n_rows = views[0].shape[1], min(len(each) for each in views)
+        if not n_columns or n_rows < LEAST_ROWS:
+            left_out[name] = "it has keys alone" if not n_columns else f"it has {n_rows} rows"
+            continue
+        told = None if progress is None else _telling(progress, name)
+        reports[name] = make_report(
+            None,
+            views[0],
+            views[2] if len(views) > 2 else None,
+            synthetic=views[1],
+            seed=seed,
+            progress=told,
+        )
+    return DatabaseReport(reports, _keys(links, real, drawn, rows, seed), left_out)
+
+
+def _telling(progress: Callable[[str, float], None], name: str) -> Callable[[float], None]:
+    return lambda done: progress(name, done)
+
+
+def _all_rows(links: DatabaseSchema, tables: Tables) -> dict[str, list[Codes]]:
+    """For each reference the row of each of its rows."""
+    return {
+        name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
+        for name, table in links.tables.items()
+    }
+
+
+def view(
+    name: str,
+    links: DatabaseSchema,
+    plans: Mapping[str, TablePlan],
+    tables: Tables,
+    rows: Mapping[str, list[Codes]],
+    seed: int,
+) -> pd.DataFrame:
+    """A typed table beside its relatives; see the head of the module."""
+    parts = [_without_keys(name, links, tables)]
+    number = plans[name].parent
+    if number is not None:
+        above = links[name].foreign_keys[number].table
+        of_parent = _without_keys(above, links, tables).add_prefix(f"{above} ")
+        parts.append(of_parent.iloc[rows[name][number]].reset_index(drop=True))
+    for child, plan in plans.items():
+        if plan.parent is None or links[child].foreign_keys[plan.parent].table != name:
+            continue
+        of_child = _without_keys(child, links, tables)
+        parts.append(_aggregates(child, of_child, rows[child][plan.parent], len(tables[name])))
+    whole = pd.concat(parts, axis=1)
+    if number is None:
+        return whole
+    order = np.random.default_rng(seed).permutation(len(whole))
+    one_each = np.unique(rows[name][number][order], return_index=True)[1]
+    return whole.iloc[np.sort(order[one_each])].reset_index(drop=True)
+
+
+def _without_keys(name: str, links: DatabaseSchema, tables: Tables) -> pd.DataFrame:
+    frame = tables[name].reset_index(drop=True)
+    return frame.drop(columns=key_columns(name, links), errors="ignore")
+
+
+def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.DataFrame:
+    """What each parent has of a child table. Shape: (m,) -> n rows."""
+    found: dict[str, Any] = {f"{child} count": np.bincount(parents, minlength=n)}
+    for column in map(str, frame.columns):
+        cells = frame[column].reset_index(drop=True)
+        of_parents = cells.groupby(parents)
+        is_number = pd.api.types.is_numeric_dtype(cells.dtype)
+        if is_number and not pd.api.types.is_bool_dtype(cells.dtype) and _has_many(cells):
+            found[f"{child} mean {column}"] = of_parents.mean().reindex(range(n))
+        else:
+            found[f"{child} different {column}"] = of_parents.nunique().reindex(range(n)).fillna(0)
+    return pd.DataFrame(found)
+
+
+def _has_many(cells: pd.Series[Any]) -> bool:
+    return cells.nunique() > _FEW_VALUES
+
+
+def _keys(
+    links: DatabaseSchema,
+    real: Tables,
+    drawn: Tables,
+    rows: list[dict[str, list[Codes]]],
+    seed: int,
+) -> tuple[KeyFigures, ...]:
+    """The figures of all references."""
+    found = []
+    rng = np.random.default_rng(seed)
+    for name, table in links.tables.items():
+        for i, key in enumerate(table.foreign_keys):
+            is_there = drawn[name][list(key.columns)].notna().all(axis=1).to_numpy()
+            is_found = rows[1][name][i] != NO_ROW
+            counts = [
+                np.bincount(at[name][i][at[name][i] != NO_ROW], minlength=len(side[key.table]))
+                for at, side in zip(rows, (real, drawn), strict=False)
+            ]
+            floors = [
+                _unlike(counts[0], rng.choice(counts[0], max(len(counts[1]), 1)))
+                for _ in range(_FLOORS if len(counts[0]) else 0)
+            ]
+            share = float(is_found[is_there].mean()) if is_there.any() else 1.0
+            unlike = _unlike(*counts) if all(map(len, counts)) else 0.0
+            floor = float(np.mean(floors)) if floors else 0.0
+            found.append(KeyFigures(name, key.columns, key.table, share, unlike, floor))
+    return tuple(found)
+
+
+def _unlike(first: Codes, second: Codes) -> float:
+    """The Kolmogorov-Smirnov distance."""
+    return float(ks_2samp(first, second, method="asymp").statistic)

@@ -1,0 +1,394 @@
+"""The likelihood of a row with all rows below it: a customer with its orders and their lines.
+
+    p(a, n, x) = ∫ p(a, n, u) Π_k p(x_k | a, n, u) du · n! / Π m!
+               ≈ mean over s of  p(a, n, u_s) Π_k p(x_k | a, n, u_s) / q(u_s | x)  · n! / Π m!,
+
+with u_s drawn from q, the posterior of the random effect (`random_effect`). The rows of a parent
+are a set, whose orders all count (m: how often equal rows come); in a sequence they have one order,
+and each counts with its gap from the row before. Rows of rows are integrated in the same way.
+
+What the fit found to be computed, copied or determined has no likelihood of its own: a row that
+breaks it is impossible, or as seldom as such rows were in training at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import gammaln, logsumexp
+
+from gcvae.arrays import Codes, Mask, Numbers
+from gcvae.cells.values import parse_table
+from gcvae.errors import Problem, TableError
+from gcvae.linked.database_part import DatabasePart, derived_number, of_table
+from gcvae.linked.database_schema import DatabaseSchema
+from gcvae.linked.entities import Split, divided_tables
+from gcvae.linked.linked_rows import LinkedRows
+from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
+from gcvae.linked.references import NO_ROW, checked_references, row_numbers
+from gcvae.linked.table_model import Steps
+from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
+from gcvae.linked.totals import SLACK
+from gcvae.numerics.generators import numpy_generator
+from gcvae.schema.columns import TableSchema
+from gcvae.scoring.score_options import ScoreOptions
+
+_LEAST_DRAWS = 2
+_ROOTS_AT_ONCE = 200
+_OF_A_ROW = 0.3
+"""Nats: the standard error of the score of a row. Those of a household add up as noise does."""
+
+
+@dataclass
+class Tails:
+    """The oddest cell of each row of a table, and of all rows below it.
+
+    Shape: least (n,): its tail probability; cells (n,): how many cells there are; table, row,
+    column (n,): where it stands.
+    """
+
+    least: Numbers
+    cells: Numbers
+    table: Any
+    row: Codes
+    column: Any
+
+    @property
+    def statistic(self) -> Numbers:
+        """The number of cells times the least tail, at most 1: the smaller, the odder."""
+        return np.asarray(np.minimum(self.least * self.cells, 1.0))
+
+    def with_children(self, found: Tails, parents: Codes) -> None:
+        """Adds those of the rows of a child table. Shape: (m,) parents."""
+        self.cells += np.bincount(parents, found.cells, len(self.cells))
+        order = np.argsort(-found.least, kind="stable")  # of each parent the oddest is last
+        least = np.ones(len(self.least))
+        which = np.full(len(self.least), -1, dtype=np.int64)
+        least[parents[order]], which[parents[order]] = found.least[order], order
+        odder = least < self.least
+        for mine, theirs in zip(
+            (self.least, self.table, self.row, self.column),
+            (found.least, found.table, found.row, found.column),
+            strict=True,
+        ):
+            mine[odder] = theirs[which[odder]]
+
+
+@dataclass
+class _Broken:
+    """Where rows break what the fit found, by column: masks, and the log-probability of it."""
+
+    found: dict[str, tuple[Mask, float]] = field(default_factory=dict)
+
+    def add(self, column: str, breaks: Mask, log_prob: float) -> None:
+        if breaks.any():
+            self.found[column] = breaks, log_prob
+
+
+class Households(LinkedRows):
+    """Rows of a database under its model."""
+
+    def __init__(
+        self,
+        links: DatabaseSchema,
+        parts: Mapping[str, DatabasePart],
+        splits: tuple[Split, ...],
+        tables: Mapping[str, pd.DataFrame],
+    ) -> None:
+        """Reads the tables.
+
+        Raises:
+            TableError: A table or a column is absent, a cell can not be read, a key comes twice, or
+                a reference leads to no row.
+        """
+        self.parts = parts
+        self.models = {name: p.model for name, p in parts.items() if p.model is not None}
+        self.broken = {name: _Broken() for name in parts}
+        known = {name: p.kept for name, p in parts.items() if p.kept is not None}
+        frames, differing = divided_tables(tables, splits)
+        frames |= known
+        self.index = {name: frame.index for name, frame in tables.items()}
+        for split in splits:
+            self.index[split.parent] = pd.Index(frames[split.parent][split.key[-1]])
+            for column, breaks in differing[split.parent].items():
+                self.broken[split.parent].add(column, breaks, -np.inf)
+        checked_references(frames, links)
+        typed = {name: self._typed(name, frame) for name, frame in frames.items()}
+        rows = {
+            name: [row_numbers(typed[name], key, typed[key.table])[0] for key in table.foreign_keys]
+            for name, table in links.tables.items()
+        }
+        for name, part in parts.items():
+            if part.plan.parent is not None:
+                key = links[name].foreign_keys[part.plan.parent]
+                at = np.flatnonzero(rows[name][part.plan.parent] == NO_ROW)
+                if len(at):
+                    message = f"table {name!r}: row {at[0]} refers to no row of {key.table!r}"
+                    raise TableError(Problem(message, row=int(at[0]), expected="a parent for each"))
+        super().__init__(links, {name: part.plan for name, part in parts.items()}, typed, rows)
+        self.frames: dict[str, pd.DataFrame] = dict(self.degrees())
+        self.steps: dict[str, Steps] = {}
+        self.by_parent: dict[str, Codes] = {}
+        self.equal: dict[str, Codes] = {}
+        for name in reversed(list(parts)):
+            self._gather(name)
+
+    def roots(self) -> list[str]:
+        """Tables whose rows are households: those without a parent, or with a catalogue for one."""
+        found = []
+        for name, part in self.parts.items():
+            key = self.key(name)
+            is_top = key is None or self.parts[key.table].kept is not None
+            found += [name] if part.kept is None and is_top else []
+        return found
+
+    def log_likelihood(self, name: str, draws: int, seed: int) -> Numbers:
+        """Of each row of a root table. Shape: (n,)."""
+        found = [np.zeros(0)]
+        for first in range(0, len(self.typed[name]), _ROOTS_AT_ONCE):
+            at = np.arange(first, min(first + _ROOTS_AT_ONCE, len(self.typed[name])))
+            found.append(self._score(name, at, self._context_above(name, at), draws, seed))
+        return np.concatenate(found)
+
+    def tails(self, name: str, seed: int, most: int | None = None) -> Tails:
+        """Of each row of a root table, or of so many, given the mean effect of its children."""
+        at = np.arange(len(self.typed[name]))
+        if most is not None and len(at) > most:
+            at = np.sort(numpy_generator(seed, "households").choice(at, most, replace=False))
+        return self._tails(name, at, self._context_above(name, at), seed)
+
+    # Reading
+
+    def _typed(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+        """The values of a table, as its models have them."""
+        part = self.parts[name]
+        if part.kept is not None:
+            return part.kept
+        typed = part.typed(name, frame)
+        with of_table(name):
+            if name not in self.models:
+                return typed
+            made = part.reduction.rewritten
+            learned = [
+                c for c in self.models[name].rows.schema if c.name in typed and c.name not in made
+            ]
+            values = parse_table(typed[[c.name for c in learned]], TableSchema(tuple(learned)))
+            return typed.assign(**values)
+
+    def _gather(self, name: str) -> None:
+        """The columns of a table that its model has, and what its parent has of it."""
+        part, frame = self.parts[name], self.typed[name]
+        if part.kept is not None:
+            self.frames[name] = part.kept
+            return
+        if len(part.reduction):
+            reduced = part.reduction.reduce(self.joined(name, part.outside))
+            frame = reduced.drop(columns=list(part.outside), errors="ignore")
+        frame = pd.concat([frame, self.frames.get(name, pd.DataFrame())], axis=1)
+        for i, (columns, _) in part.borrowed.items():
+            frame = pd.concat([frame, self._borrowed(name, i, columns)], axis=1)
+        for column, (number, other) in part.plan.copied.items():
+            theirs = self.borrowed_cells(name, number, [other]).iloc[:, 0]
+            cells = self.typed[name][column]
+            are_equal = (cells.astype(str) == theirs.astype(str)) | (cells.isna() & theirs.isna())
+            self.broken[name].add(column, ~are_equal.to_numpy(), np.log(1.0 - EQUAL_COPIES))
+        for total in part.totals:
+            sums = total.of_children(self.typed[total.child], self.parents(total.child), len(frame))
+            differ = np.abs(frame[total.column].to_numpy(dtype=np.float64) - sums) > SLACK
+            self.broken[name].add(total.column, differ.to_numpy(), np.log(1.0 - EQUAL_TOTALS))
+        self.frames[name] = frame
+        key, model = self.key(name), part.model
+        if key is None or model is None:
+            return
+        if model.sequence is not None:
+            times = self.typed[name][model.sequence.column]
+            self.steps[name] = Steps.of(
+                frame, times, self.parents(name), model.sequence.clock, model.told
+            )
+        self.by_parent[name] = np.argsort(self.parents(name), kind="stable")
+        own = frame[[c for c in model.columns if c in frame]]
+        groups = own.groupby([*map(str, own.columns), self.parents(name)], dropna=False)
+        self.equal[name] = np.asarray(groups.ngroup(), dtype=np.int64)
+        if self.parts[key.table].kept is None:
+            mean, _ = self._posterior(name)
+            before = self.frames.get(key.table, pd.DataFrame())
+            self.frames[key.table] = pd.concat([before, self.beside(name, mean)], axis=1)
+
+    def _borrowed(self, name: str, number: int, columns: tuple[str, ...]) -> pd.DataFrame:
+        found = self.borrowed_cells(name, number, columns)
+        there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
+        if there in self.models[name].columns and there not in found:
+            found[there] = "yes"
+        elif there in found and there not in self.models[name].columns:
+            breaks = self.rows[name][number] == NO_ROW
+            self.broken[name].add(there.removesuffix(" there"), breaks, -np.inf)
+            found = found.drop(columns=there)
+        return found
+
+    def _posterior(self, name: str) -> tuple[Numbers, Numbers]:
+        """q(u | x) of the parents of a table: means, and roots of covariances."""
+        key, effect = self.key(name), self.models[name].effect
+        assert key is not None, "it has a parent"
+        assert effect is not None, "its parents have an effect"
+        n = len(self.typed[key.table])
+        seen = self.frames[name][[feature.column for feature in effect.features]]
+        return effect.posterior(seen, self.parents(name), n)
+
+    # Scoring
+
+    def _context_above(self, name: str, at: Codes) -> pd.DataFrame | None:
+        """The context of rows of a root table whose parents are a catalogue's."""
+        key = self.key(name)
+        if key is None:
+            return None
+        above = self.frames[key.table].iloc[self.parents(name)[at]].reset_index(drop=True)
+        return pd.concat([above, above.add_prefix(f"{key.table} ")], axis=1)
+
+    def _encoded(self, name: str, rows: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:
+        """Typed rows of a table's model, and the columns of them that say nothing of their own."""
+        part = self.parts[name]
+        schema = self.models[name].rows.schema
+        absent = [c.name for c in schema if c.name not in rows]
+        rows = rows.assign(**dict.fromkeys(absent))
+        typed = parse_table(rows[list(schema.names)], schema)
+        return typed, {*absent, *(total.column for total in part.totals)}
+
+    def _score(
+        self, name: str, at: Codes, context: pd.DataFrame | None, draws: int, seed: int
+    ) -> Numbers:
+        """log p of rows and all rows below them, given their context. Shape: (n,) -> (n,)."""
+        children = self.children(name)
+        posteriors = {child: self._posterior(child) for child in children}
+        n_draws = draws if any(mean.shape[1] for mean, _ in posteriors.values()) else 1
+        n, number = len(at), derived_number(seed, name)
+        tiled = np.tile(at, n_draws)
+        rows = self.frames[name].iloc[tiled].reset_index(drop=True)
+        context = None if context is None else pd.concat([context] * n_draws, ignore_index=True)
+        found = np.zeros(len(tiled))
+        for child, (mean, root) in posteriors.items():
+            noise = numpy_generator(number, "effect", child).standard_normal(
+                (len(tiled), mean.shape[1])
+            )
+            u = mean[tiled] + np.einsum("nij,nj->ni", root[tiled], noise)
+            rows = rows.assign(**{f"{child} effect {k + 1}": each for k, each in enumerate(u.T)})
+            log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+            found += 0.5 * (noise**2 + np.log(2 * np.pi)).sum(axis=1) + log_det[tiled]
+        found += self._of_rows(name, rows, tiled, context, number)
+        own = rows.add_prefix(f"{name} ")
+        context = own if context is None else pd.concat([own, context], axis=1)
+        fewer = max(_LEAST_DRAWS, draws // 2)
+        for child in children:
+            below, parents = self._below(child, tiled)
+            of_child = self._of_child(child, rows, context, parents)
+            scores = self._score(child, below, of_child, fewer, number)
+            found += np.bincount(parents, scores, len(tiled)) + self._orders(
+                child, below, parents, len(tiled)
+            )
+        return np.asarray(logsumexp(found.reshape(n_draws, n), axis=0) - np.log(n_draws))
+
+    def _of_rows(
+        self,
+        name: str,
+        rows: pd.DataFrame,
+        at: Codes,
+        context: pd.DataFrame | None,
+        seed: int,
+    ) -> Numbers:
+        """log p of rows by themselves, given their context. Shape: (n,)."""
+        options = ScoreOptions(seed=seed, tolerance=_OF_A_ROW, score_missingness=True)
+        found = np.zeros(len(at))
+        for breaks, log_prob in self.broken[name].found.values():
+            found += np.where(breaks[at], log_prob, 0.0)
+        if context is not None and self.models[name].sequence is not None:
+            found += self._of_gaps(name, at, context, options)
+        typed, unknown = self._encoded(name, rows)
+        model = self.models[name].rows
+        encoded = None if context is None else self._context_of(name, context, at)
+        return found + model.scorer.given(typed, encoded, unknown, options)
+
+    def _context_of(self, name: str, context: pd.DataFrame, at: Codes) -> Any:
+        """The encoded context of rows: of a sequence with what each is told of those before."""
+        codec = self.models[name].rows.context
+        assert codec is not None, "its model is conditional"
+        told = context[list(self.parts[name].context)]
+        if name in self.steps:
+            told = self.steps[name].take(at).context(told)
+        return codec.encode(told)
+
+    def _of_gaps(
+        self, name: str, at: Codes, context: pd.DataFrame, options: ScoreOptions
+    ) -> Numbers:
+        """log p of the gaps of a sequence's rows; the first has none. Shape: (n,)."""
+        sequence = self.models[name].sequence
+        assert sequence is not None, "it has an order"
+        gaps, steps = sequence.gaps, self.steps[name].take(at)
+        found, later = np.zeros(len(at)), steps.later
+        if isinstance(gaps, float):
+            found[later] = np.where(steps.gap[later] == gaps, 0.0, -np.inf)
+        elif len(later):
+            told = steps.gap_context(context[list(self.parts[name].context)])
+            assert gaps.context is not None, "it is conditional"
+            encoded = gaps.context.encode(told.iloc[later].reset_index(drop=True))
+            typed = parse_table(pd.DataFrame({"gap": steps.gap[later]}), gaps.schema)
+            found[later] = gaps.scorer.given(typed, encoded, (), options)
+        return found
+
+    def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
+        """(rows of a child table, the place in `at` of each one's parent)."""
+        parents, order = self.parents(child), self.by_parent[child]
+        sizes = np.bincount(parents, minlength=int(at.max(initial=0)) + 1)
+        starts = np.cumsum(sizes) - sizes
+        repeats = np.repeat(np.arange(len(at)), sizes[at])
+        inside = np.arange(len(repeats)) - np.repeat(np.cumsum(sizes[at]) - sizes[at], sizes[at])
+        return order[starts[at[repeats]] + inside], repeats
+
+    def _orders(self, child: str, below: Codes, parents: Codes, n: int) -> Numbers:
+        """log of how many orders the set of each parent's rows has. Shape: (n,)."""
+        if self.models[child].sequence is not None:
+            return np.zeros(n)
+        found = gammaln(np.bincount(parents, minlength=n) + 1.0)
+        if not self.children(child):
+            pairs = np.stack([parents, self.equal[child][below]], axis=1)
+            different, counts = np.unique(pairs, axis=0, return_counts=True)
+            found -= np.bincount(different[:, 0], gammaln(counts + 1.0), n)
+        return np.asarray(found)
+
+    # Anomalies
+
+    def _tails(self, name: str, at: Codes, context: pd.DataFrame | None, seed: int) -> Tails:
+        """Of some rows of a table, given their context."""
+        part, rows = self.parts[name], self.frames[name].iloc[at].reset_index(drop=True)
+        n, number = len(at), derived_number(seed, name)
+        typed, unknown = self._encoded(name, rows)
+        encoded = None if context is None else self._context_of(name, context, at)
+        least, cells, columns = self.models[name].rows.scorer.tails_given(
+            typed, encoded, unknown, number
+        )
+        owners = part.reduction.owners
+        written = [None if c is None else owners.get(c, c) for c in columns]
+        of_table = np.full(n, name, dtype=object)
+        found = Tails(
+            least.copy(), cells.astype(np.float64), of_table, at.copy(), np.array(written, object)
+        )
+        for column, (breaks, log_prob) in self.broken[name].found.items():
+            odder = breaks[at] & (np.exp(log_prob) < found.least)
+            found.least[odder], found.column[odder] = np.exp(log_prob), column
+        own = rows.add_prefix(f"{name} ")
+        context = own if context is None else pd.concat([own, context], axis=1)
+        for child in self.children(name):
+            below, parents = self._below(child, at)
+            of_child = self._of_child(child, rows, context, parents)
+            found.with_children(self._tails(child, below, of_child, number), parents)
+        return found
+
+    def _of_child(
+        self, child: str, rows: pd.DataFrame, context: pd.DataFrame, parents: Codes
+    ) -> pd.DataFrame:
+        """The context of rows of a child table: the effect on them, then their parent's."""
+        effects = [c for c in rows.columns if c.startswith(f"{child} effect ")]
+        whole = pd.concat([rows[effects], context], axis=1)
+        return whole.iloc[parents].reset_index(drop=True)

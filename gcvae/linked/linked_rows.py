@@ -1,0 +1,102 @@
+"""Typed tables whose references are row numbers, and what stands beside a row's own columns.
+
+    row of T:  own columns | columns of rows that it refers to | numbers of rows that refer to it
+               | for each child table: number of children, random effect u, time of the first
+
+A fit and a score both begin with it: a fit finds the columns and the effects, a score has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from gcvae.arrays import Codes, Numbers
+from gcvae.linked.database_part import degree_name, taken_cells
+from gcvae.linked.database_schema import DatabaseSchema, ForeignKey
+from gcvae.linked.plan import TablePlan
+from gcvae.linked.references import NO_ROW
+
+
+class LinkedRows:
+    """The rows of a database.
+
+    Attributes:
+        links: Keys of the tables.
+        plans: Of each table, parents before their children.
+        typed: The rows.
+        rows: For each foreign key of a table the row that each of its rows refers to.
+    """
+
+    def __init__(
+        self,
+        links: DatabaseSchema,
+        plans: Mapping[str, TablePlan],
+        typed: Mapping[str, pd.DataFrame],
+        rows: Mapping[str, Sequence[Codes]],
+    ) -> None:
+        self.links, self.plans, self.typed, self.rows = links, plans, typed, rows
+
+    def key(self, name: str) -> ForeignKey | None:
+        """The reference to the table's parent."""
+        number = self.plans[name].parent
+        return None if number is None else self.links[name].foreign_keys[number]
+
+    def parents(self, name: str) -> Codes:
+        """The row of the parent of each row. Shape: (n,)."""
+        return self.rows[name][self.plans[name].parent or 0]
+
+    def children(self, name: str) -> list[str]:
+        """The tables whose parent the table is."""
+        keys = {child: self.key(child) for child in self.plans}
+        return [child for child, key in keys.items() if key is not None and key.table == name]
+
+    def joined(self, name: str, outside: Mapping[str, str]) -> pd.DataFrame:
+        """The table with columns of the parent's row: their names there, by their names here."""
+        key, typed = self.key(name), self.typed[name]
+        if key is None:
+            return typed
+        above, rows = self.typed[key.table], self.parents(name)
+        columns = {here: taken_cells(above[c], rows) for here, c in outside.items()}
+        return pd.concat([typed, pd.DataFrame(columns, index=typed.index)], axis=1)
+
+    def degrees(self) -> dict[str, pd.DataFrame]:
+        """How many rows refer to each row of a table, by references that are chosen."""
+        found: dict[str, dict[str, Codes]] = {}
+        for name, plan in self.plans.items():
+            for i, key in enumerate(self.links[name].foreign_keys):
+                other = self.plans[key.table]
+                if i == plan.parent or plan.is_kept or other.is_kept:
+                    continue
+                rows = self.rows[name][i]
+                n = len(self.typed[key.table])
+                counts = np.bincount(rows[rows != NO_ROW], minlength=n)
+                found.setdefault(key.table, {})[degree_name(name, key)] = counts
+        return {name: pd.DataFrame(columns) for name, columns in found.items()}
+
+    def borrowed_cells(self, name: str, number: int, columns: Sequence[str]) -> pd.DataFrame:
+        """Columns of the rows that a reference leads to; missing where it is."""
+        key, rows = self.links[name].foreign_keys[number], self.rows[name][number]
+        others, prefix = self.typed[key.table], ", ".join(key.columns)
+        found = {f"{prefix} {c}": taken_cells(others[c], rows) for c in columns}
+        if (rows == NO_ROW).any():
+            found[f"{prefix} there"] = np.where(rows == NO_ROW, "no", "yes")
+        return pd.DataFrame(found, index=self.typed[name].index)
+
+    def beside(self, name: str, effect: Numbers) -> pd.DataFrame:
+        """What the parents' rows have of a child table, with the effect u of each parent.
+
+        Shape: (m, q) -> m rows.
+        """
+        key, order = self.key(name), self.plans[name].order
+        assert key is not None, "it has a parent"
+        n, parents = len(self.typed[key.table]), self.parents(name)
+        found = {f"{name} count": np.bincount(parents, minlength=n)}
+        found |= {f"{name} effect {k + 1}": u for k, u in enumerate(effect.T)}
+        frame = pd.DataFrame(found)
+        if order is not None:
+            times = self.typed[name][order].groupby(parents).min()
+            frame[f"{name} first"] = times.reindex(range(n))
+        return frame

@@ -1,0 +1,182 @@
+"""Likelihoods and anomalies of rows with all rows below them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gcvae import DatabaseSynthesizer, errors
+from tests.gcvae.linked.shop import shop
+
+Tables = dict[str, pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def model() -> DatabaseSynthesizer:
+    return DatabaseSynthesizer.fit(shop(), preset="fast", progress=False)
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Tables:
+    """Parents of two levels with up to three children, which share an effect."""
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=400)
+    of = np.repeat(np.arange(400), rng.integers(0, 4, 400))
+    level = np.where(u + rng.normal(size=400) > 0, "x", "y")
+    own = np.where(u[of] + 0.5 * rng.normal(size=len(of)) > 0, "p", "q")
+    return {
+        "parents": pd.DataFrame({"id": np.arange(400), "a": level}),
+        "children": pd.DataFrame(
+            {"parent_id": of, "c": own, "d": np.where(rng.random(len(of)) < 0.3, "k", "l")}
+        ),
+    }
+
+
+def all_households(most: int) -> Tables:
+    """Each parent with each set of at most so many children."""
+    cells = list(itertools.product("pq", "kl"))
+    sets = [s for k in range(most + 1) for s in itertools.combinations_with_replacement(cells, k)]
+    parents, children = [], []
+    for number, (a, rows) in enumerate(itertools.product("xy", sets)):
+        parents.append((number, a))
+        children += [(number, *row) for row in rows]
+    return {
+        "parents": pd.DataFrame(parents, columns=["id", "a"]),
+        "children": pd.DataFrame(children, columns=["parent_id", "c", "d"]),
+    }
+
+
+def test_the_masses_of_all_households_add_up_to_one_and_are_those_that_are_drawn(
+    pairs: Tables,
+) -> None:
+    fitted = DatabaseSynthesizer.fit(pairs, preset="fast", progress=False)
+    households = all_households(3)
+    scores = fitted.log_likelihood(households, draws=64)["parents"]
+    assert np.exp(scores).sum() == pytest.approx(1.0, abs=0.03)  # the error of 64 draws
+    drawn = fitted.sample(parents=10_000, seed=3)
+    assert 0.5 * np.abs(shares(drawn) - shares(households, np.exp(scores))).sum() < 0.06
+
+
+def shares(tables: Tables, weights: Any = None) -> pd.Series[Any]:
+    """The share of each household, by its cells."""
+    children, parents = tables["children"], tables["parents"]
+    cells = (children["c"] + children["d"]).groupby(children["parent_id"])
+    said = cells.agg(lambda found: ",".join(sorted(found))).reindex(parents["id"]).fillna("")
+    keys = parents["a"].to_numpy() + ":" + said.to_numpy()
+    weights = np.full(len(keys), 1.0 / len(keys)) if weights is None else np.asarray(weights)
+    every = all_households(3) if len(keys) > 100 else None
+    index = sorted(set(keys)) if every is None else sorted(set(shares_of(every)))
+    return pd.Series(weights).groupby(keys).sum().reindex(index).fillna(0.0)
+
+
+def shares_of(tables: Tables) -> list[str]:
+    """The cells of each household."""
+    return list(shares(tables).index)
+
+
+def test_households_of_three_tables_have_scores_after_save_and_load(
+    model: DatabaseSynthesizer, tmp_path: Any
+) -> None:
+    path = tmp_path / "shop.gcvae"
+    model.save(path)
+    tables = shop()
+    scores = model.log_likelihood(tables)["customers"]
+    assert np.isfinite(scores).all()
+    assert len(scores) == len(tables["customers"])
+    again = DatabaseSynthesizer.load(path).log_likelihood(shuffled(tables))["customers"]
+    # Draws differ with the order of rows.
+    assert np.corrcoef(scores, again.sort_index())[0, 1] > 0.99
+
+
+def shuffled(tables: Tables) -> Tables:
+    """The same rows and columns in another order."""
+    return {
+        name: frame.sample(frac=1.0, random_state=1)[list(frame.columns[::-1])]
+        for name, frame in tables.items()
+    }
+
+
+def test_a_customer_with_the_orders_of_others_is_less_likely(model: DatabaseSynthesizer) -> None:
+    tables = shop()
+    own = model.log_likelihood(tables)["customers"]
+    ids = tables["customers"]["customer_id"]
+    swapped = dict(zip(ids, np.roll(ids, 1), strict=True))
+    orders = tables["orders"].assign(customer_id=tables["orders"]["customer_id"].map(swapped))
+    other = model.log_likelihood(tables | {"orders": orders})["customers"]
+    assert own.mean() > other.mean() + 2.0
+
+
+def test_a_planted_order_is_the_oddest_of_all(model: DatabaseSynthesizer) -> None:
+    tables = shop()
+    orders, is_late = tables["orders"], np.arange(len(tables["orders"])) == 10
+    days = pd.Series(pd.to_timedelta(np.where(is_late, 400, 0), unit="D"))
+    orders = orders.assign(shipped=orders["shipped"] + days)
+    tables["orders"] = orders.set_axis(orders["order_id"].astype(str), axis=0)
+    found = model.anomalies(tables)["customers"]
+    first = found.sort_values("anomaly").iloc[0]
+    where = first["odd_table"], first["odd_row"], first["odd_cell"]
+    assert where == ("orders", str(orders["order_id"].iloc[10]), "shipped")
+    oddest = tables["customers"]["customer_id"].iloc[int(np.argmin(found["anomaly"]))]
+    assert oddest == orders["customer_id"].iloc[10]
+
+
+def test_a_total_that_is_none_is_named(model: DatabaseSynthesizer) -> None:
+    tables = shop()
+    more = np.where(np.arange(len(tables["orders"])) == 3, 5.0, 0.0)
+    tables["orders"] = tables["orders"].assign(total=tables["orders"]["total"] + more)
+    found = model.anomalies(tables)["customers"]
+    row = found[(found["odd_cell"] == "total") & (found["odd_row"] == 3)]
+    assert len(row) == 1
+    scores = model.log_likelihood(tables)["customers"]
+    assert scores.loc[row.index[0]] < model.log_likelihood(shop())["customers"][row.index[0]] - 3
+
+
+def test_an_entity_with_two_countries_is_impossible() -> None:
+    rng = np.random.default_rng(1)
+    of = np.repeat(np.arange(60), 4)
+    visits = pd.DataFrame(
+        {
+            "customer_id": [f"K{i:03d}" for i in of],
+            "country": rng.choice(["DE", "FR"], 60)[of],
+            "plan": rng.choice(["free", "paid"], 60)[of],
+            "pages": rng.integers(1, 9, len(of)),
+        }
+    )
+    fitted = DatabaseSynthesizer.fit({"visits": visits}, preset="fast", progress=False)
+    other = visits["country"].map({"DE": "FR", "FR": "DE"})
+    is_wrong = np.arange(len(visits)) == 41
+    wrong = visits.assign(country=np.where(is_wrong, other, visits["country"]))
+    key = visits["customer_id"].iloc[41]
+    [scores] = fitted.log_likelihood({"visits": wrong}).values()
+    assert scores[scores == -np.inf].index.tolist() == [key]
+    [found] = fitted.anomalies({"visits": wrong}).values()
+    assert found.loc[key, "anomaly"] == 0.0
+    assert found.loc[key, "odd_cell"] == "country"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.pop("orders"), "there is no table 'orders'"),
+        (lambda t: t.update(other=t["lines"]), "no table 'other'"),
+        (lambda t: t.update(orders=t["orders"].drop(columns="channel")), "'channel' is absent"),
+        (lambda t: t["orders"].__setitem__("customer_id", "nobody"), "customer_id"),
+    ],
+)
+def test_what_is_no_such_database_is_refused(
+    model: DatabaseSynthesizer, change: Any, message: str
+) -> None:
+    tables = shop()
+    change(tables)
+    with pytest.raises(errors.TableError, match=message):
+        model.log_likelihood(tables)
+
+
+def test_differential_privacy_by_row_is_refused() -> None:
+    settings = {"differential_privacy": {"epsilon": 3, "delta": 1e-6}}
+    with pytest.raises(errors.SettingError, match="a person counts with all rows"):
+        DatabaseSynthesizer.fit(shop(), preset="fast", progress=False, settings=settings)
