@@ -317,9 +317,10 @@ class Client(Reports):
             MissingPackageError: a frame is asked for, and pandas is not installed.
         """
         model_id = model_id_of(model)
-        is_database = isinstance(model, Mapping) and model.get("kind") == "database"
+        kind = model.get("kind") if isinstance(model, Mapping) else None
         of_database = scale is not None or parents is not None or table is not None
-        if is_database or of_database or (rows is None and given_rows is None):
+        has_no_rows = rows is None and given_rows is None
+        if kind == "database" or of_database or (has_no_rows and kind != "table"):
             asked: Document = {"scale": scale, "parents": parents, "seed": seed, "rows": rows}
             known = None if given_rows is None else row_documents(given_rows, dict)
             asked |= {"given": given, "distribution": distribution, "given_rows": known}
