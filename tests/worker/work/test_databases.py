@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from catalog import Job, JobKind, JobStatus
 from catalog.job_kinds import SampleSpec
 from gcvae.files.table_archives import write_archive
 from tests.linked_tables import FILES, KEYS, TRAINING, unzipped
+from tests.running_worker import production, running_system
 
 
 def train(system: Any, **more: Any) -> Job:
@@ -108,3 +110,15 @@ def test_one_table_is_a_file_and_all_are_a_zip_file(real_system: Any, table: str
     else:
         assert content.startswith(b"PAR1")
         assert result.rows == 9
+
+
+@pytest.mark.slow
+def test_a_database_is_learned_and_drawn_on_the_servers_of_production(tmp_path: Path) -> None:
+    with production() as urls, running_system(tmp_path, with_stand_in=False, urls=urls) as system:
+        system.start_worker()
+        job = system.finished(train(system))
+        assert job.status is JobStatus.SUCCEEDED, job.error
+        dataset = system.catalog.workspace("default").datasets.get(str(job.dataset_id))
+        assert [table["name"] for table in dataset.tables or ()] == ["users", "visits"]
+        assert drawn(system, job).keys() == FILES.keys()
+        assert system.orphans() == []
