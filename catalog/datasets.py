@@ -16,7 +16,7 @@ from catalog.ids import new_id
 from catalog.model_deletion import delete_model
 from catalog.orphans import add_orphans, drop_reservation
 from catalog.pages import Order, Page, copy_row, named_like, read_page
-from catalog.records import Dataset, Document, ModelStatus
+from catalog.records import DataKind, Dataset, Document, ModelStatus
 
 
 def dataset_prefix(dataset_id: str) -> str:
@@ -50,11 +50,13 @@ class Datasets:
         warnings: Sequence[str],
         encoding: str | None = None,
         given_schema: Document | None = None,
+        tables: Sequence[Document] | None = None,
     ) -> Dataset:
         """Record a dataset whose prefix was reserved (`catalog.orphans.Orphans.reserve`).
 
         Args:
             given_schema: what was said of the columns; None for nothing.
+            tables: those of a database; None of a single table.
 
         Raises:
             ReservationLostError: the reservation ran out.
@@ -64,9 +66,11 @@ class Datasets:
             id=dataset_id,
             workspace=self._workspace,
             name=name,
+            kind=DataKind.TABLE if tables is None else DataKind.DATABASE,
             format=format,
             rows=rows,
             columns=columns,
+            tables=None if tables is None else [*tables],
             schema=schema,
             given_schema=given_schema or {},
             sha256=sha256,
@@ -107,12 +111,18 @@ class Datasets:
             return read_page(session, query, DatasetRow, Dataset, limit, cursor, order)
 
     def replace_schema(
-        self, before: Dataset, schema: Document, given_schema: Document, warnings: Sequence[str]
+        self,
+        before: Dataset,
+        schema: Document,
+        given_schema: Document,
+        warnings: Sequence[str],
+        tables: Sequence[Document] | None = None,
     ) -> Dataset:
         """Put another schema (checked against the table by the caller) in place.
 
         Args:
             before: the dataset with the schema that is to be replaced.
+            tables: those of a database, with their schemas as they are now.
 
         Raises:
             NotFoundError: the dataset is gone.
@@ -125,6 +135,7 @@ class Datasets:
                 raise SchemaChangedError(before.id)
             _refuse_while_training(session, before.id)
             row.schema, row.given_schema, row.warnings = schema, given_schema, [*warnings]
+            row.tables = None if tables is None else [*tables]
             forget_answer(session, before.id, self._workspace)
             session.flush()
             return _copy(session, row)

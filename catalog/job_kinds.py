@@ -91,21 +91,33 @@ class SampleSpec(JobSpec):
     """Rows to be drawn. `format` is csv, parquet, json or jsonl.
 
     Attributes:
+        rows: None of a database.
         given: what every row is to be, by column.
         distribution: target shares of one column's levels.
         given_rows: a CSV table of known cells, one row for each row to be drawn.
         escape_formulas: as in `gcvae.files.table_stream`.
+        scale, parents: of a database, as `DatabaseSynthesizer.sample` has them.
+        table: the one of a database that is kept; None for all.
     """
 
     internal = ("given_rows",)
 
-    rows: int
+    rows: int | None
     seed: int
     format: str
     given: dict[str, Any] | None = None
     distribution: dict[str, Any] | None = None
     given_rows: str | None = None
     escape_formulas: bool = False
+    scale: float | None = None
+    parents: int | None = None
+    table: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The job's `spec`; of one table without what is of databases."""
+        left_out = ("scale", "parents", "table")
+        found = super().to_json().items()
+        return {name: v for name, v in found if v is not None or name not in left_out}
 
     @property
     def is_conditional(self) -> bool:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from catalog.database.clock import database_clock
 from catalog.database.tables import ModelRow
 from catalog.errors import NotFoundError
-from catalog.records import Document, ModelStatus, Scoring, Trained
+from catalog.records import DataKind, Document, ModelStatus, Scoring, Trained
 
 
 def new_model_row(
@@ -18,12 +18,14 @@ def new_model_row(
     dataset_id: str | None,
     training: Document,
     scoring: Scoring = Scoring.FULL,
+    kind: DataKind = DataKind.TABLE,
 ) -> ModelRow:
     """A row of a model that is about to be trained."""
     return ModelRow(
         id=model_id,
         workspace=workspace,
         name=name,
+        kind=kind,
         dataset_id=dataset_id,
         status=ModelStatus.TRAINING,
         training=training,

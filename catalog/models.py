@@ -14,7 +14,7 @@ from catalog.model_rows import find_model, make_ready, new_model_row
 from catalog.object_keys import model_prefix
 from catalog.orphans import drop_reservation
 from catalog.pages import Order, Page, copy_row, named_like, read_page
-from catalog.records import Document, Model, ModelStatus, Scoring, Trained
+from catalog.records import DataKind, Document, Model, ModelStatus, Scoring, Trained
 
 
 class Models:
@@ -35,6 +35,7 @@ class Models:
         name: str,
         trained: Trained,
         training: Document,
+        kind: DataKind = DataKind.TABLE,
     ) -> Model:
         """Record a model brought in from outside; its prefix was reserved before.
 
@@ -42,7 +43,7 @@ class Models:
             ReservationLostError: the reservation ran out.
             IdempotencyBusyError: the request's key is another's by now.
         """
-        row = new_model_row(model_id, self._workspace, name, None, training)
+        row = new_model_row(model_id, self._workspace, name, None, training, kind=kind)
         with self._database.writing() as session:
             drop_reservation(session, model_prefix(model_id))
             make_ready(row, trained)

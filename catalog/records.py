@@ -15,6 +15,13 @@ Document = dict[str, Any]
 DEFAULT_WORKSPACE = "default"
 
 
+class DataKind(StrEnum):
+    """What a dataset is, and what a model was trained on: one table, or linked ones."""
+
+    TABLE = "table"
+    DATABASE = "database"
+
+
 class ModelStatus(StrEnum):
     """Where a model stands."""
 
@@ -110,11 +117,14 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Dataset:
-    """An uploaded table; its bytes lie in the store under `object_key`.
+    """An uploaded table, or a database of them; its bytes lie in the store under `object_key`.
 
     Attributes:
+        format: of a database `zip`: its tables are files in one.
+        rows, columns: of a database those of all tables.
+        tables: of a database each with its `name`, `format`, `rows`, `columns` and `schema`.
         encoding: of a text file, Python's name of it; None for UTF-8, and for Parquet.
-        schema: complete.
+        schema: complete; of a database that of its tables and keys.
         given_schema: what users said; the rest of the schema is inferred.
         privacy_cap: what its private models may spend together: `epsilon`, `delta`; None for any.
     """
@@ -122,9 +132,11 @@ class Dataset:
     id: str
     workspace: str
     name: str
+    kind: DataKind
     format: str
     rows: int
     columns: int
+    tables: list[Document] | None
     schema: Document
     given_schema: Document
     sha256: str
@@ -166,6 +178,7 @@ class Model:
     id: str
     workspace: str
     name: str
+    kind: DataKind
     dataset_id: str | None
     status: ModelStatus
     job_id: str | None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +21,7 @@ from gcvae_client.frames import (
 
 Table = str | os.PathLike[str] | bytes | Frame
 Rows = Table | Sequence[Mapping[str, Any]]
-_CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
 def listed(names: Sequence[str]) -> str:
@@ -30,11 +31,11 @@ def listed(names: Sequence[str]) -> str:
     return line.getvalue()
 
 
-def name_of(table: Table) -> str | None:
-    if isinstance(table, bytes) or is_frame(table):
+def name_of(table: Table | Mapping[str, Table]) -> str | None:
+    if isinstance(table, bytes | Mapping) or is_frame(table):
         return None
     name = Path(table).name
-    for ending in (".gz", ".csv", ".parquet", ".gcvae"):
+    for ending in (".zip", ".gz", ".csv", ".parquet", ".gcvae"):
         name = name.removesuffix(ending)
     return name
 
@@ -58,24 +59,33 @@ def bare_body(table: Table) -> Body:
     if isinstance(table, bytes):
         return lambda _: {"content": table, "headers": headers}
     path = Path(table)
-    return lambda files: {"content": _chunks(_opened(path, files)), "headers": headers}
+    return lambda files: {"content": chunks(_opened(path, files)), "headers": headers}
 
 
-def form_body(table: Table, fields: dict[str, str]) -> Body:
-    if is_frame(table):
-        table = table_bytes(table)
+def form_body(bare: Body, fields: dict[str, str], filename: str) -> Body:
+    """What is a bare body, in a form beside other fields."""
 
     def body(files: ExitStack) -> dict[str, Any]:
-        file = io.BytesIO(table) if isinstance(table, bytes) else _opened(Path(table), files)
-        return {"files": {"file": ("table", file)}, "data": fields}
+        content = bare(files)["content"]
+        file = files.enter_context(_held([content] if isinstance(content, bytes) else content))
+        return {"files": {"file": (filename, file)}, "data": fields}
 
     return body
+
+
+@contextmanager
+def _held(pieces: Iterable[bytes]) -> Iterator[BinaryIO]:
+    with tempfile.TemporaryFile() as file:
+        file.writelines(pieces)
+        file.seek(0)
+        yield file
 
 
 def _opened(path: Path, files: ExitStack) -> BinaryIO:
     return files.enter_context(path.open("rb"))
 
 
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    while chunk := file.read(_CHUNK_BYTES):
+def chunks(file: BinaryIO) -> Iterator[bytes]:
+    """A file piece by piece."""
+    while chunk := file.read(CHUNK_BYTES):
         yield chunk

@@ -23,6 +23,7 @@ from gcvae_client.bodies import (
     rows_body,
 )
 from gcvae_client.connection import Body, Call
+from gcvae_client.databases import database_body, is_database, wanted_database
 from gcvae_client.errors import Document
 from gcvae_client.frames import (
     Frame,
@@ -66,13 +67,16 @@ class Client(Reports):
 
     def upload(
         self,
-        table: Table,
+        table: Table | Mapping[str, Table],
         *,
         name: str | None = None,
         schema: Document | None = None,
         encoding: str | None = None,
     ) -> Dataset:
         """Upload a table (a path, the bytes of CSV, gzipped CSV or Parquet, a frame); the dataset.
+
+        Several are a database, whose keys are found: a dictionary of tables by name, a folder of
+        files, or a ZIP file of them. Its `schema` has `tables` with their keys, and `dirty`.
 
         Args:
             encoding: of a text file, such as cp1252, latin-1 or utf-16; UTF-8 where not given.
@@ -86,9 +90,11 @@ class Client(Reports):
             "encoding": encoding,
         }
         given = {key: value for key, value in fields.items() if value is not None}
-        call: dict[str, Any] = {"body": bare_body(table), "params": given}
+        kind = "database" if is_database(table) else "table"
+        body = database_body(table) if kind == "database" else bare_body(table)
+        call: dict[str, Any] = {"body": body, "params": given}
         if schema is not None:  # too long for an address
-            call = {"body": form_body(table, given)}
+            call = {"body": form_body(body, given, kind)}
         found: Dataset = self._json("POST", "/v1/datasets", **call, creates=True)
         return found
 
@@ -130,14 +136,18 @@ class Client(Reports):
         found: Dataset = self._json("PATCH", path, body=lambda _: dict(body))
         return found
 
-    def profile(self, dataset: Resource) -> Document:
-        """What a dataset's columns hold."""
-        found: Document = self._json("GET", f"/v1/datasets/{dataset_id_of(dataset)}/profile")
+    def profile(self, dataset: Resource, *, table: str | None = None) -> Document:
+        """What a dataset's columns hold; of a database those of a `table`."""
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/profile"
+        found: Document = self._json("GET", path, params={} if table is None else {"table": table})
         return found
 
-    def first_rows(self, dataset: Resource, n_rows: int = 20) -> list[dict[str, str | None]]:
+    def first_rows(
+        self, dataset: Resource, n_rows: int = 20, *, table: str | None = None
+    ) -> list[dict[str, str | None]]:
         """The first rows of a dataset's table as they were uploaded, at most 100."""
-        path, params = f"/v1/datasets/{dataset_id_of(dataset)}/rows", {"limit": n_rows}
+        path = f"/v1/datasets/{dataset_id_of(dataset)}/rows"
+        params = {"limit": n_rows} | ({} if table is None else {"table": table})
         found = self._json("GET", path, params=params)
         return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
@@ -250,7 +260,8 @@ class Client(Reports):
     def download_model(
         self, model: Resource, path: Place, *, minimal: bool = False, scoring: str | None = None
     ) -> Path:
-        """Save a trained model as a file, which `gcvae.Synthesizer.load` reads.
+        """Save a trained model as a file, which `gcvae.Synthesizer.load` reads; one of a database
+        `gcvae.DatabaseSynthesizer.load`.
 
         Args:
             minimal: without what drawing, completing and the model's own maps do not need: the
@@ -274,13 +285,17 @@ class Client(Reports):
         given_rows: Sequence[Mapping[str, Any]] | Frame | None = None,
         distribution: Mapping[str, Mapping[str, float]] | None = None,
         escape_formulas: bool = False,
+        scale: float | None = None,
+        parents: int | None = None,
+        table: str | None = None,
         format: str | None = None,
         to: Place | None = None,
         on_progress: Callable[[Document], None] | None = None,
-    ) -> Frame | bytes | Path:
+    ) -> Frame | dict[str, Frame] | bytes | Path:
         """Synthetic rows: a frame, bytes where `format` names one, a file where `to` does.
 
-        Where they are too many for one answer, this waits for the job that draws them. A frame of
+        Of a database a dictionary of frames by table; as bytes or as a file it is a ZIP file.
+        Where rows are too many for one answer, this waits for the job that draws them. A frame of
         pandas names the seed in `attrs["seed"]`.
 
         Args:
@@ -292,6 +307,9 @@ class Client(Reports):
             given_rows: Known cells, None where a cell is not known; documents or a frame.
             distribution: Target shares of one column's levels.
             escape_formulas: In a CSV: ' stands before texts that a spreadsheet would compute.
+            scale: Of a database: how many times as many rows as the real tables have; 1 if open.
+            parents: Of a database, instead: rows of each table without a parent.
+            table: Of a database: this table alone.
             format: csv, parquet, json or jsonl; of a file, what its name ends in.
 
         Raises:
@@ -299,6 +317,16 @@ class Client(Reports):
             MissingPackageError: a frame is asked for, and pandas is not installed.
         """
         model_id = model_id_of(model)
+        kind = model.get("kind") if isinstance(model, Mapping) else None
+        of_database = scale is not None or parents is not None or table is not None
+        has_no_rows = rows is None and given_rows is None
+        if kind == "database" or of_database or (has_no_rows and kind != "table"):
+            asked: Document = {"scale": scale, "parents": parents, "seed": seed, "rows": rows}
+            known = None if given_rows is None else row_documents(given_rows, dict)
+            asked |= {"given": given, "distribution": distribution, "given_rows": known}
+            asked["escape_formulas"] = True if escape_formulas else None
+            in_form = wanted_database(format, to, table)
+            return self._sampled_database(model_id, asked, in_form, table, on_progress)
         like = given_rows if is_frame(given_rows) else None
         wanted = wanted_table(format, to, like, table_format(like))
         formats = self._date_formats(model_id)
@@ -314,6 +342,21 @@ class Client(Reports):
         document |= {name: choice for name, choice in choices.items() if choice is not None}
         return self._table(
             model_id, "samples", lambda _: {"json": document}, {}, wanted, on_progress
+        )
+
+    def _sampled_database(
+        self,
+        model_id: str,
+        asked: Document,
+        wanted: WantedTable,
+        table: str | None,
+        on_progress: Callable[[Document], None] | None,
+    ) -> Frame | dict[str, Frame] | bytes | Path:
+        document = {name: value for name, value in asked.items() if value is not None}
+        document["format"] = wanted.format
+        params = {} if table is None else {"table": table}
+        return self._table(
+            model_id, "samples", lambda _: {"json": document}, params, wanted, on_progress
         )
 
     def score(

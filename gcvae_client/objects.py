@@ -79,7 +79,7 @@ class Own:
 
 
 class Dataset(Entity):
-    """An uploaded table."""
+    """An uploaded table, or a database of them."""
 
     train = Own("train")
     profile = Own("profile")
@@ -97,6 +97,8 @@ class Dataset(Entity):
     def _facts(self) -> dict[str, str]:
         warnings = len(self.get("warnings", ()))
         table = f"{self['rows']:,} rows × {self['columns']} columns"
+        if self["tables"] is not None:
+            table = f"{len(self['tables'])} tables, {self['rows']:,} rows"
         facts = {"name": repr(self["name"]), "table": table}
         return facts | ({"notes": f"warnings: {warnings}"} if warnings else {})
 
@@ -139,7 +141,10 @@ class Model(Entity):
         if preset := self["training"].get("preset"):
             facts["preset"] = f"preset {preset}"
         rows = f"{record['rows']:,} rows × " if "rows" in record else ""
-        facts["table"] = f"{rows}{len(self['schema']['columns'])} columns"
+        if self["kind"] == "database":
+            facts["table"] = f"{len(self['schema']['tables'])} tables"
+        else:
+            facts["table"] = f"{rows}{len(self['schema']['columns'])} columns"
         if (bound := self["bound_held_out"]) is not None:
             facts["held-out bound"] = f"{bound:.2f} nats per row"
         return facts | _verdicts(self["report"])

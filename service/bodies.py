@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result, Scoring
+from catalog.records import DataKind, Dataset, Job, JobStatus, Model, ModelStatus, Result, Scoring
 from gcvae.errors import Problem
 from gcvae.numerics.seeds import MAX_SEED
 from gcvae.schema.kinds import ColumnKind
@@ -138,18 +138,39 @@ class PrivacyLedgerBody(PrivacyBody):
     spendings: list[SpendingBody]
 
 
+class LinkedTableBody(BaseModel):
+    """A table of a database."""
+
+    name: str
+    format: str
+    rows: int
+    columns: int
+    table_schema: dict[str, Any] = Field(
+        alias="schema", description="of its columns; keys stand in the schema of the database"
+    )
+
+
 class DatasetBody(BaseModel):
-    """An uploaded table."""
+    """An uploaded table, or a database of them."""
 
     id: str
     name: str
-    rows: int
+    kind: DataKind
+    rows: int = Field(description="of a database: of all tables")
     columns: int
-    table_schema: dict[str, Any] = Field(alias="schema")
+    tables: list[LinkedTableBody] | None = Field(description="of a database; null of one table")
+    table_schema: dict[str, Any] = Field(
+        alias="schema",
+        description="of a table its columns; of a database `tables`, each with its `primary_key`, "
+        "`foreign_keys` and `order`, and what becomes of `dirty` references",
+    )
     given_schema: dict[str, Any] = Field(
         description="what was said of the columns; the rest of `schema` is inferred from the table"
     )
-    sha256: str = Field(description="checksum of the bytes as they were uploaded")
+    sha256: str = Field(
+        description="checksum of the bytes as they were uploaded; of several files, of a ZIP file "
+        "of them"
+    )
     size_bytes: int
     format: str
     encoding: str | None = Field(description="of the text file; null for UTF-8, and for Parquet")
@@ -297,6 +318,7 @@ class ModelBody(BaseModel):
 
     id: str
     name: str
+    kind: DataKind
     dataset_id: str | None = Field(
         description="null once the dataset is deleted, and of a model that was imported"
     )
@@ -307,7 +329,8 @@ class ModelBody(BaseModel):
     table_schema: dict[str, Any] | None = Field(alias="schema")
     record: dict[str, Any] | None = Field(
         description="the training record; under constraints with `constraint_acceptance`, the "
-        "share of the model's rows that satisfy them; null until ready"
+        "share of the model's rows that satisfy them; of a database with the `plan` of each of "
+        "its `tables`, how it is drawn; null until ready"
     )
     bound_held_out: float | None = Field(description="nats per row, higher is better")
     report: ReportSummaryBody | None = Field(
@@ -322,6 +345,7 @@ class ProgressBody(BaseModel):
     """How far a job is. What is not known, or does not apply, is null."""
 
     phase: str | None = None
+    table: str | None = Field(None, description="of a database: the one that is learned now")
     fraction: float | None = Field(
         None,
         description="of the whole job, all phases and attempts: it never falls, and is 1 once the "

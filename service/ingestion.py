@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from catalog.records import Dataset
 from gcvae.errors import Problem, TableError
 from gcvae.files.row_documents import numbered, pointing
+from gcvae.files.table_archives import is_archive
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.inferred_schema import InferredSchema
 from models_store import Store
 from service.errors import TableLimitError, TooLargeError
-from service.http.uploads import table_format
 from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from gcvae.files.delimited import ReadSoFar
     from gcvae.files.source_columns import SourceColumns
+
+
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -74,18 +77,6 @@ def check_table(
     with checked_columns(file, settings, encoding) as source:
         inferred = _infer_within_limits(source, schema, settings)
         return CheckedTable(table_format(file), len(source), len(source.names), inferred)
-
-
-def complete_schema_of(
-    file: BinaryIO, schema: dict[str, Any], encoding: str | None, settings: ServiceSettings
-) -> InferredSchema:
-    """The schema of a table that has been checked before, by what is said of it now.
-
-    Raises:
-        TableError, SchemaError, TableLimitError: as `check_table`.
-    """
-    with checked_columns(file, settings, encoding) as source:
-        return _infer_within_limits(source, schema, settings)
 
 
 def profile_of(
@@ -187,7 +178,7 @@ def checked_columns(
     from gcvae.files.table_reader import TableReader
 
     if table_format(file) == "parquet":
-        _check_parquet(file, settings)
+        check_parquet(file, settings)
     check = partial(_check_read, settings=settings)
     with source_columns(TableReader(file, encoding=encoding, check=check)) as source:
         check_size(len(source), len(source.names), settings)
@@ -222,6 +213,18 @@ def _infer_within_limits(
     inferred = complete_schema(source, schema)
     check_levels(inferred.schema, settings)
     return inferred
+
+
+def table_format(file: BinaryIO) -> str:
+    """`csv`, `csv.gz`, `parquet`, or `zip` of a database, by the first bytes."""
+    file.seek(0)
+    start = file.read(len(_PARQUET))
+    file.seek(0)
+    if start.startswith(_GZIP):
+        return "csv.gz"
+    if is_archive(start):
+        return "zip"
+    return "parquet" if start == _PARQUET else "csv"
 
 
 def check_size(rows: int, columns: int, settings: ServiceSettings, at_least: str = "") -> None:
@@ -297,9 +300,13 @@ def check_cell(characters: int, settings: ServiceSettings, **place: Any) -> None
         raise TableLimitError(str(problem), limit, "max_cell_characters", problem)
 
 
-def _check_parquet(file: BinaryIO, settings: ServiceSettings) -> None:
-    """Look at the footer before the columns, and at cells before all of a column are read: a small
-    file can unfold to an enormous table.
+def check_parquet(file: BinaryIO, settings: ServiceSettings) -> None:
+    """Let a Parquet file within the limits pass. Looks at the footer before the columns, and at
+    cells before all of a column are read: a small file can unfold to an enormous table.
+
+    Raises:
+        TableError: it is none.
+        TableLimitError: rows, columns, cells or a cell are over their limits.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -31,12 +31,20 @@ def what_is_said(document: Document) -> Document:
     return said | {member: value for member, value in others.items() if value is not None}
 
 
+def what_is_said_of_database(document: Document) -> Document:
+    """What the schema document of a database says."""
+    return {"tables": document.get("tables", {}), **document}
+
+
 def patched(said: Document, patch: Document) -> Document:
     """The document that says what was said and what a merge patch says; the patch wins.
 
     Raises:
         RequestError: the patch has no columns by name.
     """
+    if "tables" in said:
+        of_database: Document = merge(said, patch)
+        return of_database
     _check_columns(patch.get("columns"))
     by_name = {column["name"]: _without_name(column) for column in said.get("columns", ())}
     merged: Document = merge(said | {"columns": by_name}, patch)
@@ -66,7 +74,7 @@ def pointed_at_patch(error: SchemaError, document: Document, patch: Document) ->
 
     What the patch does not say itself was said before, and does not go with it.
     """
-    names = [column["name"] for column in document["columns"]]
+    names = [column["name"] for column in document.get("columns", ())]
     return SchemaError(*(_pointed_at_patch(p, names, patch) for p in error.problems))
 
 
@@ -96,7 +104,9 @@ def _steps(pointer: str) -> list[str]:
 
 
 def changes(before: Document, after: Document) -> SchemaChangesBody:
-    """What is different in the second of two complete schema documents of one table."""
+    """What is different in the second of two complete schema documents of one dataset."""
+    if "tables" in after:
+        return _changes_of_database(before, after)
     old = {column["name"]: column for column in before["columns"]}
     columns = {
         column["name"]: different
@@ -120,6 +130,22 @@ def changes(before: Document, after: Document) -> SchemaChangesBody:
         rules=ConstraintChangesBody(added=added_rules, lost=lost_rules),
         summary=words or ["nothing changed"],
     )
+
+
+def _changes_of_database(before: Document, after: Document) -> SchemaChangesBody:
+    """What is different in keys and orders, in words."""
+    old, new = before["tables"], after["tables"]
+    words = [
+        f"table {name!r}: {_member(member, ChangeBody(before=was, after=now))}"
+        for name, table in new.items()
+        for member in dict.fromkeys((*old[name], *table))
+        if (was := old[name].get(member)) != (now := table.get(member))
+    ]
+    dirty = [document.get("dirty", "refuse") for document in (before, after)]
+    words += [] if dirty[0] == dirty[1] else ["dirty is {1!r} (it was {0!r})".format(*dirty)]
+    none = ConstraintChangesBody(added=[], lost=[])
+    summary = words or ["nothing changed"]
+    return SchemaChangesBody(columns={}, constraints=none, rules=none, summary=summary)
 
 
 def _rules_that_differ(before: Document, after: Document) -> tuple[list[Document], list[Document]]:

@@ -54,7 +54,9 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
 
     max_upload_bytes: Annotated[int, USUAL] = Field(default=512 * MEBIBYTE, gt=0)
     max_table_bytes: int = Field(
-        default=2 * GIBIBYTE, gt=0, description="an uploaded table after decompression"
+        default=2 * GIBIBYTE,
+        gt=0,
+        description="an uploaded table or database, unpacked",
     )
     max_json_bytes: int = Field(default=32 * MEBIBYTE, gt=0)
     max_head_bytes: int = Field(
@@ -62,6 +64,7 @@ class ServiceSettings(ServerSettings, RuntimeSettings):
     )
     max_rows: Annotated[int, USUAL] = Field(default=2_000_000, gt=0)
     max_columns: int = Field(default=500, gt=0)
+    max_tables: int = Field(default=100, gt=0, description="of one database")
     max_cells: int = Field(default=50_000_000, gt=0, description="rows times columns")
     max_levels: int = Field(default=100_000, gt=0, description="levels of one column")
     max_cell_characters: int = Field(default=65_536, gt=0, description="of an uploaded table")

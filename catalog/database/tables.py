@@ -23,7 +23,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_colu
 
 from catalog.database.clock import Timestamp
 from catalog.job_kinds import JobKind, Queue
-from catalog.records import Document, JobStatus, ModelStatus, Scoring
+from catalog.records import DataKind, Document, JobStatus, ModelStatus, Scoring
 
 _ID = 40
 _NAME = 300
@@ -53,6 +53,7 @@ class Base(DeclarativeBase):
         Document: JSON(none_as_null=True),
         list[str]: JSON(),
         bool: Boolean(),
+        DataKind: _word(DataKind),
         JobKind: _word(JobKind),
         JobStatus: _word(JobStatus),
         ModelStatus: _word(ModelStatus),
@@ -62,7 +63,7 @@ class Base(DeclarativeBase):
 
 
 class DatasetRow(Base):
-    """An uploaded table."""
+    """An uploaded table, or several that are linked."""
 
     __tablename__ = "datasets"
     __table_args__ = (Index(None, "workspace", "id"),)
@@ -70,9 +71,11 @@ class DatasetRow(Base):
     id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
     workspace: Mapped[str] = mapped_column(String(_NAME))
     name: Mapped[str] = mapped_column(String(_NAME))
+    kind: Mapped[DataKind]
     format: Mapped[str] = mapped_column(String(20))
     rows: Mapped[int] = mapped_column(BigInteger)
     columns: Mapped[int] = mapped_column(Integer)
+    tables: Mapped[list[Document] | None] = mapped_column(JSON(none_as_null=True))
     schema: Mapped[Document]
     given_schema: Mapped[Document]
     sha256: Mapped[str] = mapped_column(String(_SHA256))
@@ -125,6 +128,7 @@ class ModelRow(Base):
     id: Mapped[str] = mapped_column(String(_ID), primary_key=True)
     workspace: Mapped[str] = mapped_column(String(_NAME))
     name: Mapped[str] = mapped_column(String(_NAME))
+    kind: Mapped[DataKind]
     dataset_id: Mapped[str | None] = mapped_column(
         ForeignKey("datasets.id", ondelete="SET NULL"), index=True
     )

@@ -67,8 +67,8 @@ class Jobs:
             IdempotencyBusyError: the request's key is another's by now.
         """
         with self._database.writing() as session:
-            find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
-            about = name, dataset_id, training, scoring
+            dataset = find_dataset(session, dataset_id, self._workspace, lock=privacy is None)
+            about = name, dataset_id, training, scoring, dataset.kind
             model = new_model_row(new_id("mdl"), self._workspace, *about)
             spec = TrainSpec(training).to_json()
             job = self._new_row(new_id("job"), JobKind.TRAIN, spec)

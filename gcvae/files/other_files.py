@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from gcvae.errors import Problem, TableError
 
@@ -48,6 +49,29 @@ def refuse_other_file(data: bytes) -> None:
         raise TableError(Problem(f"the file is {what}, not a CSV file", expected=expected))
 
 
+def refuse_office_file(names: Collection[str], start: bytes = b"") -> None:
+    """Lets a ZIP file pass whose files have other names than those of a workbook.
+
+    Args:
+        names: Of its files.
+        start: Its first bytes, which name the first of them.
+
+    Raises:
+        TableError: It is a workbook; `expected` says how to get a table from it.
+    """
+    what, expected = "", ""
+    if "[Content_Types].xml" in names or b"[Content_Types].xml" in start[:64]:
+        what, expected = _OFFICE, _EXCEL
+    elif {"mimetype", "content.xml"} <= set(names):
+        what, expected = _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")
+    if what:
+        raise TableError(Problem(f"the file is {what}, no ZIP file of tables", expected=expected))
+
+
+_OFFICE = "an Excel workbook or another Office document"
+_OPEN_DOCUMENT = "an OpenDocument spreadsheet"
+
+
 def _other_file(data: bytes) -> tuple[str, str]:
     """What the file is, and what would be right; an empty text where it may be a table."""
     if data.startswith(b"PK\x03\x04"):
@@ -75,7 +99,7 @@ def _is_no_text(data: bytes, beginning: bytes) -> bool:
 def _zipped(head: bytes) -> tuple[str, str]:
     """What a zip archive holds, by the names at its beginning."""
     if b"opendocument.spreadsheet" in head:
-        return "an OpenDocument spreadsheet", _EXCEL.replace("book.xlsx", "book.ods")
+        return _OPEN_DOCUMENT, _EXCEL.replace("book.xlsx", "book.ods")
     if b"[Content_Types].xml" in head or b"docProps/" in head or b"xl/" in head:
-        return "an Excel workbook or another Office document", _EXCEL
+        return _OFFICE, _EXCEL
     return "a zip archive", _UNPACKED

@@ -67,10 +67,10 @@ def typed_table(
     own = {*links.primary_key} if len(links.primary_key) == 1 else set()
     own |= {column for key in links.foreign_keys for column in key.columns}
     own = {c for c in own if not is_counted(frame[c])}  # dates and fractions have no template
+    # Those that are said come first, as they are numbered in their document.
     columns = [
         {"name": column} | ({"kind": "identifier"} if column in own else {}) | said.get(column, {})
-        for column in frame.columns
-        if column in own or column in said
+        for column in (*said, *(c for c in frame.columns if c in own and c not in said))
     ]
     if not len(frame):  # nothing can be read of no rows
         bare = [{"name": str(c), "kind": "identifier"} for c in frame.columns]

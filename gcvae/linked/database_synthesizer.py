@@ -17,6 +17,7 @@ from gcvae.artifact.file import pack_tensors, read_artifact, unpack_tensors, wri
 from gcvae.cells.data_frames import data_frame
 from gcvae.errors import ArtifactError, Problem, SettingError, TableError
 from gcvae.files.tables import read_table
+from gcvae.linked.database_archive import database_record, written_schemas
 from gcvae.linked.database_draw import Drawing
 from gcvae.linked.database_file import FORMAT, VERSION, read_part, written_part
 from gcvae.linked.database_fit import DatabaseFit, typed_table
@@ -31,6 +32,7 @@ from gcvae.linked.references import (
 )
 from gcvae.numerics.seeds import fresh_seed
 from gcvae.numerics.whole_numbers import whole_number
+from gcvae.schema.columns import TableSchema
 from gcvae.scoring.anomalies import ANOMALY, ODD_CELL, p_values
 
 _MOST_TIMES = 1_000_000
@@ -157,6 +159,16 @@ class DatabaseSynthesizer:
             words += [f"in the order of {plan.order}"] if plan.order else []
             found[name] = ", ".join(words) or "by itself"
         return found
+
+    @property
+    def training_record(self) -> dict[str, Any]:
+        """What there is to say of the fit, as `database_record` has it."""
+        return database_record(self.schema, self._parts, self.splits, self.plans)
+
+    @property
+    def schemas(self) -> dict[str, TableSchema]:
+        """How the columns of each table are written."""
+        return written_schemas(self._parts, self.splits)
 
     def sample(
         self,

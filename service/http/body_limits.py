@@ -17,6 +17,9 @@ TABLE_TYPES = (
 )
 """Kinds of body that are tables. Which one it is, its first bytes say."""
 
+ARCHIVE_TYPE = "application/zip"
+"""Kind of body that is a database: a ZIP file of tables."""
+
 ARTIFACT_TYPE = "application/vnd.gcvae.model"
 MODEL_TYPES = ("application/octet-stream", ARTIFACT_TYPE)
 """Kinds of body that are models."""
@@ -65,4 +68,4 @@ def limiting_field(content_type: str) -> str:
 def is_file(content_type: str) -> bool:
     """Whether a body of this kind is a table, a model, or a form with one."""
     essence = content_type.split(";")[0].strip().lower()
-    return essence.startswith("multipart/") or essence in (*TABLE_TYPES, *MODEL_TYPES)
+    return essence.startswith("multipart/") or essence in (*TABLE_TYPES, *MODEL_TYPES, ARCHIVE_TYPE)

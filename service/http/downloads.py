@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from catalog.records import Result
 from models_store import Store
+from models_store.errors import CorruptedError
 from models_store.manifests import Manifest
 from service.http.etags import matches
 
@@ -55,6 +56,30 @@ class StoredFile:
     def stream_range(self, start: int, end: int) -> Iterator[bytes]:
         """Some of the bytes."""
         return self.store.stream_range(self.key, start, end)
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """A run of the bytes under one key: a table of a ZIP file that packs none."""
+
+    store: Store
+    key: str
+    offset: int
+    size_bytes: int
+    sha256: str
+
+    def stream(self) -> Iterator[bytes]:
+        """All bytes. Raises: CorruptedError, before the last of them is read on."""
+        digest = hashlib.sha256()
+        for chunk in self.stream_range(0, self.size_bytes):
+            digest.update(chunk)
+            yield chunk
+        if digest.hexdigest() != self.sha256:
+            raise CorruptedError(self.key, self.sha256, digest.hexdigest())
+
+    def stream_range(self, start: int, end: int) -> Iterator[bytes]:
+        """Some of the bytes."""
+        return self.store.stream_range(self.key, self.offset + start, self.offset + end)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gcvae.errors import Problem
 from service.errors import NotAcceptableError, RequestError
+from service.http.body_limits import ARCHIVE_TYPE
 
 TABLE_MEDIA_TYPES = {
     "csv": "text/csv",
@@ -22,6 +23,8 @@ TABLE_CONTENT: dict[str, Any] = {
     for media_type in TABLE_MEDIA_TYPES.values()
 }
 """What OpenAPI says of a table in an answer: bytes, or any JSON."""
+SAMPLE_CONTENT = TABLE_CONTENT | {ARCHIVE_TYPE: _BYTES}
+"""The same of what was drawn: of a database a ZIP file."""
 
 
 def choose_form(form: str | None, accept: str | None, media_types: Mapping[str, str]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -13,19 +15,19 @@ from typing import Any, BinaryIO
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 
 from gcvae.errors import Problem
 from gcvae.files.gzipped import CHUNK_BYTES
+from gcvae.files.table_archives import files_by_table, write_archive
 from gcvae.files.text_encodings import checked_encoding
-from service.errors import MediaTypeError, RequestError
-from service.http.body_limits import MODEL_TYPES, TABLE_TYPES
+from service.errors import MediaTypeError, RequestError, TableLimitError
+from service.http.body_limits import ARCHIVE_TYPE, MODEL_TYPES, TABLE_TYPES
 from service.http.json_bodies import read_json
 from service.http.query_parameters import refuse_names
 from service.settings import ServiceSettings
 
-_GZIP = b"\x1f\x8b"
-_PARQUET = b"PAR1"
 _FIELDS = ("file", "name", "schema", "encoding")
 _MODEL_FIELDS = ("file", "name")
 _FORM = "multipart/form-data"
@@ -34,6 +36,9 @@ ENCODING = "of the text, such as cp1252, latin-1 or utf-16; UTF-8 where not give
 
 UPLOAD_TYPES = (_FORM, *TABLE_TYPES)
 """Kinds of body that bring a table."""
+
+DATASET_TYPES = (*UPLOAD_TYPES, ARCHIVE_TYPE)
+"""Kinds of body that bring a table, or a database."""
 
 
 @dataclass(frozen=True)
@@ -74,25 +79,38 @@ class Upload:
 
 @asynccontextmanager
 async def received(
-    request: Request, settings: ServiceSettings, readable: tuple[str, ...] = UPLOAD_TYPES
+    request: Request,
+    settings: ServiceSettings,
+    readable: tuple[str, ...] = UPLOAD_TYPES,
+    max_files: int = 1,
 ) -> AsyncIterator[Upload]:
     """The table that the request brings, as a form or as its bare body.
 
     Args:
         readable: every kind of body that the call reads, for the refusal of another.
+        max_files: of a form; several are joined into a ZIP file, each a table called as its file.
 
     Raises:
         MediaTypeError: the body is neither a form nor a table.
         RequestError: the form has no file, or fields that are not known.
-        TableError: there is no such encoding.
+        TableError: there is no such encoding; or of several files one has no table's name.
         TooLargeError: the body is over its limit (out of the reading of it).
     """
     content_type, essence = _kind_of_body(request)
     if essence == _FORM:
-        async with request.form(max_files=1, max_part_size=settings.max_json_bytes) as form:
+        async with _form(request, settings, max_files) as form:
             refuse_in_query(request)
-            yield _from_form(form.multi_items())
-    elif essence in TABLE_TYPES:
+            items = form.multi_items()
+            files = [f for name, f in items if name == "file" and isinstance(f, UploadFile)]
+            if max_files == 1 or len(files) < 2:
+                yield _from_form(items)
+                return
+            others = [(name, value) for name, value in items if name != "file"]
+            with tempfile.TemporaryFile(prefix="gcvae-upload-") as joined:
+                upload = _from_form([*others, ("file", UploadFile(joined))])
+                await run_in_threadpool(_join, files, joined)
+                yield upload
+    elif essence in readable:
         with tempfile.TemporaryFile(prefix="gcvae-upload-") as file:
             await _receive_body(request, file)
             query = request.query_params
@@ -105,6 +123,30 @@ async def received(
             )
     else:
         raise MediaTypeError(content_type, readable)
+
+
+@asynccontextmanager
+async def _form(
+    request: Request, settings: ServiceSettings, max_files: int
+) -> AsyncIterator[FormData]:
+    """The form of a request.
+
+    Raises:
+        TableLimitError: it has more files than a database may have tables.
+    """
+    try:
+        form = await request.form(max_files=max_files, max_part_size=settings.max_json_bytes)
+    except HTTPException as error:
+        if max_files == 1 or "Too many files" not in str(error.detail):
+            raise
+        problem = Problem("too many files", "/file", expected=f"at most {max_files}")
+        raise TableLimitError(
+            f"the form has more than {max_files} files", max_files, "max_tables", problem
+        ) from None
+    try:
+        yield form
+    finally:
+        await form.close()
 
 
 def refuse_in_query(request: Request) -> None:
@@ -172,6 +214,22 @@ def _from_form(items: list[tuple[str, UploadFile | str]]) -> Upload:
     return Upload(file.file, name, schema, encoding=encoding)
 
 
+def _join(files: list[UploadFile], target: BinaryIO) -> None:
+    """Write several files into a ZIP file, whatever their order.
+
+    Raises:
+        TableError: one has no table's name, or two are the same table's.
+    """
+
+    def copied(file: UploadFile) -> Callable[[io.RawIOBase], object]:
+        return lambda sink: shutil.copyfileobj(file.file, sink, CHUNK_BYTES)
+
+    names = [PurePath((file.filename or "").replace("\\", "/")).name for file in files]
+    of_tables = files_by_table(names)
+    by_name = dict(zip(names, files, strict=True))
+    write_archive(target, [(name, copied(by_name[name])) for _, name in sorted(of_tables.items())])
+
+
 def _file(fields: dict[str, UploadFile | str], expected: str) -> UploadFile:
     file = fields.get("file")
     if not isinstance(file, UploadFile):
@@ -192,7 +250,7 @@ def table_name(filename: str) -> str:
     >>> table_name("C:\\data\\adult.train.csv.gz")
     'adult.train'
     """
-    return _without(filename, (".gz", ".csv", ".parquet"))
+    return _without(filename, (".zip", ".gz", ".csv", ".parquet"))
 
 
 def model_name(filename: str | None) -> str | None:
@@ -221,13 +279,3 @@ def _read_schema(text: str | None, place: str = "/") -> dict[str, Any] | None:
             Problem("the schema is no object", pointer, expected='{"columns": [...]}')
         )
     return schema
-
-
-def table_format(file: BinaryIO) -> str:
-    """`csv`, `csv.gz` or `parquet`, by the first bytes."""
-    file.seek(0)
-    start = file.read(len(_PARQUET))
-    file.seek(0)
-    if start.startswith(_GZIP):
-        return "csv.gz"
-    return "parquet" if start == _PARQUET else "csv"

@@ -4,9 +4,11 @@ from importlib import import_module
 
 for _name in (
     "gcvae.synthesizer",
+    "gcvae.linked.database_synthesizer",
     "gcvae.cells.values",
     "service.inline.work",
     "service.ingestion",
+    "service.databases",
     "gcvae.profiling.profile",
     "pyarrow.pandas_compat",  # by pyarrow itself, at the first table
 ):

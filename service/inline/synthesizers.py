@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 from catalog.errors import ModelNotReadyError
-from catalog.records import Model, ModelStatus, Trained
+from catalog.records import DataKind, Document, Model, ModelStatus, Trained
+from gcvae.errors import Problem
 from gcvae.schema.columns import TableSchema
 from models_store import Store
+from service.errors import NotOfferedError
 from service.inline.single_flight_cache import SingleFlightCache
+from service.settings import ServiceSettings
 from service.tallies import Tally
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gcvae.linked.database_synthesizer import DatabaseSynthesizer
     from gcvae.synthesizer import Synthesizer
 
 
@@ -22,7 +30,7 @@ class Synthesizers:
         self._store = store
         self._tally = tally
         self._torch_threads = torch_threads
-        self._loaded: SingleFlightCache[str, Synthesizer] = SingleFlightCache(limit)
+        self._loaded: SingleFlightCache[str, Any] = SingleFlightCache(limit)
 
     def get(self, model: Model) -> Synthesizer:
         """The model's synthesizer; its artifact's checksum is verified on the way.
@@ -31,31 +39,60 @@ class Synthesizers:
             ModelNotReadyError: the model is not ready.
             CorruptedError: the stored artifact is not the published one.
         """
+        found: Synthesizer = self._get(model)
+        found.restrict_scoring(model.scoring)
+        return found
+
+    def get_database(self, model: Model) -> DatabaseSynthesizer:
+        """The synthesizer of a model of a database. Raises as `get`."""
+        found: DatabaseSynthesizer = self._get(model)
+        return found
+
+    def _get(self, model: Model) -> Any:
         require_ready(model)
         was_loaded = True
 
-        def load() -> Synthesizer:
+        def load() -> Any:
             nonlocal was_loaded
             was_loaded = False
-            return self._load(model)
+            assert model.artifact_key is not None
+            assert model.artifact_sha256 is not None
+            data = self._store.read(model.artifact_key, model.artifact_sha256)
+            # torch takes seconds: not before it is needed
+            if model.kind is DataKind.DATABASE:
+                from gcvae.linked.database_synthesizer import DatabaseSynthesizer
 
-        synthesizer = self._loaded.get(model.id, load)
-        synthesizer.restrict_scoring(model.scoring)
+                return DatabaseSynthesizer.from_bytes(data)
+            from gcvae.synthesizer import Synthesizer
+
+            return Synthesizer.from_bytes(data)
+
+        found = self._loaded.get(model.id, load)
         self._tally.looked_up(was_loaded=was_loaded)
         limit_torch_threads(self._torch_threads)
-        return synthesizer
+        return found
 
-    def examine(self, key: str, sha256: str, size_bytes: int) -> Trained:
+    def examine(self, key: str, sha256: str, size_bytes: int, settings: ServiceSettings) -> Trained:
         """What there is to record of a stored file, once the model in it has shown that it works.
 
         Raises:
             ArtifactError: it is no model, or one that does not work.
+            TableLimitError: a table that it holds is over the limits.
             CorruptedError: the stored bytes are not those that were published.
         """
+        from gcvae.artifact.file import unpack_tensors
+        from gcvae.linked.database_file import FORMAT
+        from gcvae.synthesizer import Synthesizer
         from gcvae.trial import try_out
 
         limit_torch_threads(self._torch_threads)
-        synthesizer = self._fetched(key, sha256)
+        data = self._store.read(key, sha256)
+        tensors, manifest = unpack_tensors(data)
+        if manifest.get("format") == FORMAT:
+            schema, record = _examined_database(data, tensors, settings)
+            return Trained(key, sha256, size_bytes, schema, record)
+        del tensors
+        synthesizer = Synthesizer.from_bytes(data)
         try_out(synthesizer)
         return Trained(
             artifact_key=key,
@@ -70,15 +107,23 @@ class Synthesizers:
         """Drop a deleted model."""
         self._loaded.forget(model_id)
 
-    def _load(self, model: Model) -> Synthesizer:
-        assert model.artifact_key is not None
-        assert model.artifact_sha256 is not None
-        return self._fetched(model.artifact_key, model.artifact_sha256)
 
-    def _fetched(self, key: str, sha256: str) -> Synthesizer:
-        from gcvae.synthesizer import Synthesizer  # torch takes seconds: not before it is needed
+def _examined_database(
+    data: bytes, tensors: Mapping[str, Tensor], settings: ServiceSettings
+) -> tuple[Document, Document]:
+    """(schema, record) of a model of a database. Raises: as `Synthesizers.examine`."""
+    from gcvae.artifact.checks import artifact_errors
+    from gcvae.linked.database_synthesizer import DatabaseSynthesizer
+    from service.ingestion import check_parquet
 
-        return Synthesizer.from_bytes(self._store.read(key, sha256))
+    for tensor in tensors.values():  # a small copy of a table can unfold to one of any size
+        copied = tensor.numpy().tobytes()
+        if copied.startswith(b"PAR1"):
+            check_parquet(BytesIO(copied), settings)
+    with artifact_errors("the model in the file does not work"):
+        synthesizer = DatabaseSynthesizer.from_bytes(data)
+        synthesizer.sample(parents=1, seed=0)
+        return synthesizer.schema.to_json(), synthesizer.training_record
 
 
 def require_ready(model: Model) -> None:
@@ -89,6 +134,34 @@ def require_ready(model: Model) -> None:
     """
     if model.status != ModelStatus.READY:
         raise ModelNotReadyError(model.id, model.status)
+
+
+def require_table(model: Model, what: str) -> None:
+    """Let ready models of one table pass.
+
+    Args:
+        what: is asked of the model, in the plural.
+
+    Raises:
+        ModelNotReadyError: the model is not ready.
+        NotOfferedError: it is of a database.
+    """
+    require_ready(model)
+    if model.kind is DataKind.DATABASE:
+        raise not_of_databases(f"model {model.id} is of a database, which has no {what} yet")
+
+
+_OFFERED = (
+    "samples of all its tables or of one; its artifact, which DatabaseSynthesizer.load reads; or a "
+    "model of one table"
+)
+
+
+def not_of_databases(
+    message: str, place: str | None = None, *, expected: str = _OFFERED
+) -> NotOfferedError:
+    """What models of databases can not do, beside what they can."""
+    return NotOfferedError(Problem(message, place, expected=expected), ("samples", "artifact"))
 
 
 def schema_of(model: Model) -> TableSchema:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 from collections.abc import Iterator
 from functools import partial
+from os import SEEK_END
 from typing import TYPE_CHECKING, Any
 
 from catalog.job_kinds import JobKind, SampleSpec
 from catalog.records import Model, Trained
 from gcvae.errors import ArtifactError, Problem
+from gcvae.files.gzipped import CHUNK_BYTES
 from gcvae.files.row_documents import numbered, pointing
 from gcvae.latent.encoding_stream import stream_encodings
 from gcvae.sampling.imputation_stream import stream_completed
@@ -23,6 +26,7 @@ from gcvae.scoring.score_stream import new_totals, stream_scores
 from service.bodies import NewMapBody
 from service.errors import InvalidModelError, RequestError
 from service.inline.process import Bench, Streamed
+from service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,19 +43,45 @@ def draw_sample(bench: Bench, model: Model, spec: SampleSpec) -> Streamed:
     """
     from gcvae.files.table_stream import stream_table
 
-    synthesizer = bench.synthesizers.get(model)
-    blocks: Iterator[pd.DataFrame] = synthesizer.sample_blocks(spec.rows, seed=spec.seed)
+    assert spec.rows is not None, "a model of one table draws rows"
+    rows, synthesizer = spec.rows, bench.synthesizers.get(model)
+    blocks: Iterator[pd.DataFrame] = synthesizer.sample_blocks(rows, seed=spec.seed)
     summary: dict[str, Any] = {}
     if spec.is_conditional:
         with pointing("/given_rows"):
             sampler = _sampler(bench, model, spec)
-            blocks, summary = sampler.blocks(spec.rows), sampler.summary(spec.rows)
+            blocks, summary = sampler.blocks(rows), sampler.summary(rows)
     counted = bench.tally.counted(JobKind.SAMPLE, blocks)
-    if notes := synthesizer.notes(spec.rows):
+    if notes := synthesizer.notes(rows):
         summary |= {"notes": json.dumps(notes)}  # a header has ASCII alone, names any letter
     escape = spec.escape_formulas
     file = stream_table(counted, synthesizer.schema, spec.format, escape_formulas=escape)
     return Streamed(_pointing("/given_rows", file), summary)
+
+
+def draw_database(bench: Bench, model: Model, spec: SampleSpec) -> Streamed:
+    """Drawn tables as a ZIP file, or one of them as a file."""
+    return Streamed(_drawn_tables(bench, model, spec))
+
+
+def _drawn_tables(bench: Bench, model: Model, spec: SampleSpec) -> Iterator[bytes]:
+    from gcvae.linked.database_archive import schemas_of_texts, write_database
+
+    synthesizer = bench.synthesizers.get_database(model)
+    drawn = synthesizer.sample(spec.parents, scale=spec.scale or 1.0, seed=spec.seed)
+    kept = drawn if spec.table is None else {spec.table: drawn[spec.table]}
+    counted = dict(zip(kept, bench.tally.counted(JobKind.SAMPLE, iter(kept.values())), strict=True))
+    typed = schemas_of_texts(model.record or {}, synthesizer.schemas)
+    escape = spec.escape_formulas
+    with tempfile.TemporaryFile(prefix="gcvae-sample-") as file:
+        packed = write_database(file, counted, spec.format, typed=typed, escape_formulas=escape)
+        start, end = 0, file.seek(0, SEEK_END)
+        if spec.table is not None:
+            start = packed[spec.table].offset
+            end = start + packed[spec.table].size_bytes
+        for at in range(start, end, CHUNK_BYTES):
+            file.seek(at)
+            yield file.read(min(CHUNK_BYTES, end - at))
 
 
 def check_conditions(bench: Bench, model: Model, spec: SampleSpec) -> None:
@@ -100,14 +130,17 @@ def export_model(bench: Bench, model: Model, minimal: bool, scoring: str | None)
     return bench.synthesizers.get(model).to_bytes(minimal=minimal, scoring=scoring)
 
 
-def examine_model(bench: Bench, key: str, sha256: str, size_bytes: int) -> Trained:
+def examine_model(
+    bench: Bench, key: str, sha256: str, size_bytes: int, settings: ServiceSettings
+) -> Trained:
     """What there is to record of a stored model file.
 
     Raises:
         InvalidModelError: it is no model, or one that does not work.
+        TableLimitError: a table that it holds is over the limits.
     """
     try:
-        return bench.synthesizers.examine(key, sha256, size_bytes)
+        return bench.synthesizers.examine(key, sha256, size_bytes, settings)
     except ArtifactError as error:
         raise InvalidModelError(str(error)) from error
 

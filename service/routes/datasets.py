@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -13,10 +13,10 @@ from starlette.concurrency import run_in_threadpool
 from catalog.datasets import dataset_prefix
 from catalog.errors import SchemaChangedError
 from catalog.pages import Order
-from catalog.records import Dataset, Document, ModelStatus
-from gcvae.errors import SchemaError
+from catalog.records import DataKind, Dataset, Document, ModelStatus
+from gcvae.errors import Problem, SchemaError
 from gcvae.schema.columns import TableSchema
-from gcvae.schema.inferred_schema import InferredSchema
+from gcvae.schema.suggestions import unknown_name
 from service.access import Workspace
 from service.bodies import (
     ChangedDatasetBody,
@@ -28,25 +28,32 @@ from service.bodies import (
     RulesBody,
     dataset_body,
 )
-from service.errors import PreconditionError, StateError
+from service.databases import DIRTY, check_database, first_rows_of_table, profile_of_table
+from service.errors import NotOfferedError, PreconditionError, RequestError, StateError
 from service.http.etags import entity_tag, is_still, tag_of, tagged, tagged_json
 from service.http.idempotency import Answer, IdempotencyKey, created, fingerprint, once
 from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
 from service.http.query_parameters import checked_name
-from service.http.uploads import ENCODING, Upload, received
+from service.http.uploads import DATASET_TYPES, ENCODING, Upload, received
 from service.ingestion import (
     check_table,
-    complete_schema_of,
     first_rows_of,
     profile_of,
     stored_table,
+    table_format,
 )
 from service.quotas import require_storage
 from service.reservations import collect_garbage, reserved
 from service.resources import Resources, Shared
 from service.routes.privacy_ledgers import privacy_bodies, told_dataset
-from service.schema_changes import changes, patched, pointed_at_patch, what_is_said
+from service.schema_changes import (
+    changes,
+    patched,
+    pointed_at_patch,
+    what_is_said,
+    what_is_said_of_database,
+)
 from service.table_process import read_apart
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
@@ -63,7 +70,17 @@ _UPLOAD = {
                     "type": "object",
                     "required": ["file"],
                     "properties": {
-                        "file": {"type": "string", "format": "binary"},
+                        "file": {
+                            "description": "CSV, gzipped CSV or Parquet; of a database a ZIP file "
+                            "of them, or several: each a table called as its file",
+                            "oneOf": [
+                                {"type": "string", "format": "binary"},
+                                {
+                                    "type": "array",
+                                    "items": {"type": "string", "format": "binary"},
+                                },
+                            ],
+                        },
                         "schema": {"type": "string", "description": "schema document, JSON"},
                         "name": {"type": "string"},
                         "encoding": {"type": "string", "description": ENCODING},
@@ -72,6 +89,7 @@ _UPLOAD = {
             },
             "text/csv": _TABLE,
             "application/gzip": _TABLE,
+            "application/zip": _TABLE,
             "application/vnd.apache.parquet": _TABLE,
         },
     },
@@ -85,7 +103,8 @@ _UPLOAD = {
 
 _PATCH_DESCRIPTION = (
     "JSON merge patch (RFC 7396) of what was said: columns by name; null takes back what was said, "
-    "and the table is asked again; constraints and rules are replaced whole"
+    "and the table is asked again; constraints and rules are replaced whole. Of a database: tables "
+    "by name, their lists replaced whole"
 )
 _PATCH = {
     "requestBody": {
@@ -101,6 +120,11 @@ _PATCH = {
                         },
                         "constraints": {"type": ["array", "null"], "items": {"type": "object"}},
                         "rules": {"type": ["array", "null"], "items": {"type": "object"}},
+                        "tables": {
+                            "type": ["object", "null"],
+                            "additionalProperties": {"type": ["object", "null"]},
+                        },
+                        "dirty": {"type": ["string", "null"], "enum": [*DIRTY, None]},
                     },
                     "example": {
                         "columns": {
@@ -113,6 +137,7 @@ _PATCH = {
         }
     }
 }
+TableName = Annotated[str | None, Query(description="of a database: one of its tables")]
 IfMatch = Annotated[
     str | None,
     Header(description="the ETag of the dataset as it was read; 412 where it has changed since"),
@@ -123,8 +148,11 @@ IfMatch = Annotated[
 async def upload(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Upload a table: CSV, gzipped CSV or Parquet, as a form or as the bare body."""
-    async with received(request, resources.settings) as table:
+    """Upload a table: CSV, gzipped CSV or Parquet, as a form or as the bare body. A ZIP file of
+    tables, or a form with several, is a database: its keys are found, and its references checked.
+    """
+    limits = resources.settings
+    async with received(request, limits, DATASET_TYPES, limits.max_tables) as table:
         sha256 = await run_in_threadpool(table.sha256)
         asked = (sha256, table.name, table.schema, table.encoding)
         request_sha256 = fingerprint(request, *asked)
@@ -199,11 +227,16 @@ async def patch_schema(
 
 @router.get("/{dataset_id}/profile", response_model=ProfileBody)
 async def read_profile(
-    dataset_id: str, request: Request, resources: Shared, workspace: Workspace
+    dataset_id: str,
+    request: Request,
+    resources: Shared,
+    workspace: Workspace,
+    table: TableName = None,
 ) -> Response:
     """Per column: kind, missing share, quantiles or level counts, and a histogram."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    content = await resources.tables.run(partial(_profile, resources, dataset))
+    asked = _asked_table(dataset, table)
+    content = await resources.tables.run(partial(_profile, resources, dataset, asked))
     return tagged(request, content, "application/json")
 
 
@@ -216,7 +249,10 @@ async def read_rules(
     The schema's member `rules` has them drop, demands them of every row, or adds others.
     """
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    profile = await resources.tables.run(partial(_profile, resources, dataset))
+    if dataset.kind is DataKind.DATABASE:
+        message = "the rules of a database are found when a model is trained on it"
+        raise NotOfferedError(Problem(message, expected="a dataset of one table"))
+    profile = await resources.tables.run(partial(_profile, resources, dataset, None))
     rules = RulesBody.model_validate_json(profile)
     return tagged(request, rules.model_dump_json().encode(), "application/json")
 
@@ -227,10 +263,13 @@ async def read_rows(
     resources: Shared,
     workspace: Workspace,
     limit: Annotated[int, Query(ge=1, le=MOST_FIRST_ROWS)] = 20,
+    table: TableName = None,
 ) -> FirstRowsBody:
     """The first rows of the table as they were uploaded, to look at."""
     dataset = await run_in_threadpool(workspace.datasets.get, dataset_id)
-    columns, rows = await resources.tables.run(partial(_first_rows, resources, dataset, limit))
+    asked = _asked_table(dataset, table)
+    read = partial(_first_rows, resources, dataset, limit, asked)
+    columns, rows = await resources.tables.run(read)
     return FirstRowsBody(dataset_id=dataset.id, columns=columns, rows=rows)
 
 
@@ -264,31 +303,74 @@ def add_dataset(resources: Resources, workspace: Workspace, upload: Upload, sha2
     """Check the table, publish its bytes, record it: in this order, so that a bad table leaves
     nothing, and a crash leaves only bytes whose reservation runs out.
     """
-    name = checked_name(upload.name, f"{upload.place}name", otherwise="table")
+    otherwise = "database" if table_format(upload.file) == "zip" else "table"
+    name = checked_name(upload.name, f"{upload.place}name", otherwise=otherwise)
     require_storage(resources, workspace, upload.size_bytes())
-    settings = resources.settings
-    check = partial(check_table, schema=upload.schema, encoding=upload.encoding, settings=settings)
-    checked = read_apart(check, upload.file, settings)
+    checked = _checked(resources, upload.file, upload.schema or {}, upload.encoding)
     dataset_id = workspace.datasets.new_id()
     prefix = dataset_prefix(dataset_id)
     with reserved(resources, prefix):
-        key = f"{prefix}table.{checked.format}"
+        key = f"{prefix}table.{checked['format']}"
         published = resources.store.publish(key, upload.chunks())
         assert published.sha256 == sha256
         return workspace.datasets.add(
             dataset_id=dataset_id,
             name=name,
-            format=checked.format,
-            rows=checked.rows,
-            columns=checked.columns,
-            schema=checked.inferred.schema.to_json(),
             sha256=published.sha256,
             size_bytes=published.size_bytes,
             object_key=published.key,
-            warnings=list(checked.inferred.warnings),
             encoding=upload.encoding,
-            given_schema=what_is_said(upload.schema or {}),
+            **checked,
         )
+
+
+def _checked(
+    resources: Resources, file: BinaryIO, schema: Document, encoding: str | None
+) -> dict[str, Any]:
+    """What the record says of a table, or of the tables of a ZIP file, under what is said of them.
+
+    Raises: as `check_table`, or `check_database`, and as `read_apart`.
+    """
+    settings = resources.settings
+    file_format = table_format(file)
+    said: dict[str, Any] = {"schema": schema, "encoding": encoding, "settings": settings}
+    if file_format == "zip":
+        found = read_apart(partial(check_database, **said), file, settings)
+        return {
+            "format": file_format,
+            "rows": found.total("rows"),
+            "columns": found.total("columns"),
+            "tables": found.tables,
+            "schema": found.schema,
+            "given_schema": what_is_said_of_database(schema),
+            "warnings": [*found.warnings],
+        }
+    table = read_apart(partial(check_table, **said), file, settings)
+    return {
+        "format": file_format,
+        "rows": table.rows,
+        "columns": table.columns,
+        "schema": table.inferred.schema.to_json(),
+        "given_schema": what_is_said(schema),
+        "warnings": [*table.inferred.warnings],
+    }
+
+
+def _asked_table(dataset: Dataset, name: str | None) -> Document | None:
+    """The table of a database that a request is about; None of a dataset that is one.
+
+    Raises:
+        RequestError: none is named, or there is no such table.
+    """
+    tables = {table["name"]: table for table in dataset.tables or ()}
+    if name in tables:
+        return tables[name]
+    if name is not None:
+        raise RequestError(unknown_name(f"table is {name!r}", name, [*tables], pointer="?table"))
+    if dataset.kind is DataKind.DATABASE:
+        expected = f"the name of one: {', '.join(tables)}"
+        raise RequestError(Problem("a database has several tables", "?table", expected=expected))
+    return None
 
 
 @dataclass(frozen=True)
@@ -327,25 +409,23 @@ def _change_schema(resources: Resources, asked: _Change) -> tuple[Dataset, Datas
             raise PreconditionError(message)
         _refuse_while_training(asked.workspace, before.id)
         document = asked.document(before.given_schema)
-        inferred = _inferred(resources, before, document, asked.patch)
-        schema, said = inferred.schema.to_json(), what_is_said(document)
+        found = _completed(resources, before, document, asked.patch)
+        members = "schema", "given_schema", "warnings", "tables"
+        changed: dict[str, Any] = {name: found.get(name) for name in members}
         try:
-            return before, datasets.replace_schema(before, schema, said, inferred.warnings)
+            return before, datasets.replace_schema(before, **changed)
         except SchemaChangedError:
             continue
 
 
-def _inferred(
+def _completed(
     resources: Resources, dataset: Dataset, document: Document, patch: Document | None
-) -> InferredSchema:
-    """The completed schema; what is wrong with it has its place in the request's own body."""
-    settings = resources.settings
-    complete = partial(
-        complete_schema_of, schema=document, encoding=dataset.encoding, settings=settings
-    )
+) -> dict[str, Any]:
+    """What the record says under another schema; what is wrong with that has its place in the
+    request's own body."""
     try:
         with stored_table(resources.store, dataset) as file:
-            return read_apart(complete, file, settings)
+            return _checked(resources, file, document, dataset.encoding)
     except SchemaError as error:
         if patch is None:
             raise
@@ -362,22 +442,30 @@ def _refuse_while_training(workspace: Workspace, dataset_id: str) -> None:
 
 
 def _first_rows(
-    resources: Resources, dataset: Dataset, limit: int
+    resources: Resources, dataset: Dataset, limit: int, table: Document | None
 ) -> tuple[list[str], list[list[str | None]]]:
-    read = partial(first_rows_of, n_rows=limit, encoding=dataset.encoding)
-    with stored_table(resources.store, dataset) as file:
-        return read_apart(read, file, resources.settings)
-
-
-def _profile(resources: Resources, dataset: Dataset) -> bytes:
-    key = (dataset.id, entity_tag(repr(dataset.schema).encode()))
-    return resources.profiles.get(key, lambda: _make_profile(resources, dataset))
-
-
-def _make_profile(resources: Resources, dataset: Dataset) -> bytes:
     settings = resources.settings
-    schema = TableSchema.from_json(dataset.schema)
-    make = partial(profile_of, schema=schema, encoding=dataset.encoding, settings=settings)
+    how: dict[str, Any] = {"n_rows": limit, "encoding": dataset.encoding}
+    read = partial(first_rows_of, **how)
+    if table is not None:
+        read = partial(first_rows_of_table, name=table["name"], settings=settings, **how)
+    with stored_table(resources.store, dataset) as file:
+        return read_apart(read, file, settings)
+
+
+def _profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
+    described = dataset.schema if table is None else table
+    key = (dataset.id, entity_tag(repr(described).encode()))
+    return resources.profiles.get(key, lambda: _make_profile(resources, dataset, table))
+
+
+def _make_profile(resources: Resources, dataset: Dataset, table: Document | None) -> bytes:
+    settings = resources.settings
+    schema = TableSchema.from_json(dataset.schema if table is None else table["schema"])
+    how: dict[str, Any] = {"schema": schema, "encoding": dataset.encoding, "settings": settings}
+    make = partial(profile_of, **how)
+    if table is not None:
+        make = partial(profile_of_table, name=table["name"], **how)
     with stored_table(resources.store, dataset) as file:
         profile = {"dataset_id": dataset.id, **read_apart(make, file, settings)}
     return ProfileBody.model_validate(profile).model_dump_json().encode()

@@ -18,7 +18,7 @@ from service.errors import RequestError
 from service.http.etags import tagged
 from service.http.json_bodies import JsonRoute
 from service.http.negotiation import choose_form
-from service.inline.synthesizers import require_ready
+from service.inline.synthesizers import require_table
 from service.inline.work import draw_local_map, draw_map
 from service.resources import Shared
 
@@ -79,7 +79,7 @@ async def map_dependencies(
         check_kind(order, "?order")
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
-    require_ready(model)
+    require_table(model, "dependency maps")
     work = partial(draw_map, model=model, kind=kind, form=form, seed=seed, order=order)
     content = await resources.inline.run(work)
     return tagged(request, content, MEDIA_TYPES[form], {"Vary": "Accept"})
@@ -103,7 +103,7 @@ async def map_at_row(
     """
     form = choose_form(format, request.headers.get("Accept"), MEDIA_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
-    require_ready(model)
+    require_table(model, "dependency maps")
     content = await resources.inline.run(partial(draw_local_map, model=model, body=body, form=form))
     return Response(content, media_type=MEDIA_TYPES[form], headers={"Vary": "Accept"})
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from catalog.object_keys import model_prefix
-from catalog.records import Document, Model, Trained
+from catalog.records import DataKind, Document, Model, Trained
 from gcvae.artifact.versions import NO_MODEL
 from gcvae.schema.columns import TableSchema
 from models_store import Published
@@ -55,7 +55,8 @@ _FILE = {
 async def import_model(
     request: Request, resources: Shared, workspace: Workspace, key: IdempotencyKey = None
 ) -> Response:
-    """Bring in a model: a file of `gcvae train`, or the artifact of another service's model.
+    """Bring in a model: a file of `gcvae train`, of `gcvae clone --model`, or the artifact of
+    another service's model.
 
     It is tried out before it is kept, and ready at once. No dataset and no job belong to it.
     """
@@ -98,6 +99,7 @@ def add_model(resources: Resources, workspace: Workspace, upload: Upload) -> Mod
             name=name,
             trained=trained,
             training=_training_of(trained.record),
+            kind=DataKind.DATABASE if "tables" in trained.schema else DataKind.TABLE,
         )
 
 
@@ -122,8 +124,13 @@ def _examined(resources: Resources, published: Published) -> Trained:
         key=published.key,
         sha256=published.sha256,
         size_bytes=published.size_bytes,
+        settings=resources.settings,
     )
     trained: Trained = from_thread.run(resources.inline.run, work)
+    if "tables" in trained.schema:
+        for table in trained.record["tables"].values():
+            check_size(0, table["columns"], resources.settings)
+        return trained
     schema = TableSchema.from_json(trained.schema)
     check_size(0, len(schema.names), resources.settings)
     check_levels(schema, resources.settings)

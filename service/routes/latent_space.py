@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from service.access import Workspace
 from service.http.etags import tagged
 from service.http.negotiation import choose_form
-from service.inline.synthesizers import require_ready
+from service.inline.synthesizers import require_table
 from service.inline.work import draw_manifold
 from service.resources import Shared
 
@@ -48,7 +48,7 @@ async def map_manifold(
     """
     form = choose_form(format, request.headers.get("Accept"), PICTURE_TYPES)
     model = await run_in_threadpool(workspace.models.get, model_id)
-    require_ready(model)
+    require_table(model, "manifolds")
     content = await resources.inline.run(
         partial(draw_manifold, model=model, steps=steps, form=form)
     )

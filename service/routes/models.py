@@ -14,9 +14,9 @@ from catalog.dispatch.port import send_soon
 from catalog.errors import LooserScoringError, NotFoundError
 from catalog.job_kinds import TrainSpec
 from catalog.pages import Order
-from catalog.records import Dataset, Document, Model, ModelStatus, Scoring
+from catalog.records import DataKind, Dataset, Document, Model, ModelStatus, Scoring
 from gcvae.errors import Problem, SettingError
-from gcvae.training.costs import reporting_cost, training_cost
+from gcvae.training.costs import Cost, reporting_cost, training_cost
 from gcvae.training.settings import configure, settle
 from service.access import Workspace
 from service.bodies import (
@@ -33,7 +33,7 @@ from service.http.etags import tagged_json
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
 from service.http.pages import Cursor, Limit, Search, Sort, page_body
-from service.inline.synthesizers import require_ready
+from service.inline.synthesizers import not_of_databases, require_ready
 from service.inline.work import export_model
 from service.quotas import require_training_time
 from service.reservations import collect_garbage
@@ -150,6 +150,9 @@ def _artifact(
     if scoring is not None and scoring.is_looser_than(model.scoring):
         raise LooserScoringError(model.id, model.scoring, scoring)
     if minimal or {model.scoring, scoring} - {None, Scoring.FULL}:
+        if model.kind is DataKind.DATABASE:
+            place, expected = "?minimal" if minimal else "?scoring", "the artifact as it is"
+            raise not_of_databases("a database's model has one file", place, expected=expected)
         work = partial(export_model, model=model, minimal=minimal, scoring=scoring)
         return MadeFile(from_thread.run(resources.inline.run, work))
     assert model.artifact_key is not None
@@ -165,6 +168,8 @@ def change_model(model_id: str, body: ChangedModelBody, workspace: Workspace) ->
     rare (`flag`), or nothing (`off`). What was made of it before says no more than that from now
     on, and there is no way back.
     """
+    if body.scoring is not None and workspace.models.get(model_id).kind is DataKind.DATABASE:
+        _refuse_of_database({}, body.scoring)
     model = workspace.models.change(model_id, scoring=body.scoring, name=body.name)
     return model_body(with_schema(workspace, model), newest_report(workspace, model))
 
@@ -185,12 +190,15 @@ def enqueue_model(resources: Resources, workspace: Workspace, body: NewModelBody
         QueueFullError: too many jobs wait.
         QuotaError: the workspace has taken as much storage or time of training as it may.
         NotFoundError: there is no such dataset.
+        NotOfferedError: it is a database, and something is asked that is of single tables.
         BudgetError: the models of its table would exceed a cap on what they spend together.
     """
     training = checked_training(body.training)
     require_room(resources, workspace)
     require_training_time(resources, workspace)
     dataset = workspace.datasets.get(body.dataset_id)
+    if dataset.kind is DataKind.DATABASE:
+        _refuse_of_database(training, body.scoring)
     if (share := _report_share(training, dataset)) is not None:
         training["report_share"] = share
     model, job = workspace.jobs.enqueue_training(
@@ -237,12 +245,18 @@ def checked_training(training: TrainingBody) -> Document:
 
 
 def training_estimate(training: Document, dataset: Dataset) -> Document:
-    """What training on a dataset is likely to take, by its checked training document."""
+    """What training on a dataset is likely to take, by its checked training document. The tables of
+    a database are learned one after the other.
+    """
     config = configure(training["preset"], TrainSpec(training).settings)
-    settled = settle(config, n_rows=dataset.rows, n_columns=dataset.columns)
-    levels = sum(len(column.get("levels") or ()) for column in dataset.schema["columns"])
-    size = dataset.rows, dataset.columns, levels
-    return training_cost(training["preset"], settled, *size).to_json()
+    costs = []
+    for table in dataset.tables or (vars(dataset),):
+        rows, columns = table["rows"], table["columns"]
+        settled = settle(config, n_rows=max(rows, 1), n_columns=columns)
+        levels = sum(len(column.get("levels") or ()) for column in table["schema"]["columns"])
+        costs.append(training_cost(training["preset"], settled, rows, columns, levels))
+    seconds = round(sum(cost.seconds for cost in costs), 1)
+    return Cost(seconds, max(cost.memory_bytes for cost in costs)).to_json()
 
 
 def report_estimate(training: Document, dataset: Dataset) -> Document | None:
@@ -256,6 +270,8 @@ def report_estimate(training: Document, dataset: Dataset) -> Document | None:
 
 def _report_share(training: Document, dataset: Dataset) -> float | None:
     """The share of rows that is held back for a report; None where it is left to the library."""
+    if dataset.kind is DataKind.DATABASE:
+        return None
     is_private = TrainSpec(training).is_private
     otherwise = REPORT_SHARE if dataset.rows >= REPORTED_ROWS and not is_private else None
     share: float | None = training.get("report_share", otherwise)
@@ -271,6 +287,23 @@ def with_schema(workspace: Workspace, model: Model) -> Model:
     except NotFoundError:  # deleted since the model was read
         return model
     return replace(model, schema=_known_schema(model.training, dataset))
+
+
+def _refuse_of_database(training: Document, scoring: Scoring) -> None:
+    """Let what is asked of a model of a database pass.
+
+    Raises:
+        NotOfferedError: it promises privacy, holds back rows, or is to say less of rows: models of
+            single tables do.
+    """
+    asked = {
+        "/training/differential_privacy": TrainSpec(training).is_private,
+        "/training/report_share": TrainSpec(training).holds_back,
+        "/scoring": scoring is not Scoring.FULL,
+    }
+    for place in (place for place, is_asked in asked.items() if is_asked):
+        what = place.rpartition("/")[2]
+        raise not_of_databases(f"{what} is not offered for models of databases yet", place)
 
 
 def _known_schema(training: Document, dataset: Dataset) -> Document:

@@ -12,7 +12,7 @@ from fastapi.openapi.models import Example
 from pydantic import Field
 
 from catalog.job_kinds import JobKind, ReportSpec
-from catalog.records import Dataset, Job, JobStatus, Model, ModelStatus, Result
+from catalog.records import DataKind, Dataset, Job, JobStatus, Model, ModelStatus, Result
 from gcvae.errors import Problem, json_pointer
 from gcvae.schema.columns import TableSchema
 from gcvae.schema.suggestions import unknown_names
@@ -25,7 +25,7 @@ from service.http.etags import tagged
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
 from service.http.negotiation import choose_form
-from service.inline.synthesizers import require_ready, schema_of
+from service.inline.synthesizers import require_table, schema_of
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued, result_routes
@@ -200,7 +200,7 @@ def enqueue_report(
         QueueFullError: too many jobs wait.
     """
     model = workspace.models.get(model_id)
-    require_ready(model)
+    require_table(model, "reports")
     datasets, holdout = workspace.datasets, None
     real = datasets.get(_dataset_id(model, body))
     check_table(model, real, "/dataset_id")
@@ -250,6 +250,9 @@ def check_table(model: Model, dataset: Dataset, place: str) -> None:
     Raises:
         RequestError: a modelled column is not in it, or it has one that the model has not.
     """
+    if dataset.kind is DataKind.DATABASE:
+        message = f"dataset {dataset.id} is a database"
+        raise RequestError(Problem(message, place, expected="a dataset of one table"))
     has = {column["name"] for column in dataset.schema["columns"]}
     schema = schema_of(model)
     lacks = [column.name for column in schema if column.is_modelled and column.name not in has]

@@ -12,17 +12,21 @@ from catalog.errors import NotFoundError
 from catalog.job_kinds import JobKind, JobSpec
 from catalog.records import Document, Job, JobStatus, Model, Result, Scoring
 from gcvae.errors import Problem, ScoringError
+from gcvae.schema.suggestions import unknown_name
 from service.access import Workspace
 from service.bodies import ResultBody, result_body
-from service.errors import StateError
-from service.http.downloads import download, stored_table
+from service.errors import RequestError, StateError
+from service.http.body_limits import ARCHIVE_TYPE
+from service.http.downloads import StoredPart, download, stored_table
 from service.http.etags import tagged_json
-from service.http.negotiation import TABLE_CONTENT, TABLE_MEDIA_TYPES
+from service.http.negotiation import SAMPLE_CONTENT, TABLE_CONTENT, TABLE_MEDIA_TYPES
 from service.reservations import collect_garbage
 from service.resources import Resources, Shared
 from service.routes.job_polling import POLL_SECONDS
 
-_ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()}
+_ENDINGS = {media_type: ending for ending, media_type in TABLE_MEDIA_TYPES.items()} | {
+    ARCHIVE_TYPE: "zip"
+}
 
 
 def enqueue(
@@ -71,6 +75,7 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
     """Add the routes of one kind of result."""
     place = f"/v1/{kind.collection}"
     word = kind.value
+    content = SAMPLE_CONTENT if kind is JobKind.SAMPLE else TABLE_CONTENT
 
     @router.get(f"{place}/{{result_id}}", response_model=ResultBody, name=f"read_{word}")
     def read_result(result_id: str, request: Request, workspace: Workspace) -> Response:
@@ -86,10 +91,11 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         f"{place}/{{result_id}}/content",
         response_class=Response,
         responses={
-            200: {"content": TABLE_CONTENT},
-            206: {"content": TABLE_CONTENT, "description": "the range asked"},
+            200: {"content": content},
+            206: {"content": content, "description": "the range asked"},
         },
         name=f"download_{word}",
+        openapi_extra={"parameters": [_TABLE_PARAMETER]} if kind is JobKind.SAMPLE else None,
     )
     def download_result(
         result_id: str, request: Request, resources: Shared, workspace: Workspace
@@ -99,6 +105,9 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; what it makes comes when it succeeded")
         require_told(workspace.models.get(result.model_id), result)
+        table = request.query_params.get("table")  # of samples alone: others know no such parameter
+        if table is not None:
+            return _download_table(request, resources, job, result, table)
         return download(
             request,
             stored_table(resources.store, result),
@@ -113,6 +122,39 @@ def result_routes(router: APIRouter, kind: JobKind) -> None:
         if result is None:
             raise StateError(f"job {job.id} is {job.status}; it has made nothing to be deleted")
         collect_garbage(resources, workspace.results.delete(result_id))
+
+
+_TABLE_PARAMETER = {
+    "name": "table",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "of a sample of a database: one of its tables, by itself",
+}
+
+
+def _download_table(
+    request: Request, resources: Resources, job: Job, result: Result, name: str
+) -> Response:
+    """One table of a database that was drawn.
+
+    Raises:
+        RequestError: there is no such table, or the sample is one.
+    """
+    tables = result.summary.get("tables", {})
+    if not tables:
+        message = "the sample is one table"
+        raise RequestError(Problem(message, "?table", expected="no such parameter"))
+    if name not in tables:
+        raise RequestError(unknown_name(f"table is {name!r}", name, [*tables], pointer="?table"))
+    place = (tables[name][member] for member in ("offset", "size_bytes", "sha256"))
+    form = job.spec["format"]
+    return download(
+        request,
+        StoredPart(resources.store, result.object_key, *place),
+        media_type=TABLE_MEDIA_TYPES[form],
+        filename=f"{name}.{form}",
+    )
 
 
 LIKELIHOODS = ("log_likelihood", "mean_log_likelihood", "standard_error", "probability", "density")

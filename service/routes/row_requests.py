@@ -33,11 +33,10 @@ from service.http.uploads import (
     Upload,
     received,
     refuse_in_query,
-    table_format,
 )
-from service.ingestion import CheckedRows, check_rows
+from service.ingestion import CheckedRows, check_rows, table_format
 from service.inline.process import Streamed
-from service.inline.synthesizers import require_ready, schema_of
+from service.inline.synthesizers import require_table, schema_of
 from service.reservations import reserved
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
@@ -246,7 +245,7 @@ async def received_rows(
     request, resources = call.request, call.resources
     form = choose_form(format, request.headers.get("Accept"), media_types)
     model = await run_in_threadpool(call.workspace.models.get, call.model_id)
-    require_ready(model)
+    require_table(model, request.url.path.rpartition("/")[2])
     rows = partial(Rows, call, model, form, media_types)
     if is_json(request.headers.get("Content-Type")):
         refuse_in_query(request)

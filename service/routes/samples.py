@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import ConfigDict, Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, model_validator
 from starlette.concurrency import run_in_threadpool
 
 from catalog.job_kinds import JobKind, SampleSpec
-from catalog.records import Model
+from catalog.records import DataKind, Model
 from gcvae.errors import Problem
 from gcvae.files.row_documents import rows_to_csv
 from gcvae.numerics.seeds import derived_seed, fresh_seed
@@ -27,15 +27,17 @@ from service.bodies import (
     TableFormat,
     Whole,
 )
+from service.database_samples import checked_spec, cost_of, expected_rows
 from service.errors import RequestError, TableLimitError
 from service.estimates import estimate
+from service.http.body_limits import ARCHIVE_TYPE
 from service.http.downloads import attachment
 from service.http.idempotency import IdempotencyKey, enqueued_once, fingerprint
 from service.http.json_bodies import JsonRoute
-from service.http.negotiation import TABLE_CONTENT
+from service.http.negotiation import SAMPLE_CONTENT
 from service.http.negotiation import TABLE_MEDIA_TYPES as MEDIA_TYPES
 from service.inline.synthesizers import require_ready, schema_of
-from service.inline.work import check_conditions, draw_sample
+from service.inline.work import check_conditions, draw_database, draw_sample
 from service.resources import Resources, Shared
 from service.routes.jobs import require_room
 from service.routes.results import enqueue, find_queued, result_routes
@@ -44,18 +46,19 @@ from service.shards import cut_rows
 router = APIRouter(tags=["samples"], route_class=JsonRoute)
 
 
-def _rows_or_given_rows(schema: dict[str, Any]) -> None:
-    """Either says how many rows; a schema made of the fields alone would ask for `rows`."""
-    schema["required"].remove("rows")
-    schema["anyOf"] = [{"required": ["rows"]}, {"required": ["given_rows"]}]
-
-
 class NewSampleBody(RequestBody):
     """Rows to be drawn."""
 
-    model_config = ConfigDict(json_schema_extra=_rows_or_given_rows)
-
-    rows: Annotated[Whole, Field(ge=1)]
+    rows: Annotated[Whole, Field(ge=1)] | None = Field(
+        None,
+        description="of one table, unless `given_rows` says how many; of a database none",
+    )
+    scale: float | None = Field(
+        None, description="of a database: how many times as many rows as the real tables; 1 if open"
+    )
+    parents: Annotated[Whole, Field(ge=1)] | None = Field(
+        None, description="of a database, instead: rows of each table without a parent"
+    )
     seed: Seed | None = Field(
         None, description="the same seed gives the same rows; without one a fresh one is drawn"
     )
@@ -80,20 +83,21 @@ class NewSampleBody(RequestBody):
         description="in a CSV: ' stands before texts that a spreadsheet would take for formulas",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _count_given_rows(cls, data: Any) -> Any:
+    @model_validator(mode="after")
+    def _count_given_rows(self) -> Self:
         """Rows may be left out where given_rows says how many."""
-        if isinstance(data, dict) and "rows" not in data:
-            known = data.get("given_rows")
-            return data | {"rows": len(known)} if isinstance(known, list) and known else data
-        return data
+        if self.rows is None and self.given_rows is not None:
+            self.rows = len(self.given_rows)
+        return self
 
 
 @router.post(
     "/v1/models/{model_id}/samples",
     response_class=Response,
-    responses={200: {"content": TABLE_CONTENT}, 202: {"model": ResultBody}},
+    responses={
+        200: {"content": SAMPLE_CONTENT},
+        202: {"model": ResultBody},
+    },
 )
 async def sample_model(
     model_id: str,
@@ -102,19 +106,25 @@ async def sample_model(
     resources: Shared,
     workspace: Workspace,
     key: IdempotencyKey = None,
+    table: Annotated[
+        str | None, Query(description="of a database: this table alone, not the ZIP file of all")
+    ] = None,
 ) -> Response:
-    """Draw rows: the answer is the table, streamed; above the inline limit it is 202 and a job.
+    """Draw rows: the answer is the table, streamed; above the inline limit it is 202 and a job. Of
+    a database it is a ZIP file, a CSV or Parquet file in it for each table.
 
     The header `Gcvae-Seed` is the seed that gives the same rows again; `Gcvae-Notes`, a JSON list,
     names the columns whose identifiers are wider than the table's, having run out.
     """
-    check_rows(body.rows, resources)
     check_given_rows(body)
     model = await run_in_threadpool(workspace.models.get, model_id)
     require_ready(model)
-    asked = fingerprint(request, body.model_dump(mode="json"))
-    spec = await run_in_threadpool(_spec, model, body, _seed(body, key, asked))
-    if spec.rows <= resources.settings.max_inline_sample_rows:
+    asked = fingerprint(request, body.model_dump(mode="json"), *([] if table is None else [table]))
+    spec = await run_in_threadpool(_spec, model, body, _seed(body, key, asked), table)
+    n_rows = expected_rows(model, spec) if spec.rows is None else spec.rows
+    said = "rows" if spec.rows is not None else "scale" if spec.parents is None else "parents"
+    check_rows(n_rows, resources, f"/{said}")
+    if n_rows <= resources.settings.max_inline_sample_rows:
         return await answer_inline(resources, model, spec)
 
     if spec.is_conditional:  # what can not be drawn is said now, and not by a job that fails
@@ -137,14 +147,18 @@ async def answer_inline(resources: Resources, model: Model, spec: SampleSpec) ->
         PoolFullError: too much inline work waits.
         ProcessDiedError: the process was killed at it.
     """
-    opened = await resources.inline.open(partial(draw_sample, model=model, spec=spec))
+    draw = draw_sample if model.kind is DataKind.TABLE else draw_database
+    opened = await resources.inline.open(partial(draw, model=model, spec=spec))
+    is_archive = model.kind is DataKind.DATABASE and spec.table is None
+    media_type = ARCHIVE_TYPE if is_archive else MEDIA_TYPES[spec.format]
+    name, ending = spec.table or f"{model.name}-synthetic", "zip" if is_archive else spec.format
     headers = {
-        "Content-Disposition": attachment(f"{model.name}-synthetic.{spec.format}"),
+        "Content-Disposition": attachment(f"{name}.{ending}"),
         "Gcvae-Seed": str(spec.seed),
     }
     for name, figure in opened.summary.items():
         headers[f"Gcvae-{name.replace('_', '-').title()}"] = str(figure)
-    return StreamingResponse(opened.chunks, headers=headers, media_type=MEDIA_TYPES[spec.format])
+    return StreamingResponse(opened.chunks, headers=headers, media_type=media_type)
 
 
 def enqueue_sample(
@@ -157,9 +171,13 @@ def enqueue_sample(
         ModelNotReadyError: the model is not ready (any more).
     """
     require_room(resources, workspace)
+    asked = resources, workspace, JobKind.SAMPLE, model, spec
+    if spec.rows is None:
+        costs = cost_of(model, expected_rows(model, spec))
+        return enqueue(*asked, shards=(), priority=priority, estimate=costs)
     cost = partial(sampling_cost, rows=spec.rows)
     return enqueue(
-        *(resources, workspace, JobKind.SAMPLE, model, spec),
+        *asked,
         shards=cut_rows(spec.rows, resources.settings.sample_shard_rows),
         priority=priority,
         # What conditions cost is not known before.
@@ -180,13 +198,36 @@ def _seed(body: NewSampleBody, key: str | None, asked: str) -> int:
     return fresh_seed() if key is None else derived_seed(key, asked)
 
 
-def _spec(model: Model, body: NewSampleBody, seed: int) -> SampleSpec:
+def _spec(model: Model, body: NewSampleBody, seed: int, table_name: str | None) -> SampleSpec:
     """What the request asks.
 
     Raises:
+        RequestError: it asks a database of a model of one table, or the other way round.
+        NotOfferedError: as `checked_spec`.
         UnknownColumnError: a row of known cells names a column that the model does not have.
     """
+    of_database: dict[str, Any] = {
+        "scale": body.scale,
+        "parents": body.parents,
+        "table": table_name,
+    }
     rows = body.given_rows
+    if model.kind is DataKind.DATABASE:
+        asked = SampleSpec(
+            *(body.rows, seed, body.format, body.given, body.distribution),
+            given_rows=None if rows is None else "",
+            escape_formulas=body.escape_formulas,
+            **of_database,
+        )
+        return checked_spec(model, asked)
+    for name, value in of_database.items():
+        if value is not None:
+            place = f"?{name}" if name == "table" else f"/{name}"
+            message = f"{name} is of databases, and model {model.id} is of one table"
+            raise RequestError(Problem(message, place, expected="rows"))
+    if body.rows is None:
+        message, expected = "rows are missing", "how many: a whole number, 1 or more"
+        raise RequestError(Problem(message, "/rows", expected=expected))
     table = None if rows is None else rows_to_csv(rows, schema_of(model), "/given_rows").decode()
     return SampleSpec(
         *(body.rows, seed, body.format, body.given, body.distribution, table),
@@ -210,13 +251,17 @@ def check_given_rows(body: NewSampleBody) -> None:
         raise RequestError(Problem(message, "/rows", expected=str(n_rows)))
 
 
-def check_rows(rows: int, resources: Resources) -> None:
+def check_rows(rows: int, resources: Resources, place: str) -> None:
     """Let samples within the limit pass.
+
+    Args:
+        place: what says how many there are.
 
     Raises:
         TableLimitError: too many rows are asked.
     """
     limit = resources.settings.max_sample_rows
     if rows > limit:
-        problem = Problem(f"rows is {rows}", pointer="/rows", expected=f"at most {limit}")
+        what = f"rows is {rows}" if place == "/rows" else f"about {rows} rows in all"
+        problem = Problem(what, pointer=place, expected=f"at most {limit}")
         raise TableLimitError(f"{rows} rows are asked", limit, "max_sample_rows", problem)

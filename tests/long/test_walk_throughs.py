@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,9 @@ def follow_the_page_of_rest(folder: Path, url: str) -> None:
     assert len(pd.read_csv("encodings.csv")) == 178
     assert Path("dependencies.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(Path("local.json").read_text())["kind"] == "local"
+    assert len(pd.read_csv("users.csv")) == 100
+    with zipfile.ZipFile("shop.zip") as archive:
+        assert archive.namelist() == ["users.csv", "visits.csv"]
     assert Path("wine.gcvae").stat().st_size > 1000
     assert files_left(folder) == files_named("docs/rest.md")
 

@@ -6,9 +6,14 @@ from importlib import import_module
 from catalog import JobKind
 
 _LIBRARY = ("gcvae.synthesizer", "gcvae.files.table_reader", "gcvae.cells.values")
-_IMPORTED_LATE = ("torch._dynamo", "gcvae.training.reporting.model_report", "sklearn.ensemble")
-"""What the library imports in the middle of work: torch's compiler, which its optimisers ask for,
-and statistics."""
+_IMPORTED_LATE = (
+    "torch._dynamo",
+    "gcvae.training.reporting.model_report",
+    "sklearn.ensemble",
+    "gcvae.linked.database_synthesizer",
+)
+"""What is imported in the middle of work: torch's compiler, which the library's optimisers ask for,
+statistics, and databases."""
 
 for _name in (*_LIBRARY, "worker.processes.child", *(f"worker.work.{kind}" for kind in JobKind)):
     import_module(_name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from catalog import Catalog, Claim, Job, Workspace
+from catalog import Catalog, Claim, Job, Model, Workspace
 from catalog.errors import LeaseLostError
 from catalog.object_keys import output_prefix
 from gcvae.errors import CancelledError
@@ -17,7 +17,7 @@ from worker.settings import JobSettings
 from worker.work.messages import Message, finite
 
 if TYPE_CHECKING:
-    from gcvae import Synthesizer
+    from gcvae import DatabaseSynthesizer, Synthesizer
 
 _REPORT_SECONDS = 0.1
 _WORK = 0.99
@@ -107,10 +107,23 @@ class Attempt:
         from gcvae import Synthesizer
 
         self.prepare()
-        model = self.workspace.models.get(str(self.job.model_id))
-        assert model.artifact_key is not None, "jobs are taken on ready models only"
-        assert model.artifact_sha256 is not None
-        artifact = self.store.read(model.artifact_key, model.artifact_sha256)
-        synthesizer = Synthesizer.from_bytes(artifact)
+        model = self.model()
+        synthesizer = Synthesizer.from_bytes(self._artifact(model))
         synthesizer.restrict_scoring(model.scoring)
         return synthesizer
+
+    def load_database(self) -> DatabaseSynthesizer:
+        """The job's model of a database. Raises as `load_synthesizer`."""
+        from gcvae import DatabaseSynthesizer
+
+        self.prepare()
+        return DatabaseSynthesizer.from_bytes(self._artifact(self.model()))
+
+    def model(self) -> Model:
+        """The job's model, as it is now. Raises: NotFoundError: it was deleted meanwhile."""
+        return self.workspace.models.get(str(self.job.model_id))
+
+    def _artifact(self, model: Model) -> bytes:
+        assert model.artifact_key is not None, "jobs are taken on ready models only"
+        assert model.artifact_sha256 is not None
+        return self.store.read(model.artifact_key, model.artifact_sha256)

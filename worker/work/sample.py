@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from catalog import Produced
 from catalog.job_kinds import SampleSpec
 from worker.work.attempt import Attempt
+from worker.work.databases import sample_database
 from worker.work.outputs import fraction_of_rows, publish, reporting
 from worker.work.shards import Shard
 
@@ -27,6 +28,8 @@ def sample(attempt: Attempt) -> Produced:
 
     shard = Shard.of(attempt, SampleSpec)
     spec = shard.spec
+    if spec.rows is None:
+        return sample_database(attempt, spec)
     among = range(spec.rows) if shard.rows is None else shard.rows
     synthesizer = attempt.load_synthesizer()
     summary: dict[str, Any] = {"seed": spec.seed}

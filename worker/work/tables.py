@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING
 
 from worker.work.attempt import Attempt
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from catalog import Dataset
     from catalog.job_kinds import TableSpec
     from gcvae import TableReader
 
@@ -37,3 +41,22 @@ def stored_table(
     file = attempt.folder / name
     attempt.store.fetch(key, sha256, file)
     return TableReader(file, encoding=encoding)
+
+
+def stored_database(attempt: Attempt, dataset: Dataset) -> dict[str, pd.DataFrame]:
+    """The tables of a dataset that is a database, by name; raises as `stored_table`."""
+    from gcvae.files.table_archives import opened_archive, unpack
+    from gcvae.files.tables import read_table
+
+    path = attempt.folder / "database"
+    attempt.store.fetch(dataset.object_key, dataset.sha256, path)
+    frames = {}
+    formats = {table["name"]: table["format"] for table in dataset.tables or ()}
+    with path.open("rb") as file, opened_archive(file) as (archive, members):
+        for name, member in members.items():
+            encoding = None if formats[name] == "parquet" else dataset.encoding
+            with tempfile.TemporaryFile(dir=attempt.folder) as table:
+                unpack(archive, member, table, lambda _: None)  # it was checked when it came
+                frames[name] = read_table(table, encoding=encoding)
+    path.unlink()
+    return frames

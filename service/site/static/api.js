@@ -88,6 +88,7 @@ export function upload(path, body, headers, onProgress) {
 /** The media type of a table by the name of its file. */
 export function tableType(name) {
   if (/\.parquet$/i.test(name)) return "application/vnd.apache.parquet";
+  if (/\.zip$/i.test(name)) return "application/zip";
   return /\.gz$/i.test(name) ? "application/gzip" : "text/csv";
 }
 

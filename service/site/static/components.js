@@ -85,13 +85,14 @@ export function meter(label, tall = false) {
   return [bar, set];
 }
 
-/** A place to drop a table, or to choose one. `take(file)` is called with it. */
-export function dropPlace({ title, hint, take, extra = [], small = false }) {
+/** A place to drop a table, or to choose one. `take(file)` is called with it, with a list of files where there may be `many`. */
+export function dropPlace({ title, hint, take, extra = [], small = false, many = false }) {
   const input = h("input.hidden-words", { type: "file", id: freshId("file"), tabindex: -1, "aria-label": title,
-    accept: ".csv,.gz,.tsv,.txt,.parquet", onchange: () => input.files.length && take(input.files[0]) });
+    multiple: many, accept: `.csv,.gz,.tsv,.txt,.parquet${many ? ",.zip" : ""}`, onchange: () => taken(input.files) });
+  const taken = (files) => files.length && take(many ? [...files] : files[0]);
   const place = h(small ? "div.drop.small" : "div.drop", {},
     h("h3", {}, title), h("p.soft", {}, hint),
-    h("div.row", {}, h("button.main", { type: "button", onclick: () => input.click() }, "Choose a file"), extra), input);
+    h("div.row", {}, h("button.main", { type: "button", onclick: () => input.click() }, many ? "Choose files" : "Choose a file"), extra), input);
   const over = (event) => {
     event.preventDefault();
     place.classList.toggle("over", event.type === "dragover");
@@ -100,27 +101,32 @@ export function dropPlace({ title, hint, take, extra = [], small = false }) {
   place.addEventListener("dragleave", over);
   place.addEventListener("drop", (event) => {
     over(event);
-    const [file] = event.dataTransfer.files;
-    if (file) take(file);
+    taken(event.dataTransfer.files);
   });
   return place;
 }
 
-/** Upload a table into `place`, with its progress; resolves to the answer, or null after telling why not. */
-export async function uploadInto(place, path, file, again) {
-  const [bar, set] = meter(`Upload of ${file.name}`);
-  const words = h("p.soft", { role: "status" }, `Uploading ${file.name} …`);
+/** Upload a table, or several in one form, into `place`, with its progress; resolves to the answer, or null after telling why not. */
+export async function uploadInto(place, path, files, again, fields = {}) {
+  const [first, ...others] = [files].flat();
+  const name = others.length ? `${first.name} and ${others.length} more` : first.name;
+  const form = new FormData();
+  for (const file of others.length ? [first, ...others] : []) form.append("file", file, file.name);
+  for (const [field, value] of Object.entries(fields)) form.append(field, value);
+  const [bar, set] = meter(`Upload of ${name}`);
+  const words = h("p.soft", { role: "status" }, `Uploading ${name} …`);
   fill(place, words, bar);
   const onProgress = (fraction) => {
     set(fraction);
-    fill(words, fraction < 1 ? `Uploading ${file.name}: ${percent(fraction)}` : `Reading ${file.name}, every row of it …`);
+    fill(words, fraction < 1 ? `Uploading ${name}: ${percent(fraction)}` : `Reading ${name}, every row …`);
   };
   const ask = (event) => event.preventDefault();
   window.addEventListener("beforeunload", ask);  // to close the page ends the upload
   try {
-    return await upload(path, file, { "Content-Type": tableType(file.name) }, onProgress);
+    const body = others.length ? [form, {}] : [first, { "Content-Type": tableType(first.name) }];
+    return await upload(path, ...body, onProgress);
   } catch (error) {
-    fill(place, problemBox(error), again());
+    fill(place, problemBox(error), again(error));
     return null;
   } finally {
     window.removeEventListener("beforeunload", ask);

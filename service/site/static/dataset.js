@@ -2,6 +2,7 @@
 
 import { ask, read } from "./api.js";
 import { columnTable } from "./columns.js";
+import { showDatabase } from "./database.js";
 import { confirmed, dataTable, head, pressed, problemBox, renameButton, status, verdict, when } from "./components.js";
 import { fill, h, say } from "./elements.js";
 import { rowTable } from "./rows.js";
@@ -11,6 +12,7 @@ import { bytes, figure, many, spoken } from "./words.js";
 
 export async function show({ place, words: [id], signal, go, reveal }) {
   const dataset = await read(`/v1/datasets/${id}`, { signal });
+  if (dataset.kind === "database") return showDatabase({ place, dataset, signal, go, reveal });
   fill(place, heading(dataset, go), h("p.soft", { role: "status" }, "Reading the table …"));
   reveal();
   const [profile, presets, models] = await Promise.all([
@@ -45,27 +47,27 @@ function draw(page) {
     models.items.length ? modelsOf(models.items) : null);
 }
 
-/** The first rows as they were uploaded, read once they are opened. */
-function firstRows(id, signal) {
+/** The first rows as they were uploaded, read once they are opened; of a database those of one table. */
+export function firstRows(id, signal, table = null) {
   const found = h("div");
   const open = async () => {
     if (found.childElementCount) return;
     fill(found, h("p.soft", { role: "status" }, "Reading the first rows …"));
     try {
-      const { columns, rows } = await read(`/v1/datasets/${id}/rows?limit=20`, { signal });
+      const { columns, rows } = await read(`/v1/datasets/${id}/rows?${new URLSearchParams({ limit: 20, ...(table ? { table } : {}) })}`, { signal });
       fill(found, rowTable("The first rows", rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])))));
     } catch (error) {
       if (error.name !== "AbortError") fill(found, problemBox(error));
     }
   };
-  return h("details", { ontoggle: open }, h("summary", {}, "The first rows of the table"), found);
+  return h("details", { ontoggle: open }, h("summary", {}, `The first rows of ${table ?? "the table"}`), found);
 }
 
-function heading(dataset, go) {
+export function heading(dataset, go) {
   const told = h("div");
   const button = h("button.danger", { type: "button", onclick: () => remove() }, "Delete");
   const remove = async () => {
-    const text = "The table goes with its bytes. Models that were trained on it stay.";
+    const text = "It goes with its bytes. Models that were trained on it stay.";
     if (!(await confirmed(`Delete “${dataset.name}”?`, text, "Delete the dataset"))) return;
     await pressed(button, told, async () => {
       await ask(`/v1/datasets/${dataset.id}`, { method: "DELETE" });
@@ -76,7 +78,7 @@ function heading(dataset, go) {
   return h("div.stack", {}, head({
     crumbs: [["Datasets", "/datasets"]],
     title: dataset.name,
-    facts: [many(dataset.rows, "row"), many(dataset.columns, "column"), bytes(dataset.size_bytes), when(dataset.created_at), h("code", {}, dataset.id)],
+    facts: [dataset.tables ? many(dataset.tables.length, "table") : null, many(dataset.rows, "row"), many(dataset.columns, "column"), bytes(dataset.size_bytes), when(dataset.created_at), h("code", {}, dataset.id)].filter(Boolean),
     actions: [h("button.main", { type: "button", onclick: toTraining }, "Train a model"),
       renameButton(`/v1/datasets/${dataset.id}`, dataset.name, told, () => go(`/datasets/${dataset.id}`, { replace: true })), button],
   }), told);
@@ -123,7 +125,7 @@ async function changeSchema(page, patch) {
 }
 
 /** The models of the table beside each other: how each was trained, and what its report found. */
-function modelsOf(models) {
+export function modelsOf(models) {
   const parts = ["fidelity", "utility", "likelihood", "privacy"];
   const heads = ["Model", "Status", "Preset", "Held-out bound", ...parts.map(spoken), "Made"];
   const cells = (model) => [

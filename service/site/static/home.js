@@ -32,24 +32,29 @@ export async function show({ place, signal, go }) {
 function entrance(go) {
   const place = h("div.stack");
   const encoding = h("input", { list: "encodings", placeholder: "UTF-8", size: 14 });
-  const take = async (file) => {
-    const name = file.name.replace(/(\.(csv|tsv|txt|parquet|gz))+$/i, "").slice(0, 200) || "table";
-    const query = new URLSearchParams({ name, ...(encoding.value.trim() ? { encoding: encoding.value.trim() } : {}) });
-    const dataset = await uploadInto(place, `/v1/datasets?${query}`, file, entry);
+  let last = [];
+  const take = async (files, dirty) => {
+    last = files;
+    const said = { ...(encoding.value.trim() ? { encoding: encoding.value.trim() } : {}), ...(dirty ? { schema: JSON.stringify({ dirty }) } : {}) };
+    const name = files.length > 1 ? "" : files[0].name.replace(/(\.(csv|tsv|txt|parquet|gz|zip))+$/i, "").slice(0, 200) || "table";
+    const query = new URLSearchParams(name ? { name, ...said } : {});
+    const dataset = await uploadInto(place, `/v1/datasets?${query}`, files, entry, name ? {} : said);
     if (dataset && place.isConnected) go(`/datasets/${dataset.id}`);
     else if (dataset) say(`${dataset.name} is uploaded.`);
   };
   const example = () => {
     encoding.value = "";
-    return take(new File([exampleTable()], "café orders.csv"));
+    return take([new File([exampleTable()], "café orders.csv")]);
   };
   const drop = () => dropPlace({
     title: "Drop a table here",
-    hint: "CSV, gzipped CSV or Parquet. It stays on this service.",
-    take,
+    hint: "CSV, gzipped CSV or Parquet. Several files, or a ZIP of them, are a database of linked tables. All stays on this service.",
+    take, many: true,
     extra: h("button", { type: "button", onclick: example }, "Try the example table"),
   });
-  const entry = () => [drop(), h("label.row.soft", {}, "Encoding of the text", encoding,
+  const cleaned = (error) => (error?.document?.errors?.some((found) => /^\/tables\/[^/]+\/foreign_keys\/\d+$/.test(found.pointer)) ? h("div.row", {}, "Upload again, and",
+    h("button", { type: "button", onclick: () => take(last, "drop") }, "leave such rows out"), h("button", { type: "button", onclick: () => take(last, "null") }, "empty their keys")) : null);
+  const entry = (error) => [cleaned(error), drop(), h("label.row.soft", {}, "Encoding of the text", encoding,
     h("datalist", { id: "encodings" }, ["cp1252", "iso-8859-1", "iso-8859-15", "cp1250", "cp1251", "utf-16", "shift_jis", "gb18030"].map((value) => h("option", { value }))))];
   fill(place, entry());
   return place;
@@ -71,7 +76,7 @@ function modelLine(model) {
 
 function datasetLine(dataset) {
   return h("li", {}, h("div", {}, h("a", { href: `/datasets/${dataset.id}` }, dataset.name), h("div.tiny.soft.mono", {}, dataset.id)),
-    h("div.tiny.soft.number", {}, `${many(dataset.rows, "row")} × ${count(dataset.columns)}`));
+    h("div.tiny.soft.number", {}, dataset.tables ? `${many(dataset.tables.length, "table")}, ${many(dataset.rows, "row")}` : `${many(dataset.rows, "row")} × ${count(dataset.columns)}`));
 }
 
 function failedLine(job) {

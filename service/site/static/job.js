@@ -39,7 +39,7 @@ function parts(job, model, go, signal) {
   };
   return {
     elements: [places.heading, told, h("div.card.stack", {}, places.state, bar), places.facts, places.ending,
-      job.kind === "train" ? h("section.card.stack", { "aria-label": "Curves" }, h("div.row.ends", {}, h("h2", {}, "Bounds"),
+      job.kind === "train" && model?.kind !== "database" ? h("section.card.stack", { "aria-label": "Curves" }, h("div.row.ends", {}, h("h2", {}, "Bounds"),
         h("div.row", {}, h("span.key", {}, "rows of training"), h("span.key.drawn", {}, "held-out rows"))), places.curve,
       h("p.tiny.soft", {}, "A lower bound on log p(row), in nats per row: higher is better. When the held-out curve no longer rises, training stops.")) : null],
     draw,
@@ -72,7 +72,7 @@ function stateLine(job) {
   const { phase, fraction, seconds_left: left } = job.progress;
   if (job.status === "queued") return [h("strong", {}, "Waits for a worker"), h("span.soft", {}, job.estimate ? `then ${about(job.estimate.seconds)} at most` : "")];
   if (job.status === "running") {
-    return [h("strong", {}, spoken(phase ?? "begins")), h("span.number", {}, `${percent(fraction ?? 0)}${left ? `, ${duration(left)} left` : ""}`)];
+    return [h("strong", {}, `${spoken(phase ?? "begins")}${job.progress.table ? `, table ${job.progress.table}` : ""}`), h("span.number", {}, `${percent(fraction ?? 0)}${left ? `, ${duration(left)} left` : ""}`)];
   }
   return [h("strong", {}, spoken(job.status)), h("span.soft", {}, job.finished_at ? exactTime(job.finished_at) : "")];
 }
@@ -81,7 +81,7 @@ function factsOf(job) {
   const { epoch, epochs, bound_train: train, bound_held_out: held, rows_per_second: speed } = job.progress;
   const took = job.started_at ? (Date.parse(job.finished_at ?? new Date().toISOString()) - Date.parse(job.started_at)) / 1000 : null;
   const facts = [["Time", duration(took)], ["Attempt", count(job.attempt)]];
-  if (job.kind === "train") {
+  if (job.kind === "train" && !job.progress.table) {
     facts.push(["Pass", epoch ? `${count(epoch)} of ${count(epochs)}` : "–"], ["Bound, training", figure(train, 4)], ["Bound, held out", figure(held, 4)]);
   }
   facts.push(["Rows a second", speed ? count(Math.round(speed)) : "–"]);

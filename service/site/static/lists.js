@@ -14,7 +14,7 @@ const LISTS = {
   datasets: {
     title: "Datasets", filters: { sort: SORTS }, hasSearch: true,
     heads: ["Name", ["Rows", "number"], ["Columns", "number"], ["Size", "number"], "Uploaded", "Id"],
-    cells: (one) => [link(`/datasets/${one.id}`, one.name), count(one.rows), count(one.columns), bytes(one.size_bytes), when(one.created_at), code(one.id)],
+    cells: (one) => [link(`/datasets/${one.id}`, one.name), count(one.rows), one.tables ? `in ${many(one.tables.length, "table")}` : count(one.columns), bytes(one.size_bytes), when(one.created_at), code(one.id)],
     none: () => empty("No dataset yet", "Upload a table: everything begins with one.", h("a.button.main", { href: "/" }, "Upload a table")),
   },
   models: {

@@ -16,9 +16,14 @@ const SECTIONS = [
   ["impute", "Fill blanks", () => import("./imputing.js")],
 ];
 
+const OF_DATABASE = [
+  ["", "Summary", () => import("./plans.js")],
+  ["sample", "Draw tables", () => import("./drawing.js")],
+];
+
 export async function show({ place, words: [id, word = ""], signal, go, reveal }) {
   const model = await read(`/v1/models/${id}`, { signal });
-  const section = SECTIONS.find(([name]) => name === word);
+  const section = sectionsOf(model).find(([name]) => name === word);
   const content = h("div.stack.wide");
   fill(place, heading(model, go), model.status === "ready" ? tabs(model, word) : null, content);
   if (model.status !== "ready") return fill(content, notReady(model));
@@ -48,12 +53,16 @@ function heading(model, go) {
   if (model.dataset_id) crumbs.push(["its dataset", `/datasets/${model.dataset_id}`]);
   return h("div.stack", {}, head({ crumbs, title: model.name,
     facts: [status(model.status), when(model.created_at), h("code", {}, model.id)],
-    actions: [...(model.status === "ready" ? [download, minimal] : []),
+    actions: [...(model.status === "ready" ? [download, model.kind === "database" ? null : minimal] : []),
       renameButton(`/v1/models/${model.id}`, model.name, told, () => go(location.pathname, { replace: true })), button] }), told);
 }
 
+function sectionsOf(model) {
+  return model.kind === "database" ? OF_DATABASE : SECTIONS;
+}
+
 function tabs(model, word) {
-  return h("nav.tabs", { "aria-label": "Sections of the model" }, SECTIONS.map(([name, text]) =>
+  return h("nav.tabs", { "aria-label": "Sections of the model" }, sectionsOf(model).map(([name, text]) =>
     h("a", { href: `/models/${model.id}${name ? `/${name}` : ""}`, "aria-current": name === word ? "page" : null }, text)));
 }
 

@@ -24,7 +24,8 @@ export function trainingForm(page, saveColumns) {
   const memory = h("select", {}, h("option", { value: "" }, "normal"), h("option", { value: "low" }, "low: safer scores, rows a little less alike"));
   const budget = h("input", { type: "number", min: 0, step: "any", placeholder: "none: no proof" });
   const delta = h("input", { type: "number", min: 0, max: 1, step: "any", value: 1e-6 });
-  const columns = dataset.schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
+  const isDatabase = dataset.kind === "database";
+  const columns = isDatabase ? [] : dataset.schema.columns.filter((column) => !column.drop && column.kind !== "identifier");
   const target = h("select", {}, h("option", { value: "" }, "none"), columns.map(({ name: column }) => h("option", { value: column }, column)));
   const button = h("button.main", { type: "submit" }, "Train");
   const submit = (event) => {
@@ -48,15 +49,15 @@ export function trainingForm(page, saveColumns) {
     others.length ? h("details", {}, h("summary", {}, "The models of the paper"), h("div.choices", {}, others.map((preset) => choice(preset)))) : null,
     h("details", {}, h("summary", {}, "More settings"), h("div.edit", {},
       h("label.field", {}, "Seed", seed), h("label.field", {}, "Most steps", steps),
-      h("label.field", {}, "Share of rows held back for the report", share))),
-    h("details", {}, h("summary", {}, "Privacy"), h("div.edit", {},
+      isDatabase ? null : h("label.field", {}, "Share of rows held back for the report", share))),
+    isDatabase ? null : h("details", {}, h("summary", {}, "Privacy"), h("div.edit", {},
       h("label.field", {}, "Memory of single rows", memory), h("label.field", {}, "Differential privacy, epsilon", budget),
       h("label.field", {}, "Delta", delta), h("label.field", {}, "Column that will be predicted", target)),
     h("p.tiny.soft", {}, "With an epsilon, such as 3, a proof holds for every row: the smaller, the safer and the less alike. ",
       "Kinds, limits and levels must then be declared in the schema; what is missing is named. Each such training spends of the table's budget.")),
     h("div.row", {}, h("label.field", {}, "Name of the model", name), button), told,
     h("p.tiny.soft", {}, "Times are of a processor core that does nothing else: a busy or slower machine takes longer, and less where training stops by itself because the model no longer gets better. ",
-      dataset.rows < 1000 ? "Under 1,000 rows no report follows by itself: give a share of rows held back, under More settings, to have one that can answer." : "A tenth of the rows is held back, and a report follows by itself."));
+      isDatabase ? "The tables are learned one after the other. There is no report on databases yet." : dataset.rows < 1000 ? "Under 1,000 rows no report follows by itself: give a share of rows held back, under More settings, to have one that can answer." : "A tenth of the rows is held back, and a report follows by itself."));
   const section = h("section.stack", { id: "train", "aria-label": "Train a model" }, h("h2", {}, "Train a model"), form);
   showEstimates(section, presets);
   return section;

@@ -192,7 +192,7 @@ def test_a_wrong_table_is_told_in_full_and_leaves_the_way_in_open(
     watched.page.get_by_label("Drop a table here").set_input_files(table)
     alert = watched.page.get_by_role("alert")
     expect(alert).to_contain_text("line 3")
-    expect(watched.page.get_by_role("button", name="Choose a file")).to_be_visible()
+    expect(watched.page.get_by_role("button", name="Choose files")).to_be_visible()
     watched.assert_accessible()
 
 

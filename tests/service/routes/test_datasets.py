@@ -158,7 +158,7 @@ def test_a_schema_that_does_not_fit_is_refused_by_its_pointer(
          "unsupported-media-type"),
         ({"content": b"x"}, 415, "unsupported-media-type"),
         ({"files": {"table": ("t.csv", b"a\n1\n")}}, 422, "invalid-request"),
-        ({"files": {"name": ("t.csv", b"a\n1\n"), "file": ("t", b"")}}, 400, "bad-request"),
+        ({"files": {"name": ("t.csv", b"a\n1\n"), "file": ("t", b"")}}, 422, "invalid-request"),
         ({"data": {"file": "a,b"}, "files": {"schema": ("s", b"{}")}}, 422, "invalid-request"),
         ({"data": {"name": ["a", "b"]}, "files": {"file": ("t.csv", b"a\n1\n")}}, 422,
          "invalid-request"),

@@ -47,7 +47,7 @@ def test_a_waiting_job_says_when_to_ask_again(service: Running, job: dict[str, A
         "finished_at",
     }  # fmt: skip
     assert set(job["progress"]) == {
-        "phase", "fraction", "epoch", "epochs", "bound_train", "bound_held_out",
+        "phase", "table", "fraction", "epoch", "epochs", "bound_train", "bound_held_out",
         "rows_per_second", "seconds_left",
     }  # fmt: skip
     response = service.http.get(f"/v1/jobs/{job['id']}")

@@ -1,0 +1,244 @@
+"""ZIP files of tables: each file in one is a table, called as the file without its ending.
+
+Nothing is unpacked to a path that an archive names: its tables are read by their names. Those that
+are written here are stored, not packed, so that each table of an archive is a run of its bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import stat
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, Any, BinaryIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from gcvae.errors import Problem, TableError
+from gcvae.files.other_files import refuse_office_file
+
+MEDIA_TYPE = "application/zip"
+ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet")
+"""Of the files that are tables."""
+
+_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
+_TABLE = re.compile(r"(.+?)\.(?:parquet|(?:csv|tsv|txt)(?:\.gz)?)", re.IGNORECASE)
+_MOST_NAME = 200
+_CHUNK_BYTES = 1 << 20
+_ENCRYPTED = 0x1
+_MADE = (1980, 1, 1, 0, 0, 0)
+"""The date of every file: equal tables are equal archives."""
+_DAMAGES = (
+    BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError, LookupError,
+)  # fmt: skip
+"""What the reading of a damaged archive raises."""
+
+
+@dataclass(frozen=True)
+class PackedTable:
+    """Where a table lies in an archive that was written here."""
+
+    offset: int
+    size_bytes: int
+    sha256: str
+
+
+def is_archive(start: bytes) -> bool:
+    """Whether a file that begins so is a ZIP file."""
+    return start.startswith(_BEGINNINGS)
+
+
+def table_of_file(filename: str) -> str | None:
+    """The table that a file holds, by its name; None where its ending is no table's.
+
+    >>> table_of_file("users.csv.gz"), table_of_file("read.me")
+    ('users', None)
+    """
+    found = _TABLE.fullmatch(filename)
+    return found[1] if found else None
+
+
+@contextmanager
+def opened_archive(file: BinaryIO) -> Iterator[tuple[ZipFile, dict[str, ZipInfo]]]:
+    """An archive, and the files in it by their tables.
+
+    Raises:
+        TableError: It is damaged, or has no table; or a file in it is none, lies at another place
+            than the others, or is the same table as another.
+    """
+    file.seek(0)
+    refuse_office_file((), file.read(64))
+    with _undamaged():
+        archive = ZipFile(file)
+        tables = _tables(archive)
+    with archive:
+        yield archive, tables
+
+
+def unpack(
+    archive: ZipFile, member: ZipInfo, target: BinaryIO, check: Callable[[int], None]
+) -> None:
+    """Writes a file of an archive to another, which is then at its beginning.
+
+    Args:
+        archive: That `opened_archive` has opened.
+        member: The file in it.
+        target: An empty file.
+        check: Sees the number of bytes so far, whatever the archive says of it, and may raise.
+
+    Raises:
+        TableError: Its bytes are damaged.
+    """
+    n_bytes = 0
+    with _undamaged(member.filename), archive.open(member) as source:
+        while chunk := source.read(_CHUNK_BYTES):
+            n_bytes += len(chunk)
+            check(n_bytes)
+            target.write(chunk)
+    target.seek(0)
+
+
+def write_archive(
+    target: BinaryIO, files: Iterable[tuple[str, Callable[[io.RawIOBase], object]]]
+) -> dict[str, PackedTable]:
+    """Writes files into a new archive; where the bytes of each lie, by its name.
+
+    Args:
+        target: An empty file.
+        files: Names, and what writes the bytes.
+    """
+    found = {}
+    with ZipFile(target, "w", ZIP_STORED) as archive:
+        for name, write in files:
+            member = ZipInfo(name, _MADE)
+            member.external_attr = (stat.S_IFREG | 0o644) << 16
+            with archive.open(member, "w", force_zip64=True) as sink:
+                offset, digesting = target.tell(), _Digesting(sink)
+                write(digesting)
+            found[name] = PackedTable(offset, digesting.size_bytes, digesting.digest.hexdigest())
+    return found
+
+
+def archive_as_file(file: BinaryIO, table: PackedTable) -> None:
+    """Leaves of an archive the bytes of one of its tables."""
+    for at in range(0, table.size_bytes, _CHUNK_BYTES):
+        file.seek(table.offset + at)
+        chunk = file.read(min(_CHUNK_BYTES, table.size_bytes - at))
+        file.seek(at)
+        file.write(chunk)
+    file.truncate(table.size_bytes)
+
+
+def files_by_table(names: Iterable[str]) -> dict[str, str]:
+    """Names of files by their tables.
+
+    Raises:
+        TableError: One is no table's, or two are the same table's.
+    """
+    found: dict[str, str] = {}
+    problems = []
+    for name in names:
+        table = table_of_file(PurePosixPath(name).name)
+        if table is None:
+            problems.append(Problem(f"{name} is no table", expected=f"files in {_listed()}"))
+        elif len(table) > _MOST_NAME or not name.isprintable():
+            expected = f"at most {_MOST_NAME} printable characters"
+            problems.append(Problem(f"{name!r} can not be the name of a table", expected=expected))
+        elif table in found:
+            message = f"{found[table]} and {name} are the same table"
+            problems.append(Problem(message, expected="one file for each table"))
+        else:
+            found[table] = name
+    if problems:
+        raise TableError(*problems)
+    return found
+
+
+def _tables(archive: ZipFile) -> dict[str, ZipInfo]:
+    """The files of an archive by their tables; those that systems add by themselves are none."""
+    listed = [one for one in archive.infolist() if not one.is_dir() and not _is_of_system(one)]
+    refuse_office_file([one.orig_filename for one in listed])
+    if not listed:
+        message = "there is no table in the ZIP file"
+        raise TableError(Problem(message, expected=f"files in {_listed()}"))
+    members = {member.orig_filename: member for member in listed}
+    problems = [
+        Problem(f"{name} is in the ZIP file {n} times", expected="each file once")
+        for name, n in Counter(member.orig_filename for member in listed).items()
+        if n > 1
+    ]
+    problems += [problem for member in members.values() if (problem := _refused(member))]
+    folders = sorted({str(PurePosixPath(name).parent) for name in members})
+    if len(folders) > 1 and not problems:
+        message = f"{', '.join(sorted(members)[:3])} lie in {len(folders)} folders"
+        problems.append(Problem(message, expected="all tables in one folder, or in none"))
+    if problems:
+        raise TableError(*problems)
+    return {table: members[name] for table, name in files_by_table(members).items()}
+
+
+def _is_of_system(member: ZipInfo) -> bool:
+    name = member.orig_filename
+    return name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith(".")
+
+
+def _refused(member: ZipInfo) -> Problem | None:
+    """Why a file of an archive is not read; None where it is."""
+    name = member.orig_filename
+    steps = name.split("/")
+    if "\\" in name or ".." in steps or "" in steps or ":" in steps[0]:
+        return Problem(f"{name!r} is a path out of the ZIP file", expected="a plain name")
+    if member.flag_bits & _ENCRYPTED:
+        return Problem(f"{name} is encrypted", expected="a ZIP file without a password")
+    mode = member.external_attr >> 16
+    if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
+        return Problem(f"{name} is a link or a device", expected="a plain file")
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        message = f"{name} is packed by a method that is not read"
+        return Problem(message, expected="a ZIP file that is deflated or stored, as most are")
+    return None
+
+
+def _listed() -> str:
+    return ", ".join(ENDINGS)
+
+
+@contextmanager
+def _undamaged(name: str | None = None) -> Iterator[None]:
+    """Raises: TableError: the archive, or the file of that name in it, is damaged."""
+    try:
+        yield
+    except TableError:
+        raise
+    except _DAMAGES as error:
+        what = "the ZIP file" if name is None else f"{name} in the ZIP file"
+        problem = Problem(f"{what} can not be read: {error}", expected="a whole ZIP file")
+        raise TableError(problem) from error
+
+
+class _Digesting(io.RawIOBase):
+    """A file that can only grow, and its checksum."""
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self._sink = sink
+        self.digest = hashlib.sha256()
+        self.size_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size_bytes  # Parquet's footer holds positions in the whole file
+
+    def write(self, data: Any) -> int:
+        content = bytes(data)
+        self._sink.write(content)
+        self.digest.update(content)
+        self.size_bytes += len(content)
+        return len(content)

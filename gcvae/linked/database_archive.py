@@ -1,0 +1,149 @@
+"""What a database's model says of its tables, and the ZIP files that its drawn tables come in."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, BinaryIO
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from gcvae.cells.values import parse_table
+from gcvae.files.formulas import without_formulas
+from gcvae.files.table_archives import PackedTable, write_archive
+from gcvae.files.to_arrow import arrow_table
+from gcvae.linked.database_part import DatabasePart
+from gcvae.linked.database_schema import DatabaseSchema
+from gcvae.linked.entities import Split
+from gcvae.schema.columns import TableSchema
+
+FORMATS = ("csv", "parquet")
+
+
+def database_record(
+    schema: DatabaseSchema,
+    parts: Mapping[str, DatabasePart],
+    splits: Sequence[Split],
+    plans: Mapping[str, str],
+) -> dict[str, Any]:
+    """What there is to say of a fit, of JSON types: by table its size and how it is drawn.
+
+    Each has its `rows` and `columns`, the `parent` that its rows are drawn given, whether it
+    `is_copied`, and its `plan`, the same in words.
+    """
+    records = [p.model.rows.training_record for p in parts.values() if p.model is not None]
+    tables = {
+        name: {
+            "rows": part.n_rows,
+            "columns": len(part.order),
+            "parent": None
+            if part.plan.parent is None
+            else schema[name].foreign_keys[part.plan.parent].table,
+            "is_copied": part.kept is not None,
+            "plan": plans[name],
+        }
+        for name, part in parts.items()
+    }
+    made = {split.parent for split in splits}
+    return {
+        **({"preset": records[0]["preset"]} if records else {}),
+        "rows": sum(table["rows"] for name, table in tables.items() if name not in made),
+        "tables": tables,
+        "splits": [
+            {"table": s.table, "entities": s.parent, "key": [*s.key], "determines": [*s.determined]}
+            for s in splits
+        ],
+    }
+
+
+def written_schemas(
+    parts: Mapping[str, DatabasePart], splits: Sequence[Split]
+) -> dict[str, TableSchema]:
+    """How the columns of each drawn table are written; numbers of levels are left open."""
+    found = {name: part.schema for name, part in parts.items()}
+    for split in reversed(splits):
+        columns = {c.name: c for c in (*found[split.table], *found.pop(split.parent))}
+        if split.levels:
+            del columns[split.key[-1]]
+        listed = tuple(columns[name] for name in split.columns if name in columns)
+        found[split.table] = replace(found[split.table], columns=listed)
+    return found
+
+
+def schemas_of_texts(
+    record: Mapping[str, Any], schemas: Mapping[str, TableSchema]
+) -> dict[str, TableSchema]:
+    """The schemas of the tables that a record says came as text, by the `format` of their files."""
+    formats = {name: table.get("format", "parquet") for name, table in record["tables"].items()}
+    return {name: s for name, s in schemas.items() if formats.get(name) not in (None, "parquet")}
+
+
+def write_database(
+    target: BinaryIO,
+    tables: Mapping[str, pd.DataFrame],
+    format: str,
+    *,
+    typed: Mapping[str, TableSchema] | None = None,
+    escape_formulas: bool = False,
+) -> dict[str, PackedTable]:
+    """Writes drawn tables as a ZIP file; where each lies in it, by table.
+
+    Args:
+        target: An empty file.
+        tables: As they are drawn.
+        format: Of the files in it, `csv` or `parquet`.
+        typed: As `schemas_of_texts` has them; the cells of these tables are values in Parquet.
+        escape_formulas: Of CSV, as in `gcvae.files.table_stream`.
+    """
+    write = {
+        name: partial(_write_csv, frame, escape_formulas)
+        if format == "csv"
+        else partial(_write_parquet, frame, (typed or {}).get(name))
+        for name, frame in tables.items()
+    }
+    files = [(f"{name}.{format}", how) for name, how in write.items()]
+    packed = write_archive(target, files)
+    return {name: packed[f"{name}.{format}"] for name in tables}
+
+
+def _write_csv(frame: pd.DataFrame, escape_formulas: bool, sink: io.RawIOBase) -> None:
+    if escape_formulas:
+        frame = frame.assign(**{c: _escaped(frame[c]) for c in _texts(frame)})
+    text = io.TextIOWrapper(sink, encoding="utf-8", newline="")  # type: ignore[type-var]
+    frame.to_csv(text, index=False, lineterminator="\n")
+    text.detach()
+
+
+def _write_parquet(frame: pd.DataFrame, schema: TableSchema | None, sink: io.RawIOBase) -> None:
+    if schema is None:
+        parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink)
+        return
+    plain = [
+        replace(c, dtype=None, parquet_type=None) if (c.dtype, c.parquet_type) == _AS_TEXT else c
+        for c in schema
+        if c.name in frame
+    ]
+    schema = replace(schema, columns=tuple(plain))
+    values = parse_table(frame[list(schema.names)], schema)
+    table = arrow_table(values, schema)
+    for name in (name for name in frame.columns if name not in schema):
+        table = table.append_column(name, pa.array(frame[name], from_pandas=True))
+    parquet.write_table(table.select(list(frame.columns)), sink)
+
+
+_AS_TEXT = ("object", "string")
+"""dtype and type in Parquet files of a column of text."""
+
+
+def _texts(frame: pd.DataFrame) -> Collection[str]:
+    return [c for c in frame.columns if pd.api.types.infer_dtype(frame[c], skipna=True) == "string"]
+
+
+def _escaped(cells: pd.Series[Any]) -> pd.Series[Any]:
+    texts = pa.array(cells, pa.string(), from_pandas=True).dictionary_encode()
+    escaped: pd.Series[Any] = without_formulas(texts).to_pandas().astype(object)
+    return escaped.set_axis(cells.index)

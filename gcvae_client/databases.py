@@ -1,0 +1,159 @@
+"""Databases on their way: tables by name go to the service as one ZIP file, and come back so."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gcvae_client.answers import Fill, WantedTable, format_by_ending
+from gcvae_client.bodies import CHUNK_BYTES, chunks
+from gcvae_client.connection import Body, whole_file
+from gcvae_client.frames import (
+    Formats,
+    Frame,
+    is_frame,
+    read_frame,
+    require_frames,
+    table_bytes,
+    table_format,
+)
+from gcvae_client.service import Place
+
+ENDINGS = (".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt", ".parquet")
+"""Of the files that are tables."""
+_MADE = (1980, 1, 1, 0, 0, 0)
+"""The date of every file: what is sent again has the same bytes."""
+
+
+def is_database(tables: object) -> bool:
+    """Whether something to be uploaded is a database: tables by name, or a folder of files."""
+    if isinstance(tables, Mapping):
+        return True
+    return isinstance(tables, str | os.PathLike) and Path(tables).is_dir()
+
+
+def database_body(tables: Any) -> Body:
+    """A ZIP file of the tables, made anew in a temporary file for each time it is sent.
+
+    Raises:
+        ValueError: there is no table.
+    """
+    named = _files_of(Path(tables)) if isinstance(tables, str | os.PathLike) else dict(tables)
+    if not named:
+        raise ValueError(f"{tables}: there is no table; one ends in {', '.join(ENDINGS)}")
+    plain = {name: table_bytes(t) if is_frame(t) else t for name, t in named.items()}
+    files = {f"{name}{_ending(table)}": table for name, table in plain.items()}
+    headers = {"Content-Type": "application/zip"}
+
+    def body(stack: ExitStack) -> dict[str, Any]:
+        return {"content": chunks(stack.enter_context(_packed(files))), "headers": headers}
+
+    return body
+
+
+@contextmanager
+def _packed(files: Mapping[str, Any]) -> Iterator[BinaryIO]:
+    with tempfile.TemporaryFile() as packed:
+        with zipfile.ZipFile(packed, "w") as archive:
+            for name, table in files.items():
+                member = zipfile.ZipInfo(name, _MADE)
+                member.compress_type = zipfile.ZIP_DEFLATED
+                with archive.open(member, "w", force_zip64=True) as sink, _opened(table) as source:
+                    shutil.copyfileobj(source, sink, CHUNK_BYTES)
+        packed.seek(0)
+        yield packed
+
+
+@dataclass(frozen=True)
+class WantedDatabase(WantedTable):
+    """In what form a drawn database is asked for: frames by table, or a ZIP file."""
+
+    def take(self, fill: Fill, formats: Formats, seed: str | int | None) -> Any:
+        """The tables in this form."""
+        if self.to is not None:
+            with whole_file(self.to) as file:
+                fill(file)
+            return Path(self.to)
+        with tempfile.TemporaryFile() as stored:
+            fill(stored)
+            stored.seek(0)
+            if not self.is_frame:
+                return stored.read()
+            return dict(self._frames(stored, formats, seed))
+
+    def _frames(
+        self, file: BinaryIO, formats: Formats, seed: str | int | None
+    ) -> Iterator[tuple[str, Frame]]:
+        with zipfile.ZipFile(file) as archive:
+            for name in archive.namelist():
+                content = io.BytesIO(archive.read(name))
+                frame = read_frame(content, self.format, None, formats)
+                if seed is not None:
+                    frame.attrs["seed"] = int(seed)
+                yield name.removesuffix(f".{self.format}"), frame
+
+
+def wanted_database(format: str | None, to: Place | None, table: str | None) -> WantedTable:
+    """The form of a drawn database, or of one of its tables; frames where nothing is named.
+
+    Raises:
+        ValueError: the ending of `to` stands for no form.
+    """
+    if table is not None:
+        if to is not None and format is None:
+            format = format_by_ending(to, (".csv", ".parquet"))
+        if format is not None:
+            return WantedTable(format, to, False, None)
+        return WantedTable(_best_format(), None, True, None)
+    if to is not None:
+        format_by_ending(to, (".zip",))
+        return WantedDatabase(format or "csv", to, False, None)
+    if format is not None:
+        return WantedDatabase(format, None, False, None)
+    return WantedDatabase(_best_format(), None, True, None)
+
+
+def _best_format() -> str:
+    """That in which frames keep most of their types."""
+    require_frames()
+    found = table_format(None)
+    return found if found == "parquet" else "csv"
+
+
+def _files_of(folder: Path) -> dict[str, Path]:
+    """The tables of a folder by their names; other files are none."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), None)
+        if ending is None or path.name.startswith("."):
+            continue
+        name = path.name[: -len(ending)]
+        if name in found:
+            raise ValueError(f"{found[name].name} and {path.name} are the same table")
+        found[name] = path
+    return found
+
+
+def _ending(table: Any) -> str:
+    """What the file of a table in the ZIP file ends in."""
+    if isinstance(table, str | os.PathLike):
+        name = Path(table).name.lower()
+        found = next((ending for ending in ENDINGS if name.endswith(ending)), None)
+        if found is None:
+            raise ValueError(f"{table} is no table; one ends in {', '.join(ENDINGS)}")
+        return found
+    if table.startswith(b"\x1f\x8b"):
+        return ".csv.gz"
+    return ".parquet" if table.startswith(b"PAR1") else ".csv"
+
+
+def _opened(table: Any) -> BinaryIO:
+    return io.BytesIO(table) if isinstance(table, bytes) else Path(table).open("rb")

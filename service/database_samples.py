@@ -1,0 +1,85 @@
+"""Samples of databases: what may be asked of them, and about how many rows come of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from catalog.job_kinds import SampleSpec
+from catalog.records import Document, Model
+from gcvae.errors import Problem
+from gcvae.schema.suggestions import unknown_name
+from gcvae.training.costs import sampling_cost
+from gcvae.training.settings import PRESETS
+from service.errors import NotOfferedError, RequestError
+
+FORMATS = ("csv", "parquet")
+_MOST_TIMES = 1_000_000
+
+
+def checked_spec(model: Model, spec: SampleSpec) -> SampleSpec:
+    """What is asked of the model of a database; the real number of rows where nothing is said.
+
+    Raises:
+        RequestError: it names no table of the model, or rows in two ways or in none of a database.
+        NotOfferedError: what single tables have: conditions, and other formats.
+    """
+    for name in ("given", "distribution", "given_rows"):
+        if getattr(spec, name) is not None:
+            problem = Problem("databases are drawn without conditions", f"/{name}", expected="none")
+            raise NotOfferedError(problem, ("scale", "parents", "seed", "format"))
+    if spec.rows is not None:
+        expected = "scale (1.0 for as many rows as the real tables) or parents"
+        raise RequestError(Problem("a database has several tables", "/rows", expected=expected))
+    if spec.scale is not None and spec.parents is not None:
+        message = "both scale and parents say how many rows there are"
+        raise RequestError(Problem(message, "/parents", expected="one of them"))
+    if spec.scale is not None and not 0 < spec.scale < _MOST_TIMES:
+        expected = f"a number above 0 and below {_MOST_TIMES:,}"
+        raise RequestError(Problem(f"scale is {spec.scale}", "/scale", expected=expected))
+    if spec.format not in FORMATS:
+        message = f"format is {spec.format!r}, which drawn databases have not"
+        problem = Problem(message, "/format", expected="csv or parquet, of the files in the ZIP")
+        raise NotOfferedError(problem, FORMATS)
+    names = [*drawn_tables(model)]
+    if spec.table is not None and spec.table not in names:
+        message = f"table is {spec.table!r}"
+        raise RequestError(unknown_name(message, spec.table, names, pointer="?table"))
+    is_open = spec.scale is None and spec.parents is None
+    return replace(spec, scale=1.0) if is_open else spec
+
+
+def drawn_tables(model: Model) -> dict[str, Document]:
+    """What the record of a model says of the tables that a draw has."""
+    record = model.record or {}
+    made = {split["entities"] for split in record["splits"]}
+    return {name: table for name, table in record["tables"].items() if name not in made}
+
+
+def expected_rows(model: Model, spec: SampleSpec) -> int:
+    """About how many rows a draw has in all."""
+    tables = (model.record or {})["tables"]
+    times: dict[str, float] = {}
+
+    def of(name: str) -> float:
+        table = tables[name]
+        if table["is_copied"]:
+            return 1.0
+        if table["parent"] is not None:
+            return times.get(table["parent"]) or of(table["parent"])
+        if spec.parents is None:
+            return 1.0 if spec.scale is None else spec.scale
+        return spec.parents / max(int(table["rows"]), 1)
+
+    for name in tables:
+        times[name] = of(name)
+    return round(sum(times[name] * int(table["rows"]) for name, table in tables.items()))
+
+
+def cost_of(model: Model, rows: int) -> Document | None:
+    """What drawing so many rows is likely to take; None of another version's preset."""
+    record = model.record or {}
+    if record.get("preset") not in PRESETS:
+        return None
+    cells = sum(table["rows"] * table["columns"] for table in record["tables"].values())
+    columns = round(cells / max(sum(table["rows"] for table in record["tables"].values()), 1))
+    return sampling_cost(record["preset"], rows=rows, columns=columns).to_json()

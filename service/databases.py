@@ -1,0 +1,241 @@
+"""From a ZIP file of tables to a database whose keys hold, within the limits.
+
+As `service/ingestion.py`, in a process of its own: a table is looked at before memory holds it, and
+then all of them at once, for keys are found and checked across tables.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import SEEK_END
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from catalog.records import Document
+from gcvae.errors import Problem, SchemaError, TableError, json_pointer
+from gcvae.schema.columns import TableSchema
+from gcvae.schema.suggestions import unknown_name
+from service.errors import LimitError, TableLimitError, TooLargeError
+from service.ingestion import (
+    check_levels,
+    checked_columns,
+    first_rows_of,
+    profile_of,
+    table_format,
+)
+from service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gcvae.linked.database_schema import DatabaseSchema
+
+DIRTY = ("refuse", "drop", "null")
+"""What becomes of rows whose foreign key does not exist."""
+_MEMBERS = ("tables", "dirty")
+
+
+@dataclass(frozen=True)
+class CheckedDatabase:
+    """What a ZIP file turned out to be.
+
+    Attributes:
+        tables: each with its name, format, rows, columns and schema.
+        schema: of the database: its tables, their keys and orders, and what becomes of dirty rows.
+    """
+
+    tables: list[Document]
+    schema: Document
+    warnings: tuple[str, ...]
+
+    def total(self, what: str) -> int:
+        """How many rows, or columns, all tables have."""
+        return sum(int(table[what]) for table in self.tables)
+
+
+def check_database(
+    file: BinaryIO, schema: Document | None, encoding: str | None, settings: ServiceSettings
+) -> CheckedDatabase:
+    """The tables of a ZIP file, and the completed schema of the database.
+
+    Args:
+        schema: what is said of its tables and keys, and `dirty`.
+        encoding: of its text files, None for UTF-8.
+
+    Raises:
+        TableError: it is no ZIP file of tables; a table can not be modelled, keys are not unique,
+            or references are dirty.
+        SchemaError: the schema is malformed, or names what is not there.
+        TableLimitError, TooLargeError: as `service.ingestion.check_table`, all tables together.
+    """
+    from gcvae.linked.database_fit import typed_table
+    from gcvae.linked.infer_links import infer_database
+
+    said, dirty = read_schema(schema or {})
+    frames, formats = _frames(file, encoding, settings)
+    links = infer_database(frames, said)
+    kept, warnings = _referring(frames, links, dirty)
+    tables = []
+    for name, frame in frames.items():
+        found = typed_table(name, kept[name], links[name])[0]
+        with of_table(name):
+            check_levels(found, settings)
+        size = {"rows": len(frame), "columns": len(frame.columns)}
+        described = {"name": name, "format": formats[name], **size, "schema": found.to_json()}
+        tables.append(described)
+    complete = links.to_json() | ({} if dirty == DIRTY[0] else {"dirty": dirty})
+    return CheckedDatabase(tables, complete, warnings)
+
+
+def read_schema(document: Mapping[str, Any]) -> tuple[Document, str]:
+    """(what a document says of tables and keys, what becomes of dirty rows).
+
+    Raises:
+        SchemaError: it has another member, or there is no such choice.
+    """
+    problems = [
+        unknown_name(f"unknown member {name!r}", name, _MEMBERS, pointer=json_pointer(name))
+        for name in document
+        if name not in _MEMBERS
+    ]
+    dirty = document.get("dirty", DIRTY[0])
+    if dirty not in DIRTY:
+        expected = "refuse, drop (leaves such rows out) or null (empties their keys), as text"
+        problems.append(Problem(f"dirty is {dirty!r}", "/dirty", expected=expected))
+    if problems:
+        raise SchemaError(*problems)
+    return {"tables": document.get("tables", {})}, str(dirty)
+
+
+def profile_of_table(
+    file: BinaryIO,
+    name: str,
+    schema: TableSchema,
+    encoding: str | None,
+    settings: ServiceSettings,
+) -> dict[str, Any]:
+    """The profile of one table of a checked database, under its schema."""
+    with _unpacked(file, name, settings) as table:
+        text = None if table_format(table) == "parquet" else encoding
+        return profile_of(table, schema, text, settings)
+
+
+def first_rows_of_table(
+    file: BinaryIO, name: str, n_rows: int, encoding: str | None, settings: ServiceSettings
+) -> tuple[list[str], list[list[str | None]]]:
+    """The first rows of one table of a checked database, as `first_rows_of` has them."""
+    with _unpacked(file, name, settings) as table:
+        text = None if table_format(table) == "parquet" else encoding
+        return first_rows_of(table, n_rows, text)
+
+
+@contextmanager
+def of_table(name: str) -> Iterator[None]:
+    """Errors of one table name it, and point into its part of the schema."""
+    from gcvae.linked.database_part import of_table as input_errors_of
+
+    try:
+        with input_errors_of(name):
+            yield
+    except LimitError as error:
+        error.args = (f"table {name!r}: {error}",)
+        raise
+
+
+def _frames(
+    file: BinaryIO, encoding: str | None, settings: ServiceSettings
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """(the tables as they were read, their formats), each by name.
+
+    Raises: as `check_database`, of what it reads.
+    """
+    from gcvae.files.table_archives import opened_archive
+    from gcvae.files.tables import read_table
+
+    frames: dict[str, pd.DataFrame] = {}
+    formats: dict[str, str] = {}
+    n_bytes = n_rows = n_cells = 0
+    with opened_archive(file) as (archive, members):
+        _check_sum("tables", len(members), "max_tables", settings)
+        for name, member in members.items():
+            with of_table(name), _written(archive, member, n_bytes, settings) as table:
+                n_bytes += table.seek(0, SEEK_END)
+                formats[name] = table_format(table)
+                text = None if formats[name] == "parquet" else encoding
+                with checked_columns(table, settings, text) as source:
+                    n_rows += len(source)
+                    n_cells += len(source) * len(source.names)
+                _check_sum("rows", n_rows, "max_rows", settings)
+                _check_sum("cells", n_cells, "max_cells", settings)
+                table.seek(0)
+                frames[name] = read_table(table, encoding=text)
+    return frames, formats
+
+
+@contextmanager
+def _unpacked(file: BinaryIO, name: str, settings: ServiceSettings) -> Iterator[BinaryIO]:
+    """One table of a database, in a file of its own."""
+    from gcvae.files.table_archives import opened_archive
+
+    with (
+        opened_archive(file) as (archive, members),
+        _written(archive, members[name], 0, settings) as table,
+    ):
+        yield table
+
+
+@contextmanager
+def _written(
+    archive: Any, member: Any, n_before: int, settings: ServiceSettings
+) -> Iterator[BinaryIO]:
+    """A file of an archive, unpacked within the limit of all tables together.
+
+    Raises:
+        TooLargeError: it is exceeded, whatever the archive says of sizes.
+    """
+    from gcvae.files.table_archives import unpack
+
+    limit = settings.max_table_bytes
+
+    def check(n_bytes: int) -> None:
+        if n_before + n_bytes > limit:
+            what = f"the database has more than {limit} bytes after decompression"
+            raise TooLargeError(what, limit, "max_table_bytes")
+
+    with tempfile.TemporaryFile(prefix="gcvae-table-") as file:
+        unpack(archive, member, file, check)
+        yield file
+
+
+def _check_sum(what: str, count: int, field: str, settings: ServiceSettings) -> None:
+    """Let databases pass that have no more of something than one table may.
+
+    Raises:
+        TableLimitError: all tables together have more.
+    """
+    limit = getattr(settings, field)
+    if count > limit:
+        problem = Problem(f"at least {count} {what} in all", expected=f"at most {limit}")
+        raise TableLimitError(f"the database has at least {count} {what}", limit, field, problem)
+
+
+def _referring(
+    frames: Mapping[str, pd.DataFrame], links: DatabaseSchema, dirty: str
+) -> tuple[dict[str, pd.DataFrame], tuple[str, ...]]:
+    """(the tables, of which every foreign key is found or missing; what was done for that).
+
+    Raises:
+        TableError: keys are not unique, or references are dirty and to be refused: the first ten.
+    """
+    from gcvae.linked.references import checked_references
+
+    try:
+        return checked_references(frames, links), ()
+    except TableError as error:
+        if dirty == DIRTY[0]:
+            raise
+        found = checked_references(frames, links, dirty)  # keys that are not unique raise again
+        done = {"drop": "they are left out", "null": "their keys are emptied"}[dirty]
+        return found, tuple(f"{problem.message}; {done}" for problem in error.problems)
