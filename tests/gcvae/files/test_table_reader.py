@@ -86,6 +86,18 @@ def test_a_record_ends_with_a_line_outside_of_quotes(text: bytes, whole: bytes) 
     assert text[: end_of_records(text, ",")] == whole
 
 
+@given(
+    st.text(st.sampled_from('a,"\n\r '), max_size=20), st.sampled_from(["", '"a",b\n"c\nd",', '"'])
+)
+def test_where_records_end_is_the_same_by_the_pattern(text: str, start: str) -> None:
+    """Quotes in turns are the quicker way."""
+    data = (start + text).encode()
+    end = end_of_records(data, ",")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gcvae.files.records._edge_quotes", lambda *_: None)
+        assert end == end_of_records(data, ",")
+
+
 PIECES = st.sampled_from(
     ["a", "1.5", "é", " ", ",", ",", "\n", "\n", "\r\n", "\r", '"', '""', '","', '",\n"', '"\n"']
 )
