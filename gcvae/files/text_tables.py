@@ -40,7 +40,7 @@ from gcvae.files.text_encodings import (
 )
 from gcvae.schema.columns import SEPARATORS
 
-WINDOW_BYTES = 1 << 24
+WINDOW_BYTES = 1 << 23
 """Of the file, read at a time."""
 _SAMPLE_BYTES = 1 << 16  # of the file, from which the separator is found
 _BLOCK_BYTES = 1 << 20  # parsed at once: the cache holds them
