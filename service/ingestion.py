@@ -29,8 +29,8 @@ from service.settings import ServiceSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gcvae.files.delimited import ReadSoFar
     from gcvae.files.source_columns import SourceColumns
+    from gcvae.files.text_tables import ReadSoFar
 
 
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"

@@ -7,17 +7,16 @@ a;b;c
 from __future__ import annotations
 
 import csv
-import io
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Sequence
 
 from gcvae.errors import Problem, TableError
-from gcvae.files.delimited_rows import MOST_PROBLEMS, refuse_encoding
+from gcvae.files.text_encodings import refuse_encoding
 from gcvae.schema.columns import SEPARATORS
 
 MOST_NAME_CHARACTERS = 500
+MOST_PROBLEMS = 10  # rows and names that are listed one by one
+_SHORT_NAMES = f"names of at most {MOST_NAME_CHARACTERS} characters"
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")
 _SEPARATOR_LINE = re.compile(rb'("?)sep=([^"\r\n])\1(\r?\n|\Z)', re.IGNORECASE)
 
@@ -39,97 +38,55 @@ def separator_line(data: bytes) -> tuple[str, int] | None:
     return separator, found.end()
 
 
-@dataclass(frozen=True)
-class Header:
+def read_names(record: bytes, separator: str, line: int, offset: int) -> list[str]:
     """The names of a text's columns.
 
-    Attributes:
-        start, end: Bytes of the text before the line of names, and before the rows.
-        lines_above: Physical lines before the line of names.
-        lines: Those before the rows.
+    Args:
+        record: That holds them.
+        separator: Between them.
+        line, offset: Of the text, where the record begins.
+
+    Raises:
+        TableError: It is no text in UTF-8, or a name is endless.
     """
+    refuse_encoding(record, line, offset)
+    try:
+        (names,) = csv.reader([record.decode()], delimiter=separator)
+    except csv.Error as error:
+        message = f"the header can not be read: {error}"
+        raise TableError(Problem(message, line=line, expected=_SHORT_NAMES)) from None
+    return _with_names(names)
 
-    names: list[str]
-    start: int
-    end: int
-    lines_above: int
-    lines: int
 
-    @classmethod
-    def read(cls, data: bytes, separator: str, start: int) -> Self:
-        """The names of a text that has a line that names the separator up to `start`, or 0.
+def check_names(names: Sequence[str], line: int) -> None:
+    """Lets names pass of which none is used twice, and one at least is none of ours.
 
-        Raises:
-            TableError: They are no text, or a name is endless.
-        """
-        above = data.count(b"\n", 0, start)
-        stream = io.BytesIO(data)
-        stream.seek(start)
-        reader = csv.reader(_decoded(stream, data[start:], above, start), delimiter=separator)
-        try:
-            names = next((record for record in reader if record), None)
-        except csv.Error as error:
-            raise TableError(_unread(data[start:], separator, above, error)) from None
-        if names is None:
-            message = "the file has no line of names"
-            raise TableError(Problem(message, line=above + 1, expected="the names of the columns"))
-        return cls(_with_names(names), start, stream.tell(), above, above + reader.line_num)
-
-    def check(self) -> None:
-        """Lets names pass of which none is used twice, and one at least is none of ours.
-
-        Raises:
-            TableError: Others.
-        """
-        names = self.names
-        if all(not name.strip() for name in names):
-            message = "the line of names has no name"
-            raise TableError(Problem(message, line=self.lines, expected="the names of the columns"))
-        first = {name: i for i, name in reversed(list(enumerate(names)))}
-        problems = [
-            Problem(
-                f"the name {name!r} is used for columns {first[name] + 1} and {i + 1}",
-                line=self.lines,
-                expected="every name once",
-            )
-            for i, name in enumerate(names)
-            if first[name] != i
-        ]
-        if len(problems) > MOST_PROBLEMS:
-            more = Problem(f"{len(problems) - MOST_PROBLEMS} more names are used twice")
-            problems = [*problems[:MOST_PROBLEMS], more]
-        if problems:
-            raise TableError(*problems)
+    Raises:
+        TableError: Others.
+    """
+    if all(not name.strip() for name in names):
+        message = "the line of names has no name"
+        raise TableError(Problem(message, line=line, expected="the names of the columns"))
+    first = {name: i for i, name in reversed(list(enumerate(names)))}
+    problems = [
+        Problem(
+            f"the name {name!r} is used for columns {first[name] + 1} and {i + 1}",
+            line=line,
+            expected="every name once",
+        )
+        for i, name in enumerate(names)
+        if first[name] != i
+    ]
+    if len(problems) > MOST_PROBLEMS:
+        more = Problem(f"{len(problems) - MOST_PROBLEMS} more names are used twice")
+        problems = [*problems[:MOST_PROBLEMS], more]
+    if problems:
+        raise TableError(*problems)
 
 
 def is_unnamed(name: str) -> bool:
     """Whether a name stands for none."""
     return _UNNAMED.fullmatch(name) is not None
-
-
-def _decoded(stream: io.BytesIO, data: bytes, lines: int, offset: int) -> Iterator[str]:
-    while line := stream.readline():
-        try:
-            yield line.decode()
-        except UnicodeDecodeError:
-            refuse_encoding(data, lines, offset)
-
-
-def _unread(data: bytes, separator: str, lines: int, error: csv.Error) -> Problem:
-    """What is wrong with a line of names that Python's reader does not take."""
-    between = re.escape(separator.encode())
-    cell = re.compile(rb'(?:"[^"]*+(?:""[^"]*+)*+"?|)[^\r\n' + between + rb"]*+")
-    place, start = 1, len(data) - len(data.lstrip(b"\r\n"))
-    while found := cell.match(data, start):
-        if found.end() - start > csv.field_size_limit():
-            message = f"the name of column {place} has over {csv.field_size_limit():,} characters"
-            if data.startswith(b'"', start) and found.end() == len(data):
-                message += ", as no quote closes it"
-            return Problem(message, line=lines + 1, expected=f"at most {MOST_NAME_CHARACTERS}")
-        if data[found.end() : found.end() + 1] != separator.encode():
-            break
-        place, start = place + 1, found.end() + 1
-    return Problem(f"the header can not be read: {error}", line=lines + 1)
 
 
 def _with_names(names: list[str]) -> list[str]:

@@ -31,7 +31,7 @@ _ROWS_AT_ONCE = 1 << 9  # of one column
 NEAR_YEARS = (1678, 2261)  # whole ones that nanoseconds count
 
 
-def read_parquet(data: bytes, dropped: Collection[str] = ()) -> pd.DataFrame:
+def read_parquet(source: BinaryIO, dropped: Collection[str] = ()) -> pd.DataFrame:
     """The values of a file.
 
     Args:
@@ -40,7 +40,7 @@ def read_parquet(data: bytes, dropped: Collection[str] = ()) -> pd.DataFrame:
     Raises:
         TableError: It is no such file, or has values that are no cells.
     """
-    file = opened_parquet(pa.BufferReader(data))
+    file = opened_parquet(source)
     with _reading():
         table = file.read(columns=_read_columns(file, dropped))
     _check_rows(table.num_rows, file)
@@ -172,6 +172,8 @@ def _by_arrow(source: Any) -> Any:
     Bytes that come through a file of Python's are objects of Python's, which Arrow frees in threads
     of its own; one that does so when Python is just ending aborts the process.
     """
+    if isinstance(source, io.BytesIO):
+        return pa.BufferReader(source.getvalue())
     if not isinstance(source, io.BufferedReader | io.BufferedRandom):
         return source
     source.flush()

@@ -5,12 +5,12 @@ Text is read once and kept as Arrow columns in a temporary file; Parquet has its
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from gcvae.cells.distinct_cells import TextColumn
 from gcvae.cells.values import is_text
-from gcvae.files.delimited_rows import LineNumbers, TextCells
 from gcvae.files.frame_dtypes import frame_types
 from gcvae.files.parquet_files import is_as_read, opened_parquet, parquet_column
+from gcvae.files.records import LineNumbers
 from gcvae.files.table_reader import Rows, TableReader, given_rows
 from gcvae.files.temporary_files import temporary_files, written_to
+from gcvae.files.text_tables import TextRows
 from gcvae.progress import Report, report_to_nobody
 from gcvae.schema.columns import Column
 
@@ -76,42 +77,35 @@ class FrameColumns:
         return self.frame[name]
 
 
-@dataclass(frozen=True)
 class TextFileColumns:
-    """The columns of a text file, kept as an Arrow file.
+    """The columns of a text file, in an Arrow file of dictionaries that is mapped while it is read.
 
     Attributes:
-        path: Of that file, in batches of rows.
+        path: Of the Arrow file.
         names: Of the columns.
-        places: Of each chunk the bytes before each of its columns, which are streams by themselves.
         lines: Of the rows.
         separator: Between the cells.
     """
 
-    path: Path
-    names: list[str]
-    places: list[list[int]]
-    lines: StackedLines
-    separator: str
-
-    @classmethod
-    def of(cls, chunks: Iterator[TextCells], path: Path) -> TextFileColumns:
+    def __init__(self, chunks: Iterator[TextRows], path: Path) -> None:
         """Writes chunks of rows to the path, chunk by chunk; at least one."""
-        first = next(chunks)
-        places, lines = list[list[int]](), StackedLines()
-        with written_to(path), pa.OSFile(str(path), "wb") as file:
-            for chunk in _with(first, chunks):
-                places.append([_written(column, file) for column in chunk.table.columns])
-                lines.add(chunk.lines, chunk.table.num_rows)
-        return cls(path, first.table.column_names, places, lines, first.separator)
+        lines, sink = list[LineNumbers](), None
+        with ExitStack() as files:
+            files.enter_context(written_to(path))
+            file = files.enter_context(pa.OSFile(str(path), "wb"))
+            for chunk in chunks:
+                batch = pa.RecordBatch.from_arrays(
+                    [_encoded(column) for column in chunk.table.columns], chunk.table.column_names
+                )
+                sink = sink or files.enter_context(pa.ipc.new_stream(file, batch.schema))
+                sink.write_batch(batch)
+                lines.append(chunk.lines)
+        self.path, self.names, self.separator = path, batch.schema.names, chunk.separator
+        self.lines = LineNumbers.joined(lines)
 
-    def line_of(self, row: int) -> int | None:
-        """The line of the row of that number."""
-        return self.lines[row]
-
-    def types(self, column: Column) -> tuple[None, None]:
+    def type(self, name: str) -> None:
         """None: text has no types."""
-        return None, None
+        return
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -119,26 +113,14 @@ class TextFileColumns:
 
     def __getitem__(self, name: str) -> TextColumn:
         """A column. Its texts are mapped from the file for as long as they are used."""
-        number, texts = self.names.index(name), []
+        options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name)])
         with pa.memory_map(str(self.path)) as file:
-            for places in self.places:
-                file.seek(places[number])
-                texts.append(pa.ipc.open_stream(file).read_next_batch().column(0))
-        return TextColumn(name, pa.chunked_array(texts, _ENCODED))
+            column = pa.ipc.open_stream(file, options=options).read_all().column(0)
+        return TextColumn(name, column)
 
 
-_ENCODED = pa.dictionary(pa.int32(), pa.string())
-_ONE_COLUMN = pa.schema([("texts", _ENCODED)])
 _LOOKED_AT_ROWS = 4096
 """Of a chunk, in which the distinct texts of a column are counted."""
-
-
-def _written(column: Any, file: Any) -> int:
-    """Writes a chunk of a column to the end of a file. Returns: The bytes before it."""
-    place: int = file.tell()
-    with pa.ipc.new_stream(file, _ONE_COLUMN) as sink:
-        sink.write_batch(pa.record_batch([_encoded(column)], schema=_ONE_COLUMN))
-    return place
 
 
 def _encoded(column: Any) -> Any:
@@ -152,36 +134,25 @@ def _encoded(column: Any) -> Any:
 
 @dataclass(frozen=True)
 class ParquetColumns:
-    """The columns of a Parquet file.
+    """The columns of a Parquet file, which has no lines.
 
     Attributes:
         file: As `opened_parquet` gives it.
+        separator: Of a text file that is made of the rows.
     """
 
     file: Any
+    lines = None
+    separator = ","
 
     @property
     def names(self) -> list[str]:
         """The names of the columns."""
         return list(self.file.schema_arrow.names)
 
-    @property
-    def lines(self) -> None:
-        """None: such a file has no lines."""
-        return
-
-    @property
-    def separator(self) -> str:
-        """The separator of a text file that is made of the rows."""
-        return ","
-
-    def line_of(self, row: int) -> None:
-        """None: such a file has no lines."""
-        return
-
-    def types(self, column: Column) -> tuple[None, str]:
-        """No dtype, and the type in the file."""
-        return None, str(self.file.schema_arrow.field(column.name).type)
+    def type(self, name: str) -> str:
+        """The type of a column in the file."""
+        return str(self.file.schema_arrow.field(name).type)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -192,94 +163,54 @@ class ParquetColumns:
         return parquet_column(self.file, name)
 
 
-FileColumns = TextFileColumns | ParquetColumns
-
-
-class StackedLines:
-    """The physical lines of rows that come chunk after chunk, by their numbers in the table."""
-
-    def __init__(self) -> None:
-        """Begins without rows."""
-        self._chunks: list[LineNumbers] = []
-        self._ends: list[int] = []
-
-    def add(self, lines: LineNumbers, rows: int) -> None:
-        """The lines of the next rows."""
-        self._chunks.append(lines)
-        self._ends.append(len(self) + rows)
-
-    def __len__(self) -> int:
-        """The number of rows."""
-        return self._ends[-1] if self._ends else 0
-
-    def __getitem__(self, row: Any) -> int | None:
-        """The line of a row; None where there is no such row."""
-        if not isinstance(row, int | np.integer) or not 0 <= row < len(self):
-            return None
-        chunk = bisect_right(self._ends, row)
-        return self._chunks[chunk][int(row) - (self._ends[chunk - 1] if chunk else 0)]
-
-
 @dataclass(frozen=True)
-class SelectedLines:
-    """The physical lines of selected rows, by their numbers among these. Shape: rows (m,)."""
+class FileColumns:
+    """The columns of a file, of all of its rows or some. Shape: rows (m,), ascending."""
 
-    lines: Any
-    rows: npt.NDArray[np.int64]
-
-    def __getitem__(self, row: Any) -> int | None:
-        """The line of a row; None where there is no such row."""
-        if not isinstance(row, int | np.integer) or not 0 <= row < len(self.rows):
-            return None
-        return self.lines[int(self.rows[row])]  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class SelectedRows:
-    """The columns of some rows of a file. Shape: rows (m,), ascending."""
-
-    source: FileColumns | SelectedRows
-    rows: npt.NDArray[np.int64]
+    file: TextFileColumns | ParquetColumns
+    rows: npt.NDArray[np.int64] | None = None
 
     @property
     def names(self) -> list[str]:
         """The names of the columns."""
-        return self.source.names
-
-    @property
-    def lines(self) -> Any:
-        """The line of each row by its number, where the rows come from a text file."""
-        is_text = isinstance(self.source, TextFileColumns)
-        return SelectedLines(self.source.lines, self.rows) if is_text else None
+        return self.file.names
 
     @property
     def separator(self) -> str:
         """Between the cells of a text file."""
-        return self.source.separator
+        return self.file.separator
+
+    @cached_property
+    def lines(self) -> LineNumbers | None:
+        """The line of each row by its number, where the rows come from a text file."""
+        lines = self.file.lines
+        return lines if lines is None or self.rows is None else lines.of(self.rows)
 
     def line_of(self, row: int) -> int | None:
         """The line of the row of that number."""
-        return self.source.line_of(int(self.rows[row]))
+        return None if self.lines is None else self.lines[row]
 
     def types(self, column: Column) -> tuple[None, str | None]:
-        """As the whole file has them."""
-        return self.source.types(column)
+        """No dtype, and the type in a Parquet file."""
+        return None, self.file.type(column.name)
 
     def __len__(self) -> int:
         """The number of rows."""
-        return len(self.rows)
+        return len(self.file) if self.rows is None else len(self.rows)
 
     def __getitem__(self, name: str) -> pd.Series[Any] | TextColumn:
         """The column of a name."""
-        cells = self.source[name]
+        cells = self.file[name]
+        if self.rows is None:
+            return cells
         if not isinstance(cells, TextColumn):
             return cells.iloc[self.rows].reset_index(drop=True)
-        is_selected = np.zeros(len(self.source), dtype=bool)
+        is_selected = np.zeros(len(self.file), dtype=bool)
         is_selected[self.rows] = True
         return TextColumn(name, cells.texts.filter(pa.array(is_selected)).cast(pa.string()))
 
 
-SourceColumns = FrameColumns | FileColumns | SelectedRows
+SourceColumns = FrameColumns | FileColumns
 
 
 def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceColumns:
@@ -289,7 +220,7 @@ def without_rows(source: SourceColumns, rows: npt.NDArray[np.int64]) -> SourceCo
     kept = np.delete(np.arange(len(source)), rows)
     if isinstance(source, FrameColumns):
         return FrameColumns(source.frame.iloc[kept])
-    return SelectedRows(source, kept)
+    return FileColumns(source.file, kept if source.rows is None else source.rows[kept])
 
 
 @contextmanager
@@ -306,24 +237,17 @@ def source_columns(rows: Rows, report: Report = report_to_nobody) -> Iterator[So
         return
     with rows.opened() as file:
         if rows.is_parquet(file):
-            yield ParquetColumns(opened_parquet(file))
+            yield FileColumns(ParquetColumns(opened_parquet(file)))
             return
         with temporary_files() as folder:
-            chunks = _reported(rows.cells(file), rows, report)
-            yield TextFileColumns.of(chunks, folder / "cells.arrow")
+            chunks = _reported(rows, file, report)
+            yield FileColumns(TextFileColumns(chunks, folder / "cells.arrow"))
 
 
-def _reported(
-    chunks: Iterator[TextCells], reader: TableReader, report: Report
-) -> Iterator[TextCells]:
-    for chunk in chunks:
+def _reported(reader: TableReader, file: BinaryIO, report: Report) -> Iterator[TextRows]:
+    for chunk in reader.text_rows(file):
         yield chunk
         report(reader.fraction)
-
-
-def _with(first: TextCells, rest: Iterator[TextCells]) -> Iterator[TextCells]:
-    yield first
-    yield from rest
 
 
 def shown_cells(source: SourceColumns, row: int, names: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
     for chunk in TableReader("rows.csv").chunks(4096): ...
 
-Each chunk is a table of its own, as `gcvae.files.tables.read_table` would give it; cells of CSV
+Each chunk is a table of its own, as `TableReader.read` would give it; cells of CSV
 are text, and problems name the file's own lines.
 """
 
@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from gcvae.cells.data_frames import data_frame
@@ -27,16 +26,17 @@ from gcvae.cells.values import (
     with_absent_columns,
 )
 from gcvae.errors import TableError
-from gcvae.files.delimited import WINDOW_BYTES, Check, check_nothing, delimited_cells
-from gcvae.files.delimited_rows import LineNumbers, TextCells
 from gcvae.files.gzipped import UnzippedFile
-from gcvae.files.parquet_files import parquet_chunks, refuse_parquet_encoding
-from gcvae.files.tables import read_table
+from gcvae.files.parquet_files import parquet_chunks, read_parquet, refuse_parquet_encoding
+from gcvae.files.records import LineNumbers
 from gcvae.files.text_encodings import checked_encoding
+from gcvae.files.text_tables import WINDOW_BYTES, Check, TextRows, joined, text_rows
 from gcvae.schema.columns import TableSchema
 
 CHUNK_ROWS = 4096
 """Rows that are read, encoded and worked on at once."""
+MOST_UNZIPPED_BYTES = 2 << 30
+"""Of a table that is read whole: a small gzip file can unfold to more than any memory holds."""
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
@@ -60,7 +60,7 @@ class TableReader:
         *,
         encoding: str | None = None,
         window_bytes: int = WINDOW_BYTES,
-        check: Check = check_nothing,
+        check: Check | None = None,
     ) -> None:
         """Names the file, of which nothing is read yet.
 
@@ -107,14 +107,20 @@ class TableReader:
             refuse_parquet_encoding(self._encoding)
         return found
 
-    def read(self) -> pd.DataFrame:
+    def read(self, dropped: Collection[str] = (), *, is_parquet: bool = False) -> pd.DataFrame:
         """The whole table.
+
+        Args:
+            dropped: As of `chunks`.
+            is_parquet: Whatever the file begins with.
 
         Raises:
             TableError: It is no such file; the problems name the lines.
         """
         with self.opened() as file:
-            return read_table(file, encoding=self._encoding)
+            if self.is_parquet(file) or is_parquet:
+                return read_parquet(file, dropped)
+            return joined([*self.text_rows(file, MOST_UNZIPPED_BYTES)]).frame()
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -139,7 +145,7 @@ class TableReader:
         with file:
             yield file
 
-    def cells(self, file: BinaryIO) -> Iterator[TextCells]:
+    def text_rows(self, file: BinaryIO, most_unzipped: int | None = None) -> Iterator[TextRows]:
         """The rows of an opened text file, some at a time; at least one in all.
 
         Raises:
@@ -148,11 +154,11 @@ class TableReader:
         start = _start_of(file)
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        plain = UnzippedFile(file) if start.startswith(_GZIP) else file
+        plain = UnzippedFile(file, most_unzipped) if start.startswith(_GZIP) else file
         window, encoding, check = self._window_bytes, self._encoding, self._check
-        for cells in delimited_cells(plain, window_bytes=window, encoding=encoding, check=check):
+        for rows in text_rows(plain, window_bytes=window, encoding=encoding, check=check):
             self.fraction = file.tell() / size
-            yield cells
+            yield rows
 
     def _frames(
         self, file: BinaryIO, rows: int, first_row: int, dropped: Collection[str]
@@ -163,11 +169,11 @@ class TableReader:
                 yield from parquet_chunks(file, rows, first_row, dropped)
                 return
             left_out = 0
-            for cells in self.cells(file):
-                leave_out = min(first_row - left_out, cells.table.num_rows)
+            for chunk in self.text_rows(file):
+                leave_out = min(first_row - left_out, len(chunk))
                 left_out += leave_out
-                if leave_out < cells.table.num_rows:
-                    yield cells.frame().iloc[leave_out:], self.fraction
+                if leave_out < len(chunk):
+                    yield chunk.frame().iloc[leave_out:], self.fraction
         except OSError as error:
             raise TableError(f"{self._source} can not be read: {error.strerror}") from None
 
@@ -198,8 +204,8 @@ class TableReader:
         if "rows" in attrs:
             chunk.attrs["rows"] = RowNumbers(self.rows)
         if "lines" in attrs:
-            starts = [rows.attrs["lines"].of_rows(rows.index.to_numpy()) for rows in held]
-            chunk.attrs["lines"] = LineNumbers(0, np.concatenate(starts))
+            lines = [part.attrs["lines"].of(part.index.to_numpy()) for part in held]
+            chunk.attrs["lines"] = LineNumbers.joined(lines)
         self.fraction = fraction
         self.rows += len(chunk)
         return chunk
@@ -228,7 +234,7 @@ def given_frame(rows: Rows) -> pd.DataFrame:
     """
     if isinstance(rows, TableReader):
         return rows.read()
-    return read_table(rows) if isinstance(rows, str | Path) else data_frame(rows)
+    return TableReader(rows).read() if isinstance(rows, str | Path) else data_frame(rows)
 
 
 def parsed_chunks(

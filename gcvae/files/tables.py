@@ -20,17 +20,11 @@ from pyarrow import parquet
 from gcvae.cells.data_frames import data_frame
 from gcvae.cells.values import format_table
 from gcvae.errors import TableError
-from gcvae.files.delimited import read_delimited, write_delimited
-from gcvae.files.gzipped import unzipped
-from gcvae.files.parquet_files import read_parquet, refuse_parquet_encoding
-from gcvae.files.text_encodings import checked_encoding
+from gcvae.files.delimited import write_delimited
+from gcvae.files.table_reader import TableReader
 from gcvae.schema.columns import TableSchema
 
 FORMATS = ("csv", "csv.gz", "parquet")
-
-
-MOST_UNZIPPED_BYTES = 2 << 30  # a small gzip file can unfold to more than any memory holds
-
 
 Source = str | Path | bytes | BinaryIO
 
@@ -56,14 +50,10 @@ def read_table(
     Raises:
         TableError: It is no such file, or there is no such encoding; the problems name the lines.
     """
-    encoding = checked_encoding(encoding)
-    data = _bytes_of(source)
     if format not in (None, *FORMATS):
         raise TableError(f"there is no table format {format!r}, but {', '.join(FORMATS)}")
-    if data.startswith(_PARQUET) or format == "parquet":
-        refuse_parquet_encoding(encoding)
-        return read_parquet(data, dropped)
-    return read_delimited(_unzipped(data) if data.startswith(_GZIP) else data, encoding)
+    reader = TableReader(io.BytesIO(_bytes_of(source)), encoding=encoding)
+    return reader.read(dropped, is_parquet=format == "parquet")
 
 
 def write_table(
@@ -115,25 +105,8 @@ def _bytes_of(source: Source) -> bytes:
         raise TableError(f"{source} can not be read: {error.strerror}") from None
 
 
-def _unzipped(data: bytes) -> bytes:
-    chunks: list[bytes] = []
-    n_bytes = 0
-    for chunk in unzipped(io.BytesIO(data)):
-        n_bytes += len(chunk)
-        if n_bytes > MOST_UNZIPPED_BYTES:
-            raise TableError(
-                f"the gzip file holds more than {MOST_UNZIPPED_BYTES >> 30} GiB; if that is no"
-                " mistake, unpack it and read the plain file"
-            )
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
 def _format_of(destination: Destination) -> str:
     if not isinstance(destination, str | Path):
         return "csv"
     name = str(destination).lower()
     return "csv.gz" if name.endswith(".gz") else "parquet" if name.endswith(".parquet") else "csv"
-
-
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"

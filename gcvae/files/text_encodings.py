@@ -12,6 +12,7 @@ from gcvae.schema.suggestions import nearest
 
 CHUNK_BYTES = 1 << 20
 MOST_SHOWN_CHARACTERS = 20
+_UTF_8 = 'UTF-8, as spreadsheets save it under "CSV UTF-8"'
 _EXAMPLES = "such as cp1252, latin-1 or utf-16"
 _COMMON = (
     *("utf-8", "cp1252", "latin-1", "utf-16", "mac-roman", "cp850", "cp437", "cp1250", "cp1251"),
@@ -127,6 +128,26 @@ class DecodedFile:
         message = f"{what} at offset {offset} is not {self._encoding}"
         expected = f"the encoding that the file is in, {_EXAMPLES}"
         return TableError(Problem(message, line=line, expected=expected))
+
+
+def refuse_encoding(data: bytes, line: int, offset: int) -> None:
+    """Lets text in UTF-8 pass.
+
+    Args:
+        data: Of a file.
+        line, offset: At which it begins there.
+
+    Raises:
+        TableError: It is none; the problem names the first byte.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        place = error.start
+        message = f"byte 0x{data[place]:02x} at offset {offset + place} is not UTF-8"
+        expected = f"{_UTF_8}; {proposed_encoding(data, place)}"
+        line += data.count(b"\n", 0, place)
+        raise TableError(Problem(message, line=line, expected=expected)) from None
 
 
 def proposed_encoding(data: bytes, place: int) -> str:

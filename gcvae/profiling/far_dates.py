@@ -46,6 +46,9 @@ def _dates_for_never(cells: Cells) -> Mask:
     nothing = np.zeros(len(cells.texts), dtype=bool)
     if cells.source != "text" or len(cells.texts) < _FEWEST_DATES + 1:
         return nothing
+    few = cells.texts.slice(0, MOST_NEVER + 1).to_pylist()
+    if not any(any(candidate_formats(text)) for text in few):  # of which one is no far date
+        return nothing
     matches = pc.match_substring_regex(cells.texts, _FAR_DATE)
     far = np.asarray(matches.to_numpy(zero_copy_only=False), dtype=bool)
     if not 0 < far.sum() <= MOST_NEVER or len(far) - far.sum() < _FEWEST_DATES:

@@ -173,17 +173,22 @@ def infer_format(texts: pa.Array) -> tuple[str, int] | None:
 
 def _format_of_uneven(texts: pa.Array) -> str | None:
     """The format of times some of which have another offset, or no digits of a second."""
-    times, offsets = _without_offsets(texts)
-    clocks = pc.replace_substring_regex(times, _FRACTION, r"\1")
-    first = clocks[0].as_py()
-    is_mixed = 0 < offsets.null_count < len(texts)
-    if is_mixed or clocks.equals(texts) or not any(candidate_formats(first)):
+    if not any(candidate_formats(_clocks(texts.slice(0, 1))[2][0].as_py())):
+        return None
+    times, offsets, clocks = _clocks(texts)
+    if 0 < offsets.null_count < len(texts) or clocks.equals(texts):
         return None
     found = infer_format(clocks)
     if found is None or not found[0].endswith(_CLOCK_ENDS):
         return None
     fraction = "" if clocks.equals(times) else ".%f"
     return found[0] + fraction + _most_frequent(offsets.drop_null())
+
+
+def _clocks(texts: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The texts without offsets, their offsets, and the texts without digits of a second too."""
+    times, offsets = _without_offsets(texts)
+    return times, offsets, pc.replace_substring_regex(times, _FRACTION, r"\1")
 
 
 def _most_frequent(texts: pa.Array) -> str:

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from gcvae.errors import TableError
-from gcvae.files.delimited import read_delimited
 from gcvae.files.table_reader import TableReader
 from gcvae.files.tables import read_table, write_table
 from gcvae.profiling.infer_schema import infer_schema
@@ -182,4 +181,4 @@ def test_a_file_that_is_no_text_is_named_with_the_way_out(data: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["ORC", "ARROW1", "RDX2"])
 def test_a_column_may_have_the_name_that_another_format_begins_with(name: str) -> None:
-    assert list(read_delimited(f"{name},b\n1,2\n".encode()).columns) == [name, "b"]
+    assert list(read_table(f"{name},b\n1,2\n".encode()).columns) == [name, "b"]

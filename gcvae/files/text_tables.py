@@ -1,0 +1,388 @@
+"""Delimited text to cells exactly as written, some rows at a time.
+
+    for rows in text_rows(file): rows.table      # strings, none of them null
+
+Arrow parses; `records` says where records end and on which lines they stand. Nothing is inferred
+but the separator. What is no table is refused with its line.
+"""
+
+from __future__ import annotations
+
+import csv
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
+from gcvae.errors import Problem, TableError
+from gcvae.files.header_lines import MOST_PROBLEMS, check_names, read_names, separator_line
+from gcvae.files.other_files import CSV_EXPECTED, refuse_other_file
+from gcvae.files.records import (
+    LineNumbers,
+    end_of_record,
+    end_of_records,
+    n_line_ends,
+    record_lines,
+    refuse_stray_quotes,
+)
+from gcvae.files.text_encodings import (
+    DecodedFile,
+    Readable,
+    looks_like_utf_16,
+    proposed_encoding,
+    refuse_encoding,
+)
+from gcvae.schema.columns import SEPARATORS
+
+WINDOW_BYTES = 1 << 23
+"""Of the file, read at a time."""
+_SAMPLE_BYTES = 1 << 16  # of the file, from which the separator is found
+_BLOCK_BYTES = 1 << 20  # parsed at once: the cache holds them
+_MOST_BYTES_OF_ONE = 4  # in UTF-8, of one character
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class ReadSoFar:
+    """What is known of a text file that is being read: at least that much is in it.
+
+    Attributes:
+        n_bytes: After decompression.
+        cell_characters: The fewest that its longest cell can have.
+        line: Of the file, from 1, where that cell's row or the next one begins.
+    """
+
+    rows: int
+    columns: int
+    n_bytes: int
+    cell_characters: int
+    line: int
+
+
+Check = Callable[[ReadSoFar], None]
+"""Raises where a file has more than may be: it is asked before what was read is taken apart."""
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Rows of cells as text.
+
+    Attributes:
+        table: An Arrow table of strings, none of them null.
+        lines: Of its rows.
+        separator: Between the cells, in the file.
+    """
+
+    table: Any
+    lines: LineNumbers
+    separator: str
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    def frame(self) -> pd.DataFrame:
+        """The cells as a frame of str, with its `lines` and its `separator` among the attrs."""
+        frame: pd.DataFrame = self.table.to_pandas()
+        frame.attrs |= {"lines": self.lines, "separator": self.separator}
+        return frame
+
+    def longest(self) -> tuple[int, int]:
+        """The characters of the longest cell, and its line; 0 and the first line of no rows."""
+        most, row = 0, 0
+        for column in self.table.columns:
+            if not pc.greater(pc.max(pc.binary_length(column)), most).as_py():
+                continue  # no longer in bytes, so neither in characters
+            lengths = pc.utf8_length(column)
+            if (length := pc.max(lengths).as_py()) > most:
+                most, row = length, pc.index(lengths, length).as_py()
+        return most, self.lines[row] or 0
+
+
+def joined(chunks: Sequence[TextRows]) -> TextRows:
+    """The rows of chunks of one file, in order; at least one chunk."""
+    table = pa.concat_tables([chunk.table for chunk in chunks])
+    lines = LineNumbers.joined([chunk.lines for chunk in chunks])
+    return TextRows(table, lines, chunks[0].separator)
+
+
+def text_rows(
+    file: Readable,
+    *,
+    window_bytes: int = WINDOW_BYTES,
+    encoding: str | None = None,
+    check: Check | None = None,
+) -> Iterator[TextRows]:
+    """The rows of a text file, as many at a time as a window holds; at least one row in all.
+
+    Args:
+        file: Of the text.
+        window_bytes: Read at a time.
+        encoding: Of the text, Python's name of it; UTF-8 where not given.
+        check: Sees what was read so far, again and again.
+
+    Raises:
+        TableError: It is no such table; rows that were read before are out by then.
+    """
+    text = _Windows(file if encoding is None else DecodedFile(file, encoding), check)
+    window = text.more(window_bytes).removeprefix(BOM_UTF8)
+    _refuse_no_text(window)
+    separator, start = separator_line(window) or (_separator(window, is_whole=text.is_at_end), 0)
+    start = len(window) - len(window[start:].lstrip(b"\r\n"))
+    place = _Place(separator, (), n_line_ends(window[:start]) + 1, start)
+    header, held = place.header(window[start:], is_whole=text.is_at_end)
+    place = replace(place.behind(header), names=read_names(header, separator, place.line, start))
+    text.report(place, 0)
+    check_names(place.names, place.line - 1)
+    n_rows = 0
+    while True:
+        if text.is_at_end and not held.endswith((b"\n", b"\r")):
+            held += b"\n"  # which the last line may lack
+        data, held = place.whole_records(held)
+        rows = place.rows(data) if data.lstrip(b"\r\n") else None
+        place, n_rows = place.behind(data), n_rows + (0 if rows is None else len(rows))
+        # A row that has not ended has a cell of at least its share of the bytes, in any alphabet.
+        begun = len(held) // (_MOST_BYTES_OF_ONE * len(place.names))
+        text.report(place, n_rows, rows, begun)
+        if rows is not None:
+            yield rows
+        if text.is_at_end:
+            break
+        held += text.more(max(window_bytes, len(held)))  # an endless cell is not read too often
+    place.refuse_open_quote(held)
+    if not n_rows:
+        raise TableError(Problem("the table has a header but no rows", expected="at least one row"))
+
+
+class _Windows:
+    """A text file, window by window.
+
+    Attributes:
+        is_at_end: Nothing follows.
+    """
+
+    def __init__(self, file: Readable, check: Check | None) -> None:
+        self._file, self._check = file, check
+        self._n_bytes = 0
+        self.is_at_end = False
+
+    def more(self, n_bytes: int) -> bytes:
+        """As many bytes as there are, up to n_bytes, but a CR and what may belong to it."""
+        chunks = []
+        while n_bytes > 0 and not self.is_at_end:  # a pipe gives them in chunks
+            chunks.append(self._file.read(n_bytes))
+            self.is_at_end = not chunks[-1]
+            n_bytes = max(n_bytes - len(chunks[-1]), int(chunks[-1].endswith(b"\r")))
+        data = b"".join(chunks)
+        self._n_bytes += len(data)
+        return data
+
+    def report(
+        self, place: _Place, n_rows: int, rows: TextRows | None = None, begun: int = 0
+    ) -> None:
+        """Says to the check what was read so far."""
+        if self._check is None:
+            return
+        longest = (0, 0) if rows is None else rows.longest()
+        most, line = max(longest, (begun, place.line))
+        self._check(ReadSoFar(n_rows, len(place.names), self._n_bytes, most, line))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a record of a file begins, and how its cells are read.
+
+    Attributes:
+        names: Of the columns.
+        line: At which the record begins.
+        offset: Bytes of the file before it.
+    """
+
+    separator: str
+    names: Sequence[str]
+    line: int
+    offset: int
+
+    def behind(self, data: bytes) -> _Place:
+        """The place behind whole records that stand here."""
+        return replace(self, line=self.line + n_line_ends(data), offset=self.offset + len(data))
+
+    def header(self, window: bytes, *, is_whole: bool) -> tuple[bytes, bytes]:
+        """The line of names that stands here, and what follows.
+
+        Raises:
+            TableError: It does not end, or is no such line.
+        """
+        refuse_binary(window, self.line)
+        end = end_of_record(window, self.separator)
+        if end is None and is_whole:
+            window += b"\n"
+            end = end_of_record(window, self.separator)
+        if end is not None:
+            return window[:end], window[end:]
+        refuse_stray_quotes(window, self.separator, self.line)
+        if is_whole:
+            self.refuse_open_quote(window)
+        message = f"the header has not ended after {len(window)} bytes"
+        raise TableError(Problem(message, line=self.line, expected="a line of names"))
+
+    def whole_records(self, held: bytes) -> tuple[bytes, bytes]:
+        """The whole records that stand here, and what follows, which may go on as one.
+
+        Raises:
+            TableError: It can not.
+        """
+        end = end_of_records(held, self.separator)
+        data, rest = held[:end], held[end:]
+        if b'"' in rest:
+            refuse_stray_quotes(rest, self.separator, self.line + n_line_ends(data))
+        return data, rest
+
+    def refuse_open_quote(self, rest: bytes) -> None:
+        """Lets the end of a file pass. Raises: TableError: A record that has not ended is there."""
+        if rest:
+            message = "a quote opened in this row is never closed"
+            raise TableError(Problem(message, line=self.line, expected='a closing "'))
+
+    def rows(self, data: bytes) -> TextRows:
+        """The whole records that stand here.
+
+        Raises:
+            TableError: They are no such rows; the problems name the lines.
+        """
+        refuse_binary(data, self.line)
+        try:
+            table = self._parsed(data, _BLOCK_BYTES)
+        except pa.ArrowInvalid:
+            table = self._parsed_or_refused(data)
+        lines = record_lines(data, self.separator, self.line, table.num_rows)
+        return TextRows(table, lines, self.separator)
+
+    def _parsed(self, data: bytes, block_bytes: int, handler: Any = None) -> Any:
+        return arrow_csv.read_csv(
+            pa.BufferReader(data),
+            arrow_csv.ReadOptions(
+                column_names=self.names,
+                block_size=block_bytes,
+                use_threads=handler is None,  # whose rows have no numbers then
+            ),
+            arrow_csv.ParseOptions(
+                delimiter=self.separator,
+                newlines_in_values=b'"' in data,
+                invalid_row_handler=handler,
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(self.names, pa.string()),
+                strings_can_be_null=False,
+                quoted_strings_can_be_null=False,
+                check_utf8=not data.isascii(),
+            ),
+        )
+
+    def _parsed_or_refused(self, data: bytes) -> Any:
+        """What Arrow did not parse: a row longer than a block, or rows that are none."""
+        refuse_encoding(data, self.line, self.offset)
+        ragged: list[Any] = []
+
+        def skip(row: Any) -> str:
+            ragged.append(row)
+            return "skip"
+
+        table = self._parsed(data, len(data) + 1, skip)
+        if ragged:
+            raise TableError(*self._ragged(data, table.num_rows, ragged))
+        return table
+
+    def _ragged(self, data: bytes, n_others: int, ragged: list[Any]) -> list[Problem]:
+        """What is wrong with rows that have another number of cells than the header has names."""
+        width, line = len(self.names), self.line
+        line_of = record_lines(data, self.separator, line, n_others + len(ragged))
+        problems = []
+        for row in ragged[:MOST_PROBLEMS]:
+            message = f"{_cells(row.actual_columns)}, where the header has {_cells(width)}"
+            start = line_of[row.number - 1] or 0
+            end = start + n_line_ends(row.text.encode())
+            if end > start + 100:
+                message += f"; a quote opened there stays open to line {end}"
+            expected = f"{_cells(width)}; a {self.separator!r} within a cell needs quotes around it"
+            problems.append(Problem(message, line=start, expected=expected))
+        widths = Counter(row.actual_columns for row in ragged)
+        usual, n_usual = widths.most_common(1)[0]
+        if line == 2 and usual > width and n_usual > max(n_others, 0.9 * len(ragged)):
+            first = next(row.number for row in ragged if row.actual_columns == usual)
+            problems = [_lines_above(width, usual, line_of[first - 1]), *problems]
+        n_more = len(ragged) - MOST_PROBLEMS
+        if n_more > 0:
+            problems.append(Problem(f"{n_more} more rows have another number of cells"))
+        return problems
+
+
+def _lines_above(width: int, usual: int, line: int | None) -> Problem:
+    message = f"the first line has {_cells(width)}, but most rows have {usual}"
+    expected = f"the names of the columns first: if they stand in line {line}, without those above"
+    return Problem(message, line=1, expected=expected)
+
+
+def _cells(n: int) -> str:
+    return f"{n} cell" if n == 1 else f"{n} cells"
+
+
+# What is no table
+
+
+def _refuse_no_text(data: bytes) -> None:
+    """Lets a file pass that begins as a delimited text does. Raises: TableError: It does not."""
+    refuse_other_file(data)
+    if data.startswith(_UTF_16_MARKS):
+        expected = f"{CSV_EXPECTED}; or {proposed_encoding(data, 0)}"
+        raise TableError(Problem("the file is text in UTF-16", expected=expected))
+    if not data.strip():
+        raise TableError(Problem("the file is empty", expected=CSV_EXPECTED))
+    refuse_binary(data, 1)
+
+
+def refuse_binary(data: bytes, line: int) -> None:
+    """Lets text pass that has no NUL bytes; it begins at the line.
+
+    Raises:
+        TableError: It has some.
+    """
+    nul = data.find(b"\0")
+    if nul < 0:
+        return
+    message, expected = "the file is binary, not a CSV file", CSV_EXPECTED
+    if line == 1 and (proposed := looks_like_utf_16(data)):
+        message = "the file has a NUL byte in every character"
+        expected += f"; or name its encoding, {proposed} by the look of it"
+    line += n_line_ends(data[:nul])
+    raise TableError(Problem(message, line=line, expected=expected))
+
+
+def _separator(data: bytes, *, is_whole: bool) -> str:
+    """The separator under which most records have as many cells as the header."""
+    sample = data[:_SAMPLE_BYTES]
+    whole = is_whole and len(sample) == len(data)
+    lines = sample.decode("utf-8", "replace").splitlines(keepends=True)
+    scores = {
+        separator: _consistency(lines if whole else lines[:-1] or lines, separator)
+        for separator in SEPARATORS
+    }
+    return max(SEPARATORS, key=lambda separator: scores[separator])
+
+
+def _consistency(lines: list[str], separator: str) -> tuple[float, int]:
+    """The share of records as wide as the header, and that width; nothing for a single column."""
+    try:
+        records = [record for record in csv.reader(lines, delimiter=separator) if record]
+    except csv.Error:
+        return 0.0, 0
+    width = len(records[0]) if records else 0
+    if width < 2:
+        return 0.0, 0
+    return sum(len(record) == width for record in records) / len(records), width
