@@ -52,8 +52,8 @@ def read_names(record: bytes, separator: str, line: int, offset: int) -> list[st
     refuse_encoding(record, line, offset)
     try:
         (names,) = csv.reader([record.decode()], delimiter=separator)
-    except csv.Error as error:
-        message = f"the header can not be read: {error}"
+    except csv.Error:  # nothing else stops a reader that is not strict
+        message = f"the name of a column has over {csv.field_size_limit():,} characters"
         raise TableError(Problem(message, line=line, expected=_SHORT_NAMES)) from None
     return _with_names(names)
 
