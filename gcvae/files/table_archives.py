@@ -185,7 +185,9 @@ def _tables(archive: ZipFile) -> dict[str, ZipInfo]:
 
 def _is_of_system(member: ZipInfo) -> bool:
     name = member.orig_filename
-    return name.startswith("__MACOSX/") or PurePosixPath(name).name.startswith(".")
+    return name.startswith("__MACOSX/") or (
+        PurePosixPath(name).name.startswith(".") and "\\" not in name
+    )
 
 
 def _refused(member: ZipInfo) -> Problem | None:

@@ -154,7 +154,7 @@ class Drawing:
             total = degrees.sum()
             capacity = degrees * (n / total) if total > 0 else np.full(len(others), 1.0)
             there = frame.get(f"{prefix} there")
-            are_there = np.ones(n, dtype=bool) if there is None else (there == "yes").to_numpy()
+            are_there = np.ones(n, dtype=bool) if there is None else there.to_numpy(dtype=bool)
             if not len(others) or not n:
                 self.rows[name][i] = np.full(n, NO_ROW, dtype=np.int64)
                 continue

@@ -31,7 +31,7 @@ from gcvae.linked.entities import Split, divided_tables
 from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
 from gcvae.linked.references import NO_ROW, checked_references, row_numbers
-from gcvae.linked.table_model import Steps
+from gcvae.linked.table_model import GAP, Steps
 from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
 from gcvae.linked.totals import SLACK
 from gcvae.numerics.generators import numpy_generator
@@ -249,7 +249,7 @@ class Households(LinkedRows):
         found = self.borrowed_cells(name, number, columns)
         there = f"{', '.join(self.links[name].foreign_keys[number].columns)} there"
         if there in self.models[name].columns and there not in found:
-            found[there] = "yes"
+            found[there] = True
         elif there in found and there not in self.models[name].columns:
             breaks = self.rows[name][number] == NO_ROW
             self.broken[name].add(there.removesuffix(" there"), breaks, -np.inf)
@@ -360,12 +360,8 @@ class Households(LinkedRows):
         found, later = np.zeros(len(at)), steps.later
         if isinstance(gaps, float):
             found[later] = np.where(steps.gap[later] == gaps, 0.0, -np.inf)
-        elif len(later):
-            told = steps.gap_context(context[list(self.parts[name].context)])
-            assert gaps.context is not None, "it is conditional"
-            encoded = gaps.context.encode(told.iloc[later].reset_index(drop=True))
-            typed = parse_table(pd.DataFrame({"gap": steps.gap[later]}), gaps.schema)
-            found[later] = gaps.scorer.given(typed, encoded, (), options)
+        elif (told := self._gaps(name, at, context)) is not None:
+            found[later] = gaps.scorer.given(*told, (), options)
         return found
 
     def _below(self, child: str, at: Codes) -> tuple[Codes, Codes]:
@@ -405,9 +401,10 @@ class Households(LinkedRows):
         found = Tails(
             least.copy(), cells.astype(np.float64), of_table, at.copy(), np.array(written, object)
         )
-        for column, (breaks, log_prob) in self.broken[name].found.items():
-            odder = breaks[at] & (np.exp(log_prob) < found.least)
-            found.least[odder], found.column[odder] = np.exp(log_prob), column
+        if name in self.steps and context is not None:
+            self._add_gaps(name, at, context, number, found)
+        for column, (breaks, _) in self.broken[name].found.items():
+            found.least[breaks[at]], found.column[breaks[at]] = 0.0, column
         own = rows.add_prefix(f"{name} ")
         context = own if context is None else pd.concat([own, context], axis=1)
         for child in self.children(name):
@@ -415,6 +412,34 @@ class Households(LinkedRows):
             of_child = self._of_child(child, rows, context, parents)
             found.with_children(self._tails(child, below, of_child, number), parents)
         return found
+
+    def _add_gaps(
+        self, name: str, at: Codes, context: pd.DataFrame, seed: int, found: Tails
+    ) -> None:
+        """Adds the tails of the gaps of a sequence's rows; the oddest stands in its order."""
+        sequence, told = self.models[name].sequence, self._gaps(name, at, context)
+        assert sequence is not None, "it has an order"
+        gaps, later = sequence.gaps, self.steps[name].take(at).later
+        if told is None or isinstance(gaps, float):
+            return
+        tails, _, _ = gaps.scorer.tails_given(*told, (), seed)
+        are_odder = tails < found.least[later]
+        odder = later[are_odder]
+        found.cells[later] += 1
+        found.least[odder], found.column[odder] = tails[are_odder], sequence.column
+
+    def _gaps(self, name: str, at: Codes, context: pd.DataFrame) -> tuple[pd.DataFrame, Any] | None:
+        """(typed gaps, their encoded contexts) of rows that have one before them, if there are."""
+        sequence, steps = self.models[name].sequence, self.steps[name].take(at)
+        later = steps.later
+        if sequence is None or isinstance(sequence.gaps, float) or not len(later):
+            return None
+        told = steps.gap_context(context[list(self.parts[name].context)])
+        codec = sequence.gaps.context
+        assert codec is not None, "it is conditional"
+        encoded = codec.encode(told.iloc[later].reset_index(drop=True))
+        typed = parse_table(pd.DataFrame({GAP: steps.gap[later]}), sequence.gaps.schema)
+        return typed, encoded
 
     def _of_child(
         self, child: str, rows: pd.DataFrame, context: pd.DataFrame, parents: Codes

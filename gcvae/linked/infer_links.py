@@ -19,7 +19,7 @@ import pandas as pd
 
 from gcvae.errors import Problem, SchemaError
 from gcvae.linked.database_schema import DatabaseSchema, ForeignKey, LinkedTable
-from gcvae.linked.references import comparable
+from gcvae.linked.references import comparable, without_blanks
 
 _RUN_TOGETHER = re.compile(r"(?!paid|valid|bid|grid|said|void|fluid|solid|mid|kid|aid)\w+id")
 """Names of keys in one word: `userid`, `pid`."""
@@ -38,6 +38,7 @@ def infer_database(
     Raises:
         SchemaError: The document is malformed, or names what is not there.
     """
+    tables = without_blanks(tables)
     document = {"tables": {}} if given is None else given
     if not isinstance(document, Mapping):
         message = f"the schema of a database is {document!r}"

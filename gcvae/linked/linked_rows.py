@@ -82,7 +82,7 @@ class LinkedRows:
         others, prefix = self.typed[key.table], ", ".join(key.columns)
         found = {f"{prefix} {c}": taken_cells(others[c], rows) for c in columns}
         if (rows == NO_ROW).any():
-            found[f"{prefix} there"] = np.where(rows == NO_ROW, "no", "yes")
+            found[f"{prefix} there"] = rows != NO_ROW
         return pd.DataFrame(found, index=self.typed[name].index)
 
     def beside(self, name: str, effect: Numbers) -> pd.DataFrame:

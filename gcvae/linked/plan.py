@@ -26,6 +26,8 @@ _LEAST_PARENTS = 20
 """Rows of a parent table that have children, at least: few tell nothing of their number."""
 _LEAST_DISTINCT = 0.9
 _LONGEST_LABEL = 60
+_WORD = r"[^\W\d_]{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+"""Three letters, or a sign of a script that writes words with one or two."""
 LEAST_EQUAL = 0.999
 
 
@@ -137,7 +139,7 @@ def _has_label(frame: pd.DataFrame, schema: TableSchema, key: tuple[str, ...]) -
             continue
         texts = cells.astype(str)
         is_short = texts.str.len().mean() <= _LONGEST_LABEL
-        are_words = texts.str.contains(r"[^\W\d_]{3,}").mean() >= _LEAST_DISTINCT
+        are_words = texts.str.contains(_WORD).mean() >= _LEAST_DISTINCT
         if is_short and are_words and texts.nunique() >= 0.7 * len(texts):
             return True
     return False

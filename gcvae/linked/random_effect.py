@@ -72,8 +72,10 @@ class Feature:
             indicators = (found[:, None] == np.arange(len(shares))) - shares
             return np.asarray(indicators / np.sqrt(shares))
         numbers = as_numbers(cells)
-        if numbers is None or len(self.knots) < 2:
+        if len(self.knots) < 2:
             return np.zeros((len(cells), 0))
+        if numbers is None:  # a column without a cell has no type
+            return np.zeros((len(cells), 1))
         knots = np.array(self.knots)
         low, high = (np.searchsorted(knots, numbers, side) for side in ("left", "right"))
         scores = ndtri(((low + high) / 2 + 0.5) / (len(knots) + 1))

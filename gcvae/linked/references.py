@@ -30,6 +30,11 @@ _CHUNK_ROWS = 256
 _SHOWN = 10
 
 
+def without_blanks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables with empty texts as missing cells: a file cannot leave a key out otherwise."""
+    return {name: frame.replace({"": None}) for name, frame in tables.items()}
+
+
 def key_of(frame: pd.DataFrame) -> pd.MultiIndex | pd.Index[Any]:
     """The values of a key, row by row."""
     return pd.MultiIndex.from_frame(frame) if frame.shape[1] > 1 else pd.Index(frame.iloc[:, 0])
@@ -78,6 +83,7 @@ def checked_references(
     Raises:
         TableError: Keys are not unique, or references are dirty and to be refused: the first ten.
     """
+    tables = without_blanks(tables)
     tables = dict(tables)
     keys: list[tuple[str, tuple[str, ...], tuple[str | int, ...]]] = [
         (name, table.primary_key, ("tables", name, "primary_key"))

@@ -202,3 +202,51 @@ def test_sequences_go_on_after_their_last_row(model: DatabaseSynthesizer) -> Non
     pd.testing.assert_frame_equal(later, again)
     with pytest.raises(errors.SettingError, match="rows"):
         model.extend(tables, 0)
+
+
+def clinic() -> Tables:
+    """Patients, doctors, and visits in time of which some have no doctor."""
+    rng = np.random.default_rng(4)
+    of = np.repeat(np.arange(80), rng.integers(1, 6, 80))
+    days = pd.Series(rng.choice([7, 30], len(of))).groupby(of).cumsum()
+    doctors = [f"D{i:02d}" for i in range(25)]
+    chosen = rng.choice(doctors, len(of)).astype(object)
+    return {
+        "patients": pd.DataFrame(
+            {"patient_id": [f"P{i:03d}" for i in range(80)], "age": rng.integers(18, 90, 80)}
+        ),
+        "doctors": pd.DataFrame({"doctor_id": doctors, "ward": rng.choice(["A", "B"], 25)}),
+        "visits": pd.DataFrame(
+            {
+                "patient_id": [f"P{i:03d}" for i in of],
+                "doctor_id": np.where(rng.random(len(of)) < 0.1, None, chosen),
+                "seen": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D"),
+                "fee": np.round(rng.uniform(10, 90, len(of)), 2),
+            }
+        ),
+    }
+
+
+@pytest.mark.parametrize("form", ["frames", "files"])
+def test_a_reference_is_missing_as_often_as_in_the_table(form: str, tmp_path: Any) -> None:
+    tables: dict[str, Any] = dict(clinic())
+    if form == "files":
+        for name, frame in clinic().items():
+            frame.to_csv(tmp_path / f"{name}.csv", index=False)
+            tables[name] = tmp_path / f"{name}.csv"
+    fitted = DatabaseSynthesizer.fit(tables, preset="fast", progress=False)
+    keys = {k.table for k in fitted.schema["visits"].foreign_keys}
+    assert keys == {"patients", "doctors"}
+    drawn = fitted.sample(scale=4.0, seed=1)
+    missing = clinic()["visits"]["doctor_id"].isna().mean()
+    assert drawn["visits"]["doctor_id"].isna().mean() == pytest.approx(missing, abs=0.06)
+    assert drawn["visits"]["doctor_id"].dropna().isin(drawn["doctors"]["doctor_id"]).all()
+    if form == "frames":
+        late = clinic()
+        is_late = np.arange(len(late["visits"])) == 12
+        seen = late["visits"]["seen"].mask(is_late, pd.Timestamp("2035-01-01"))
+        late["visits"] = late["visits"].assign(seen=seen)
+        first = fitted.anomalies(late)["patients"].sort_values("anomaly").iloc[0]
+        assert (first["odd_table"], first["odd_row"]) == ("visits", 12)
+        empty = {name: frame.iloc[:0] for name, frame in clinic().items()}
+        assert not len(fitted.log_likelihood(empty)["patients"])
