@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -55,10 +55,26 @@ from gcvae.training.publishing.model_file import ModelFile
 from gcvae.training.settings import SettledConfig, configure
 
 
+class _FitOfBoth:
+    """`Synthesizer.fit` makes a model; `Synthesizer(...).fit` is the instance's, and keeps it."""
+
+    def __init__(self, of_class: classmethod[Any, Any, Any]) -> None:
+        self.of_class = of_class
+        self.__doc__ = of_class.__doc__
+
+    def __get__(self, instance: Synthesizer | None, owner: type[Synthesizer]) -> Any:
+        return self.of_class.__get__(None, owner) if instance is None else instance._learn
+
+
 class Synthesizer:
     """A table's model: draws rows, scores rows, maps dependencies.
 
+    `Synthesizer.fit(table, preset="fast")` and `Synthesizer(preset="fast").fit(table)` are the
+    same. The constructor takes what to learn with and learns nothing; until `fit` there is nothing
+    else to ask of it.
+
     Attributes:
+        arguments: Of the constructor, unchanged; `schema` among them is what was given of it.
         schema: The table's schema, completed by inference.
         preset: Name of the preset that was trained.
         training_record: What training saw and did: settings, history of bounds, seconds, device.
@@ -82,7 +98,37 @@ class Synthesizer:
         ('size', 'colour')
     """
 
+    schema: TableSchema
+    codec: TableCodec
+    model: GenerativeModel
+    config: SettledConfig
+    preset: str
+    training_record: dict[str, Any]
+    context: ContextCodec | None
+    scoring: str
+    table_notes: tuple[str, ...]
+
     def __init__(
+        self,
+        *,
+        schema: TableSchema | Mapping[str, Any] | None = None,
+        preset: str = "default",
+        settings: Mapping[str, object] | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        progress: Callable[[Progress], None] | bool | None = None,
+    ) -> None:
+        """Keeps what `fit` is to learn with: the arguments of `Synthesizer.fit` of these names."""
+        self.arguments: dict[str, Any] = {
+            "schema": schema,
+            "preset": preset,
+            "settings": settings,
+            "seed": seed,
+            "device": device,
+            "progress": progress,
+        }
+
+    def _take(
         self,
         schema: TableSchema,
         codec: TableCodec,
@@ -96,8 +142,8 @@ class Synthesizer:
         context: ContextCodec | None = None,
         scoring: str = FULL,
         table_notes: tuple[str, ...] = (),
-    ) -> None:
-        """Joins the parts; `fit` and `load` are the ways to get one."""
+    ) -> Synthesizer:
+        """This synthesizer with the parts of a model, of a fit or a file."""
         self.schema = schema
         self.codec = codec
         self.model = model.eval()
@@ -112,6 +158,16 @@ class Synthesizer:
         )
         self._of_blanks = BlankReferences(self._constrained)
         self._maps = DependencyMaps(self._constrained, data_map, self._values)
+        return self
+
+    if not TYPE_CHECKING:  # which is to see names that nothing has
+
+        def __getattr__(self, name: str) -> Any:
+            """Says what is missing of one that has learned nothing yet."""
+            if "codec" not in vars(self) and not name.startswith("__"):
+                what = "this Synthesizer has learned no table yet; .fit(table) is to come first"
+                raise AttributeError(f"{name}: {what}", name=name, obj=self)
+            raise AttributeError(f"a Synthesizer has no {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
         """What it is, in a line."""
@@ -122,6 +178,8 @@ class Synthesizer:
         return facts_table("Synthesizer", self._facts())
 
     def _facts(self) -> dict[str, str]:
+        if "codec" not in vars(self):
+            return {"preset": f"preset {self.arguments['preset']}", "state": "not fitted yet"}
         return model_facts(self.schema, self.preset, self.training_record, self.table_notes)
 
     @classmethod
@@ -165,6 +223,32 @@ class Synthesizer:
             DivergedError: training left the finite numbers.
             OSError: the disk is too full for a file's columns.
         """
+        asked = cls(
+            schema=schema,
+            preset=preset,
+            settings=settings,
+            seed=seed,
+            device=device,
+            progress=progress,
+        )
+        return asked._learn(table, checkpoints=checkpoints, context=context)
+
+    if not TYPE_CHECKING:
+        fit = _FitOfBoth(fit)
+
+    def _learn(
+        self,
+        table: Rows,
+        *,
+        checkpoints: CheckpointStore | None = None,
+        context: Context | None = None,
+    ) -> Synthesizer:
+        """Trains this synthesizer on a table, by the constructor's arguments, and returns it.
+
+        What it learned before is replaced, and stays if this fit fails. Arguments and errors are
+        those of `Synthesizer.fit`.
+        """
+        schema, preset, settings, seed, device, progress = self.arguments.values()
         config = configure(preset, settings)
         place = device_named(device)
         with reported(progress) as report:
@@ -173,7 +257,7 @@ class Synthesizer:
             with prepared_table(*asked) as prepared:
                 parts = fit_prepared(prepared, config, line, seed=seed, place=place)
             line.end()
-        return cls(
+        return self._take(
             parts.schema,
             parts.codec,
             parts.model,
@@ -544,4 +628,5 @@ class Synthesizer:
         with artifact_errors("the file's manifest is none that this library writes"):
             check_version(manifest)
             parts = ModelFile.of_parts(tensors, manifest)
-            return cls(**{part.name: getattr(parts, part.name) for part in fields(parts)})
+            members = {part.name: getattr(parts, part.name) for part in fields(parts)}
+            return cls(preset=parts.preset)._take(**members)

@@ -41,6 +41,7 @@ RUN_HERE = {
     ("docs/rest.md", "sh server"),
     ("docs/anomalies.md", "python anomalies"),
     ("docs/databases.md", "python databases"),
+    ("docs/scikit-learn.md", "python sklearn"),
     ("docs/tutorial.md", "python tutorial"),
     ("docs/tutorial.md", "sh tutorial"),
     ("docs/tables.md", "json column"),
@@ -96,6 +97,12 @@ def test_the_example_of_databases_runs_as_written(
     assert len(left["scores"]) == len(left["odd"]) == 200
     assert (tmp_path / "report" / "index.html").exists()
     assert drawn["visits"]["user_id"].isin(drawn["users"]["user_id"]).all()
+
+
+def test_the_example_of_scikit_learn_runs_as_written() -> None:
+    left = run_python(block("docs/scikit-learn.md", "python sklearn"))
+    assert left["classifier"].score(left["wine"], left["grower"]) > 0.9
+    assert (left["detector"].predict(left["odd"])[:3] == -1).all()
 
 
 def test_the_document_of_constraints_is_one() -> None:

@@ -20,9 +20,12 @@ def library_page() -> str:
     names = first + [name for name in gcvae.__all__ if name not in first]
     intro = (
         "# The library\n\nAfter this page you know every call of the library, what it takes, gives "
-        "and refuses. `from gcvae import ...` has all of them.\n"
+        "and refuses. `from gcvae import ...` has all of them, `from gcvae.sklearn import "
+        "...` the estimators of scikit-learn.\n"
     )
-    return intro + "".join(f"\n::: {homes[name]}.{name}\n" for name in names)
+    names = [f"{homes[name]}.{name}" for name in names]
+    names += ["gcvae.sklearn.TableImputer", "gcvae.sklearn.AnomalyDetector"]
+    return intro + "".join(f"\n::: {name}\n" for name in names)
 
 
 def client_page() -> str:

@@ -50,6 +50,7 @@ REFERENCE_ROWS = 500
 _REFERENCE_BLOCK_ROWS = 256
 CONSTRAINTS = "(constraints)"
 """The contribution of the schema's constraints: -log(acceptance), or -inf."""
+_NO_ANOMALIES = "models of this preset have no anomalies; default and fast have"
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,27 @@ class RowScorer:
                     yield lines[first : first + SCORE_BLOCK_ROWS]
             first_row += len(typed)
 
+    def anomalies(self, rows: Rows, seed: int = 0) -> Numbers:
+        """`anomaly` of each row by its cells alone: wherever it stands, beside whichever rows.
+
+        Those of `blocks` have noise of each row's own, and differ a little from row to row.
+
+        Raises:
+            TableError: The table has no modelled column, or a cell can not be read.
+            SettingError: The model is not autoregressive.
+        """
+        if not self.has_anomalies:
+            raise SettingError(_NO_ANOMALIES)
+        options = ScoreOptions(draws=1, seed=seed)  # one tells the rows that are impossible
+        found = [np.zeros(0)]
+        for _, typed in parsed_chunks(rows, self.schema):
+            part, impossible = self._encoded(typed, options), self._impossible(typed, options)
+            noise = RowNoise.numbered(seed, "score", [0] * len(typed))
+            estimate = score(self.constrained.model, part, options, noise)
+            lines = self._lines(estimate, part, impossible)
+            found.append(self._anomalies(part, noise, lines)[ANOMALY].to_numpy())
+        return np.concatenate(found)
+
     def given(
         self,
         typed: pd.DataFrame,
@@ -170,7 +192,7 @@ class RowScorer:
         noise = RowNoise.numbered(seed, "score", range(len(rows)))
         tails = cell_tails(self.constrained.model, rows, noise)
         if tails is None:
-            raise SettingError("models of this preset have no anomalies; default and fast have")
+            raise SettingError(_NO_ANOMALIES)
         found = tails.numpy()
         cells = odd_cells(self.codec, found)
         for name, rules_out in self._impossible(typed, ScoreOptions(seed=seed)).items():
