@@ -282,7 +282,9 @@ class Synthesizer:
         asked: dict[str, Any] = {"given": given, "given_rows": known, "distribution": distribution}
         seed = fresh_seed() if seed is None else seed
         # The probability of a condition that names a whole row is its score.
-        return make_sampler(self._constrained, seed, is_told=self.scoring == FULL, **asked)
+        return make_sampler(
+            self._constrained, seed, reveals_probability=self.scoring == FULL, **asked
+        )
 
     def impute(
         self,
