@@ -1,6 +1,7 @@
 """Gaussian copula variational autoencoder for tables.
 
-The names below are loaded on first use, so that `gcvae.schema` and `gcvae.errors` cost no torch.
+The names below are loaded on first use, so that `gcvae.schema` and `gcvae.errors` do not import
+torch.
 """
 
 from __future__ import annotations
@@ -69,5 +70,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Returns the public names."""
     return sorted(__all__)

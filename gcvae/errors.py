@@ -1,21 +1,21 @@
 """Errors of the library.
 
 GcvaeError
-├── InputError              what the caller gave is wrong; carries `problems`
-│   ├── TableError          the file or the table
-│   ├── SchemaError         the schema document, or a schema that contradicts its table
-│   ├── UnknownColumnError  a column that the schema or the table does not have
-│   ├── SettingError        a training setting
-│   ├── ConstraintError     constraints that too few rows of a model satisfy
-│   ├── ConditionError      a condition on sampling
-│   ├── LeftOutError        what a minimal model file does not hold
-│   ├── ScoringError        scores of a model that was published without
+├── InputError              invalid input of the caller; carries `problems`
+│   ├── TableError          unusable file or table
+│   ├── SchemaError         invalid schema document, or schema that contradicts its table
+│   ├── UnknownColumnError  column that the schema or the table does not have
+│   ├── SettingError        invalid training setting
+│   ├── ConstraintError     constraints that too few generated rows satisfy
+│   ├── ConditionError      malformed or impossible condition
+│   ├── LeftOutError        part that a minimal model file does not contain
+│   ├── ScoringError        score of a model that was published without scoring
 │   └── BudgetError         private models of a table that exceed its cap together
-├── ArtifactError           a model file that can not be read
-├── TrainingError           training can not go on
-│   └── DivergedError       the loss left the finite numbers
-├── MissingPackageError     a package of an extra is asked for, and not installed
-└── CancelledError          the progress callback asked to stop
+├── ArtifactError           unreadable model file
+├── TrainingError           training that can not go on
+│   └── DivergedError       training loss that is not finite
+├── MissingPackageError     package of an extra that is needed and not installed
+└── CancelledError          stop requested by the progress callback
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with an input: the place, what is there, and what would be right.
+    """One error in an input: where it is, what is there, and what is expected.
 
     Attributes:
-        message: What is wrong, as a clause without a final stop.
+        message: Description of the error, as a clause without a final stop.
         pointer: JSON pointer of the offending field in a document.
         line: Physical line of a text file, counted from 1.
         column: Name of the table column.
-        expected: What would be right.
-        suggestion: The name that was probably meant; in the line it stands for what is expected.
-        row: Position of a row that has no line, counted from 0 as `DataFrame.iloc` does.
+        expected: Description of a valid value.
+        suggestion: Name that was probably meant; shown in place of `expected`.
+        row: Position of the row in a table that has no lines, counted from 0 like `DataFrame.iloc`.
     """
 
     message: str
@@ -46,7 +46,7 @@ class Problem:
     row: int | None = None
 
     def __str__(self) -> str:
-        """The problem in one line, the place first."""
+        """Returns the problem in one line, its location first."""
         place = ", ".join(self._places())
         text = f"{place}: {self.message}" if place else self.message
         if self.suggestion is not None:
@@ -61,7 +61,7 @@ class Problem:
 
 
 def json_pointer(*steps: object) -> str:
-    """The JSON pointer (RFC 6901) of the place that these steps lead to.
+    """Returns the JSON pointer (RFC 6901) that takes these steps from the root.
 
     >>> json_pointer("given", "price/m²")
     '/given/price~1m²'
@@ -70,23 +70,23 @@ def json_pointer(*steps: object) -> str:
 
 
 class GcvaeError(Exception):
-    """The root of every error that the library raises on purpose."""
+    """Base class of all errors that the library raises on purpose."""
 
 
 class InputError(GcvaeError):
-    """What the caller gave is wrong.
+    """Invalid input of the caller.
 
     Attributes:
-        problems: Everything found, at least one.
+        problems: All problems that were found, at least one.
     """
 
     def __init__(self, *problems: Problem | str) -> None:
-        """Keeps the problems; a bare string is a problem without a place."""
+        """Stores the problems; a bare string is a problem without a location."""
         super().__init__(*problems)
         self.problems = tuple(Problem(p) if isinstance(p, str) else p for p in problems)
 
     def __str__(self) -> str:
-        """The first problem in one line, and how many more there are."""
+        """Returns the first problem in one line, and the number of further ones."""
         if not self.problems:
             return self.__class__.__name__
         more = len(self.problems) - 1
@@ -94,15 +94,15 @@ class InputError(GcvaeError):
 
 
 class TableError(InputError):
-    """The file or the table can not be used."""
+    """The file or the table is unusable."""
 
 
 class SchemaError(InputError):
-    """The schema document is wrong, or contradicts its table."""
+    """The schema document is invalid, or contradicts its table."""
 
 
 class UnknownColumnError(InputError):
-    """A column is named that the schema or the table does not have."""
+    """An input names a column that the schema or the table does not have."""
 
 
 class SettingError(InputError):
@@ -110,7 +110,7 @@ class SettingError(InputError):
 
 
 class ConstraintError(InputError):
-    """Too few of the rows that a model draws satisfy the constraints."""
+    """Too few of the rows that a model generates satisfy the constraints."""
 
 
 class ConditionError(InputError):
@@ -118,11 +118,11 @@ class ConditionError(InputError):
 
 
 class LeftOutError(InputError):
-    """What is asked was left out of the model's file, which is minimal."""
+    """The requested part is not in the model's file, because the file is minimal."""
 
 
 class ScoringError(InputError):
-    """A score is asked of a model that was published without."""
+    """A score was requested from a model that was published without scoring."""
 
 
 class BudgetError(InputError):
@@ -146,15 +146,15 @@ class DivergedError(TrainingError):
 
 
 class MissingPackageError(GcvaeError):
-    """A package of an extra is asked for, and not installed.
+    """A package of an extra is needed and not installed.
 
     Attributes:
-        package: What is missing.
-        extra: The extra of gcvae that brings it.
+        package: Name of the missing package.
+        extra: Extra of gcvae that installs it.
     """
 
     def __init__(self, purpose: str, package: str, extra: str) -> None:
-        """Names what installs the package; `purpose` is what needs it, in the plural."""
+        """Builds the message; `purpose` names what needs the package, in the plural."""
         super().__init__(
             f"{purpose} need {package}, which is not installed: pip install 'gcvae[{extra}]'"
         )
@@ -163,4 +163,4 @@ class MissingPackageError(GcvaeError):
 
 
 class CancelledError(GcvaeError):
-    """The progress callback asked training to stop."""
+    """The progress callback requested that training stop."""

@@ -1,12 +1,12 @@
-"""How the parts of long work report what share of it is done."""
+"""Callback type for the progress of long work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Report = Callable[[float], None]
-"""Takes the share of the work that is done, 0 to 1."""
+"""Receives the fraction of the work that is done, 0 to 1."""
 
 
 def report_to_nobody(share: float) -> None:
-    """Leaves the share unreported."""
+    """Ignores the fraction."""

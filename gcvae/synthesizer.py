@@ -1,4 +1,4 @@
-"""The fitted synthesizer: what users of the library import."""
+"""The `Synthesizer`, the model class that users of the library import."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _FitOfBoth:
 
 
 class Synthesizer:
-    """A table's model: draws rows, scores rows, maps dependencies.
+    """Model of a table: generates rows, scores rows, imputes cells and maps dependencies.
 
     `Synthesizer.fit(table, preset="fast")` and `Synthesizer(preset="fast").fit(table)` are the
     same. The constructor takes what to learn with and learns nothing; until `fit` there is nothing
@@ -77,11 +77,12 @@ class Synthesizer:
         arguments: Of the constructor, unchanged; `schema` among them is what was given of it.
         schema: The table's schema, completed by inference.
         preset: Name of the preset that was trained.
-        training_record: What training saw and did: settings, history of bounds, seconds, device.
-            Of a minimal file (`is_minimal`) hardly anything.
-        scoring: What it says of rows: `full`, `flag` or `off` (`to_bytes`, `restrict_scoring`).
-        table_notes: What a careful colleague would say of the table: the `warnings` of its
-            inference (docs/tables.md). They name cells, so no file has them: none after `load`.
+        training_record: Record of the training: settings, history of bounds, seconds, device.
+            Nearly empty for a minimal file (`is_minimal`).
+        scoring: How much the model reveals about rows: `full`, `flag` or `off` (`to_bytes`,
+            `restrict_scoring`).
+        table_notes: Data-quality warnings of the training table (`warnings` of its inference,
+            docs/tables.md). They quote cells, so no file contains them and a loaded model has none.
 
     Examples:
         >>> table = pd.DataFrame({"size": [2.5, 3.1, 2.7, 4.0] * 9, "colour": ["red", "blue"] * 18})
@@ -143,7 +144,7 @@ class Synthesizer:
         scoring: str = FULL,
         table_notes: tuple[str, ...] = (),
     ) -> Synthesizer:
-        """This synthesizer with the parts of a model, of a fit or a file."""
+        """Returns this synthesizer with the parts of a fitted model or a model file."""
         self.schema = schema
         self.codec = codec
         self.model = model.eval()
@@ -170,11 +171,11 @@ class Synthesizer:
             raise AttributeError(f"a Synthesizer has no {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """Returns a one-line description."""
         return f"<Synthesizer: {', '.join(self._facts().values())}>"
 
     def _repr_html_(self) -> str:
-        """What it is at a glance, for notebooks."""
+        """Returns an overview of the model as an HTML table, for notebooks."""
         return facts_table("Synthesizer", self._facts())
 
     def _facts(self) -> dict[str, str]:
@@ -201,27 +202,28 @@ class Synthesizer:
         Args:
             table: Cells as text, as `read_table` gives them, or typed (a data frame of pandas,
                 polars or Arrow); or a file, a path or a TableReader, which need not fit into
-                memory. The same rows give the same model either way.
-            schema: What is known of the columns; inference completes it from the whole table.
+                memory. Equal rows give equal models, whatever their form.
+            schema: Known properties of the columns; inference completes them from the whole table.
             preset: Name of a preset.
-            settings: Settings in the place of the preset's own (`TrainingConfig`).
-            seed: The same seed gives the same model on the CPU.
+            settings: Settings that replace those of the preset (`TrainingConfig`).
+            seed: Seed of the random generator; equal seeds give equal models on the CPU.
             device: `auto` (CUDA if there is one), `cpu` or `cuda`.
-            progress: True shows a bar, False none; where not given, terminals and notebooks have
-                one. Or what is called about twice a second, with a fraction that only grows and is
-                1 at the end; raise CancelledError in it to stop.
-            checkpoints: Where to keep a checkpoint, and to continue from.
-            context: What each row is given: then the model is p(row | context), as of the rows of
-                a child table. It draws rows for given contexts only (`sample_given`).
+            progress: True shows a progress bar and False none; by default, terminals and notebooks
+                show one. Or a callback that receives the fraction done, about twice a second; the
+                fraction never decreases and ends at 1. A callback that raises CancelledError stops
+                training.
+            checkpoints: Store in which checkpoints are kept, and from which training resumes.
+            context: Context of each row. The model is then p(row | context), as for the rows of a
+                child table, and generates rows for given contexts only (`sample_given`).
 
         Raises:
             TableError: nothing in the table can be modelled.
-            SchemaError: the schema contradicts the table, rows of it break a constraint, or a rule
-                is demanded that the model can not keep.
+            SchemaError: the schema contradicts the table, rows of the table break a constraint, or
+                the model can not keep a hard rule.
             ConstraintError: too few rows of the trained model satisfy the constraints.
             SettingError: an unknown preset, setting or device.
-            DivergedError: training left the finite numbers.
-            OSError: the disk is too full for a file's columns.
+            DivergedError: the training loss is no longer finite.
+            OSError: the disk has no space for the columns of a file.
         """
         asked = cls(
             schema=schema,
@@ -280,20 +282,21 @@ class Synthesizer:
         distribution: Mapping[str, Mapping[str, float]] | None = None,
         frames: str | None = None,
     ) -> Any:
-        """Synthetic rows, typed, with the schema's columns. The same seed gives the same rows.
+        """Generates synthetic rows, typed, with the columns of the schema; equal seeds give equal
+        rows.
 
-        They come as a frame of the kind that the model was trained on, or of the kind that `frames`
-        names: `pandas` (so it is of files), `polars` or `arrow`. Columns have its dtypes, text its
-        spelling; of a file, and of what `read_table` gives, the library's own. Without a seed they
-        are others at each call; `attrs["seed"]` of a frame of pandas gives them again. Every row
-        satisfies the schema's constraints, and the conditions `given`, `given_rows` and
-        `distribution` as `sampler` has them; what is known of these (`Sampler.summary`) stands in
-        `attrs`, too. `rows` may be left out where `given_rows` is their table; where that is a
-        frame of pandas, the rows have its index. Warns of identifiers that get wider than the
-        table's.
+        The result is a frame of the kind that the model was trained on, or of the kind that
+        `frames` names: `pandas` (the default for files), `polars` or `arrow`. Columns have the
+        training frame's dtypes, and text its format; for files and for results of `read_table`,
+        columns have the library's own dtypes. Without a seed each call gives different rows;
+        `attrs["seed"]` of a pandas frame reproduces them. Every row satisfies the schema's
+        constraints, and the conditions `given`, `given_rows` and `distribution` as described at
+        `sampler`; `attrs` also contains the summary of the conditions (`Sampler.summary`). `rows`
+        may be omitted if `given_rows` is given; the result has the index of `given_rows` if that is
+        a pandas frame. Warns of identifiers that get wider than those of the table.
 
         Raises:
-            SettingError: `rows` is no whole number, or so many rows need more memory than there is.
+            SettingError: `rows` is not a whole number, or the rows need more memory than there is.
             ConstraintError, ConditionError: As `sample_blocks`.
         """
         index = given_rows.index if isinstance(given_rows, pd.DataFrame) else None
@@ -318,12 +321,12 @@ class Synthesizer:
         return of_kind(drawn, kind)
 
     def sample_given(self, context: pd.DataFrame, seed: int, first_row: int = 0) -> pd.DataFrame:
-        """A row for each row of a context, typed, in its order.
+        """Generates one row for each row of a context, typed, in the order of the context.
 
         Args:
             context: Typed cells of the columns of the model's context.
-            seed: The same seed and context give the same rows.
-            first_row: Number of the first row, of which its keys are made.
+            seed: Seed of the random generator; equal seeds and contexts give equal rows.
+            first_row: Number of the first row, from which its keys are made.
 
         Raises:
             ConstraintError: Too few rows satisfy the constraints.
@@ -334,8 +337,8 @@ class Synthesizer:
         return self.codec.decode(rows, first_row, seed)
 
     def notes(self, rows: int) -> list[str]:
-        """What one should know of a sample of so many rows: which identifiers get wider than the
-        table's, since more are drawn than there are fresh ones of its width."""
+        """Returns warnings about a sample of `rows` rows: the identifiers that get wider than the
+        table's because the sample needs more of them than there are unused ones of that width."""
         return self.codec.notes(rows)
 
     def sampler(
@@ -346,13 +349,15 @@ class Synthesizer:
         given_rows: Rows | None = None,
         distribution: Mapping[str, Mapping[str, float]] | None = None,
     ) -> Sampler:
-        """What draws rows under conditions, and knows their probability before it does.
+        """Returns a sampler of rows under conditions; its pilot estimates their probability first.
 
         Args:
-            seed: Of all draws, the pilot's, too; where not given a fresh one.
-            given: By column a value, a list of values, {"min": ..., "max": ...}, or None: missing.
-            given_rows: A table of known cells, one row drawn around each; without the others.
-            distribution: {column: {level: share}}, of one column.
+            seed: Seed of all draws, including those of the pilot; by default a fresh one.
+            given: Condition by column: a value, a list of values, {"min": ..., "max": ...}, or None
+                for missing.
+            given_rows: Table of known cells, each row of which is completed once; excludes the
+                other conditions.
+            distribution: {column: {level: share}} for one column.
 
         Raises:
             ConditionError: malformed, unknown, or too improbable under the model.
@@ -361,7 +366,9 @@ class Synthesizer:
         asked: dict[str, Any] = {"given": given, "given_rows": known, "distribution": distribution}
         seed = fresh_seed() if seed is None else seed
         # The probability of a condition that names a whole row is its score.
-        return make_sampler(self._constrained, seed, is_told=self.scoring == FULL, **asked)
+        return make_sampler(
+            self._constrained, seed, reveals_probability=self.scoring == FULL, **asked
+        )
 
     def impute(
         self,
@@ -372,20 +379,23 @@ class Synthesizer:
         columns: Sequence[str] | None = None,
         keep_blanks: Sequence[str] | None = None,
     ) -> Any:
-        """The table with its blanks filled from p(missing | known); known cells stay as they are.
+        """Returns the table with missing cells filled from p(missing | known); known cells stay
+        unchanged.
 
-        With more than one draw each row comes so many times, numbered in a first column `draw`.
-        It is of the frame's kind (pandas, polars, Arrow), and columns keep their dtypes. Rows come
-        in their order; a frame of pandas keeps its index.
+        With more than one draw each row is repeated once per draw, numbered in a first column
+        `draw`. The result is of the frame's kind (pandas, polars, Arrow), with the same dtypes and
+        order of rows, and for pandas with the same index.
 
         Args:
-            frame: Rows, with columns of the table; of one that they lack each cell is blank.
+            frame: Rows, with columns of the table; a column that the frame lacks is entirely
+                missing.
             draws: Completions of each row.
-            seed: The same seed fills the same cells alike, whatever `columns` says.
-            columns: Only these are filled; blanks of all others stay, and are integrated out.
-            keep_blanks: Columns whose blanks are values of their own: they stay, and the others are
-                filled given that they are blank. Where not given, those of which the schema says so
-                (`missing.is_value`) and which `columns` does not name.
+            seed: Seed of the random generator; equal seeds fill equal cells alike, whatever
+                `columns` is.
+            columns: Columns to fill; missing cells of all others stay and are integrated out.
+            keep_blanks: Columns in which missing is a value of its own: their missing cells stay,
+                and other columns are filled given that they are missing. By default the columns
+                that the schema declares so (`missing.is_value`) and that `columns` does not name.
         """
         blocks = self.impute_blocks(frame, draws, seed, columns=columns, keep_blanks=keep_blanks)
         return of_kind(pd.concat(blocks), kind_of(frame))
@@ -400,19 +410,19 @@ class Synthesizer:
         columns: Sequence[str] | None = None,
         keep_blanks: Sequence[str] | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """The rows of `impute` in blocks, in order. See `gcvae.sampling.imputation`."""
+        """Yields the rows of `impute` in blocks, in order. See `gcvae.sampling.imputation`."""
         blocks = impute_blocks(self._constrained, rows, draws, seed, among, columns, keep_blanks)
         return with_index_of(blocks, rows, draws, 0 if among is None else among.start)
 
     def sample_blocks(
         self, rows: int, seed: int | None = None, *, among: range | None = None, **conditions: Any
     ) -> Iterator[pd.DataFrame]:
-        """The rows of `sample` in blocks, in constant memory; joined they are the same rows.
+        """Yields the rows of `sample` in blocks, in constant memory; joined they are the same rows.
 
-        Each block's `attrs["seed"]` is the seed of all. A block is drawn as if it were whole and
-        then cut: its numbers do not depend on `rows`. With `among` only those of the rows that it
-        names come; it begins at a multiple of `SAMPLE_BLOCK_ROWS`. So several processes can draw
-        one table between them, where they are given its seed. Conditions are as of `sampler`.
+        Each block's `attrs["seed"]` is the seed of the whole sample. A block is drawn whole and
+        then cut, so its rows do not depend on `rows`. With `among`, which begins at a multiple of
+        `SAMPLE_BLOCK_ROWS`, only those rows are generated: several processes that share a seed can
+        generate one table together. Conditions are those of `sampler`.
 
         Raises:
             ConstraintError: too few of the model's rows satisfy the constraints.
@@ -422,14 +432,14 @@ class Synthesizer:
         yield from self._blocks(rows, seed, self._sampler_of(conditions, seed), among)
 
     def _sampler_of(self, conditions: Mapping[str, Any], seed: int) -> Sampler | None:
-        """What draws rows under these conditions; None where there are none."""
+        """Returns the sampler of rows under these conditions; None if there are no conditions."""
         is_free = all(condition is None for condition in conditions.values())
         return None if is_free else self.sampler(seed, **conditions)
 
     def _blocks(
         self, rows: int, seed: int, sampler: Sampler | None, among: range | None
     ) -> Iterator[pd.DataFrame]:
-        """See `sample_blocks`."""
+        """Yields the blocks of `sample_blocks`, drawn by `sampler` or without conditions."""
         if self.context is not None:
             message = "the model draws rows that are given a context"
             raise SettingError(Problem(message, expected="`sample_given`, with the context"))
@@ -440,7 +450,7 @@ class Synthesizer:
             yield with_dtypes(block, self.schema)
 
     def _values(self, rows: int, seed: int) -> pd.DataFrame:
-        """Rows of `sample` in the library's own dtypes."""
+        """Generates rows in the library's own dtypes."""
         return pd.concat(free_blocks(self._constrained, rows, seed, None), ignore_index=True)
 
     def log_likelihood(
@@ -454,30 +464,33 @@ class Synthesizer:
         score_missingness: bool = False,
         jitters: int = 0,
     ) -> Any:
-        """How likely rows are: a lower bound on log p(row), in nats, of the data's own measure.
+        """Scores rows: a lower bound on log p(row), in nats, of the data's own measure.
 
-        Importance-weighted with draws of z; each discrete column counts with its probability mass,
-        each continuous one with its density per original unit (days for dates).
-        A blank cell is integrated out. A level that the schema does not list scores -inf, and so
+        The bound is importance-weighted with draws of z; each discrete column contributes its
+        probability mass, each continuous one its density per original unit (days for dates).
+        Missing cells are integrated out. A level that the schema does not list scores -inf, and so
         does a row in which two columns differ that were copies of each other in training.
 
-        Under constraints the model is the one that is sampled: a row that breaks one scores -inf,
-        every other gets -log(acceptance). A blank breaks none, and there this is approximate.
+        Under constraints the scored distribution is the one that is sampled: a row that breaks a
+        constraint scores -inf, every other gets -log(acceptance). A missing cell breaks none, so
+        the score of its row is approximate.
 
         Args:
-            frame: Rows, with columns of the table; of one that they lack each cell is blank.
-            draws: Draws of z for each row; without it, as many as a standard error of 0.1 nats
+            frame: Rows, with columns of the table; a column that the frame lacks is entirely
+                missing.
+            draws: Draws of z for each row; by default, as many as a standard error of 0.1 nats
                 needs. The other options are those of `ScoreOptions`.
 
         Returns:
-            `log_likelihood`, its `standard_error`, the `percentile` (0 to 100) of the row among
-            the held-out rows of training (with blanks: among rows of the model with the same cells
-            blanked), and `contributions.<column>`, which add up to the score; one line per row, in
-            a frame of the kind that the rows are in. With `scoring` flag: `is_rare` alone.
+            One row per row of `frame`, in a frame of the same kind: `log_likelihood`, its
+            `standard_error`, the `percentile` (0 to 100) of the row among the held-out rows of
+            training (for a row with missing cells: among generated rows with the same cells
+            missing), and `contributions.<column>`, which add up to the score. With `scoring` flag:
+            `is_rare` alone.
 
         Raises:
-            TableError: if the frame has no modelled column or a cell can not be read.
-            SettingError: an option is out of range, or none that a flag has.
+            TableError: the frame has no modelled column, or a cell can not be read.
+            SettingError: an option is out of range, or does not apply to a flag.
             ScoringError: `scoring` is off.
         """
         options = ScoreOptions(draws, seed, jitters, measure, score_missingness, tolerance)
@@ -488,12 +501,13 @@ class Synthesizer:
     def score_blocks(
         self, rows: Rows, draws: int | None = None, seed: int = 0, **options: Any
     ) -> Iterator[pd.DataFrame]:
-        """The lines of `log_likelihood` in blocks, in order; a file in constant memory."""
+        """Yields the rows of `log_likelihood` in blocks, in order; reads a file in
+        constant memory."""
         return with_index_of(self.scorer.blocks(rows, ScoreOptions(draws, seed, **options)), rows)
 
     @property
     def scorer(self) -> RowScorer:
-        """What scores rows. Raises: ScoringError if scoring is off."""
+        """The scorer of rows. Raises: ScoringError if scoring is off."""
         require_scores(self.scoring)
         known = self.training_record.get("held_out_scores"), self._of_blanks
         return RowScorer(self.schema, self._constrained, *known, self.scoring)
@@ -506,22 +520,23 @@ class Synthesizer:
         row: Mapping[str, Cell] | None = None,
         z: Sequence[float] | None = None,
     ) -> DependencyMap:
-        """Map of which columns depend on which: Kendall's tau, and a measure without sign.
+        """Returns a map of pairwise dependence: Kendall's tau, and an unsigned measure.
 
         Args:
-            kind: `expected`, `within`, `between`, `total`, `data`, `difference`, or `local`: each
-                means something else, which the map's notes and docs/dependencies.md say.
-            seed: The same seed gives the same map.
-            row: Cells by column, at whose posterior the `local` map is; what is not given or None
-                is integrated out.
-            z: A place in the latent space for the `local` map, instead of a row.
+            kind: `expected`, `within`, `between`, `total`, `data`, `difference` or `local`; the
+                map's notes and docs/dependencies.md define each.
+            seed: Seed of the random generator; equal seeds give equal maps.
+            row: Cells by column; the `local` map is the one at the posterior of this row. Columns
+                that are absent or None are integrated out.
+            z: Latent vector at which the `local` map is taken, instead of a row.
 
         Raises:
-            SettingError: unknown kind, or `local` without, another kind with, a row or a z.
-            UnknownColumnError, TableError: the row can not be read, or the model never draws it.
+            SettingError: unknown kind, `local` without a row or z, or another kind with one.
+            UnknownColumnError, TableError: the row can not be read, or has probability zero under
+                the model.
             InputError: z has another number of dimensions than the latent space.
             ConstraintError: too few of the model's rows satisfy the constraints.
-            LeftOutError: `data` or `difference` of a model whose file was minimal.
+            LeftOutError: `data` or `difference` for a model loaded from a minimal file.
         """
         check_place(kind, row is not None, z is not None)
         if row is not None:
@@ -532,28 +547,30 @@ class Synthesizer:
         return self._maps.of_kind(kind, seed) if z is None else self._maps.at_latent(z)
 
     def report(self, real: Rows, holdout: Rows | None = None, **options: Any) -> TableReport:
-        """Whether its rows are good, useful and safe, by the table that it was trained on and by
-        rows that had no part in training; `make_report` has the options."""
+        """Returns a report on the fidelity, utility and privacy of the model's synthetic rows,
+        measured with its training table and a holdout; `make_report` has the options."""
         # SciPy's statistics take a second to load.
         from gcvae.training.reporting.model_report import make_report
 
         return make_report(self, real, holdout, **options)
 
     def encode(self, frame: Rows) -> Any:
-        """The posterior q(z|x) of rows: `mean_1` .. `mean_K`, `standard_deviation_1` .. `_K`.
+        """Returns the posterior q(z|x) of rows: `mean_1` .. `mean_K`, `standard_deviation_1` ..
+        `_K`.
 
-        A blank cell is one that is not known, and so are all of a column that the rows lack. One
-        line per row, in order, in a frame of the kind that the rows are in.
+        Missing cells, and all cells of a column that the rows lack, count as unknown. The result
+        has one row per input row, in order, in a frame of the same kind.
 
         Raises:
-            TableError: if the frame has no modelled column or a cell can not be read.
+            TableError: the frame has no modelled column, or a cell can not be read.
         """
         return of_kind(pd.concat(self.encode_blocks(frame)), kind_of(frame))
 
     def encode_blocks(self, rows: Rows, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """The lines of `encode` in blocks, in order; memory does not grow with a file's rows.
+        """Yields the rows of `encode` in blocks, in order; memory does not grow with the rows of a
+        file.
 
-        With `among` only those of some rows, which begin at a multiple of CHUNK_ROWS.
+        With `among`, which begins at a multiple of CHUNK_ROWS, only those rows are encoded.
         """
         blocks = (
             encoding_block(self.model, self.codec.encode(typed, blanks_unknown=True))
@@ -562,7 +579,7 @@ class Synthesizer:
         return with_index_of(blocks, rows, first_row=0 if among is None else among.start)
 
     def manifold(self, n_steps: int = 15) -> Manifold:
-        """What the decoder makes of a grid over the quantiles of a two-dimensional prior.
+        """Decodes a grid over the quantiles of a two-dimensional prior.
 
         Raises:
             InputError: the latent space is not two-dimensional, or n_steps is not 2 to 50.
@@ -570,21 +587,21 @@ class Synthesizer:
         return manifold_of(self.model, self.codec, n_steps)
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Writes the model file, whole or not at all; `to_bytes` has the options."""
+        """Writes the model file atomically; `to_bytes` has the options."""
         write_artifact(path, self.to_bytes(**options))
 
     def to_bytes(self, *, minimal: bool = False, scoring: str | None = None) -> bytes:
-        """The model file's content. Equal synthesizers have equal bytes.
+        """Returns the content of the model file; equal synthesizers give equal bytes.
 
         Args:
-            minimal: Leaves out what drawing, completing and the model's own maps do not need: the
-                training record, scores of held-out rows, the table's map and checksum, counts. The
-                loaded model says so where it is asked for them.
-            scoring: What the file's model says of rows, no more than this one does: their scores
-                (`full`), whether they are rare (`flag`), or nothing (`off`).
+            minimal: Leave out everything that generating, completing and the model's own maps do
+                not need: the training record, scores of held-out rows, the table's map and
+                checksum, counts. The loaded model raises LeftOutError if it is asked for them.
+            scoring: How much the file's model reveals about rows, no more than this one: scores
+                (`full`), whether a row is rare (`flag`), or nothing (`off`).
 
         Raises:
-            SettingError: There is no such scoring, or it is looser than this model's.
+            SettingError: `scoring` is unknown, or looser than this model's.
         """
         parts = self._parts().with_scoring(scoring)
         return (parts.minimal() if minimal else parts).to_bytes()
@@ -604,16 +621,17 @@ class Synthesizer:
         )
 
     def restrict_scoring(self, scoring: str) -> None:
-        """From now on this model says of rows what `scoring` lets it, or what it did if that is
-        stricter: there is no way back. Raises: SettingError if there is no such scoring."""
+        """Restricts what this model reveals about rows to `scoring`, permanently; a stricter level
+        stays as it is. Raises: SettingError if `scoring` is unknown."""
         self.scoring = stricter(scoring, self.scoring)
 
     @classmethod
     def load(cls, path: str | Path) -> Synthesizer:
-        """Reads a model file; it needs no GPU, whatever the model was trained on.
+        """Reads a model file; needs no GPU, whatever device the model was trained on.
 
         Raises:
-            ArtifactError: it is missing, truncated, altered or of a later version, or has misfits.
+            ArtifactError: the file is missing, truncated, altered, of a later version or
+                inconsistent.
         """
         data = read_artifact(path)
         try:
@@ -623,7 +641,7 @@ class Synthesizer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Synthesizer:
-        """The synthesizer of a model file's content. Raises as `load`."""
+        """Returns the synthesizer of a model file's content. Raises as `load`."""
         tensors, manifest = unpack_tensors(data)
         with artifact_errors("the file's manifest is none that this library writes"):
             check_version(manifest)

@@ -1,4 +1,4 @@
-"""A model of somebody else's file, tried out before it is used."""
+"""Trial of a model from an untrusted file before it is used."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 _TRIAL_ROWS = 64
-_TRIAL_BLANKS = 4  # rows whose blanks are integrated out: each set of blanks costs a reference
+_TRIAL_BLANKS = 4  # rows with missing cells: each pattern of them costs a reference
 _TRIAL_DRAWS = 2
 
 
 def try_out(synthesizer: Synthesizer) -> None:
-    """Lets models pass that work: rows are drawn, scored, encoded, completed and mapped.
+    """Checks that a model works: generates, scores, encodes, completes and maps rows.
 
     Raises:
-        ArtifactError: Something fails, or comes out as no number.
+        ArtifactError: A step fails, or gives values that are not numbers.
     """
     with artifact_errors("the model in the file does not work"):
         synthesizer = copy(synthesizer)
-        synthesizer.scoring = FULL  # one that gives no scores works like any other
+        synthesizer.scoring = FULL  # a model that reveals no scores is tested like any other
         rows = synthesizer.sample(_TRIAL_ROWS, seed=0, frames="pandas")
         for some, is_scored in ((rows.head(_TRIAL_BLANKS), False), (rows, True)):
             scores = synthesizer.log_likelihood(
@@ -41,8 +41,8 @@ def try_out(synthesizer: Synthesizer) -> None:
             codec.decode(codes, np.linspace(-4.0, 4.0, len(codes)))
         row, first = rows.head(1), synthesizer.codec.columns[0].name
         others = [c.name for c in synthesizer.schema if c.is_modelled and c.name != first]
-        kept = [name for name in others if row[name].isna().all()]  # as a constraint may ask
-        blank = {first: None}  # which no dtype need have a place for
+        kept = [name for name in others if row[name].isna().all()]  # a constraint may require it
+        blank = {first: None}  # not every dtype can hold None
         synthesizer.impute(row.assign(**blank), keep_blanks=kept)
         is_minimal = synthesizer.training_record.get("is_minimal")
         for kind in ("expected",) if is_minimal else ("data", "expected"):

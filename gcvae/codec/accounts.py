@@ -45,13 +45,13 @@ _BASE = 1_099_511_628_211
 
 @dataclass(frozen=True)
 class AccountPatterns:
-    """How accounts are formed.
+    """Patterns of account names.
 
     Attributes:
         shares: Patterns, each with the rows that have it; one of accounts that are unique.
         umlauts: ä is spelled ae, and so on.
-        widths: Of the number after the names, 0 for none; where these are used up, each further
-            one has a digit more.
+        widths: Widths of the number after the names, 0 for none; where these are used up, each
+            further one has a digit more.
         is_unique: No two rows have the same account.
     """
 
@@ -70,12 +70,12 @@ class AccountPatterns:
         is_unique: bool,
         free_of: Iterable[str] | None = None,
     ) -> Self:
-        """The patterns of accounts, without what stands after an @.
+        """Returns the patterns of accounts, without what stands after an @.
 
         Args:
-            accounts: Of some rows.
+            accounts: Accounts of some rows.
             owners: The first and last name of each row, where they are known.
-            names: Of the table's locale.
+            names: Names of the table's locale.
             is_unique: No two rows have the same account.
             free_of: All accounts of the table, none of which is to come out: no drawn one has a
                 number as wide as one of theirs. None where what follows the account sees to it.
@@ -101,7 +101,7 @@ class AccountPatterns:
         return cls(kept, umlauts, widths, is_unique)
 
     def accounts(self, of: Identities, people: People, rows: Numbers, origin: str) -> Texts:
-        """The accounts of identities. Shape: (n,)."""
+        """Returns the accounts of identities. Shape: (n,)."""
         first, last = (self.spelled(texts, people.names) for texts in (of.first, of.last))
         initials = [np.array([text[0] for text in texts], dtype=object) for texts in (first, last)]
         ends = np.cumsum([rows_of for _, rows_of in self.shares])
@@ -118,7 +118,7 @@ class AccountPatterns:
         return found
 
     def spelled(self, texts: Texts, names: NameList) -> Texts:
-        """Names in small ASCII letters. Shape: (n,)."""
+        """Returns names in small ASCII letters. Shape: (n,)."""
         codes, distinct = pd.factorize(texts)
         spelled = [names.ascii(text, self.umlauts) for text in distinct]
         return np.array(spelled, dtype=object)[codes] if len(spelled) else texts
@@ -132,7 +132,7 @@ class AccountPatterns:
         people: People,
         origin: str,
     ) -> Texts:
-        """The number after each account's names, "" for none. Shape: (n,)."""
+        """Returns the number after each account's names, "" for none. Shape: (n,)."""
         key = derived_seed(origin, "numbers")
         if self.is_unique:
             of_pairs, sizes, groups = _alike(people.locale, pattern, self.umlauts)
@@ -161,7 +161,7 @@ class AccountPatterns:
         yield from range(self.widths[-1] + 1, 19)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         return {
             "patterns": [list(pair) for pair in self.shares],
             "umlauts": self.umlauts,
@@ -171,7 +171,7 @@ class AccountPatterns:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The patterns of a document that `to_json` wrote."""
+        """Returns the patterns of a document that `to_json` wrote."""
         shares = tuple((pattern, rows) for pattern, rows in document["patterns"])
         widths = tuple(document["widths"])
         return cls(shares, document["umlauts"], widths, document["is_unique"])
@@ -190,7 +190,7 @@ def _width(account: str) -> int:
 
 
 def written(pattern: str, parts: Mapping[str, Any]) -> Any:
-    """A pattern or form with texts for its parts: arrays of texts, or a text each."""
+    """Returns a pattern or form with texts for its parts: arrays of texts, or a text each."""
     found: Any = ""
     for literal, part in re.findall(r"([^{]*)(?:\{(\w+)\})?", pattern):
         found = found + literal if literal else found
@@ -201,7 +201,8 @@ def written(pattern: str, parts: Mapping[str, Any]) -> Any:
 def _formed(
     known: Sequence[tuple[str, tuple[str, str]]], names: NameList
 ) -> tuple[Tally[str], bool]:
-    """The patterns by which the names of rows form their accounts; whether ä is spelled ae."""
+    """Returns the patterns by which the names of rows form their accounts; whether ä is
+    spelled ae."""
     exact: dict[bool, Tally[str]] = {False: Tally(), True: Tally()}
     rest = []
     for stem, (first, last) in known:
@@ -237,7 +238,7 @@ def _pattern(parts: Sequence[str], stem: str) -> str:
 
 
 def _guessed(stem: str, names: NameList) -> str:
-    """The pattern of an account whose owner is not known."""
+    """Returns the pattern of an account whose owner is not known."""
     first_names, _ = names.ascii_names
     words = [word for word in re.split(r"[._-]", stem) if word]
     sign = next((c for c in stem[1:-1] if c in _SIGNS), "")
@@ -282,9 +283,9 @@ def _alike(locale: str, pattern: str, umlauts: bool) -> tuple[Numbers, Numbers, 
 
 
 def _hashes(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """A polynomial hash of each text, and the power that stands before what follows it. As with
-    any such hash that of two texts joined is that of the one, times the other's power, and that
-    of the other. Shape: (n, 2)."""
+    """Returns a polynomial hash of each text, and the power that stands before what follows it. As
+    with any such hash that of two texts joined is that of the one, times the other's power, and
+    that of the other. Shape: (n, 2)."""
     found = []
     for text in texts:
         number = 0

@@ -16,14 +16,14 @@ _NO_SIGN = re.compile(r"[\W_]+")
 
 
 def without_check_digits(text: str, kind: object) -> str:
-    """The number with zeros for its check digits; other kinds' texts as they are."""
+    """Returns the number with zeros for its check digits; other kinds' texts as they are."""
     if kind is PersonalKind.IBAN:
         return f"{text[:2]}00{text[4:]}"
     return f"{text[:-1]}0" if kind is PersonalKind.CARD and text else text
 
 
 def with_check_digits(text: str, kind: object) -> str:
-    """The number with the check digits that belong to it.
+    """Returns the number with the check digits that belong to it.
 
     >>> with_check_digits("GB00 WEST 1234 5698 7654 32", PersonalKind.IBAN)
     'GB82 WEST 1234 5698 7654 32'
@@ -40,7 +40,7 @@ def with_check_digits(text: str, kind: object) -> str:
 
 
 def is_iban(text: str) -> bool:
-    """Whether a text is an IBAN, by ISO 13616 and its check digits."""
+    """Returns whether a text is an IBAN, by ISO 13616 and its check digits."""
     letters = _NO_SIGN.sub("", text).upper()
     if not re.fullmatch(r"[A-Z]{2}\d{2}[A-Z\d]{11,30}", letters, re.ASCII):
         return False
@@ -48,7 +48,7 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Whether a text is a card number, by its length and its check digit (ISO 7812)."""
+    """Returns whether a text is a card number, by its length and its check digit (ISO 7812)."""
     digits = re.sub(r"[ -]", "", text)
     return bool(re.fullmatch(r"\d{12,19}", digits, re.ASCII)) and _luhn(digits) % 10 == 0
 
@@ -59,7 +59,7 @@ def _modulo_97(letters: str) -> int:
 
 
 def _luhn(digits: str) -> int:
-    """The sum of Luhn's algorithm."""
+    """Returns the sum of Luhn's algorithm."""
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return sum(map(int, digits[-1::-2])) + sum(doubled)
 

@@ -24,7 +24,7 @@ class CodeMembers:
     """The members of codes 0, 1, ..., in any order.
 
     Attributes:
-        codes: Of each member. Shape: (K,).
+        codes: Codes of each member. Shape: (K,).
         weights: Rows of each member, or as many times a constant. Shape: (K,).
     """
 
@@ -33,7 +33,7 @@ class CodeMembers:
 
     @property
     def n_codes(self) -> int:
-        """How many codes there are."""
+        """Number of codes."""
         return int(self.codes.max(initial=-1)) + 1
 
     @cached_property
@@ -58,7 +58,7 @@ class CodeMembers:
         return np.where(codes >= 0, np.append(self._order, -1)[places], -1)
 
     def means(self, values: Numbers) -> Numbers:
-        """The mean of each code's members, by their shares. Shape: (K,) -> (n_codes,)."""
+        """Returns the mean of each code's members, by their shares. Shape: (K,) -> (n_codes,)."""
         return np.bincount(self.codes, weights=self.shares * values).astype(np.float64)
 
     def log_shares(self, chosen: Mask) -> Numbers:
@@ -85,12 +85,12 @@ class CodeMembers:
         return positions
 
     def to_json(self) -> dict[str, list[float]]:
-        """What `from_json` reads."""
+        """Returns the document that `from_json` reads."""
         return {"codes": self.codes.tolist(), "weights": self.weights.tolist()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The members of a document that `to_json` wrote."""
+        """Returns the members of a document that `to_json` wrote."""
         return cls(np.asarray(document["codes"], np.int64), np.asarray(document["weights"], float))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which cells of a column in parts are numbers that have a unit, and which are none."""
+"""Cells of a split column that have a unit, and cells that have none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gcvae.rules.reduction import Reduction
 
 
 def codes_with_units(codec: ColumnCodec, reduction: Reduction) -> Mask:
-    """Which codes of a part count per unit of the written column: all but the missing level and
-    dates for never, which have a mass alone. Shape: (K,)."""
+    """Returns the mask of a part's codes with a density per unit of the original column: all but
+    the missing level and sentinel dates, which have a mass alone. Shape: (K,)."""
     counted = np.arange(codec.n_codes) >= codec.has_missing
     rewriting = reduction.rewritten[reduction.owners[codec.name]]
     if rewriting.never and codec.name == rewriting.column:

@@ -1,4 +1,4 @@
-"""What every codec of a modelled column can do."""
+"""Interface of the codecs of modelled columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gcvae.schema.columns import Column
 
 
 class ColumnCodec(Protocol):
-    """How one modelled column becomes a code and a value.
+    """Codec of one modelled column: a cell becomes a code and a value.
 
     Attributes:
-        column: Of the schema.
+        column: Column of the schema.
         has_missing: Code 0 is the missing level.
         is_real: The last code, n_codes - 1, has a value.
     """
@@ -49,15 +49,15 @@ class ColumnCodec(Protocol):
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
+        """Returns the document that `from_json` reads together with the schema's column."""
         ...
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec of these typed cells."""
+        """Returns the codec of these typed cells."""
         ...
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         ...

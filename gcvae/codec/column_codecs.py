@@ -52,12 +52,12 @@ class RealCodec(ABC):
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec of these typed cells."""
+        """Returns the codec of these typed cells."""
         return cls.line_of(series, column).rounding_like(series[series.notna()], 0.0)
 
     @classmethod
     def fit_to_range(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec with 0 at the column's smallest number and 1 at its largest."""
+        """Returns the codec with 0 at the column's smallest number and 1 at its largest."""
         start = cls._at_first_of(series, column)
         low, high = start.limits  # infinite only where the column has no numbers
         offset = start._moved(low) if math.isfinite(low) else start.offset
@@ -67,7 +67,7 @@ class RealCodec(ABC):
 
     @classmethod
     def line_of(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The line of these typed cells: offset near their mean, scale their deviation."""
+        """Returns the line of these typed cells: offset near their mean, scale their deviation."""
         start = cls._at_first_of(series, column)
         present = series[series.notna().to_numpy() & ~are_never(series)]
         distances = start._distances(present)
@@ -77,14 +77,15 @@ class RealCodec(ABC):
 
     @classmethod
     def _at_first_of(cls, series: pd.Series[Any], column: Column) -> Self:
-        """A line in the column's units, from one of the numbers that the others are not far of."""
+        """Returns a line in the column's units, from one of the numbers that the others are not far
+        of."""
         is_present = series.notna().to_numpy()
         present = series[is_present & ~are_never(series)]
         has_missing = not is_present.all()
         return cls(column, has_missing, cls(column, has_missing, 0, 1.0)._first(present), 1.0)
 
     def _can_move(self, distances: Numbers, scale: float) -> bool:
-        """Whether no number loses its digits when the mean is taken from it."""
+        """Returns whether no number loses its digits when the mean is taken from it."""
         return True
 
     @property
@@ -129,7 +130,8 @@ class RealCodec(ABC):
         return self.cells_at(codes >= self.has_missing, values)
 
     def positions(self, series: pd.Series[Any]) -> tuple[Mask, Numbers]:
-        """(Which cells have a value, where it lies; 0 where there is none). Shape: (n,) twice."""
+        """Returns (Which cells have a value, where it lies; 0 where there is none). Shape: (n,)
+        twice."""
         present = series.notna().to_numpy()
         values = np.zeros(len(series))
         values[present] = self._distances(series[present]) / self.scale
@@ -144,7 +146,8 @@ class RealCodec(ABC):
         return placed_values(found, places, nullable)
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """The codec, whose drawn numbers are rounded as these are; whole ones stay as they are.
+        """Returns the codec, whose drawn numbers are rounded as these are; whole ones stay as they
+        are.
 
         Args:
             present: Typed cells, none missing.
@@ -186,12 +189,12 @@ class RealCodec(ABC):
         return np.zeros((len(low), self.n_codes), dtype=bool)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
+        """Returns the document that `from_json` reads together with the schema's column."""
         return {"has_missing": self.has_missing, "offset": self.offset, "scale": self.scale}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         return cls(column, document["has_missing"], document["offset"], document["scale"])
 
     @property
@@ -225,11 +228,11 @@ class RealCodec(ABC):
 
     @abstractmethod
     def _first(self, present: pd.Series[Any]) -> float:
-        """A first offset: one of the numbers, from which the others are not far."""
+        """Returns a first offset: one of the numbers, from which the others are not far."""
 
     @abstractmethod
     def _moved(self, distance: float) -> float:
-        """The offset at that distance from this one."""
+        """Returns the offset at that distance from this one."""
 
     @abstractmethod
     def _distances(self, present: pd.Series[Any]) -> Numbers:
@@ -237,7 +240,7 @@ class RealCodec(ABC):
 
     @abstractmethod
     def _restored(self, distances: Numbers) -> npt.NDArray[Any]:
-        """The numbers at these distances from the offset, rounded and within limits."""
+        """Returns the numbers at these distances from the offset, rounded and within limits."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,7 @@ class ContinuousCodec(RealCodec):
     rounding: Rounding | None = None
 
     def rounding_like(self, present: pd.Series[Any], lost: float) -> Self:
-        """The codec, whose drawn numbers have as many decimals as these, as often."""
+        """Returns the codec, whose drawn numbers have as many decimals as these, as often."""
         numbers = present.to_numpy(dtype=np.float64)
         rounding = Rounding.fit(numbers, self.column.decimals, lost * self.scale)
         return replace(self, rounding=rounding)
@@ -263,7 +266,7 @@ class ContinuousCodec(RealCodec):
         """Values of drawn numbers, rounded to the decimals that u chooses. Shape: (n,) twice.
 
         Args:
-            values: Of drawn numbers. Shape: (n,).
+            values: Values of drawn numbers. Shape: (n,).
             u: Uniform on (0, 1). Shape: (n,).
             are_allowed: Values -> which of them may be. Shape: (m,) -> (m,).
         """
@@ -324,13 +327,13 @@ class ContinuousCodec(RealCodec):
         return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
+        """Returns the document that `from_json` reads together with the schema's column."""
         rounding = None if self.rounding is None else self.rounding.to_json()
         return super().to_json() | {"rounding": rounding}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         codec, own = super().from_json(column, document), document["rounding"]
         return replace(codec, rounding=None if own is None else Rounding.from_json(own))
 
@@ -410,7 +413,8 @@ class DatetimeCodec(RealCodec):
         return np.where(ahead, np.inf, lower), np.where(behind, -np.inf, upper)
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Which codes are dates for never between these; see `RealCodec.codes_between`."""
+        """Returns the mask of the codes that are dates for never between these; see
+        `RealCodec.codes_between`."""
         first, last = (self.positions(cells)[1][:, None] for cells in (low, high))
         found = super().codes_between(low, high)
         found[:, self.has_missing : self.n_codes - 1] = (first <= self.never) & (self.never <= last)
@@ -468,7 +472,7 @@ LINES: dict[ColumnKind, type[RealCodec]] = {
 
 
 def whole_within(distances: Numbers, offset: int, lowest: int, highest: int) -> Codes:
-    """The whole numbers nearest to offset + distances, within limits."""
+    """Returns the whole numbers nearest to offset + distances, within limits."""
     if max(abs(lowest - offset), abs(highest - offset)) < _WHOLE_LIMIT:
         near = np.clip(np.rint(distances), lowest - offset, highest - offset).astype(np.int64)
         return np.clip(near + offset, lowest, highest)

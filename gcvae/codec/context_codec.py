@@ -36,7 +36,7 @@ class ContextColumn:
     """One column of a context.
 
     Attributes:
-        name: Of the column.
+        name: Name of the column.
         is_number: Whether cells are numbers (dates as days), or levels.
         frequent: Numbers or levels that have codes of their own.
         knots: Quantiles of the numbers, ascending. Shape: (k,).
@@ -51,7 +51,8 @@ class ContextColumn:
 
     @classmethod
     def fit(cls, cells: pd.Series[Any], groups: Codes, rare_groups: int) -> Self:
-        """The codec of a typed column; values of fewer than `rare_groups` groups have no code."""
+        """Returns the codec of a typed column; values of fewer than `rare_groups` groups have no
+        code."""
         name = str(cells.name)
         numbers = as_numbers(cells)
         cells = cells.reset_index(drop=True)
@@ -114,7 +115,7 @@ class ContextColumn:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         return {
             "name": self.name,
             "is_number": self.is_number,
@@ -125,7 +126,7 @@ class ContextColumn:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The column of a document that `to_json` wrote."""
+        """Returns the column of a document that `to_json` wrote."""
         lists = (tuple(document[part]) for part in ("frequent", "knots", "scores"))
         return cls(str(document["name"]), bool(document["is_number"]), *lists)
 
@@ -138,7 +139,7 @@ class ContextCodec:
 
     @classmethod
     def fit(cls, context: pd.DataFrame, groups: Codes | None = None, rare_groups: int = 1) -> Self:
-        """The codec of a typed table.
+        """Returns the codec of a typed table.
 
         Args:
             context: Rows.
@@ -158,12 +159,12 @@ class ContextCodec:
         return torch.from_numpy(np.stack(parts, axis=1)).float()
 
     def to_json(self) -> list[dict[str, Any]]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         return [column.to_json() for column in self.columns]
 
     @classmethod
     def from_json(cls, document: Sequence[Mapping[str, Any]]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         return cls(tuple(ContextColumn.from_json(each) for each in document))
 
 

@@ -45,7 +45,7 @@ class CoarseColumn:
 
     @classmethod
     def of(cls, series: pd.Series[Any], column: Column) -> CoarseColumn:
-        """The coarse form of typed cells; 0 is missing."""
+        """Returns the coarse form of typed cells; 0 is missing."""
         step = max(1, -(-len(series) // _MOST_COARSE_ROWS))
         series = series.iloc[::step]
         codes = np.zeros(len(series), dtype=np.int8)
@@ -65,7 +65,7 @@ class CoarseColumn:
 
 
 def coarse_columns(table: TypedTable, columns: Sequence[Column]) -> list[CoarseColumn]:
-    """The coarse form of a typed table's columns, of some of them if they are very many."""
+    """Returns the coarse form of a typed table's columns, of some of them if they are very many."""
     step = -(-len(columns) // _MOST_COLUMNS)
     return [CoarseColumn.of(table[column.name], column) for column in columns[::step]]
 
@@ -78,7 +78,7 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
     those of levels with few rows drawn towards the origin. The sign is arbitrary but fixed.
 
     Args:
-        levels: Of each row, -1 for none. Shape: (n,).
+        levels: Levels of each row, -1 for none. Shape: (n,).
         n_levels: Their number.
         others: The other columns.
 
@@ -100,7 +100,8 @@ def level_axis(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> 
 
 
 def _cell_counts(levels: Codes, n_levels: int, others: Sequence[CoarseColumn]) -> Numbers:
-    """Rows of each level by each cell of the other columns. Shape: (n_levels, sum of n_codes)."""
+    """Returns rows of each level by each cell of the other columns. Shape: (n_levels, sum of
+    n_codes)."""
     step = 1 if n_levels > _MOST_ROWS // 50 else -(-len(levels) // _MOST_ROWS)
     known = levels[::step] >= 0
     at = levels[::step][known]

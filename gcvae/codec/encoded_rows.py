@@ -34,17 +34,17 @@ class TrainingRows(Protocol):
 
     @property
     def groups(self) -> Tensor | None:
-        """Which rows are held out together; None: each by itself. Shape: (n,)."""
+        """Group of each row, held out together; None: each row by itself. Shape: (n,)."""
 
     @property
     def device(self) -> torch.device:
         """Where the rows are, and the numbers that they are taken by."""
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """The rows of these numbers, in their order."""
+        """Returns the rows of these numbers, in their order."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class EncodedRows:
     groups: Tensor | None = None
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.codes)
 
     @property
     def device(self) -> torch.device:
-        """Where the rows are."""
+        """Device of the rows."""
         return self.codes.device
 
     @property
@@ -86,7 +86,7 @@ class EncodedRows:
         return self.codes.nbytes + self.values.nbytes
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """The rows of these numbers, in their order."""
+        """Returns the rows of these numbers, in their order."""
         codes = self.codes[rows].int()
         values = torch.zeros(codes.shape, dtype=torch.float64, device=self.device)
         values[:, self.with_values] = self.values[rows]
@@ -144,7 +144,7 @@ def encode_rows(
 
 
 def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slice, EncodedTable]]:
-    """The rows of each chunk, and where they lie."""
+    """Yields the rows of each chunk, and where they lie."""
     first = 0
     for chunk in row_chunks(table):
         yield slice(first, first + len(chunk)), codec.encode(chunk)
@@ -152,18 +152,18 @@ def _encoded_chunks(codec: TableCodec, table: TypedTable) -> Iterator[tuple[slic
 
 
 def _has_values(codec: ColumnCodec) -> bool:
-    """Whether cells of the codec's own table have a value beside their code."""
+    """Returns whether cells of the codec's own table have a value beside their code."""
     is_discrete = isinstance(codec, QuantileCodec) and codec.is_discrete
     return not is_discrete and not isinstance(codec, LevelCodec)
 
 
 def _smallest_integer(columns: Sequence[ColumnCodec]) -> np.dtype[Any]:
-    """The smallest signed integer that holds every code."""
+    """Returns the smallest signed integer that holds every code."""
     return np.min_scalar_type(-max((column.n_codes for column in columns), default=1))
 
 
 def _matrix(shape: tuple[int, int], dtype: np.dtype[Any], path: Path | None) -> npt.NDArray[Any]:
-    """A matrix to be filled, in memory or mapped from a new file.
+    """Returns a matrix to be filled, in memory or mapped from a new file.
 
     Raises:
         OSError: The disk is full. It is asked for the whole file here: a mapped page that finds no

@@ -13,14 +13,14 @@ from gcvae.codec.region import Drawn, WalkedColumn
 
 
 class DependentCells(Protocol):
-    """What is known of the cells of one column once those before it are drawn."""
+    """Constraint on the cells of one column, given the columns drawn before it."""
 
     def take(self, rows: Tensor | None) -> Self:
         """The same of these rows."""
         ...
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """Cells that agree with what is known, and the log of its probability.
+        """Returns cells that agree with what is known, and the log of its probability.
 
         Shape: noise (N,), codes and values (N, D).
         """
@@ -52,12 +52,12 @@ class EncodedTable:
     context: Tensor | None = None
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.codes)
 
     @property
     def device(self) -> torch.device:
-        """Where the rows are."""
+        """Device of the rows."""
         return self.codes.device
 
     @property
@@ -70,7 +70,7 @@ class EncodedTable:
         return tuple(torch.bincount(codes) for codes in self.codes.T.clamp(min=0))
 
     def take(self, rows: Tensor) -> EncodedTable:
-        """The rows of these numbers, in their order."""
+        """Returns the rows of these numbers, in their order."""
         intervals = None if self.intervals is None else self.intervals[rows]
         parts = self.codes[rows], self.values[rows], self.observed[rows]
         dependent = {j: cells.take(rows) for j, cells in self.dependent.items()}
@@ -78,12 +78,12 @@ class EncodedTable:
         return EncodedTable(*parts, intervals, dependent, context)
 
     def first(self, n: int) -> EncodedTable:
-        """The first n rows, which nothing else is known of."""
+        """Returns the first n rows, which nothing else is known of."""
         assert self.intervals is None, "drawn rows stand for themselves"
         return EncodedTable(self.codes[:n], self.values[:n], self.observed[:n])
 
     def followed_by(self, other: EncodedTable) -> EncodedTable:
-        """The rows of both tables, which have no intervals."""
+        """Returns the rows of both tables, which have no intervals."""
         pairs = zip(
             (self.codes, self.values, self.observed),
             (other.codes, other.values, other.observed),
@@ -113,7 +113,7 @@ class EncodedTable:
 
     @property
     def are_intervals(self) -> Tensor:
-        """Which cells are numbers that stand for an interval. Shape: (n, D), bool."""
+        """Mask of the numbers that stand for an interval. Shape: (n, D), bool."""
         if self.intervals is None:
             return torch.zeros_like(self.observed)
         return ~torch.isnan(self.intervals[..., 0])

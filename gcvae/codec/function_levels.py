@@ -1,4 +1,4 @@
-"""What functions between columns ask of the codes of a column's levels.
+"""Constraints of functional dependencies on the codes of a column's levels.
 
 A level that shares a code with others is drawn by their shares, whatever the rest of the row is. So
 levels that fix another column may share one only if they fix it alike; a level that others fix, and
@@ -25,7 +25,8 @@ from gcvae.schema.rules import Rule
 def coded_functions(
     table: TypedTable, schema: TableSchema, functions: Sequence[Rule]
 ) -> list[Rule]:
-    """The functions whose columns can all be of codes: of levels, or of few distinct numbers."""
+    """Returns the functions whose columns can all be of codes: of levels, or of few distinct
+    numbers."""
     names = {name for rule in functions for name in rule.columns}
     coded = {
         name
@@ -38,7 +39,7 @@ def coded_functions(
 
 @dataclass(frozen=True)
 class FunctionLevels:
-    """What functions say of one column.
+    """Functional dependencies that involve one column.
 
     Attributes:
         are_own: No level is too rare for a code of its own.
@@ -50,7 +51,7 @@ class FunctionLevels:
 
     @classmethod
     def of(cls, name: str, functions: Sequence[Rule], table: TypedTable) -> Self:
-        """What they say of the column of that name."""
+        """Returns the dependencies that involve the column of that name."""
         are_own = any(
             name == rule.column or (name in rule.parents and len(rule.parents) > 1)
             for rule in functions
@@ -59,10 +60,11 @@ class FunctionLevels:
         return cls(are_own, fixed)
 
     def classes_of(self, levels: Codes, n_levels: int) -> Codes:
-        """A number for each level; levels of one number go with the same cells of what they fix.
+        """Returns a number for each level; levels of one number go with the same cells of what they
+        fix.
 
         Args:
-            levels: Of each row, -1 where it is missing. Shape: (n,).
+            levels: Levels of each row, -1 where it is missing. Shape: (n,).
             n_levels: How many there are.
         """
         return self.nested_classes(levels, n_levels)[-1]
@@ -79,7 +81,8 @@ class FunctionLevels:
 
 
 def _most_frequent(levels: Codes, cells: Codes, n_levels: int) -> Codes:
-    """The cell that comes most often with each level, plus one; 0 where none does. Shape: (K,)."""
+    """Returns the cell that comes most often with each level, plus one; 0 where none does. Shape:
+    (K,)."""
     known = (levels >= 0) & (cells >= 0)
     pairs, counts = np.unique(
         np.column_stack([levels[known], cells[known]]), axis=0, return_counts=True

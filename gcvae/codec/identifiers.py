@@ -48,7 +48,8 @@ class IdentifierCodec:
 
     @classmethod
     def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """The codec of a column whose cells come a chunk of rows at a time, several times over."""
+        """Returns the codec of a column whose cells come a chunk of rows at a time, several times
+        over."""
         are_numbers = any(pd.api.types.is_integer_dtype(chunk.dtype) for chunk in chunks)
         found = _learned(chunks, column, are_numbers)
         n_blank = sum(int(chunk.isna().sum()) for chunk in chunks) if column.missing.allowed else 0
@@ -70,7 +71,8 @@ class IdentifierCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """The keys of rows from `first_row` on; a row's own does not depend on the others."""
+        """Returns the keys of rows from `first_row` on; a row's own does not depend on the
+        others."""
         rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         cycles, at = np.divmod(rows, np.uint64(CYCLE_ROWS))
         cycle = np.arange(CYCLE_ROWS, dtype=np.uint64)
@@ -112,7 +114,7 @@ class IdentifierCodec:
         return placed_values(values, places, self.column.missing.allowed)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
+        """Returns the document that `from_json` reads together with the schema's column."""
         return {
             "are_numbers": self.are_numbers,
             "templates": [
@@ -122,7 +124,7 @@ class IdentifierCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         templates = tuple(
             (KeyTemplate.from_json(part), part["rows"]) for part in document["templates"]
         )
@@ -132,7 +134,7 @@ class IdentifierCodec:
 def _learned(
     chunks: Iterable[pd.Series[Any]], column: Column, are_numbers: bool
 ) -> list[tuple[KeyTemplate, int]]:
-    """The templates, each with how many rows have it."""
+    """Returns the templates, each with how many rows have it."""
 
     def texts() -> Iterator[Texts]:
         for chunk in chunks:
@@ -151,7 +153,7 @@ def _learned(
 
 
 def _largest(column: Column) -> int:
-    """The largest whole number that the column's type and readers of text hold."""
+    """Returns the largest whole number that the column's type and readers of text hold."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or not pa.types.is_integer(kind):
         return int(LARGEST_WHOLE)

@@ -62,7 +62,7 @@ def learn_templates(
     largest: int | None,
     form: Callable[[str], str] | None = None,
 ) -> list[tuple[KeyTemplate, int]]:
-    """The templates of a column, each with how many rows of a sample have it.
+    """Returns the templates of a column, each with how many rows of a sample have it.
 
     Texts without a common form get a prefix and a number.
 
@@ -122,7 +122,7 @@ class _Group:
     Attributes:
         alphabets: The characters of each place, as they were seen.
         number: (first, end) of the digits that may be others; None where there are none.
-        n_rows: Of the sample that get the template.
+        n_rows: Number of rows of the sample that get the template.
     """
 
     alphabets: Alphabets
@@ -131,7 +131,7 @@ class _Group:
 
 
 def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
-    """The groups of the texts. Running text has no form, whole numbers always have."""
+    """Returns the groups of the texts. Running text has no form, whole numbers always have."""
     least = max(LEAST_SHARED_ROWS, ceil(len(sample) * LEAST_SHARED_SHARE))
     spaced = [text for text in sample if re.search(r"\s", text)]
     is_prose = 2 * sum(not re.search(r"\d", text) for text in spaced) > len(sample)
@@ -151,8 +151,8 @@ def _groups(sample: list[str], *, are_numbers: bool) -> list[_Group]:
 
 
 def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
-    """The texts of each form that enough rows have; where these cover too few, of the commonest
-    forms, of which nothing else is kept."""
+    """Returns the texts of each form that enough rows have; where these cover too few, of the
+    commonest forms, of which nothing else is kept."""
     least = max(LEAST_SHARED_ROWS, ceil(len(texts) * LEAST_SHARED_SHARE))
     found = defaultdict[str, list[str]](list)
     for text in texts:
@@ -166,7 +166,7 @@ def _of_forms(texts: list[str], form: Callable[[str], str]) -> list[_Group]:
 
 
 def _by_length(texts: list[str], least: int) -> list[_Group]:
-    """The texts of each length that enough rows have; none where these are many."""
+    """Returns the texts of each length that enough rows have; none where these are many."""
     found = defaultdict[int, list[str]](list)
     for text in texts:
         found[len(text)].append(text)
@@ -177,7 +177,8 @@ def _by_length(texts: list[str], least: int) -> list[_Group]:
 
 
 def _by_form(texts: list[str], least: int) -> list[_Group]:
-    """The texts of each form with a number that enough rows have; none where these are many.
+    """Returns the texts of each form with a number that enough rows have; none where these are
+    many.
 
     Keys of two forms differ however wide their numbers are.
     """
@@ -191,7 +192,7 @@ def _by_form(texts: list[str], least: int) -> list[_Group]:
 
 
 def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
-    """The groups of the tokens of a form's keys; none where no run of digits varies."""
+    """Returns the groups of the tokens of a form's keys; none where no run of digits varies."""
     runs = [i for i, token in enumerate(rows[0]) if token[0].isalnum()]
     fixed = [i for i in runs if _are_few([tokens[i] for tokens in rows], least)]
     are_names = fixed == runs
@@ -222,14 +223,15 @@ def _of_form(rows: list[list[str]], least: int) -> list[_Group]:
 
 
 def _are_few(values: list[str], least: int) -> bool:
-    """Whether nearly all rows have one of a few values that enough rows share."""
+    """Returns whether nearly all rows have one of a few values that enough rows share."""
     shared = [n for n in Tally(values).values() if n >= least]
     return len(shared) <= _MOST_VALUES and sum(shared) >= max(_VALUES_COVER * len(values), 1)
 
 
 @cache
 def _class_of(character: str) -> frozenset[str]:
-    """The letters or digits beside a character: the same Unicode category, in its 32 code points.
+    """Returns the letters or digits beside a character: the same Unicode category, in its 32 code
+    points.
 
     Of ASCII these are the ten digits, the lower or the upper letters.
     """
@@ -238,10 +240,11 @@ def _class_of(character: str) -> frozenset[str]:
 
 
 def _alphabets(texts: list[str], by_class: bool, number: int | None = None) -> Alphabets:
-    """The alphabets of equally long texts: the characters that rows share, or their classes.
+    """Returns the alphabets of equally long texts: the characters that rows share, or their
+    classes.
 
     Args:
-        texts: Of one form or length.
+        texts: Texts of one form or length.
         by_class: Keep no letter or digit: few texts, such as names, say too much by their own.
         number: The place of the first digit of a number, which is no zero unless texts have one.
     """
@@ -298,7 +301,7 @@ class _Search:
                 self._longest = max(self._longest, len(text))
 
     def tiers(self, number: int) -> list[_Taken]:
-        """The alphabets of keys and of longer ones; texts are to be added to both.
+        """Returns the alphabets of keys and of longer ones; texts are to be added to both.
 
         Longer keys without a number have different lengths in each template: this is the
         `number`-th of the column.
@@ -319,14 +322,16 @@ class _Search:
         return self._is_number and self._longest == len(self._alphabets) + 1
 
     def template(self, tiers: list[_Taken], step: int) -> KeyTemplate:
-        """The template of the alphabets that `tiers` gave, from which on keys grow by `step`."""
+        """Returns the template of the alphabets that `tiers` gave, from which on keys grow by
+        `step`."""
         found = [(taken.alphabets, taken.counter()) for taken in tiers]
         if self._counts_on and found[0][1].room < self._n_rows:
             found = found[1:]
         return KeyTemplate(tuple(found), self._first, step)
 
     def _longer(self, length: int) -> Alphabets:
-        """The alphabets with a number of more digits, the last of them as they were seen."""
+        """Returns the alphabets with a number of more digits, the last of them as they
+        were seen."""
         own, first, end = self._alphabets, self._first, self._end
         digits = "".join(sorted(_class_of(own[first][0]))) if self._is_number else DIGITS
         has_zero = length == len(own) and decimal(own[first][0]) == 0
@@ -350,11 +355,12 @@ class _Taken:
         self._numbers.add(self._of(characters))
 
     def counter(self) -> Counter:
-        """The counter that leaves most room."""
+        """Returns the counter that leaves most room."""
         return self._numbers.counter()
 
     def _of(self, characters: Characters) -> Numbers:
-        """The numbers of those texts that fit into the alphabets. Shape: (n, length) -> (m,)."""
+        """Returns the numbers of those texts that fit into the alphabets. Shape: (n, length) ->
+        (m,)."""
         numbers = np.zeros(len(characters), dtype=np.uint64)
         for place, alphabet in enumerate(self.alphabets):
             letters = characters_of([alphabet], len(alphabet))[0]
@@ -368,7 +374,7 @@ class _Taken:
 
 
 def _below(alphabets: Alphabets, largest: int | None) -> Alphabets:
-    """The alphabets of whole numbers below the largest; () where there are none so wide."""
+    """Returns the alphabets of whole numbers below the largest; () where there are none so wide."""
     sign = alphabets[0] == "-"
     width = len(alphabets) - sign
     if largest is None or width < len(str(largest)):

@@ -48,11 +48,11 @@ class Counter:
 
     @property
     def room(self) -> int:
-        """How many numbers there are."""
+        """Number of distinct numbers that the template can write."""
         return self.size // self.modulus * len(self.residues) if self.residues else self.size
 
     def numbers(self, index: Numbers, key: int) -> Numbers:
-        """A different number for each index in [0, room). Shape: (n,)."""
+        """Returns a different number for each index in [0, room). Shape: (n,)."""
         found = shuffled(index, self.room, key)
         if self.residues:
             times, which = np.divmod(found, np.uint64(len(self.residues)))
@@ -63,7 +63,7 @@ class Counter:
 
 
 def scattered(numbers: Numbers, size: int) -> Numbers:
-    """A permutation of the numbers below `size`, before `modulus` is taken. Shape: (n,)."""
+    """Returns a permutation of the numbers below `size`, before `modulus` is taken. Shape: (n,)."""
     return shuffled(numbers, size, _SCATTER)
 
 
@@ -83,7 +83,7 @@ class KeyTemplate:
 
     @property
     def room(self) -> int:
-        """How many keys there are before they get longer."""
+        """Number of keys before they get longer."""
         return self.tiers[0][1].room
 
     def keys(self, index: Numbers, rows: Numbers, origin: str) -> npt.NDArray[Any]:
@@ -108,7 +108,7 @@ class KeyTemplate:
         return keys
 
     def _tiers(self) -> Iterator[tuple[Alphabets, Counter]]:
-        """The tiers, and those after them."""
+        """Yields the tiers, and those after them."""
         yield from self.tiers
         found, _ = self.tiers[-1]
         while True:
@@ -116,13 +116,13 @@ class KeyTemplate:
             yield found, Counter(0, size_of(found, counted(found)))
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         tiers = [{"alphabets": list(own), **asdict(counter)} for own, counter in self.tiers]
         return {"tiers": tiers, "at": self.at, "step": self.step}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The template of a document that `to_json` wrote.
+        """Returns the template of a document that `to_json` wrote.
 
         Raises:
             IndexError, KeyError, TypeError, ValueError: It is no such document.
@@ -141,7 +141,8 @@ class KeyTemplate:
 
 
 def counted(alphabets: Alphabets) -> tuple[int, ...]:
-    """The places that vary, from the right as many as have no more than MOST_COUNTED texts."""
+    """Returns the places that vary, from the right as many as have no more than
+    MOST_COUNTED texts."""
     found: tuple[int, ...] = ()
     for place in reversed(range(len(alphabets))):
         if size_of(alphabets, (place, *found)) > MOST_COUNTED:
@@ -152,7 +153,7 @@ def counted(alphabets: Alphabets) -> tuple[int, ...]:
 
 
 def size_of(alphabets: Alphabets, places: tuple[int, ...]) -> int:
-    """How many texts there are at some places."""
+    """Returns the number of texts at some places."""
     return prod(len(alphabets[place]) for place in places)
 
 

@@ -25,7 +25,8 @@ class LevelCodec:
 
     @classmethod
     def fit(cls, series: pd.Series[Any], column: Column) -> Self:
-        """The codec of these typed cells; levels that only the schema lists get codes too."""
+        """Returns the codec of these typed cells; levels that only the schema lists get
+        codes too."""
         return cls(column, bool(series.isna().any()))
 
     @property
@@ -66,10 +67,10 @@ class LevelCodec:
         return np.zeros(len(codes))
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
+        """Returns the document that `from_json` reads together with the schema's column."""
         return {"has_missing": self.has_missing}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         return cls(column, document["has_missing"])

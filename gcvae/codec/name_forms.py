@@ -1,4 +1,4 @@
-"""How a column writes names of people: their parts, and in which order.
+"""Form of a column of people's names: the parts of a name, and their order.
 
 A form is a text such as "{last}, {first}". Its parts are `first`, `last`, `second` (another last
 name), `middle`, `initial` (of the first name) and `prefix` (a title).
@@ -30,7 +30,7 @@ class NameRead:
     """A name of the lists that a text spells.
 
     Attributes:
-        form: Of the text.
+        form: Form of the text.
         first, last: Folded, as the lists have them.
     """
 
@@ -40,7 +40,8 @@ class NameRead:
 
 
 def read_name(text: str, names: NameList) -> NameRead | None:
-    """The full name that a text spells in some form; None where it is none of the lists'."""
+    """Returns the full name that a text spells in some form; None where it is none of the
+    lists'."""
     words = text.split()
     prefix = ""
     while len(words) > 1 and words[0].casefold() in names.prefixes:
@@ -102,7 +103,8 @@ def _last_first(last: str, first: str, names: NameList) -> Iterator[NameRead]:
 
 
 def names_in(text: str, listed: frozenset[str]) -> bool:
-    """Whether a folded text is a name of a list, or several of them with hyphens or spaces."""
+    """Returns whether a folded text is a name of a list, or several of them with hyphens
+    or spaces."""
     if text in listed:
         return True
     parts = _MARKS.split(text)
@@ -118,7 +120,8 @@ def case_of(texts: Iterable[str]) -> Case:
 
 
 def forms_of(texts: list[str], names: NameList) -> tuple[tuple[str, int], ...]:
-    """The forms of a column's texts, each with its rows; those that hardly occur are left out.
+    """Returns the forms of a column's texts, each with its rows; those that hardly occur are left
+    out.
 
     Names that no list has are taken to be in the locale's usual order.
     """

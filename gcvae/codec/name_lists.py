@@ -47,7 +47,7 @@ class SexNames:
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs of a first and a last name there are."""
+        """Number of pairs of a first and a last name."""
         return len(self.first) * len(self.last)
 
 
@@ -61,7 +61,7 @@ class NameList:
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs there are."""
+        """Number of pairs."""
         return sum(sex.n_pairs for sex in self.sexes)
 
     @property
@@ -102,7 +102,7 @@ class NameList:
         return frozenset(first), frozenset(last)
 
     def ascii(self, name: str, umlauts: bool = False) -> str:
-        """A name in small ASCII letters; `umlauts`: ä as ae, and so on.
+        """Returns a name in small ASCII letters; `umlauts`: ä as ae, and so on.
 
         >>> names_of("de_DE").ascii("Müller"), names_of("ru_RU").ascii("Анна")
         ('muller', 'anna')
@@ -128,8 +128,8 @@ class NameList:
             start += sex.n_pairs
 
     def pairs_of(self, first: str, last: str) -> Iterator[int]:
-        """The numbers of the pairs of folded names that a reader may take for these: of each sex,
-        of all first names with an initial ("a."), of the first of two last names."""
+        """Yields the numbers of the pairs of folded names that a reader may take for these: of each
+        sex, of all first names with an initial ("a."), of the first of two last names."""
         last = last if last in self.last_names else re.split(r"[-\s]", last)[0]
         starts = accumulate((sex.n_pairs for sex in self.sexes), initial=0)
         for (at_first, at_last), sex, start in zip(self._places, self.sexes, starts, strict=False):
@@ -158,7 +158,7 @@ def _folded(names: Iterable[str]) -> frozenset[str]:
 
 @cache
 def locales() -> tuple[str, ...]:
-    """The locales that have lists of names of their own; the usual one first."""
+    """Returns the locales that have lists of names of their own; the usual one first."""
     import faker.providers.person as people
 
     found = [module.name for module in iter_modules(people.__path__)]
@@ -168,7 +168,7 @@ def locales() -> tuple[str, ...]:
 
 @cache
 def names_of(locale: str) -> NameList:
-    """The names of a locale."""
+    """Returns the names of a locale."""
     provider = import_module(f"faker.providers.person.{locale}").Provider
     by_sex = [_names(provider, "first", sex) for sex in _SEXES]
     last_by_sex = [_names(provider, "last", sex) for sex in _SEXES]
@@ -188,7 +188,7 @@ def names_of(locale: str) -> NameList:
 
 
 def _names(provider: Any, which: str, sex: str = "") -> list[str]:
-    """The names of a list; of the lists whose names say the same where there is none."""
+    """Returns the names of a list; of the lists whose names say the same where there is none."""
     found = _listed(provider, f"{which}_names_{sex}" if sex else f"{which}_names")
     if len(found) >= _FEWEST_NAMES or sex:
         return found
@@ -198,7 +198,7 @@ def _names(provider: Any, which: str, sex: str = "") -> list[str]:
 
 
 def _listed(provider: Any, name: str) -> list[str]:
-    """The texts of a list of the provider, sorted; none where there is no such list."""
+    """Returns the texts of a list of the provider, sorted; none where there is no such list."""
     found = getattr(provider, name, ())
     if not isinstance(found, Collection):
         return []
@@ -206,7 +206,7 @@ def _listed(provider: Any, name: str) -> list[str]:
 
 
 def _romanized(provider: Any) -> dict[str, str]:
-    """The names that the locale lists with their spelling in Latin letters."""
+    """Returns the names that the locale lists with their spelling in Latin letters."""
     found: dict[str, str] = {}
     for name in ("first_name_pairs", "last_name_pairs"):
         pairs = getattr(provider, name, ())

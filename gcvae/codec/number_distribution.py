@@ -74,11 +74,12 @@ class KnotLimits:
     high: float = np.inf
 
     def are_repeated(self, counts: Codes) -> Mask:
-        """Which numbers have a step of their own, by how many rows have each. Shape: (k,)."""
+        """Returns the mask of the numbers that have a step of their own, by how many rows have
+        each. Shape: (k,)."""
         return counts >= max(LEAST_ROWS, self.rows)
 
     def ends(self, edges: Numbers, found: Numbers, counts: Codes, kept: Codes) -> Numbers:
-        """The kept edges, the two outermost where they tell of no single row.
+        """Returns the kept edges, the two outermost where they tell of no single row.
 
         Numbers that thin out evenly up to there have the mean of those in the interval.
         """
@@ -105,7 +106,7 @@ class KnotLimits:
         return np.concatenate([[low], knots[1:-1], [high]])
 
     def apart(self, below: Codes, kept: Codes) -> Codes:
-        """The kept edges between each two of which there are enough rows."""
+        """Returns the kept edges between each two of which there are enough rows."""
         if self.rows < 2 or np.diff(below[kept]).min(initial=self.rows) >= self.rows:
             return kept
         places, last = [int(kept[0])], below[kept[-1]]
@@ -144,7 +145,7 @@ class NumberDistribution:
         atoms: Numbers = _NONE,
         limits: KnotLimits = NO_LIMITS,
     ) -> Self:
-        """The F of distinct positions and how many rows have each.
+        """Returns the F of distinct positions and how many rows have each.
 
         The number of intervals is the one under which left-out rows have the highest likelihood;
         so is it said whether there are steps at repeated numbers.
@@ -154,7 +155,7 @@ class NumberDistribution:
             counts: Shape: (k,).
             half_step: Half of what positions are rounded to; NaN where they are not.
             atoms: Other positions, ascending, whose cells F passes over. Shape: (a,).
-            limits: Of the knots.
+            limits: Limits of the knots.
         """
         is_cut = len(atoms) > 0 and half_step > 0
         cells = AtomCells(tuple(atoms.tolist()), half_step) if is_cut else None
@@ -198,7 +199,7 @@ class NumberDistribution:
         limits: KnotLimits = NO_LIMITS,
         rows: Codes | None = None,
     ) -> Self:
-        """The F whose knots have about as many rows between them, fewer towards both ends.
+        """Returns the F whose knots have about as many rows between them, fewer towards both ends.
 
         A knot is the edge of a position's cell, half way to its neighbour; the outermost cells are
         as wide as their neighbours. The first and the last interval are halved, by rows, as often
@@ -239,7 +240,7 @@ class NumberDistribution:
         rows: Codes | None,
         gaps: Codes,
     ) -> Self:
-        """The F that is one curve in each cluster, by its share of the rows.
+        """Returns the F that is one curve in each cluster, by its share of the rows.
 
         Args:
             found, counts, n_intervals, limits, rows: As `_with_intervals` has them.
@@ -325,7 +326,8 @@ class NumberDistribution:
         return log_slopes
 
     def are_repeated(self, scores: Numbers) -> Mask:
-        """Whether F has these normal scores in the cell of a repeated number. Shape: (n,)."""
+        """Returns whether F has these normal scores in the cell of a repeated number.
+        Shape: (n,)."""
         if self.repeated is None:
             return np.zeros(len(scores), dtype=bool)
         return self.repeated.are_inside(scores)
@@ -370,7 +372,8 @@ class NumberDistribution:
         return heights
 
     def _places(self, u: Numbers) -> tuple[Codes, Numbers]:
-        """The interval of each height, and the place in it from 0 to 1: `_inside`, solved for t.
+        """Returns the interval of each height, and the place in it from 0 to 1: `_inside`, solved
+        for t.
 
         With p the part of the rise: a t^2 + b t = p, a = 1 - r_0 + p e, b = r_0 - p e,
         e = r_0 + r_1 - 2; the root that has no cancellation. Shape: (n,) twice.
@@ -386,7 +389,7 @@ class NumberDistribution:
         return at, np.clip(t, 0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
+        """Returns the document that `from_json` reads."""
         return {
             "knots": self.knots.tolist(),
             "heights": self.heights.tolist(),
@@ -396,7 +399,7 @@ class NumberDistribution:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The F of a document that `to_json` wrote."""
+        """Returns the F of a document that `to_json` wrote."""
         knots, heights = (np.asarray(document[name], float) for name in ("knots", "heights"))
         cut = document["atom_cells"]
         cells = None if cut is None else AtomCells(tuple(cut["atoms"]), cut["half_step"])
@@ -408,7 +411,8 @@ class NumberDistribution:
 def _best_curve(
     found: Numbers, counts: Codes, half_step: float, limits: KnotLimits
 ) -> tuple[int, bool]:
-    """(number of intervals, whether there are steps) under which left-out rows are most likely.
+    """Returns (number of intervals, whether there are steps) under which left-out rows are most
+    likely.
 
     A fifth of the rows judges the curves of the others, each fifth in its turn.
     """
@@ -423,7 +427,7 @@ def _best_curve(
     splits = [(*np.unique(at[~judge], return_counts=True), found[at[judge]]) for judge in parts]
 
     def best_of(make: _Maker, tried: list[int]) -> tuple[float, int]:
-        """The highest likelihood, and its number of intervals."""
+        """Returns the highest likelihood, and its number of intervals."""
         likelihoods = [
             sum(
                 make(found[others], n_rows, n_intervals, half_step, limits).log_likelihood(
@@ -449,7 +453,7 @@ _Maker = Callable[[Numbers, Codes, int, float, KnotLimits], NumberDistribution]
 
 
 def _gaps(found: Numbers) -> Codes:
-    """The first number behind each wide gap. Shape: (k,) ascending -> (m,)."""
+    """Returns the first number behind each wide gap. Shape: (k,) ascending -> (m,)."""
     n = _CLUSTER_NUMBERS
     at = np.arange(n, len(found) - n + 1)
     before, behind = found[at - 1] - found[at - n], found[at + n - 1] - found[at]
@@ -459,7 +463,7 @@ def _gaps(found: Numbers) -> Codes:
 
 
 def _apart(found: Numbers, counts: Codes) -> tuple[Numbers, Codes]:
-    """The positions between which there is room for an edge; nearer ones count as one."""
+    """Returns the positions between which there is room for an edge; nearer ones count as one."""
     least = _LEAST_STEP + 8.0 * np.spacing(np.abs(found))
     is_apart = np.diff(found, prepend=-np.inf) > least
     return found[is_apart], np.add.reduceat(counts, np.flatnonzero(is_apart))

@@ -65,7 +65,7 @@ class People:
     """The identities of a table's drawn rows.
 
     Attributes:
-        locale: Of the names.
+        locale: Locale of the names.
         counters: Of each person of a row, the numbers of pairs that no row of the table has.
         double: Of each person, whether all have two last names, for every pair is taken.
     """
@@ -76,7 +76,7 @@ class People:
 
     @classmethod
     def of(cls, table: TypedTable, columns: Sequence[Column]) -> Self | None:
-        """The people of a table with these columns; None where none is personal."""
+        """Returns the people of a table with these columns; None where none is personal."""
         persons = columns_of_persons(columns)
         if not persons:
             return None
@@ -96,7 +96,7 @@ class People:
         return names_of(self.locale)
 
     def identities(self, person: int, rows: Numbers, seed: int) -> Identities:
-        """The identities of rows, by their numbers. Shape: (n,)."""
+        """Returns the identities of rows, by their numbers. Shape: (n,)."""
         counter = self.counters[person]
         origin = str(seed), "people", str(person)
         turns, index = np.divmod(rows, np.uint64(counter.room))
@@ -118,13 +118,13 @@ class People:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         counters = [asdict(counter) for counter in self.counters]
         return {"locale": self.locale, "counters": counters, "double": list(self.double)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The people of a document that `to_json` wrote.
+        """Returns the people of a document that `to_json` wrote.
 
         Raises:
             KeyError, TypeError, ValueError: It is no such document.
@@ -141,7 +141,7 @@ class People:
 
 
 def columns_of_persons(columns: Iterable[Column]) -> list[dict[PersonalKind, str]]:
-    """The personal columns of each person of a row: of two e-mail addresses the second is
+    """Returns the personal columns of each person of a row: of two e-mail addresses the second is
     another person's."""
     found: list[dict[PersonalKind, str]] = []
     for column in columns:
@@ -169,7 +169,7 @@ def some_rows(table: TypedTable, names: Sequence[str]) -> list[tuple[str | None,
 
 
 def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
-    """A text of the list for each row, "" where it is empty. Shape: (n,)."""
+    """Returns a text of the list for each row, "" where it is empty. Shape: (n,)."""
     if not len(listed):
         return np.full(len(rows), "", dtype=object)
     found: Texts = listed[mixed(rows, key) % np.uint64(len(listed))]
@@ -177,8 +177,8 @@ def _drawn(listed: Texts, rows: Numbers, key: int) -> Texts:
 
 
 def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
-    """The locale whose lists have most of the table's names; of a table without names that its
-    accounts or its script tell."""
+    """Returns the locale whose lists have most of the table's names; of a table without names that
+    its accounts or its script tell."""
     name_kinds = PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME, PersonalKind.NAME
     texts = _texts_of(table, persons, name_kinds)
     if texts:
@@ -198,7 +198,7 @@ def _locale_of(table: TypedTable, persons: Sequence[ColumnsOf]) -> str:
 
 
 def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
-    """The locales by the share of the texts' words that their lists of names have."""
+    """Returns the locales by the share of the texts' words that their lists of names have."""
     words = {word for text in texts for word in _words(text)}
     whole = {text.casefold() for text in texts}
     found = []
@@ -214,7 +214,7 @@ def best_locales(texts: Iterable[str]) -> list[tuple[float, str]]:
 
 
 def _share_without_space(texts: set[str], names: NameList) -> float:
-    """The share of texts that are names of a locale which writes no space between them."""
+    """Returns the share of texts that are names of a locale which writes no space between them."""
     are_names = [
         names_in(text, names.first_names | names.last_names) or read_name(text, names) is not None
         for text in sorted(texts)[:LOOKED_AT_ROWS]
@@ -235,7 +235,7 @@ def _letters(text: str) -> list[str]:
 
 
 def locale_of_script(texts: Iterable[str]) -> str:
-    """The locale of the script that most letters are of."""
+    """Returns the locale of the script that most letters are of."""
     letters = (letter for text in texts for letter in text[:40] if letter.isalpha())
     words = (unicodedata.name(letter, "?").split()[0] for letter in letters)
     scripts = Tally(word.partition("-")[0] for word in words)
@@ -253,7 +253,7 @@ def _texts_of(
 
 
 def _taken_pairs(table: TypedTable, columns: ColumnsOf, names: NameList) -> TakenNumbers:
-    """The pairs of names that rows have in these columns of one person."""
+    """Returns the pairs of names that rows have in these columns of one person."""
     taken = TakenNumbers(names.n_pairs, len(table))
     apart = [columns[kind] for kind in (PersonalKind.FIRST_NAME, PersonalKind.LAST_NAME)
              if kind in columns]  # fmt: skip

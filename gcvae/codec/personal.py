@@ -71,17 +71,17 @@ class Rows:
         return self.people.identities(self.person, self.numbers, self.seed)
 
     def below(self, end: int, *origin: str) -> Numbers:
-        """A number below `end` for each row. Shape: (n,)."""
+        """Returns a number below `end` for each row. Shape: (n,)."""
         return mixed(self.numbers, derived_seed(self.origin, *origin)) % np.uint64(end)
 
 
 @dataclass(frozen=True)
 class Originals:
-    """What a writer learns from.
+    """Original cells from which a writer learns.
 
     Attributes:
         table: The whole of it.
-        name: Of the column.
+        name: Name of the column.
         some: Texts of some rows.
         owners: First and last name of the same rows, where other columns tell them.
         are_unique: No text stands in two rows.
@@ -102,7 +102,7 @@ class Originals:
 
 
 class Writer(Protocol):
-    """How cells of a kind are made up."""
+    """Generator of synthetic cells of one personal kind."""
 
     @classmethod
     def learned(cls, originals: Originals) -> Self: ...
@@ -118,7 +118,7 @@ class NameWriter:
 
     Attributes:
         forms: See `gcvae.codec.name_forms`, each with the rows that have it.
-        case: Of the letters.
+        case: Case of the letters.
     """
 
     forms: tuple[tuple[str, int], ...]
@@ -126,7 +126,7 @@ class NameWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """The forms of a column's names."""
+        """Returns the forms of a column's names."""
         case = case_of(originals.some)
         if originals.kind is not PersonalKind.NAME:
             part = "first" if originals.kind is PersonalKind.FIRST_NAME else "last"
@@ -134,7 +134,7 @@ class NameWriter:
         return cls(forms_of(list(originals.some), originals.people.names), case)
 
     def texts(self, rows: Rows) -> Texts:
-        """The names of the rows. Shape: (n,)."""
+        """Returns the names of the rows. Shape: (n,)."""
         of = rows.identities
         initial = np.array([text[0] for text in of.first], dtype=object)
         parts = {"first": of.first, "last": of.last, "second": of.second, "middle": of.middle,
@@ -151,12 +151,12 @@ class NameWriter:
         return series.to_numpy(dtype=object)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         return {"forms": [list(pair) for pair in self.forms], "case": self.case}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The writer of a document that `to_json` wrote."""
+        """Returns the writer of a document that `to_json` wrote."""
         return cls(tuple((form, rows) for form, rows in document["forms"]), document["case"])
 
 
@@ -173,7 +173,7 @@ class AccountWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """The patterns of a column's accounts."""
+        """Returns the patterns of a column's accounts."""
         is_mail = originals.kind is PersonalKind.EMAIL
         patterns = AccountPatterns.learned(
             [text.partition("@")[0] for text in originals.some],
@@ -186,7 +186,7 @@ class AccountWriter:
         return cls(patterns, domains)
 
     def texts(self, rows: Rows) -> Texts:
-        """The accounts of the rows. Shape: (n,)."""
+        """Returns the accounts of the rows. Shape: (n,)."""
         found = self.patterns.accounts(rows.identities, rows.people, rows.numbers, rows.origin)
         if not self.domains:
             return found
@@ -194,12 +194,12 @@ class AccountWriter:
         return found + ends[rows.below(len(ends), "domain")]  # type: ignore[no-any-return]
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         return {"accounts": self.patterns.to_json(), "domains": list(self.domains)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The writer of a document that `to_json` wrote."""
+        """Returns the writer of a document that `to_json` wrote."""
         return cls(AccountPatterns.from_json(document["accounts"]), tuple(document["domains"]))
 
 
@@ -222,7 +222,7 @@ class UrlWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """The form of a column's addresses."""
+        """Returns the form of a column's addresses."""
         found = [match for text in originals.some if (match := _HOST.match(text))]
         half = len(found) / 2
         schemes = Tally(
@@ -244,7 +244,7 @@ class UrlWriter:
         )
 
     def texts(self, rows: Rows) -> Texts:
-        """The addresses of the rows. Shape: (n,)."""
+        """Returns the addresses of the rows. Shape: (n,)."""
         of, people = rows.identities, rows.people
         hosts = self.hosts.accounts(of, people, rows.numbers, rows.origin)
         found = self.scheme + ("www." if self.www else "") + hosts + f".{self.ending}"
@@ -253,13 +253,13 @@ class UrlWriter:
         return found + "/" + self.hosts.spelled(of.first, people.names)  # type: ignore[no-any-return]
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         own = {name: getattr(self, name) for name in ("scheme", "www", "path", "ending")}
         return {"hosts": self.hosts.to_json(), **own}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The writer of a document that `to_json` wrote."""
+        """Returns the writer of a document that `to_json` wrote."""
         own = {name: document[name] for name in ("scheme", "www", "path", "ending")}
         return cls(AccountPatterns.from_json(document["hosts"]), **own)
 
@@ -270,8 +270,8 @@ class IpWriter:
 
     Attributes:
         ranges: Of version 4, none of which has an original.
-        range6: Of version 6.
-        rows6: Of 1,000 rows so many have an address of version 6.
+        range6: Addresses of version 6.
+        rows6: Number of rows of 1,000 that have an address of version 6.
     """
 
     ranges: tuple[str, ...]
@@ -280,7 +280,7 @@ class IpWriter:
 
     @classmethod
     def learned(cls, originals: Originals) -> Self:
-        """The ranges that a column's addresses leave free."""
+        """Returns the ranges that a column's addresses leave free."""
         found = {address for text in originals if (address := ip_of(text)) is not None}
         six = [address for address in found if isinstance(address, IPv6Address)]
         n_four = len(found) - len(six)
@@ -299,7 +299,7 @@ class IpWriter:
         return cls(free[0], free6[0], round(CYCLE_ROWS * n_six / max(len(some), 1)))
 
     def texts(self, rows: Rows) -> Texts:
-        """The addresses of the rows. Shape: (n,)."""
+        """Returns the addresses of the rows. Shape: (n,)."""
         size = _size(self.ranges)
         at = shuffled(rows.numbers % np.uint64(size), size, derived_seed(rows.origin, "ip"))
         starts = np.array([int(ip_network(each)[0]) for each in self.ranges], dtype=np.uint64)
@@ -312,17 +312,17 @@ class IpWriter:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         return {"ranges": list(self.ranges), "range6": self.range6, "rows6": self.rows6}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The writer of a document that `to_json` wrote."""
+        """Returns the writer of a document that `to_json` wrote."""
         return cls(tuple(document["ranges"]), document["range6"], document["rows6"])
 
 
 def ip_of(text: str) -> IPv4Address | IPv6Address | None:
-    """The IP address that a text is; None if it is none."""
+    """Returns the IP address that a text is; None if it is none."""
     try:
         return ip_address(text.strip())
     except ValueError:
@@ -369,7 +369,7 @@ class PlaceWriter:
         return cls(tuple(free))
 
     def texts(self, rows: Rows) -> Texts:
-        """The places of the rows. Shape: (n,)."""
+        """Returns the places of the rows. Shape: (n,)."""
         which = rows.below(len(self.places), "place")
         order = np.argsort(which, kind="stable")
         ends = np.searchsorted(which[order], np.arange(len(self.places) + 1))
@@ -392,12 +392,12 @@ class PlaceWriter:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs."""
+        """Returns the document that `from_json` reads."""
         return {"places": list(self.places)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The writer of a document that `to_json` wrote."""
+        """Returns the writer of a document that `to_json` wrote."""
         return cls(tuple(document["places"]))
 
 
@@ -439,7 +439,7 @@ class PersonalCodec:
 
     Attributes:
         person: Which person of the row it is about.
-        blank: Of CYCLE_ROWS rows so many have no cell.
+        blank: Number of rows of CYCLE_ROWS that have no cell.
     """
 
     column: Column
@@ -452,7 +452,7 @@ class PersonalCodec:
     def fit(
         cls, table: TypedTable, column: Column, people: People, columns: Sequence[Column]
     ) -> Self:
-        """The codec of a column among the table's columns."""
+        """Returns the codec of a column among the table's columns."""
         assert isinstance(column.personal, PersonalKind)
         persons = columns_of_persons(columns)
         person = next(i for i, own in enumerate(persons) if column.name in own.values())
@@ -482,7 +482,8 @@ class PersonalCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int, seed: int) -> pd.Series[Any]:
-        """The cells of rows from `first_row` on; a row's own does not depend on the others."""
+        """Returns the cells of rows from `first_row` on; a row's own does not depend on
+        the others."""
         numbers = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
         origin = f"{seed}\x1f{self.name}"
         rows = Rows(numbers, seed, self.people, self.person, origin)
@@ -491,12 +492,13 @@ class PersonalCodec:
         return placed_values(pa.array(self.writer.texts(rows), pa.string()), places, False)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column and the people."""
+        """Returns the document that `from_json` reads together with the schema's column and the
+        people."""
         return {"person": self.person, "blank": self.blank, **self.writer.to_json()}
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any], people: People) -> Self:
-        """The codec of a document that `to_json` wrote.
+        """Returns the codec of a document that `to_json` wrote.
 
         Raises:
             KeyError, TypeError, ValueError: It is no such document.
@@ -507,7 +509,8 @@ class PersonalCodec:
 
 
 def is_written(column: Column) -> bool:
-    """Whether a column's cells are written by a `PersonalCodec`; others are levels or keys."""
+    """Returns whether a column's cells are written by a `PersonalCodec`; others are levels
+    or keys."""
     return column.is_made_up and column.personal in _WRITERS
 
 

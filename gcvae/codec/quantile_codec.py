@@ -87,7 +87,7 @@ class QuantileCodec:
         apart: Sequence[int] = (),
         with_members: bool = False,
     ) -> Self:
-        """The codec of these typed cells.
+        """Returns the codec of these typed cells.
 
         Args:
             series, column: The cells.
@@ -136,7 +136,7 @@ class QuantileCodec:
         return replace(codec, line=line)._with_numbers(numbers)
 
     def _with_numbers(self, numbers: pd.Series[Any]) -> Self:
-        """The codec, whose atoms are these numbers. Shape: (n_atoms,)."""
+        """Returns the codec, whose atoms are these numbers. Shape: (n_atoms,)."""
         back = self.line.cells_at(np.ones(len(numbers), dtype=bool), self.atoms)
         if back.dtype != np.float64 or back.equals(numbers):
             return self
@@ -242,11 +242,13 @@ class QuantileCodec:
         return codes if self.members is None else self.members.at(codes, values)
 
     def with_positions(self, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """The values of drawn cells, with a member of each shared code by uniform noise u. (n,)."""
+        """Returns the values of drawn cells, with a member of each shared code by uniform noise u.
+        (n,)."""
         return values if self.members is None else np.where(codes == self.n_codes - 1, values, u)
 
     def positions_among(self, chosen: Mask, codes: Codes, values: Numbers, u: Numbers) -> Numbers:
-        """The values of drawn cells, with members only of the chosen atoms, at uniform noise u.
+        """Returns the values of drawn cells, with members only of the chosen atoms, at uniform
+        noise u.
 
         Shape: (n_atoms,), (n,) three times -> (n,).
         """
@@ -279,13 +281,15 @@ class QuantileCodec:
         return self.distribution.scores_at(lower), self.distribution.scores_at(upper)
 
     def atoms_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Which atoms are from low to high, both included. Shape: (n,), (n,) -> (n, n_atoms)."""
+        """Returns the mask of the atoms that are from low to high, both included. Shape: (n,), (n,)
+        -> (n, n_atoms)."""
         first, last = (self.line.positions(cells)[1] for cells in (low, high))
         are_above, are_below = self.atoms >= first[:, None], self.atoms <= last[:, None]
         return np.logical_and(are_above, are_below, dtype=np.bool_)
 
     def codes_between(self, low: pd.Series[Any], high: pd.Series[Any]) -> Mask:
-        """Which codes are atoms from low to high, both included. Shape: (n,), (n,) -> (n, K)."""
+        """Returns the mask of the codes that are atoms from low to high, both included. Shape:
+        (n,), (n,) -> (n, K)."""
         assert self.members is None, "shares of codes are not whole"
         found = np.zeros((len(low), self.n_codes), dtype=bool)
         found[:, self.has_missing : self.n_codes - 1] = self.atoms_between(low, high)
@@ -332,7 +336,7 @@ class QuantileCodec:
         return np.stack([np.maximum(low, edges[at - 1]), np.minimum(high, edges[at])], axis=-1)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
+        """Returns the document that `from_json` reads together with the schema's column."""
         return {
             "line": self.line.to_json(),
             "atoms": self.atoms.tolist(),
@@ -344,7 +348,7 @@ class QuantileCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         line = LINES[column.kind].from_json(column, document["line"])
         atoms = np.asarray(document["atoms"], dtype=float)
         distribution = NumberDistribution.from_json(document["distribution"])
@@ -361,7 +365,8 @@ def _code_positions(atoms: Numbers, members: CodeMembers | None) -> Numbers:
 
 
 def _members(are_alone: Mask, counts: Codes, n_numbers: int) -> CodeMembers:
-    """The codes of atoms, ascending: neighbours that are not alone share one until it is heavy.
+    """Returns the codes of atoms, ascending: neighbours that are not alone share one until it is
+    heavy.
 
     Shape: (n_atoms,) twice.
     """
@@ -386,8 +391,8 @@ def _knot_limits(line: RealCodec, rare_rows: int) -> KnotLimits:
 
 
 def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec:
-    """The line in smaller units where its deviation is so wide that numbers would be one; where its
-    mean, or a division, would make them one, from zero in units that lose no bit."""
+    """Returns the line in smaller units where its deviation is so wide that numbers would be one;
+    where its mean, or a division, would make them one, from zero in units that lose no bit."""
     if line.scale < _WIDE:
         if not isinstance(line, ContinuousCodec) or _are_distinct(line, series):
             return line
@@ -400,7 +405,7 @@ def _with_distinct_numbers(line: RealCodec, series: pd.Series[Any]) -> RealCodec
 
 
 def _are_distinct(line: RealCodec, series: pd.Series[Any]) -> bool:
-    """Whether numbers that differ have positions that do."""
+    """Returns whether numbers that differ have positions that do."""
     present, positions = line.positions(series)
     return pd.Series(positions[present]).nunique() == series.nunique()
 
@@ -414,20 +419,22 @@ def _are_atoms(found: Numbers, counts: Codes) -> Mask:
 
 
 def are_all_atoms(counts: Codes) -> bool:
-    """Whether all of the numbers are atoms that so many rows have each. Shape: (n_distinct,)."""
+    """Returns whether all of the numbers are atoms that so many rows have each. Shape:
+    (n_distinct,)."""
     others = counts[~_are_heavy(counts)]
     are_few = len(counts) <= MOST_ATOMS
     return are_few and bool(others.sum() >= LEAST_ROWS_PER_ATOM * len(others))
 
 
 def _are_heavy(counts: Codes) -> Mask:
-    """Which numbers many rows have. Shape: (n_distinct,)."""
+    """Returns the mask of the numbers that many rows have. Shape: (n_distinct,)."""
     is_heavy: Mask = counts >= max(LEAST_HEAVY_ROWS, HEAVY_SHARE * counts.sum())
     return is_heavy
 
 
 def _are_markers(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
-    """Which light numbers some rows share and stand apart, such as -1, 999 or 1900-01-01.
+    """Returns the mask of the light numbers that some rows share and stand apart, such as -1, 999
+    or 1900-01-01.
 
     A number stands apart if its distance from its neighbours is more than half that of the light
     ones' two quartiles, and more than half that of those neighbours from the nearer quartile: the
@@ -446,7 +453,8 @@ def _are_markers(found: Numbers, counts: Codes, is_light: Mask) -> Mask:
 
 
 def _of_smooth_curve(distribution: NumberDistribution, positions: Numbers) -> Mask:
-    """The rows that the smooth part of F stands for, one of each repeated number. Shape: (n,)."""
+    """Returns the rows that the smooth part of F stands for, one of each repeated number. Shape:
+    (n,)."""
     is_single = ~distribution.are_repeated(distribution.scores_at(positions))
     is_single[np.unique(positions, return_index=True)[1]] = True
     return is_single

@@ -55,7 +55,7 @@ class GroupedLevelCodec:
     alone, and HIDDEN where it is one of the withheld ones.
 
     Attributes:
-        codes: Of each of the schema's levels, the missing level not counted. Shape: (K,).
+        codes: Codes of each of the schema's levels, the missing level not counted. Shape: (K,).
         counts: Rows of each of the schema's levels, with those that it stands for, or their shares
             (`without_counts`). Shape: (K,).
         withheld: Rows of the withheld levels that each stands for, or their shares. Shape: (K,).
@@ -76,7 +76,7 @@ class GroupedLevelCodec:
         functions: FunctionLevels | None = None,
         withheld: Mapping[Level, int] | None = None,
     ) -> Self:
-        """The codec of these typed cells, by what they occur with in the other columns.
+        """Returns the codec of these typed cells, by what they occur with in the other columns.
 
         Args:
             series, column: The cells.
@@ -179,7 +179,8 @@ class GroupedLevelCodec:
         return found
 
     def without_counts(self) -> Self:
-        """The codec with the levels' shares of the column in the place of rows, to three digits.
+        """Returns the codec with the levels' shares of the column in the place of rows, to three
+        digits.
 
         Shares are all that drawing and scoring take. No number of rows can be read off them.
         """
@@ -191,7 +192,7 @@ class GroupedLevelCodec:
         return replace(self, counts=counts, withheld=withheld)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` needs beside the schema's column."""
+        """Returns the document that `from_json` reads together with the schema's column."""
         return {
             "has_missing": self.has_missing,
             "codes": self.codes.tolist(),
@@ -201,7 +202,7 @@ class GroupedLevelCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of a document that `to_json` wrote."""
+        """Returns the codec of a document that `to_json` wrote."""
         codes = np.asarray(document["codes"], dtype=np.int64)
         counts = np.asarray(document["counts"], dtype=np.float64)
         withheld = np.asarray(document["withheld"], dtype=np.float64)
@@ -209,7 +210,7 @@ class GroupedLevelCodec:
 
 
 def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
-    """A code for each level: its own if it is frequent, else that of a group of one class.
+    """Returns a code for each level: its own if it is frequent, else that of a group of one class.
 
     Groups are buckets by frequency, of ROWS_PER_GROUP rows each or of all their rows divided by
     MOST_GROUPS, whichever is more. Shape: (K,), (K,) -> (K,).
@@ -231,7 +232,7 @@ def _grouped(rows: Codes, classes: Codes, least: int) -> Codes:
 
 
 def _in_order(codes: Codes, rows: Codes, axis: Numbers) -> Codes:
-    """The codes numbered by where their levels stand on the axis. Shape: (K,)."""
+    """Returns the codes numbered by where their levels stand on the axis. Shape: (K,)."""
     weights = np.maximum(rows, _UNSEEN_ROWS)
     middle = np.bincount(codes, weights * axis, 1) / np.maximum(
         np.bincount(codes, weights, 1), 1e-9

@@ -1,4 +1,4 @@
-"""Which cells of a column are possible."""
+"""Region of possible cells of a column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WalkedColumn(Protocol):
     """One column, given the latents and the columns that came."""
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """A cell within a region for each particle. Shape: noise (N,)."""
+        """Returns a cell within a region for each particle. Shape: noise (N,)."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Region:
         return Region(torch.zeros(1, n_codes, dtype=torch.float64), -end, end)
 
     def take(self, rows: Tensor | None) -> Region:
-        """The region of these rows; the region itself where it is that of all rows."""
+        """Returns the region of these rows; the region itself where it is that of all rows."""
         if rows is None or len(self.log_share) == 1:
             return self
         return Region(self.log_share[rows], self.lower[rows], self.upper[rows])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """A cell for each of N particles within the region, and the region's probability.
+        """Returns a cell for each of N particles within the region, and the region's probability.
 
         The cells before the column, `codes` and `values`, say nothing here.
         """

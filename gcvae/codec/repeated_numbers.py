@@ -104,11 +104,11 @@ class RepeatedNumbers:
         return np.log(np.where(is_inside, self._slopes[at], self._left))
 
     def are_inside(self, scores: Numbers) -> Mask:
-        """Whether F has these normal scores in the cell of such a number. Shape: (n,)."""
+        """Returns whether F has these normal scores in the cell of such a number. Shape: (n,)."""
         return self._cells(ndtr(scores))[1]
 
     def to_json(self) -> dict[str, list[float]]:
-        """What `from_json` reads."""
+        """Returns the document that `from_json` reads."""
         return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
 
     @classmethod
@@ -117,7 +117,7 @@ class RepeatedNumbers:
         return cls(*(np.asarray(document[field.name], float) for field in fields(cls)))
 
     def _cells(self, u: Numbers) -> tuple[Codes, Mask]:
-        """The cell at or below each height of F, and whether the height is in it."""
+        """Returns the cell at or below each height of F, and whether the height is in it."""
         n_begun = np.searchsorted(self._raised, u, side="right")
         at = np.maximum(n_begun - 1, 0)
         top = self._raised[at] + self._slopes[at] * (self.ends[at] - self.starts[at])
@@ -131,7 +131,7 @@ def _scores(u: Numbers, rest: Numbers) -> Numbers:
 
 
 def are_names(numbers: pd.Series[Any], name: str, others: Sequence[CoarseColumn]) -> bool:
-    """Whether numbers are names.
+    """Returns whether numbers are names.
 
     Args:
         numbers: Typed cells of a column.

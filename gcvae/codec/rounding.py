@@ -58,7 +58,7 @@ class Rounding:
 
         Args:
             numbers: Finite. Shape: (n,).
-            decimals: Of the column; None where its numbers have no limit.
+            decimals: Decimals of the column; None where its numbers have no limit.
             lost: Largest error of encoding and decoding a number; 0 where it is not known.
         """
         numbers = numbers[numbers != 0.0]
@@ -174,7 +174,7 @@ def _rounded_shares(shares: Numbers, sizes: Numbers, *, is_limit: bool) -> Numbe
     """Returns p of s, see the module. No zero ends a number of the first digit's decimals.
 
     Args:
-        shares: Of the shortest decimals, by size. Shape: (S, C + 1).
+        shares: Shares of the shortest decimals, by size. Shape: (S, C + 1).
         sizes: Shape: (S,).
         is_limit: No number has more decimals than the last; otherwise those of the last have as
             many or more, and none of them ends in a zero.

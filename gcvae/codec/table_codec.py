@@ -63,7 +63,7 @@ CODEC_VERSION = 1
 
 
 def _codec_of(kind: ColumnKind, numbers: str, levels: str) -> type[ColumnCodec]:
-    """The class of codec for a kind of column that is modelled."""
+    """Returns the class of codec for a kind of column that is modelled."""
     if kind.is_real:
         return QuantileCodec if numbers == "quantile" else LINES[kind]
     is_learned = kind.outcomes is Outcomes.NOMINAL_LEVELS and levels == "learned"
@@ -81,7 +81,7 @@ def _fit_columns(
     never: Mapping[str, Sequence[int]],
     of_rules: Collection[str],
 ) -> tuple[ColumnCodec, ...]:
-    """The codecs of the modelled columns; those of functions by what these fix."""
+    """Returns the codecs of the modelled columns; those of functions by what these fix."""
     classes = [_codec_of(column.kind, numbers, levels) for column in columns]
     are_compared = not {GroupedLevelCodec, QuantileCodec}.isdisjoint(classes)
     others = coarse_columns(table, columns) if are_compared else []
@@ -114,7 +114,7 @@ def _fit_columns(
 
 
 def _is_open(codec: ColumnCodec) -> bool:
-    """Whether a model's outputs leave something of the column's cells open."""
+    """Returns whether a model's outputs leave something of the column's cells open."""
     has_members = isinstance(codec, QuantileCodec) and codec.members is not None
     return _is_rounded(codec) or has_members or isinstance(codec, GroupedLevelCodec)
 
@@ -130,8 +130,8 @@ def _rounded(
     """Values of one column, rounded to the decimals at their quantiles u, within the region.
 
     Args:
-        codec: Of the column.
-        values: Of drawn numbers. Shape: (n,).
+        codec: Codec of the column.
+        values: Values of drawn numbers. Shape: (n,).
         u: Uniform on (0, 1). Shape: (n,).
         region: What they were drawn from, alike for all rows; everything if None.
     """
@@ -149,7 +149,7 @@ class TableCodec:
     """Encodes and decodes whole tables, column by column.
 
     Attributes:
-        schema: Of the table.
+        schema: Schema of the table.
         columns: The codecs of the modelled columns, in order: column j of the tensors is the j-th.
         copies: Columns that are not modelled but copied, with the column that each is a copy of.
         reduction: From the table's columns to those that the codecs are of.
@@ -185,13 +185,14 @@ class TableCodec:
         rare_rows: int = 1,
         withheld: Mapping[str, Mapping[Level, int]] | None = None,
     ) -> TableCodec:
-        """The codec of a typed table, as `parse_table` gives it; dropped columns are left out.
+        """Returns the codec of a typed table, as `parse_table` gives it; dropped columns are left
+        out.
 
         Args:
             numbers: `standardised`; `unit`: on [0, 1], by the column's range; or `quantile`: as
                 atoms and normal scores.
-            levels: Of categorical columns: `listed`, in the schema's order, or `learned`: in the
-                order of a correspondence analysis, rare ones in groups.
+            levels: Levels of categorical columns: `listed`, in the schema's order, or `learned`: in
+                the order of a correspondence analysis, rare ones in groups.
             with_copies: Columns that equal another in every row are copied, not modelled.
             with_rules: Columns that the schema's rules give from others are modelled as residuals,
                 those with steps in parts.
@@ -250,14 +251,14 @@ class TableCodec:
         regions: Sequence[Region | None] | None = None,
         exact: Collection[str] = (),
     ) -> EncodedTable:
-        """The rows of a model, with what its outputs leave open in their values.
+        """Returns the rows of a model, with what its outputs leave open in their values.
 
         In a cell of a group of rare levels the value is uniform and says which level it is; numbers
         are rounded to as many decimals as those of the table have.
 
         Args:
             table: Drawn, on the CPU.
-            generator: Of these draws.
+            generator: Random generator of these draws.
             regions: What the rows were drawn from; numbers stay within. Everything if not given.
             exact: Columns whose numbers stay as they were drawn: what is known of others rests on
                 them.
@@ -302,7 +303,7 @@ class TableCodec:
         return torch.where(counted & ~table.are_intervals, log_units, 0.0)
 
     def encode(self, frame: pd.DataFrame, *, blanks_unknown: bool = False) -> EncodedTable:
-        """The tensors of typed rows.
+        """Returns the tensors of typed rows.
 
         Args:
             frame: As `parse_table` gives it.
@@ -324,12 +325,13 @@ class TableCodec:
         return replace(table, observed=table.observed & ~self.hidden_cells(table))
 
     def hidden_cells(self, table: EncodedTable) -> Tensor:
-        """The cells with a level that is withheld. Shape: (n, D)."""
+        """Returns the cells with a level that is withheld. Shape: (n, D)."""
         are_grouped = torch.tensor([isinstance(c, GroupedLevelCodec) for c in self.columns])
         return (table.values == HIDDEN) & are_grouped.to(torch.bool)
 
     def reduced(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The reduced rows of typed ones whose blanks are not known, but for what copies say."""
+        """Returns the reduced rows of typed ones whose blanks are not known, but for what copies
+        say."""
         own: dict[str, pd.Series[Any]] = {name: frame[name] for name in frame.columns}
         for copy, source in self.copies.items():
             own[source] = own[source].where(own[source].notna(), own[copy])
@@ -369,7 +371,7 @@ class TableCodec:
         return pd.concat([parents, before], axis=1)
 
     def column_codec(self, name: str) -> ColumnCodec:
-        """The codec of a column of the reduced table."""
+        """Returns the codec of a column of the reduced table."""
         return self.columns[self.places[name]]
 
     def differing_copies(self, frame: pd.DataFrame) -> dict[str, Mask]:
@@ -385,7 +387,7 @@ class TableCodec:
         return differing
 
     def without_missing_level(self, table: EncodedTable) -> EncodedTable:
-        """The rows with their missing cells as cells that are not known."""
+        """Returns the rows with their missing cells as cells that are not known."""
         has_missing = torch.tensor([codec.has_missing for codec in self.columns], dtype=torch.bool)
         observed = table.observed & ~((table.codes == 0) & has_missing)
         for name, parents in self.reduction.parents.items():
@@ -395,7 +397,8 @@ class TableCodec:
         return replace(table, observed=observed)
 
     def decode(self, table: EncodedTable, first_row: int = 0, seed: int = 0) -> pd.DataFrame:
-        """The typed rows of tensors, in the schema's columns and order, dropped ones left out.
+        """Returns the typed rows of tensors, in the schema's columns and order, dropped ones left
+        out.
 
         Args:
             table: On any device.
@@ -433,7 +436,7 @@ class TableCodec:
         return [note for codec in codecs if (note := codec.note(rows)) is not None]
 
     def without_counts(self) -> TableCodec:
-        """The codec without how many rows have each level; see `GroupedLevelCodec`."""
+        """Returns the codec without how many rows have each level; see `GroupedLevelCodec`."""
         columns = tuple(
             codec.without_counts() if isinstance(codec, GroupedLevelCodec) else codec
             for codec in self.columns
@@ -441,7 +444,8 @@ class TableCodec:
         return TableCodec(self.schema, columns, self._rest, self.copies, self.reduction)
 
     def to_json(self) -> dict[str, Any]:
-        """The codec as a document of JSON types: exact, and without any row of the table."""
+        """Returns the codec as a document of JSON types: exact, and without any row of the
+        table."""
         return {
             "version": CODEC_VERSION,
             "numbers": self.numbers,
@@ -454,7 +458,7 @@ class TableCodec:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TableCodec:
-        """The codec of a document: `from_json(to_json(c)) = c`.
+        """Returns the codec of a document: `from_json(to_json(c)) = c`.
 
         Raises:
             SchemaError, UnknownColumnError, KeyError: It is no such document.

@@ -33,7 +33,7 @@ class TakenNumbers:
         self._residues[residues] = True
 
     def counter(self) -> Counter:
-        """The counter that leaves most room.
+        """Returns the counter that leaves most room.
 
         Of the range it has the numbers beyond all originals, or those of a gap that is over twice
         as wide. Of the powers of two a large one leaves few numbers to each residue, and of a small

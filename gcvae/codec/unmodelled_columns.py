@@ -36,7 +36,7 @@ class ConstantCodec:
 
     @classmethod
     def fit(cls, chunks: Iterable[pd.Series[Any]], column: Column) -> Self:
-        """The codec of the schema's constant, whatever the cells are."""
+        """Returns the codec of the schema's constant, whatever the cells are."""
         return cls(column)
 
     @property
@@ -45,7 +45,7 @@ class ConstantCodec:
         return self.column.name
 
     def decode(self, n_rows: int, first_row: int = 0, seed: int = 0) -> pd.Series[Any]:
-        """The constant, in as many rows."""
+        """Returns the constant, in as many rows."""
         levels: npt.NDArray[Any] | list[Any] = list(self.column.levels or ())
         if self.column.datetime_format is not None and len(levels):
             levels = read_dates(pa.array([str(levels[0])]), self.column.datetime_format)
@@ -58,18 +58,18 @@ class ConstantCodec:
 
     @classmethod
     def from_json(cls, column: Column, document: Mapping[str, Any]) -> Self:
-        """The codec of the schema's column."""
+        """Returns the codec of the schema's column."""
         return cls(column)
 
 
 def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
-    """The columns that equal an earlier one in every row, with the earlier one's name.
+    """Returns the columns that equal an earlier one in every row, with the earlier one's name.
 
     Only columns of the same limits and levels: a cell of the one must be possible in the other.
 
     Args:
         table: Typed.
-        columns: Of it, to look at.
+        columns: Columns of it, to look at.
     """
     copies: dict[str, str] = {}
     seen: dict[Column, list[str]] = {}
@@ -86,13 +86,14 @@ def find_copies(table: TypedTable, columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _are_equal(table: TypedTable, one: str, other: str) -> bool:
-    """Whether two columns are equal in every row; most that are not differ in the first chunk."""
+    """Returns whether two columns are equal in every row; most that are not differ in the first
+    chunk."""
     chunks = zip(row_chunks(table, [one]), row_chunks(table, [other]), strict=True)
     return all(a[one].equals(b[other]) for a, b in chunks)
 
 
 def _has_enough_rows(series: pd.Series[Any]) -> bool:
-    """Whether enough rows have another value than the most frequent one."""
+    """Returns whether enough rows have another value than the most frequent one."""
     counts = series.value_counts(dropna=False)
     return len(series) - int(counts.max() if len(counts) else 0) >= LEAST_ROWS_OF_COPIES
 
@@ -112,7 +113,7 @@ class _CellChunks:
 
 
 def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmodelled, ...]:
-    """The codecs of those of a table's columns that are not modelled."""
+    """Returns the codecs of those of a table's columns that are not modelled."""
     people = People.of(table, columns) if any(map(is_written, columns)) else None
 
     def fitted(column: Column) -> Unmodelled:
@@ -124,7 +125,7 @@ def fit_unmodelled(table: TypedTable, columns: Sequence[Column]) -> tuple[Unmode
 
 
 def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
-    """The member `people` of codecs with personal columns; nothing where there are none."""
+    """Returns the member `people` of codecs with personal columns; nothing where there are none."""
     people = next((codec.people for codec in codecs if isinstance(codec, PersonalCodec)), None)
     return {} if people is None else {"people": people.to_json()}
 
@@ -132,7 +133,7 @@ def people_document(codecs: Iterable[Unmodelled]) -> dict[str, Any]:
 def unmodelled_of_json(
     columns: Iterable[Column], documents: Mapping[str, Any], people: Mapping[str, Any] | None
 ) -> tuple[Unmodelled, ...]:
-    """The codecs of columns that are not modelled, of the documents that they wrote."""
+    """Returns the codecs of columns that are not modelled, of the documents that they wrote."""
     of_rows = None if people is None else People.from_json(people)
 
     def read(column: Column) -> Unmodelled:

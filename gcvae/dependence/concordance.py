@@ -31,14 +31,14 @@ def with_written_columns(
     weight: Tensor,
     generator: torch.Generator,
 ) -> DependencyMap:
-    """A copula's map of the reduced columns as one of the written columns.
+    """Returns a copula's map of the reduced columns as one of the written columns.
 
     Args:
         found: Of the columns of the codec.
         model: Draws the rows.
         z: Where the copula is taken. Shape: (S, K).
-        weight: Of each z; they add up to one. Shape: (S,).
-        generator: Of the rows.
+        weight: Weight of each z; they add up to one. Shape: (S,).
+        generator: Random generator of the rows.
     """
     codec = model.codec
     if not len(codec.reduction):

@@ -88,9 +88,9 @@ def draw_heat_map(
         target: A path or an open binary file.
         format: `png` or `svg`.
         columns: Names.
-        values: Of the pairs, NaN where the measure is undefined. Shape: (D, D).
+        values: Values of the pairs, NaN where the measure is undefined. Shape: (D, D).
         is_unsigned: True for pairs with a nominal column. Shape: (D, D).
-        kind: Of the map; a key of `CAPTIONS`.
+        kind: Kind of the map; a key of `CAPTIONS`.
     """
     n, title = len(columns), CAPTIONS[kind].title
     usual = np.clip(_LARGEST_CELL_INCHES * n, _SMALLEST_MAP_INCHES, _USUAL_MAP_INCHES)
@@ -113,7 +113,8 @@ def draw_heat_map(
 def scales_of(
     values: NDArray[np.float64], is_unsigned: NDArray[np.bool_], kind: str
 ) -> list[Scale]:
-    """The scale of the pairs with a sign and that of the others; one without pairs is left out.
+    """Returns the scale of the pairs with a sign and that of the others; one without pairs is left
+    out.
 
     White is zero in each. The colours are told apart by people who do not tell red from green.
     """
@@ -185,7 +186,7 @@ def _draw_cells(axes: Axes, values: NDArray[np.float64], scales: Sequence[Scale]
 
 
 def _number(value: float, *, is_signed: bool) -> str:
-    """A cell's text.
+    """Returns a cell's text.
 
     >>> [_number(x, is_signed=True) for x in (0.25, -0.5, -0.001, np.nan)]
     ['+0.25', '−0.50', '0', '×']

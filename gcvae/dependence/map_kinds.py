@@ -96,7 +96,7 @@ class DependencyMaps:
     sample: Callable[[int, int], pd.DataFrame]
 
     def of_kind(self, kind: str, seed: int) -> DependencyMap:
-        """The map of a kind that needs no row.
+        """Returns the map of a kind that needs no row.
 
         Raises:
             ConstraintError: Too few of the model's rows satisfy the constraints.
@@ -124,7 +124,7 @@ class DependencyMaps:
         return self.data
 
     def at_row(self, row: EncodedTable, seed: int) -> DependencyMap:
-        """The local map, averaged over the posterior of one row.
+        """Returns the local map, averaged over the posterior of one row.
 
         Raises:
             TableError: The row is impossible under the model.
@@ -141,7 +141,8 @@ class DependencyMaps:
         return self._of_copula("local", z, weight, (note, *few), generator)
 
     def at_latent(self, z: Sequence[float]) -> DependencyMap:
-        """The local map at one z. Raises: InputError if z has another number of dimensions."""
+        """Returns the local map at one z. Raises: InputError if z has another number of
+        dimensions."""
         d_latent = self.model.model.prior.d_latent
         if len(z) != d_latent or not all(abs(z_k) <= _FARTHEST for z_k in z):
             expected = f"{d_latent} numbers, one a dimension, from -{_FARTHEST:g} to {_FARTHEST:g}"
@@ -222,7 +223,7 @@ class DependencyMaps:
 def map_of_data(
     codec: TableCodec, table: TypedTable, rows: TrainingRows, seed: int
 ) -> DependencyMap:
-    """The training table's map, of as many rows as a map has, chosen at random."""
+    """Returns the training table's map, of as many rows as a map has, chosen at random."""
     n = rows_of_a_map(len(codec.columns))
     order = torch.randperm(len(rows), generator=generator_for(seed, "data map"))[:n]
     names = [column.name for column in codec.modelled]
@@ -232,7 +233,7 @@ def map_of_data(
 
 
 def nominal_columns(codec: TableCodec) -> tuple[str, ...]:
-    """The columns whose levels have no order."""
+    """Returns the columns whose levels have no order."""
     return tuple(c.name for c in codec.modelled if c.kind.outcomes is Outcomes.NOMINAL_LEVELS)
 
 

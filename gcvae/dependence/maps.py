@@ -61,7 +61,8 @@ class DependencyMap:
         return f"<DependencyMap: {self.kind}, {len(self.columns)} columns, {self.measure}>"
 
     def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
-        """The picture and what it shows, for notebooks; the line above where nothing draws it."""
+        """Returns the picture and what it shows, for notebooks; the line above where nothing draws
+        it."""
         try:
             return self.picture(), {
                 "alt": f"Dependency map, {self.kind}, of {len(self.columns)} columns"
@@ -88,8 +89,8 @@ class DependencyMap:
         return clustered_order(self.strength)
 
     def to_json(self, order: Sequence[int] | None = None) -> dict[str, Any]:
-        """The map as a JSON document: `columns`, `kind`, `tau`, `unsigned`, `measure`, `notes`,
-        `nominal`, `order` (of the heat map, or the one that is given), and `spread` and
+        """Returns the map as a JSON document: `columns`, `kind`, `tau`, `unsigned`, `measure`,
+        `notes`, `nominal`, `order` (of the heat map, or the one that is given), and `spread` and
         `standard_error` where there are some. What is not defined is null.
         """
         optional = {"spread": self.spread, "standard_error": self.standard_error}
@@ -106,7 +107,7 @@ class DependencyMap:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DependencyMap:
-        """The map of a document that `to_json` made."""
+        """Returns the map of a document that `to_json` made."""
         spread, standard_error = (
             None if name not in document else np.asarray(document[name], dtype=np.float64)
             for name in ("spread", "standard_error")
@@ -134,7 +135,7 @@ class DependencyMap:
         Args:
             target: A path or an open binary file.
             format: `png` or `svg`; where not given, by the path's ending, else `png`.
-            order: Of the columns, such as another map's `order`; else clustered.
+            order: Order of the columns, such as another map's `order`; else clustered.
         """
         from gcvae.dependence.heat_map import draw_heat_map
 
@@ -150,14 +151,14 @@ class DependencyMap:
         )
 
     def picture(self, format: str = "png", order: Sequence[int] | None = None) -> bytes:
-        """The drawn map as bytes."""
+        """Returns the drawn map as bytes."""
         buffer = BytesIO()
         self.draw(buffer, format, order)
         return buffer.getvalue()
 
 
 def _cells(matrix: Matrix) -> list[list[float | None]]:
-    """Rows of numbers; JSON has no NaN, so None stands for it."""
+    """Returns rows of numbers; JSON has no NaN, so None stands for it."""
     return [[None if math.isnan(cell) else cell for cell in row] for row in matrix.tolist()]
 
 

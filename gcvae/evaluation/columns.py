@@ -21,12 +21,12 @@ from gcvae.spelling.never_dates import without_never
 
 
 def measured_columns(schema: TableSchema) -> tuple[Column, ...]:
-    """The columns that a model learns, in the schema's order."""
+    """Returns the columns that a model learns, in the schema's order."""
     return tuple(column for column in schema if column.is_modelled)
 
 
 def is_number(column: Column) -> bool:
-    """Whether the column's values lie on a line with distances."""
+    """Returns whether the column's values lie on a line with distances."""
     levels = column.levels or ()
     are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
     is_ordered = column.kind.outcomes is Outcomes.ORDERED_LEVELS
@@ -34,7 +34,7 @@ def is_number(column: Column) -> bool:
 
 
 def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
-    """The cells of a number column; NaN is missing or never, a date is days since 1970.
+    """Returns the cells of a number column; NaN is missing or never, a date is days since 1970.
 
     Shape: (n,).
 
@@ -55,7 +55,8 @@ def numbers_of(frame: pd.DataFrame, column: Column) -> Numbers:
 
 
 def with_outcome(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows whose cell of a column is there to be predicted: neither missing nor never."""
+    """Returns the rows whose cell of a column is there to be predicted: neither missing
+    nor never."""
     return frame[without_never(frame[name]).notna()]
 
 

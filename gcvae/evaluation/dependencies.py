@@ -60,7 +60,7 @@ class Dependency:
         return (self.drawn + self.error) / self.real
 
     def to_json(self) -> dict[str, Any]:
-        """The dependency as a row of the report's table."""
+        """Returns the dependency as a row of the report's table."""
         figures = {"real": self.real, "drawn": self.drawn, "error": self.error}
         return {"columns": list(self.columns), **{k: round(v, 4) for k, v in figures.items()}}
 
@@ -78,7 +78,8 @@ class _Feature:
 def strongest_dependencies(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> list[Dependency]:
-    """The strongest pairs, and each column by its best two others, each sort strongest first.
+    """Returns the strongest pairs, and each column by its best two others, each sort strongest
+    first.
 
     Only those of which the loss of half is beyond sampling error in so many rows, among the first
     60 features.
@@ -86,7 +87,7 @@ def strongest_dependencies(
     Args:
         real: Typed rows.
         drawn: As many.
-        schema: Of both.
+        schema: Schema of both.
     """
     features = [f for column in measured_columns(schema) for f in _features(real, drawn, column)]
     strengths = {
@@ -143,7 +144,7 @@ def _dependency(target: _Feature, *others: _Feature) -> Dependency:
 
 
 def _joint(codes: list[Codes]) -> Codes:
-    """One code for each combination. Shape: (n,) each -> (n,)."""
+    """Returns one code for each combination. Shape: (n,) each -> (n,)."""
     return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
 
 

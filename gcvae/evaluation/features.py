@@ -23,7 +23,7 @@ class Features:
 
     Attributes:
         columns: In the order of the matrix.
-        categories: Of each level column; the levels that are not in it share one more.
+        categories: Categories of each level column; the levels that are not in it share one more.
     """
 
     columns: tuple[Column, ...]
@@ -35,7 +35,7 @@ class Features:
         return [column.name in self.categories for column in self.columns]
 
     def matrix(self, frame: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Numbers and categories; NaN is missing. Shape: (n, number of columns)."""
+        """Returns numbers and categories; NaN is missing. Shape: (n, number of columns)."""
         cells = np.empty((len(frame), len(self.columns)))
         for j, column in enumerate(self.columns):
             if column.name in self.categories:
@@ -52,7 +52,7 @@ class Features:
 
 
 def fit_features(frame: pd.DataFrame, columns: tuple[Column, ...]) -> Features:
-    """The features of a table: its most frequent levels are kept apart."""
+    """Returns the features of a table: its most frequent levels are kept apart."""
     categories = {
         column.name: _most_frequent(frame[column.name])
         for column in columns

@@ -162,10 +162,10 @@ def floor(
 
     Args:
         train: The real table.
-        schema: Of the table.
+        schema: Schema of the table.
         measure: `shape_error`, `trend_error` or `two_way_tv`.
         n_bootstraps: Their number.
-        seed: Of the bootstraps.
+        seed: Seed of the bootstraps.
     """
     random = np.random.default_rng(seed)
     errors = [
@@ -193,10 +193,10 @@ def classifier_two_sample_auc(
     Args:
         real: The training table.
         synthetic: Rows of the model. Of the longer table as many rows are drawn as the shorter has.
-        schema: Of both.
-        n_folds: Of a cross-validation.
+        schema: Schema of both.
+        n_folds: Number of folds of a cross-validation.
         n_repeats: Cross-validations with other folds; more than one steadies a small table's area.
-        seed: Of the rows drawn, the folds and the trees.
+        seed: Seed of the rows drawn, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.
@@ -233,12 +233,12 @@ def c2st_fine(
     Args:
         train: The table that the model learned from; fits and pairs are its own.
         synthetic: Rows of the model.
-        schema: Of all tables.
+        schema: Schema of all tables.
         held_out: Real rows that the model has not seen, to stand against the drawn ones. Without
             them the training rows do, and a pair of one of those has to stand in a second one.
-        n_folds: Of a cross-validation.
+        n_folds: Number of folds of a cross-validation.
         n_repeats: Cross-validations with other folds.
-        seed: Of the rows drawn, the folds and the trees.
+        seed: Seed of the rows drawn, the folds and the trees.
 
     Raises:
         TableError: A table has fewer rows than there are folds.
@@ -307,7 +307,7 @@ def _largest_gap(real: Numbers, synthetic: Numbers) -> float:
 
 
 def _equal_width_codes(numbers: Numbers) -> Codes:
-    """The bin of each number, of 10 over their range; the largest is alone in an eleventh.
+    """Returns the bin of each number, of 10 over their range; the largest is alone in an eleventh.
 
     Missing is the twelfth.
     """
@@ -340,7 +340,8 @@ def _binned(real: pd.DataFrame, synthetic: pd.DataFrame, column: Column) -> tupl
 
 
 def _frequent_first(counts: npt.NDArray[np.int64]) -> Codes:
-    """The bin of each code: 0 stays 0, the 10 most frequent get their own, the rest share one."""
+    """Returns the bin of each code: 0 stays 0, the 10 most frequent get their own, the rest share
+    one."""
     order = np.argsort(-counts[1:], kind="stable") + 1
     bins = np.full(len(counts), N_BINS + 1, dtype=np.int64)
     bins[0] = 0

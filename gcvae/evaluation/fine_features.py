@@ -92,12 +92,12 @@ class FineFeatures:
 
     Attributes:
         plain: The columns themselves.
-        schema: Of the table.
-        decimals: Of each number column but dates.
+        schema: Schema of the table.
+        decimals: Decimals of each number column but dates.
         fits: Of each number column but dates, on the other numbers and dates.
         date_pairs: Dates whose distance is looked at.
         year_pairs: A date and a number, which is compared with its year.
-        level_pairs: Of two level columns, the pairs in the training rows.
+        level_pairs: Pairs of two level columns, the pairs in the training rows.
     """
 
     plain: Features
@@ -109,7 +109,8 @@ class FineFeatures:
     level_pairs: Mapping[tuple[str, str], KnownPairs]
 
     def matrix(self, frame: pd.DataFrame, *, are_training_rows: bool) -> npt.NDArray[np.float64]:
-        """The columns, then what is derived from them; NaN is missing. Shape: (n, n_features).
+        """Returns the columns, then what is derived from them; NaN is missing. Shape: (n,
+        n_features).
 
         Args:
             frame: Rows of the schema.
@@ -155,7 +156,7 @@ class FineFeatures:
 
 
 def fit_fine_features(train: pd.DataFrame, schema: TableSchema) -> FineFeatures:
-    """The features of a training table."""
+    """Returns the features of a training table."""
     numbers = _numbers(train, schema)
     dates = _dates(schema)
     of_numbers = [name for name in numbers if name not in dates]
@@ -189,7 +190,7 @@ def _floats(series: pd.Series[Any]) -> Numbers:
 
 
 def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, str], ...]:
-    """The pairs that depend the most, in the order they were given in."""
+    """Returns the pairs that depend the most, in the order they were given in."""
     kept = set(sorted(strengths, key=lambda pair: -strengths[pair])[:MOST_PAIRS])
     return tuple(pair for pair in strengths if pair in kept)
 
@@ -198,7 +199,7 @@ def _strongest(strengths: Mapping[tuple[str, str], float]) -> tuple[tuple[str, s
 
 
 def _decimals(x: Numbers) -> int:
-    """The fewest decimals that nine in ten of the numbers have."""
+    """Returns the fewest decimals that nine in ten of the numbers have."""
     x = x[np.isfinite(x)]
     for d in range(_MOST_DECIMALS):
         scaled = x * 10.0**d
@@ -280,7 +281,8 @@ def _levels(series: pd.Series[Any]) -> dict[Any, int]:
 
 
 def _codes(series: pd.Series[Any], levels: Mapping[Any, int]) -> Codes:
-    """The code of each cell; −1 is a level that the training rows do not have. Shape: (n,)."""
+    """Returns the code of each cell; −1 is a level that the training rows do not have.
+    Shape: (n,)."""
     places, found = pd.factorize(series.astype(object))
     return np.array([*(levels.get(level, -1) for level in found), levels[None]])[places]
 

@@ -24,12 +24,12 @@ _LEAST_MOVED = 0.01
 
 
 def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> list[dict[str, Any]]:
-    """The columns that the kept rows have otherwise than all rows, the most moved first.
+    """Returns the columns that the kept rows have otherwise than all rows, the most moved first.
 
     Args:
         rows: Typed rows of a model.
         is_kept: Which of them satisfy all constraints. Shape: (n,).
-        schema: Of the rows.
+        schema: Schema of the rows.
 
     Returns:
         Of each column the cells whose share moved most (`cells`: a level, numbers or dates up to
@@ -48,7 +48,7 @@ def moved_columns(rows: pd.DataFrame, is_kept: Mask, schema: TableSchema) -> lis
 
 
 def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str, float, float]:
-    """The cells whose share moved most, their share of all rows, and of the kept ones."""
+    """Returns the cells whose share moved most, their share of all rows, and of the kept ones."""
     cells = numbers_of(rows, column) if is_number(column) else rows[column.name].astype(object)
     codes, values = pd.factorize(pd.Series(cells), sort=is_number(column))
     both = [
@@ -62,7 +62,7 @@ def _most_moved(rows: pd.DataFrame, is_kept: Mask, column: Column) -> tuple[str,
 
 
 def _written(value: Any, column: Column) -> str:
-    """A level, or the numbers or dates up to one; dates are days since 1970."""
+    """Returns a level, or the numbers or dates up to one; dates are days since 1970."""
     if column.has_times:
         return f"at most {pd.Timestamp(0) + pd.Timedelta(value, 'D').round('s')}"
     return f"at most {value:.10g}" if is_number(column) else str(value)

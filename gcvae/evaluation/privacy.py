@@ -28,7 +28,7 @@ class DcrShare:
 
     Attributes:
         value: 0.5 is chance; a row as near to both halves counts half.
-        standard_error: Of the share, over the synthetic rows.
+        standard_error: Standard error of the share, over the synthetic rows.
         n_rows: Synthetic rows that were looked at.
     """
 
@@ -42,8 +42,8 @@ class ExactCopies:
     """The share of rows that are equal, in every measured column, to a row of training.
 
     Attributes:
-        value: Of the synthetic rows.
-        held_out: Of real rows that the model has not seen: what chance has.
+        value: Value of the synthetic rows.
+        held_out: Scores of real rows that the model has not seen: what chance has.
     """
 
     value: float
@@ -69,9 +69,9 @@ def dcr_share(
         seen: The half of the real table that the model was trained on.
         unseen: The other half.
         synthetic: Rows of the model.
-        schema: Of all.
+        schema: Schema of all.
         n_rows: Synthetic rows to look at, at most.
-        seed: Of the rows drawn.
+        seed: Seed of the rows drawn.
 
     Source: the DCR share of Zhang et al., TabSyn (2024); distances as in DCROverfittingProtection
     of SDMetrics.
@@ -100,7 +100,8 @@ def exact_copies(
 
 
 def row_keys(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[npt.NDArray[Any]]:
-    """A number for each row; rows that are equal in every measured column have the same one."""
+    """Returns a number for each row; rows that are equal in every measured column have the same
+    one."""
     codes = [level_codes(tables, column) for column in measured_columns(schema)]
     return [
         pd.util.hash_pandas_object(pd.DataFrame(dict(enumerate(parts))), index=False).to_numpy()
@@ -120,7 +121,8 @@ class _Rows:
 
 
 def _line_up(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[_Rows]:
-    """The cells of tables on common scales; a number's range is that of all but the last."""
+    """Returns the cells of tables on common scales; a number's range is that of all but
+    the last."""
     numbers, codes = [], []
     for column in measured_columns(schema):
         if not is_number(column):
@@ -141,7 +143,7 @@ def _line_up(tables: tuple[pd.DataFrame, ...], schema: TableSchema) -> list[_Row
 
 
 def _distances_to_closest(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
-    """The distance of each row to its nearest real row. Shape: (n,)."""
+    """Returns the distance of each row to its nearest real row. Shape: (n,)."""
     n, n_rows = len(rows.numbers), max(1, _CHUNK_CELLS // len(real.numbers))
     return np.concatenate(
         [
@@ -154,7 +156,7 @@ def _distances_to_closest(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
 
 
 def _distances(rows: _Rows, real: _Rows) -> npt.NDArray[np.float32]:
-    """The distance of each row to each real row. Shape: (n, m)."""
+    """Returns the distance of each row to each real row. Shape: (n, m)."""
     total = np.zeros((len(rows.numbers), len(real.numbers)), dtype=np.float32)
     for x, y in zip(rows.numbers.T, real.numbers.T, strict=True):
         gap = np.abs(x[:, None] - y[None, :])

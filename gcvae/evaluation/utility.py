@@ -52,9 +52,9 @@ def utility(
         train: The real rows that the synthetic ones were learned from.
         synthetic: Rows of the model.
         test: Real rows that neither saw.
-        schema: Of all three.
+        schema: Schema of all three.
         target: The column to predict.
-        seed: Of the trees.
+        seed: Seed of the trees.
 
     Raises:
         UnknownColumnError: There is no such target.

@@ -31,7 +31,7 @@ def stream_encodings(
     heading: Mapping[str, Any],
     shard: FileShard = WHOLE,
 ) -> Iterator[bytes]:
-    """The bytes of one file, block by block.
+    """Yields the bytes of one file, block by block.
 
     Args:
         blocks: As `Synthesizer.encode_blocks` gives them.

@@ -25,7 +25,7 @@ def encoding_block(model: GenerativeModel, rows: EncodedTable) -> pd.DataFrame:
 
 
 def encoding_columns(d_latent: int) -> list[str]:
-    """The names of the columns of encodings."""
+    """Returns the names of the columns of encodings."""
     dimensions = range(1, d_latent + 1)
     return [
         *(f"mean_{k}" for k in dimensions),

@@ -30,7 +30,7 @@ class NumberGrid:
     """Probability that the cell is missing."""
 
     def to_json(self) -> dict[str, Any]:
-        """The grids by name; dates as text, null where every cell is missing."""
+        """Returns the grids by name; dates as text, null where every cell is missing."""
         grids = {name: _plain(getattr(self, name)) for name in _QUANTILES}
         return {"name": self.name, **grids, "missing": self.missing.tolist()}
 
@@ -44,7 +44,7 @@ class LevelGrid:
     probability: Grid
 
     def to_json(self) -> dict[str, Any]:
-        """The names of the levels, and their probabilities in their order."""
+        """Returns the names of the levels, and their probabilities in their order."""
         return {
             "name": self.name,
             "levels": list(self.levels),
@@ -53,7 +53,7 @@ class LevelGrid:
 
 
 def _plain(grid: Grid) -> list[list[Any]]:
-    """Cells that JSON has."""
+    """Returns cells that JSON has."""
     return [[_plain_cell(cell) for cell in row] for row in grid.tolist()]
 
 

@@ -44,11 +44,11 @@ class Manifold:
     """The grid and, for each column, the decoder's parameters on it.
 
     Attributes:
-        probability: Of the quantiles. Shape: (S,).
+        probability: Probability of the quantiles. Shape: (S,).
         z_1: The quantiles of the prior's first dimension, left to right. Shape: (S,).
-        z_2: Of its second, bottom to top. Shape: (S,).
+        z_2: Z 2 of its second, bottom to top. Shape: (S,).
         log_density: log p(z) on the grid, nats. Shape: (S, S).
-        loadings: Of the copula. Shape: (S, S, D, r), or None without a copula.
+        loadings: Loadings of the copula. Shape: (S, S, D, r), or None without a copula.
     """
 
     probability: Grid
@@ -60,7 +60,7 @@ class Manifold:
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The manifold as a JSON document."""
+        """Returns the manifold as a JSON document."""
         return {
             "probability": self.probability.tolist(),
             "z_1": self.z_1.tolist(),
@@ -84,14 +84,14 @@ class Manifold:
         draw_manifold(target, chosen, self.columns, self.z_1, self.z_2)
 
     def picture(self, format: str = "png") -> bytes:
-        """The drawn panels as bytes."""
+        """Returns the drawn panels as bytes."""
         buffer = BytesIO()
         self.draw(buffer, format)
         return buffer.getvalue()
 
 
 def manifold_of(model: GenerativeModel, codec: TableCodec, n_steps: int) -> Manifold:
-    """The decoder's marginals on a grid over the prior's quantiles (i + 1/2) / S.
+    """Returns the decoder's marginals on a grid over the prior's quantiles (i + 1/2) / S.
 
     Raises:
         InputError: The latent space is not two-dimensional, or the steps are too few or many.

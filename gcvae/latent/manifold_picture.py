@@ -40,7 +40,7 @@ def draw_manifold(
         format: `png` or `svg`.
         columns: What is drawn.
         z_1: The quantiles of the prior's first dimension. Shape: (S,).
-        z_2: Of its second. Shape: (S,).
+        z_2: Z 2 of its second. Shape: (S,).
     """
     shown = columns[:_MOST_PANELS]
     with drawing(_texts(shown), format) as lettering:

@@ -40,13 +40,13 @@ _N_PLACES = 2
 _N_BUMPS = 12
 _BUMP_RANGE = 2.6
 _FARTHEST = 8.0
-"""Beyond this a cell counts as at it. No table has such a normal score; a model's own row may, and
-the straight lines would carry it on, from column to column, out of the finite numbers."""
+"""Normal score beyond which cells are clipped. No table has such a score, but generated rows may,
+and the linear terms would amplify it from column to column."""
 _MOST_COLUMNS_TO_MULTIPLY = 64
 
 
 class CellFeatures(nn.Module):
-    """f(x_i): an embedding of the code, and smooth functions of where the cell lies on its axis.
+    """Features f(x_i): an embedding of the code, and smooth functions of the cell's value.
 
     Shape: rows (n, D) -> (D, n, d).
     """
@@ -87,13 +87,13 @@ class CellFeatures(nn.Module):
 
 
 def _batched(d: int, d_in: int, d_out: int, gain: float) -> nn.Parameter:
-    """One matrix for each column. Shape: (d, d_in, d_out)."""
+    """Returns one matrix for each column. Shape: (d, d_in, d_out)."""
     return nn.Parameter(torch.randn(d, d_in, d_out) * (gain / math.sqrt(max(d_in, 1))))
 
 
 def column_order(columns: Sequence[ColumnShape]) -> list[int]:
-    """The order of the chain rule, but for what rules ask: columns with the fewest codes first,
-    then numbers.
+    """Returns the order of the chain rule before rules change it: columns with the fewest codes
+    first, then numbers.
 
     A density given a level is learned from fewer rows than the probability of a level given
     densities.
@@ -192,7 +192,8 @@ class AutoregressiveNetwork(nn.Module):
         return MarginalOutputs(tuple(logits), mixture, bins)
 
     def _lines(self, x: Tensor) -> Tensor:
-        """How far the cells before each number move its means. Shape: (D, n, d) -> (n, D_real)."""
+        """Returns the shift of each number's means by the earlier cells. Shape: (D, n, d) -> (n,
+        D_real)."""
         slopes = self.slopes * self.earlier[self.real][..., None]
         return torch.einsum("dnk,rdk->nr", x[..., :_N_PLACES], slopes)
 
@@ -224,11 +225,11 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def n_lines(self) -> int:
-        """What cells add to without a layer between: the numbers' means, and the offsets."""
+        """Number of outputs that cells change linearly: the numbers' means, and the offsets."""
         return len(self.real) + self.steps.n_offsets
 
     def layers(self, j: int) -> ColumnLayers:
-        """The layers of column j alone."""
+        """Returns the layers of column j alone."""
         narrow, inner, outer = (
             part[j].T.contiguous() for part in (self.narrow, self.inner, self.outer)
         )
@@ -237,7 +238,7 @@ class AutoregressiveNetwork(nn.Module):
 
     @property
     def function_steps(self) -> list[FunctionStep]:
-        """The functions between columns, each at the last of its columns in `order`."""
+        """The functional dependencies, each at the last of its columns in `order`."""
         return [step for step in self.functions if isinstance(step, FunctionStep)]
 
     def kept_cells(self, log_beta: Sequence[Tensor], codes: Tensor) -> dict[int, Tensor]:
@@ -261,7 +262,7 @@ class AutoregressiveNetwork(nn.Module):
         return found
 
     def group_of(self, j: int) -> tuple[int | None, int]:
-        """(group, place in it) of column j; no group for a column of one code."""
+        """Returns (group, place in it) of column j; no group for a column of one code."""
         found = [(g, at.index(j)) for g, (at, _) in enumerate(self.groups) if j in at]
         return found[0] if found else (None, 0)
 
@@ -281,7 +282,8 @@ class AutoregressiveNetwork(nn.Module):
         at: Tensor,
         of_codes: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """What the cells of column j add to the running sum, and to the lines (`n_lines`).
+        """Returns what the cells of column j add to the running sum, and to the linear terms
+        (`n_lines`).
 
         Shape: codes, values (N,) -> (N, d_sum), (N, n_lines).
 
@@ -305,7 +307,8 @@ class AutoregressiveNetwork(nn.Module):
     def added_by_all(
         self, codes: Tensor, values: Tensor, j: int, of_codes: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """`added_by`, where a cell adds the same to the last digit in any company.
+        """Computes `added_by` so that a row's result does not depend on the other rows, to the last
+        digit.
 
         Products of matrices of another number of rows may differ in that. The arguments are those
         of `added_by`.
@@ -330,7 +333,7 @@ class AutoregressiveNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ColumnLayers:
-    """One column's layers, as `AutoregressiveNetwork` has them of all, for walks.
+    """Layers of one column, used in autoregressive passes.
 
     Shape: of the matrices (outputs, inputs).
     """
@@ -343,7 +346,7 @@ class ColumnLayers:
     outer: Tensor
 
     def __call__(self, total: Tensor) -> Tensor:
-        """The column's hidden vector. Shape: (N, d_sum) -> (N, d_column)."""
+        """Returns the column's hidden vector. Shape: (N, d_sum) -> (N, d_column)."""
         silu = nn.functional.silu
         h = affine(silu(total + self.start, inplace=True), self.narrow, self.narrow_bias)
         inner = affine_silu(silu(h), self.inner, self.inner_bias)
@@ -352,7 +355,7 @@ class ColumnLayers:
 
 @dataclass(frozen=True)
 class ColumnOutputs:
-    """Outputs of one column; None where it has no such. Shape: (N, K), (N, 3 M), (N, B)."""
+    """Outputs of one column; None for those that it lacks. Shape: (N, K), (N, 3 M), (N, B)."""
 
     logits: Tensor | None
     mixture: Tensor | None
@@ -366,6 +369,6 @@ def with_means_moved(mixture: Tensor, by: Tensor) -> Tensor:
 
 
 def _rows_first(outputs: Tensor, shape: torch.Size) -> Tensor:
-    """(D_part, N, k) -> (*shape, D_part, k)."""
+    """Returns (D_part, N, k) -> (*shape, D_part, k)."""
     by_row: Tensor = outputs.transpose(0, 1).unflatten(0, shape)
     return by_row

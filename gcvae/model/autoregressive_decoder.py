@@ -30,7 +30,7 @@ class AutoregressiveDecoder(Decoder):
 
     is_autoregressive = True
     evaluations_at_once = 4096
-    """What they need stays in a core's cache."""
+    """Batch whose working memory fits a core's cache."""
 
     def __init__(self, head: CopulaDecoder, refinement: AutoregressiveNetwork) -> None:
         super().__init__()
@@ -39,17 +39,17 @@ class AutoregressiveDecoder(Decoder):
 
     @property
     def trunk(self) -> nn.Module:  # type: ignore[override]
-        """The head's, which the network shares."""
+        """The head's trunk, which the network shares."""
         return self.head.trunk
 
     @property
     def functions(self) -> tuple[LevelFunction, ...]:  # type: ignore[override]
-        """What the network keeps, in the order in which it does."""
+        """Functional dependencies that the network keeps, in order of application."""
         return tuple(step.function for step in self.refinement.function_steps)
 
     @property
     def change_points(self) -> tuple[ChangePoints, ...]:  # type: ignore[override]
-        """Of the columns that have any."""
+        """Change points of the columns that have any."""
         return tuple(self.refinement.steps.found)
 
     @property
@@ -63,11 +63,11 @@ class AutoregressiveDecoder(Decoder):
         return AutoregressiveConditional(self.marginals, self, hidden, dropout)
 
     def row_draws(self) -> RowDraws:
-        """What draws rows at z."""
+        """Returns a sampler of rows at z."""
         return RowDraws(self.head.trunk, self.refinement, self.marginals)
 
     def row_likelihoods(self) -> RowLikelihoods:
-        """What evaluates rows at z."""
+        """Returns an evaluator of rows at z."""
         return RowLikelihoods(self.head.trunk, self.refinement, self.marginals)
 
     @property
@@ -76,7 +76,7 @@ class AutoregressiveDecoder(Decoder):
         return self.refinement.order
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk:
-        """The columns one after the other at z. Shape: (N, K)."""
+        """Returns the columns one after the other at z. Shape: (N, K)."""
         return self.forward(z).walk()
 
 
@@ -95,7 +95,7 @@ class AutoregressiveConditional(Conditional):
 
     @cached_property
     def outputs(self) -> MarginalOutputs:
-        """Of the marginals at z, which the network adds to."""
+        """Outputs of the marginals at z, to which the network adds."""
         return self.marginals.outputs(self.context)
 
     @property
@@ -191,7 +191,8 @@ class AutoregressiveConditional(Conditional):
         return log_prob.index_add(-1, j, torch.where(is_point, log_density, 0.0))
 
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """(codes, values) of one row for each z, drawn column by column. Shape: two of (..., D)."""
+        """Returns (codes, values) of one row for each z, drawn column by column. Shape: two of
+        (..., D)."""
         codes, values = self.decoder.row_draws().draw(self.context.flatten(0, -2), generator)
         shape = (*self.context.shape[:-1], len(self.marginals.columns))
         return codes.view(shape), values.view(shape)

@@ -24,7 +24,7 @@ from gcvae.numerics.row_noise import RowNoise
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw of z for each row, with what the bound and its regularisers need of it.
+    """One draw of z for each row, with the terms of the bound and of its regularisers.
 
     Shape: z (n, K); log_prob, kl (n,).
     """
@@ -81,7 +81,8 @@ def elbo(
     n_draws: int = 1,
     exact: bool = False,
 ) -> Tensor:
-    """The evidence lower bound of each row, averaged over `n_draws` draws of z. Shape: (n,)."""
+    """Returns the evidence lower bound of each row, averaged over `n_draws` draws of z. Shape:
+    (n,)."""
     draws = [draw_elbo(model, rows, generator, exact=exact).elbo for _ in range(n_draws)]
     return torch.stack(draws).mean(0)
 
@@ -94,8 +95,8 @@ class BoundEstimate:
 
     Attributes:
         log_means: L_j of the columns in the decoder's `order`; the last is the bound.
-        variance: Of the mean whose logarithm the bound is, in squares of that mean. NaN where a
-            single draw says nothing of it.
+        variance: Variance of the mean weight, relative to the squared mean; the bound is the log of
+            that mean. NaN if a single draw does not determine it.
         order: Numbers of the columns.
     """
 
@@ -110,7 +111,7 @@ class BoundEstimate:
 
     @property
     def standard_error(self) -> Tensor:
-        """How far the bounds may be from their limits, by the delta method. Shape: (n,).
+        """Standard error of the bounds, by the delta method. Shape: (n,).
 
         A deviation s of the mean is one of its logarithm, whose bias is -s^2 / 2: the root of
         s^2 + (s^2 / 2)^2.
@@ -129,7 +130,7 @@ class BoundEstimate:
 
     @classmethod
     def joined(cls, parts: Sequence[BoundEstimate]) -> Self:
-        """The rows of all parts."""
+        """Concatenates the rows of all parts."""
         log_means, variance = (
             torch.cat(of_parts)
             for of_parts in zip(*((p.log_means, p.variance) for p in parts), strict=True)
@@ -137,21 +138,21 @@ class BoundEstimate:
         return cls(log_means, variance, parts[0].order)
 
     def take(self, rows: Tensor) -> Self:
-        """The rows of these numbers."""
+        """Returns the rows with these indices."""
         return type(self)(self.log_means[rows], self.variance[rows], self.order)
 
     def with_rows(self, rows: Tensor, found: BoundEstimate) -> Self:
-        """The same with other estimates in the rows of these numbers."""
+        """Returns a copy with other estimates in these rows."""
         log_means = self.log_means.index_copy(0, rows, found.log_means)
         variance = self.variance.index_copy(0, rows, found.variance)
         return type(self)(log_means, variance, self.order)
 
     def mixed(self, other: BoundEstimate, share: Tensor) -> Self:
-        """The means of weights of two estimates that know nothing of each other, mixed.
+        """Averages the mean weights of two independent estimates.
 
         Args:
-            other: Of the same rows.
-            share: Of the other, from 0 to 1, which follows from neither. Shape: (n,).
+            other: Estimate of the same rows.
+            share: Weight of the other, from 0 to 1, independent of both. Shape: (n,).
         """
         log_own, log_other = torch.log1p(-share), share.log()
         mixed = torch.logaddexp(
@@ -195,13 +196,13 @@ def iwae_bound(
 def iwae_bounds(
     model: GenerativeModel,
     rows: EncodedTable,
-    strands: Sequence[RowNoise],
+    replicates: Sequence[RowNoise],
     *,
     n_draws: int,
     n_jitters: int = 0,
     likelihoods: Likelihoods | None = None,
 ) -> list[BoundEstimate]:
-    """`iwae_bound` of the same rows by each noise, which costs less than one after the other.
+    """Computes `iwae_bound` of the same rows for several independent noises, in one pass.
 
     `likelihoods` are the decoder's, where they are at hand.
 
@@ -215,10 +216,10 @@ def iwae_bounds(
     evaluate = _Evaluation(model, likelihoods, n_draws, n_jitters)
     is_whole = rows.observed.all(1) & ~rows.are_intervals.any(1)
     parts = [part.nonzero()[:, 0] for part in (is_whole, ~is_whole)]
-    n_rows = max(1, model.decoder.evaluations_at_once // (n_draws * len(strands)))
+    n_rows = max(1, model.decoder.evaluations_at_once // (n_draws * len(replicates)))
     batches = [batch for part in parts if len(part) for batch in part.split(n_rows)]
     found = [
-        evaluate(rows.take(batch), [noise.take(batch) for noise in strands]) for batch in batches
+        evaluate(rows.take(batch), [noise.take(batch) for noise in replicates]) for batch in batches
     ]
     place = torch.cat(batches).argsort()
     return [BoundEstimate.joined(of_all).take(place) for of_all in zip(*found, strict=True)]
@@ -226,20 +227,20 @@ def iwae_bounds(
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """`iwae_bounds` of one batch of rows, which are all whole, or all not."""
+    """Evaluation of `iwae_bounds` for a batch of rows, all complete or all with missing cells."""
 
     model: GenerativeModel
     likelihoods: Likelihoods
     n_draws: int
     n_jitters: int
 
-    def __call__(self, rows: EncodedTable, strands: Sequence[RowNoise]) -> list[BoundEstimate]:
-        """The rows' bounds, by each noise."""
-        latents = draw_latents(self.model, rows, self.n_draws, strands)
-        log_weights = self._log_prefixes(rows, latents.z, strands[0])
+    def __call__(self, rows: EncodedTable, replicates: Sequence[RowNoise]) -> list[BoundEstimate]:
+        """Returns the rows' bounds, by each noise."""
+        latents = draw_latents(self.model, rows, self.n_draws, replicates)
+        log_weights = self._log_prefixes(rows, latents.z, replicates[0])
         log_weights += latents.log_ratio[..., None]
-        # The draws of a row lie side by side: so are they summed in one order in any company.
-        log_weights = log_weights[: self.n_draws * len(strands)].permute(1, 2, 0).contiguous()
+        # The draws of a row are contiguous, so that they are summed in one order in every batch.
+        log_weights = log_weights[: self.n_draws * len(replicates)].permute(1, 2, 0).contiguous()
         order = tuple(self.model.order or range(log_weights.shape[1]))
         found = []
         for of_strand in log_weights.split(self.n_draws, -1):
@@ -273,10 +274,10 @@ class _Evaluation:
 def variance_of_mean(log_weights: Tensor, log_mean: Tensor, n_prior: int = 0) -> Tensor:
     """Variance of the mean of S weights, in squares of the mean. NaN with a single draw.
 
-    Whose every weight is zero is known without error. The last `n_prior` draws are a stratum of
-    their own: how far they lie from the others is no error, for there are always so many of each. A
-    single one says nothing of its spread: its square, which is more in expectation, takes the place
-    of the variance. What is saved by draws that lie evenly is not counted.
+    A row whose weights are all zero has variance 0. The last `n_prior` draws are a separate
+    stratum, so that their distance from the others does not count. A single prior draw uses its
+    square, an upper bound in expectation, in place of the variance. The gain from quasi-random
+    draws is not counted.
 
     Shape: (S, n), (n,) -> (n,).
     """

@@ -1,4 +1,4 @@
-"""From a marginal's view of a cell to the normal scores that a copula works on.
+"""Conversion of a cell's marginal probabilities to the normal scores of a copula.
 
 A *point* cell (a continuous value) has one normal score. An *interval* cell (a level, the missing
 level) covers a stretch of the unit interval; the continuous extension puts the score at a random
@@ -17,7 +17,7 @@ from gcvae.numerics.normal import normal_score_of_tails
 
 @dataclass(frozen=True)
 class CellProbabilities:
-    """What the marginals p_j(. | z) say of the cells of some rows.
+    """Probabilities of the cells of some rows under the marginals p_j(. | z).
 
     The probability below and above a cell are both kept, as logarithms, so that a score can be
     taken from the nearer tail. `score` is given for point cells (zero elsewhere) because a Gaussian

@@ -53,7 +53,7 @@ class ChangePoints:
     log_ratio: npt.NDArray[np.float64]
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """What `from_json` reads."""
+        """Returns the document that `from_json` reads."""
         return {
             "column": names[self.column],
             "points": self.points.tolist(),
@@ -63,7 +63,7 @@ class ChangePoints:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """The change points of a document that `to_json` wrote.
+        """Returns the change points of a document that `to_json` wrote.
 
         Raises:
             ValueError: It is of no column, or its numbers do not fit the columns.
@@ -149,7 +149,7 @@ class ChangePointLayer(nn.Module):
         return len(self.found) * self.width
 
     def has_numbers(self, j: int) -> bool:
-        """Whether column j has change points among its numbers."""
+        """Returns whether column j has change points among its numbers."""
         return self._rows.get(j, len(self.points)) < len(self.points)
 
     def n_bins(self, j: int) -> int:
@@ -167,7 +167,7 @@ class ChangePointLayer(nn.Module):
         return self.weight[row, :, :n_bins], self.bias[row, :n_bins]
 
     def offsets_of(self, j: int, codes: Tensor) -> Tensor:
-        """The log ratios that cells of column j add. Shape: (N,) -> (N, n_offsets)."""
+        """Returns the log ratios that cells of column j add. Shape: (N,) -> (N, n_offsets)."""
         found = self.log_ratio.new_zeros(len(codes), len(self.found), self.width)
         for row, each in enumerate(self.found):
             if each.parent == j:
@@ -175,7 +175,8 @@ class ChangePointLayer(nn.Module):
         return found.flatten(1)
 
     def offsets_of_rows(self, codes: Tensor) -> Tensor:
-        """The offsets of whole rows. Shape: (n, D) -> (n, columns with change points, width)."""
+        """Returns the offsets of whole rows. Shape: (n, D) -> (n, columns with change points,
+        width)."""
         parents = [each.parent for each in self.found]
         given = codes[:, parents].long().clamp(min=0)
         return self.log_ratio[torch.arange(len(parents), device=codes.device), given]
@@ -236,7 +237,7 @@ class ChangePointLayer(nn.Module):
         return found.squeeze(-1)
 
     def marginal(self, base: Marginal, j: int, logits: Tensor) -> PiecewiseMarginal:
-        """The density of column j's numbers. Shape: base (N,), logits (N, B)."""
+        """Returns the density of column j's numbers. Shape: base (N,), logits (N, B)."""
         return PiecewiseMarginal(base, logits, self.points[self._rows[j], : self.n_bins(j) - 1])
 
 
@@ -256,7 +257,7 @@ class PiecewiseMarginal:
         return replace(self, base=self.base[place], logits=self.logits[place])
 
     def double(self) -> PiecewiseMarginal:
-        """The densities of the same outputs in float64."""
+        """Returns the densities of the same outputs in float64."""
         return replace(self, base=self.base.double(), logits=self.logits.double())
 
     @cached_property
@@ -283,7 +284,7 @@ class PiecewiseMarginal:
         return below + self.log_factors[:, 0].exp()[:, at] * inside
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Numbers at uniform noise. Shape: (N,) -> (N,), float64."""
+        """Returns numbers at uniform noise. Shape: (N,) -> (N,), float64."""
         at, rest = inverted(self.log_bins, noise)
         low, high = (ends[at] for ends in self._ends)
         inside = self.base.inside(low.to(self.logits.dtype), high.to(self.logits.dtype))
@@ -331,7 +332,7 @@ class PiecewiseInside:
         return self.within.log_prob
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Numbers in the interval, at uniform noise. Shape: (N,)."""
+        """Returns numbers in the interval, at uniform noise. Shape: (N,)."""
         return self.within.sample(noise)[0]
 
 
@@ -356,12 +357,12 @@ def _log_factors(base: Marginal, logits: Tensor, points: Tensor) -> Tensor:
 
 
 def _is_coded(column: ColumnShape) -> bool:
-    """Whether the column's own numbers are all codes."""
+    """Returns whether the column's own numbers are all codes."""
     return len(column.shaped_codes) > 0
 
 
 def _bins_of_codes(found: ChangePoints, column: ColumnShape) -> npt.NDArray[np.int64]:
-    """The bin of each code; behind the last for codes that are no numbers. Shape: (K,)."""
+    """Returns the bin of each code; behind the last for codes that are no numbers. Shape: (K,)."""
     codes = np.arange(column.n_codes)
     is_shaped = np.isin(codes, column.shaped_codes)
     return np.where(is_shaped, np.searchsorted(found.points, codes, side="right"), -1)

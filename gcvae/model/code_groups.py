@@ -76,7 +76,7 @@ class CodeGroup(nn.Module):
         return log_beta.gather(-1, at).squeeze(-1)
 
     def tails(self, log_beta: Tensor, codes: Tensor, values: Tensor) -> Triple:
-        """(log P(this code), log P(the codes below the cell), log P(those above it)).
+        """Returns (log P(this code), log P(the codes below the cell), log P(those above it)).
 
         The code of numbers counts on neither side: numbers lie on both sides of an atom. Each side
         is summed by itself and not taken as one minus the other. A code of -1 stands for an outcome
@@ -102,14 +102,15 @@ class CodeGroup(nn.Module):
         )
 
     def codes_at(self, log_beta: Tensor, u: Tensor, cdf: Callable[[Tensor], Tensor]) -> Triple:
-        """(code, probability of the codes below it, its probability) where uniform scores u fall.
+        """Returns (code, probability of the codes below it, its probability) where uniform scores u
+        fall.
 
         The first code with F(x_k) > u, by bisection; a number where u is below F(x_k-) too.
 
         Shape: (..., D_group, K_group), (..., D_group) -> three of (..., D_group).
 
         Args:
-            log_beta: Of the codes.
+            log_beta: Log probabilities of the codes.
             u: Uniform scores.
             cdf: G of the numbers, anything for levels. Shape: (..., D_group) twice.
         """
@@ -121,7 +122,7 @@ class CodeGroup(nn.Module):
         upper, places = others.cumsum(-1), self.places.expand_as(beta)
 
         def jump(code: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            """(the codes below, F(x_k-), F(x_k))."""
+            """Returns (the codes below, F(x_k-), F(x_k))."""
             mass, total, place = (_at(t, code) for t in (others, upper, places))
             start = total - mass + point * cdf(place)
             return total - mass, start, start + mass
@@ -138,7 +139,7 @@ class CodeGroup(nn.Module):
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """The entries of these codes. Shape: (..., K), (...) -> (...)."""
+    """Returns the entries of these codes. Shape: (..., K), (...) -> (...)."""
     return table.gather(-1, codes[..., None]).squeeze(-1)
 
 
@@ -158,7 +159,7 @@ def log_sum_where(log_values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def code_groups(d_hidden: int, columns: Sequence[ColumnShape]) -> list[CodeGroup]:
-    """The columns of two codes and more, those between two powers of two together."""
+    """Returns the columns of two codes and more, those between two powers of two together."""
     members: dict[int, list[int]] = {}
     for j, column in enumerate(columns):
         if column.n_codes > 1:

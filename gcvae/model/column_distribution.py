@@ -1,4 +1,5 @@
-"""p(x_j | .) of one column at one place: its codes' shares, its numbers, their axis.
+"""Distribution p_j(x_j | .) of one column: code probabilities, density of numbers, transform of
+their axis.
 
 A cell that stands for an interval of numbers (a rounding cell, a bin of the column's quantiles)
 has the interval's mass, and the columns after it read a number that is drawn inside: with its
@@ -26,8 +27,8 @@ class ColumnDistribution:
 
     Attributes:
         point_code: The code whose cells hold a number; -1 with a column of levels.
-        marginal: Of the numbers, on the transformed axis; None with a column of levels.
-        transform: Of the numbers' axis; None where it is as it is.
+        marginal: Marginal of the numbers, on the transformed axis; None with a column of levels.
+        transform: Transform of the numbers' axis; None where it is as it is.
     """
 
     log_beta: Tensor
@@ -36,7 +37,7 @@ class ColumnDistribution:
     transform: MonotoneTransform | None
 
     def take(self, rows: Tensor) -> ColumnDistribution:
-        """The distribution of the rows of these numbers."""
+        """Returns the distribution of the rows of these numbers."""
         marginal = None if self.marginal is None else self.marginal[rows]
         return replace(self, log_beta=self.log_beta[rows], marginal=marginal)
 
@@ -52,7 +53,8 @@ class ColumnDistribution:
         return log_prob + torch.where(codes == self.point_code, log_density, 0.0)
 
     def draw(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """(codes, values) by inversion at uniform noise. Shape: (N,) -> (N,) int32, (N,)."""
+        """Returns (codes, values) by inversion at uniform noise. Shape: (N,) -> (N,)
+        int32, (N,)."""
         codes, rest = inverted(self.log_beta, noise)
         values = torch.zeros_like(noise)
         if self.marginal is not None:
@@ -61,7 +63,8 @@ class ColumnDistribution:
         return codes.int(), values
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """One cell for each particle, drawn from p_j( . | region), and the region's probability.
+        """Returns one cell for each particle, drawn from p_j( . | region), and the region's
+        probability.
 
         p_j(region) = sum over its codes of p(code) share(code) p(values | code); a point of a
         region counts by its density. Shape: region of N rows or 1, noise (N,).
@@ -87,7 +90,8 @@ class ColumnDistribution:
         return Drawn(log_prob, codes.int(), torch.where(codes == self.point_code, values, 0.0))
 
     def _forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """(S(v), log S'(v)), an infinite v staying where it is. Shape: (...) -> (...), (...)."""
+        """Returns (S(v), log S'(v)), an infinite v staying where it is. Shape: (...) -> (...),
+        (...)."""
         if self.transform is None:
             return values, torch.zeros_like(values)
         infinite = torch.isinf(values)
@@ -99,7 +103,7 @@ class ColumnDistribution:
         return transformed if self.transform is None else self.transform.inverse(transformed)
 
     def interval_cells(self, codes: Tensor, intervals: Tensor) -> IntervalCells:
-        """The cells of the point code that have an interval. Shape: (N,), (N, 2)."""
+        """Returns the cells of the point code that have an interval. Shape: (N,), (N, 2)."""
         is_interval = (codes == self.point_code) & ~torch.isnan(intervals[:, 0])
         at = is_interval.nonzero()[:, 0]
         assert self.marginal is not None, "a column of levels has no intervals"

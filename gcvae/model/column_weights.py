@@ -1,4 +1,4 @@
-"""One column of the autoregressive decoder, its weights gathered: what draws and scores ask of it.
+"""Weights of one column of the autoregressive decoder, gathered for drawing and scoring.
 
 Logits are in bits, for a power of two costs half of an exponential. Without shapes and functions a
 code's mass, not normalised, is 2^bits; with them
@@ -42,15 +42,15 @@ class ColumnWeights:
     w; additions of `AutoregressiveNetwork.code_additions`.
 
     Attributes:
-        number: Of the column.
-        layers: Of the network.
+        number: Index of the column.
+        layers: Layers of the network.
         n_codes: K; 1 has no logits.
         point_code: The code whose cells hold a number; -1 with a column of levels.
         place: Among the columns with numbers.
         n_mixture: 3 M; 0 without numbers.
         marginals: What makes distributions of outputs.
         network: Whose lines and change points the column has.
-        densities: Of the atoms, where a mixture shapes them.
+        densities: Densities of the atoms, where a mixture shapes them.
         steps: Functions that end at this column.
     """
 
@@ -75,7 +75,7 @@ class ColumnWeights:
         return self.n_codes if self.n_codes > 1 else 0
 
     def outputs(self, context: Tensor, total: Tensor, lines: Tensor) -> tuple[Tensor, Tensor]:
-        """The column's outputs, and those of its mixture among them, moved by `lines`.
+        """Returns the column's outputs, and those of its mixture among them, moved by `lines`.
 
         Shape: (n, d_context), (n, d_sum), (n, n_lines) -> (n, w), (n, 3 M).
         """
@@ -94,7 +94,7 @@ class ColumnWeights:
         return outputs, mixture
 
     def marginal(self, outputs: Tensor) -> Marginal | PiecewiseMarginal:
-        """The density of the column's numbers. Shape: (n, w) -> batch (n,)."""
+        """Returns the density of the column's numbers. Shape: (n, w) -> batch (n,)."""
         mixture = outputs[:, self.n_logits : self.n_logits + self.n_mixture]
         base, change_points = self.marginals.numbers_of(mixture), self.network.steps
         if not change_points.has_numbers(self.number):
@@ -102,12 +102,12 @@ class ColumnWeights:
         return change_points.marginal(base, self.number, self._bins(outputs))
 
     def _bins(self, outputs: Tensor) -> Tensor:
-        """The outputs of the bins between change points. Shape: (n, w) -> (n, B)."""
+        """Returns the outputs of the bins between change points. Shape: (n, w) -> (n, B)."""
         start = self.n_logits + self.n_mixture
         return outputs[:, start : start + self.network.steps.n_bins(self.number)]
 
     def masses(self, outputs: Tensor, mixture: Tensor, codes: Tensor) -> Tensor:
-        """The codes' masses, not normalised. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
+        """Returns the codes' masses, not normalised. Shape: (n, w), (n, 3 M), (D, n) -> (n, K)."""
         masses = _powers_of_two(outputs[:, : self.n_codes])
         if self.densities is not None:
             atoms = self.densities.atoms
@@ -124,7 +124,7 @@ class ColumnWeights:
         return log_beta
 
     def _log_beta_alone(self, outputs: Tensor, mixture: Tensor) -> Tensor:
-        """log P of every code before any function says what it can be."""
+        """Returns log P of every code before functional dependencies are applied."""
         if not self.n_logits:
             return outputs.new_zeros(len(outputs), 1)
         logits = outputs[:, : self.n_codes] * _LN_2
@@ -176,13 +176,13 @@ class ColumnWeights:
 
 
 def columns_in_order(network: AutoregressiveNetwork, marginals: Marginals) -> list[ColumnWeights]:
-    """The weights of all columns, in the network's order."""
+    """Returns the weights of all columns, in the network's order."""
     with torch.no_grad():
         return [column_weights(network, marginals, j) for j in network.order]
 
 
 def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int) -> ColumnWeights:
-    """The weights of column j."""
+    """Returns the weights of column j."""
     shape = marginals.columns[j]
     g, row = network.group_of(j)
     place = network.real.index(j) if j in network.real else None
@@ -224,8 +224,8 @@ def column_weights(network: AutoregressiveNetwork, marginals: Marginals, j: int)
 
 
 def _widened(parts: Sequence[Tensor]) -> Tensor:
-    """The parts side by side, and zeros up to whole vectors of the processor: products with narrow
-    matrices are computed at a batch's end in another way, whose last digit may differ.
+    """Returns the parts side by side, and zeros up to whole vectors of the processor: products with
+    narrow matrices are computed at a batch's end in another way, whose last digit may differ.
     """
     joined = torch.cat(list(parts), -1)
     return nn.functional.pad(joined, (0, -joined.shape[-1] % LANES))
@@ -240,12 +240,12 @@ def _powers_of_two(bits: Tensor) -> Tensor:
 
 
 def _at(table: Tensor, codes: Tensor) -> Tensor:
-    """The entries of these codes. Shape: (n, K), (n,) -> (n,)."""
+    """Returns the entries of these codes. Shape: (n, K), (n,) -> (n,)."""
     found: Tensor = table.gather(-1, codes[:, None])[:, 0]
     return found
 
 
 def _rows_of(found: Tensor, own: Tensor) -> Tensor:
-    """(n, ...) -> (n / m, m, ...), for the m rows of `own`."""
+    """Returns (n, ...) -> (n / m, m, ...), for the m rows of `own`."""
     by_time: Tensor = found.unflatten(0, (-1, len(own)))
     return by_time

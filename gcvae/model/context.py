@@ -36,7 +36,7 @@ class ContextTrunk(nn.Module):
         return self.n_columns * self.features.width
 
     def forward(self, packed: Tensor) -> Tensor:
-        """The hidden vector."""
+        """Returns the hidden vector."""
         z, context = packed.split([self.d_latent, 2 * self.n_columns], dim=-1)
         codes, values = context.flatten(0, -2).split(self.n_columns, dim=-1)
         features = self.features(codes.long(), values).transpose(0, 1).flatten(1)

@@ -55,7 +55,7 @@ class LowRankCopula:
         return self.loadings.shape[-1]
 
     def given(self, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """(B f, psi): given f, column i is at the normal score (b_i . f + e_i) / psi_i.
+        """Returns (B f, psi): given f, column i is at the normal score (b_i . f + e_i) / psi_i.
 
         Shape: loadings (N, D, r), factor (N, r) -> (N, D) twice, float64.
         """
@@ -267,7 +267,7 @@ class IndependenceCopula:
         return ()
 
     def correlation(self) -> Tensor:
-        """The identity. Shape: (..., D, D)."""
+        """Returns the identity. Shape: (..., D, D)."""
         eye = torch.eye(self.batch[-1], dtype=torch.float64)
         return eye.expand(*self.batch, self.batch[-1])
 
@@ -284,7 +284,8 @@ Copula = LowRankCopula | IndependenceCopula
 
 
 def _solve_factor(b: Tensor, psi_q: Tensor) -> tuple[Tensor, Tensor]:
-    """(M^-1 B^T (psi q), log|M|) with M = I + B^T B. Shape: (..., D, r) -> (..., r), (...)."""
+    """Returns (M^-1 B^T (psi q), log|M|) with M = I + B^T B. Shape: (..., D, r) -> (...,
+    r), (...)."""
     t = (b * psi_q[..., None]).sum(-2)
     if b.shape[-1] == 1:
         norm_squared = b.square().sum((-2, -1))

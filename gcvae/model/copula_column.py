@@ -42,7 +42,7 @@ class CopulaColumn:
     scale: Tensor
 
     def draw_within(self, region: Region | None, noise: Tensor) -> Drawn:
-        """One cell for each particle, and the probability of the region given f."""
+        """Returns one cell for each particle, and the probability of the region given f."""
         region = Region.everything(self._n_codes) if region is None else region
         share = padded_share(region, self._n_codes)
         marginal, point = self.alone.marginal, self.alone.point_code
@@ -105,7 +105,7 @@ class CopulaColumn:
         return torch.where(is_possible, log_code, -torch.inf)
 
     def _pieces(self, marginal: Marginal, region: Region) -> _Pieces:
-        """The numbers of a region, cut where other codes stand among them."""
+        """Returns the numbers of a region, cut where other codes stand among them."""
         places = self.places[: self.alone.point_code]
         end = torch.full_like(self.places[:1], torch.inf)
         edges = torch.cat([-end, places, end])
@@ -135,12 +135,13 @@ class CopulaColumn:
     def _noise_at_value(
         self, marginal: Marginal, values: Tensor, below: Tensor, above: Tensor
     ) -> Tails:
-        """(e at these values, log density of the values given f). Shape: (n, m) -> (N, m) twice.
+        """Returns (e at these values, log density of the values given f). Shape: (n, m) -> (N, m)
+        twice.
 
         p(v | f) = p(v) phi(e) psi / phi(q).
 
         Args:
-            marginal: Of the numbers.
+            marginal: Marginal of the numbers.
             values: To be placed.
             below: log P(the other codes below them). Shape: (N, m).
             above: log P(the other codes above them). Shape: (N, m).
@@ -154,7 +155,8 @@ class CopulaColumn:
         return e, log_point + placed.log_prob + ratio
 
     def _value_at(self, marginal: Marginal, e: Tensor, log_below: Tensor) -> Tensor:
-        """The number where u = Phi((pull + e) / psi), above codes of this mass. Shape: (N,)."""
+        """Returns the number where u = Phi((pull + e) / psi), above codes of this mass. Shape:
+        (N,)."""
         score = (self.pull + e) / self.scale
         if self._n_codes > 1:
             mass = self._log_point[:, 0].exp()

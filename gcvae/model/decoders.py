@@ -96,11 +96,11 @@ class Conditional(ABC):
 
     @abstractmethod
     def sample(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """(codes, values) of one row for each z. Shape: two of (..., D)."""
+        """Draws (codes, values) of one row for each z. Shape: two of (..., D)."""
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """The columns one after the other, at z and the factor beside it. Shape: (N, F)."""
+        """Returns the columns one after the other, at z and the factor beside it. Shape: (N, F)."""
 
     @abstractmethod
     def correlation(self) -> Tensor:
@@ -111,10 +111,12 @@ class Decoder(nn.Module, ABC):
     """Network from z to p(x|z).
 
     Attributes:
-        n_factors: Numbers of the factor f that couples the columns beside z.
+        n_factors: Dimension of the factor f that couples the columns in addition to z.
         is_autoregressive: Whether a column depends on those before it, beside z and f.
-        functions: Columns of codes that others fix, as the autoregressive decoder keeps them.
-        change_points: Of the numbers whose density steps, as the autoregressive decoder has them.
+        functions: Functional dependencies between columns of codes that the autoregressive decoder
+            keeps.
+        change_points: Change points of the numbers whose density steps, as the autoregressive
+            decoder has them.
         evaluations_at_once: Rows times draws that `row_likelihoods` should have in one call.
     """
 
@@ -149,7 +151,8 @@ class Decoder(nn.Module, ABC):
         return None
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk | None:
-        """The columns one after the other; None where their order is of no account. (N, K)."""
+        """Returns the columns one after the other; None where their order is of no
+        account. (N, K)."""
         return None
 
 
@@ -524,10 +527,11 @@ class GenerativeModel(nn.Module):
         return conditional
 
     def walk(self, latent: Tensor) -> ColumnWalk:
-        """The columns one after the other, at z and the factor beside it. Shape: (N, K + F)."""
+        """Returns the columns one after the other, at z and the factor beside it. Shape: (N, K +
+        F)."""
         d_latent = latent.shape[-1] - self.decoder.n_factors
         return self.conditional(latent[:, :d_latent]).walk(latent[:, d_latent:].double())
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """(codes, values) of n rows of the model. Shape: two of (n, D)."""
+        """Returns (codes, values) of n rows of the model. Shape: two of (n, D)."""
         return self.conditional(self.latents(n, generator)).sample(generator)

@@ -1,5 +1,5 @@
-"""Columns of codes that others fix: code -> name, product -> category, origin and destination ->
-distance.
+"""Functional dependencies between columns of codes: code -> name, product -> category, origin and
+destination -> distance.
 
 A function says which codes its column y can have at the codes of its parents. Whichever of these
 columns comes last in a model's order is drawn in two steps: whether the row keeps the function, by
@@ -12,9 +12,9 @@ A *relation* is the same with more codes of y for each of its parent's: those th
 have with it. A function of *blanks* knows but two codes of each column, a blank and all others: y
 is blank where its parent is.
 
-Codes that the function says nothing of keep their probability: a missing cell, or a parent's code
-at which y varies freely. So masses still add up to one, the network need not learn the function,
-and the table's share of exceptions stays.
+Codes to which the function does not apply keep their probability: a missing cell, or a parent's
+code at which y varies freely. So masses still add up to one, the network need not learn the
+function, and the table's share of exceptions stays.
 
 # PAPER-DIFF: the paper knows no rules between columns. The autoregressive decoder keeps those
 # that fix a column of codes.
@@ -40,7 +40,7 @@ _LEAST_SHARE = 0.1
 _LEAST_ROWS = 2
 """... and at least so many rows; or if it is their only row's."""
 _MOST_EXCEPTIONS = 0.5
-"""Of the rows of the parents' codes; with more of them they say nothing of y."""
+"""Largest share of exceptions at parents' codes; beyond it the function does not apply to them."""
 _NOTHING = -1e29
 """log of no probability: finite, so that its gradient is."""
 _LOW = 1e-30
@@ -78,7 +78,7 @@ class LevelFunction:
         has_missing: bool = False,
         is_demanded: bool = False,
     ) -> Self:
-        """The function of a table's rows.
+        """Returns the function of a table's rows.
 
         A row is an exception if without it its code would not be one of y's: so parents' codes of
         one row predict, but say nothing of how many exceptions there are. With x exceptions in n
@@ -106,7 +106,8 @@ class LevelFunction:
 
     @classmethod
     def of_pairs(cls, columns: tuple[int, int], rows: Codes) -> Self:
-        """The relation of two columns: which codes of y some rows have with each of the parent's.
+        """Returns the relation of two columns: which codes of y some rows have with each of the
+        parent's.
 
         Pairs of two rows and more go together. A row to come has another one with the probability
         that n_1 pairs of one row and n_2 of two let expect, (n_1 + 2 n_2) / n (Good 1953). Of a
@@ -150,7 +151,7 @@ class LevelFunction:
 
         Args:
             at: Which of the columns.
-            n_codes: Of that column.
+            n_codes: Number of codes of that column.
         """
         if self.blanks is None:
             return self.pairs
@@ -160,7 +161,7 @@ class LevelFunction:
         return np.concatenate([self.pairs[self.pairs[:, at] == 0], each])
 
     def shares(self, at: int, given: Codes) -> npt.NDArray[np.float64]:
-        """The share of exceptions at the codes of the other columns.
+        """Returns the share of exceptions at the codes of the other columns.
 
         Shape: given (m,), of a function of blanks 0 or 1 -> (m,).
 
@@ -183,7 +184,7 @@ class LevelFunction:
 
     @property
     def is_demanded(self) -> bool:
-        """No row may break it."""
+        """Whether no row may break it."""
         return self.exceptions == 0.0
 
     @property
@@ -195,7 +196,7 @@ class LevelFunction:
         return len(self.parents) > 1 or self.is_demanded
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """The function as a document, its columns by name."""
+        """Returns the function as a document, its columns by name."""
         return {
             "column": names[self.column],
             "of": [names[j] for j in self.parents],
@@ -207,7 +208,7 @@ class LevelFunction:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], columns: Sequence[ColumnShape]) -> Self:
-        """The function of a document that `to_json` wrote, between some of these columns.
+        """Returns the function of a document that `to_json` wrote, between some of these columns.
 
         Raises:
             KeyError, ValueError: It is no such document.
@@ -230,8 +231,8 @@ class LevelFunction:
 
 
 def sharpest_last(functions: Iterable[LevelFunction]) -> list[LevelFunction]:
-    """The functions in the order in which they are kept: the one with fewest exceptions has its
-    share at any rate, the others where that leaves them the choice.
+    """Sorts the functions in order of application: the last, with the fewest exceptions, keeps its
+    share exactly, the others as far as it leaves them the choice.
     """
     return sorted(functions, key=lambda function: -function.exceptions)
 
@@ -343,7 +344,7 @@ class FunctionStep(nn.Module):
         return log_beta.gather(-1, own).squeeze(-1) + torch.where(is_open, kept, 0.0)
 
     def _places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Whether the function says something of these codes, and its line of them.
+        """Returns whether the function applies to these codes, and its row for them.
 
         Shape: (n, r) -> (n,) twice.
         """
@@ -352,7 +353,7 @@ class FunctionStep(nn.Module):
         return (codes >= 0).all(-1) & (self.keys[place] == key), place
 
     def _said(self, width: int) -> Tensor:
-        """Which codes the function says something of. Shape: (width,)."""
+        """Returns which codes the function applies to. Shape: (width,)."""
         return nn.functional.pad(self.is_said, (0, width - len(self.is_said)))
 
 
@@ -364,7 +365,7 @@ def _log_sides(
     Plain sums, and of few terms where C has few codes, but where a sum underflows.
 
     Args:
-        log_beta, fits, breaks: Of all codes. Shape: (..., n, K).
+        log_beta, fits, breaks: Log probabilities of all codes. Shape: (..., n, K).
         fitting: log p of the codes of C, and which of them are no filling. Shape: (..., n, k).
     """
     p_fit = (fitting[0].exp() * fitting[1]).sum(-1)
@@ -375,7 +376,7 @@ def _log_sides(
 
 
 def _listed(place: Codes, codes: Codes, n_keys: int) -> tuple[Codes, Mask]:
-    """The codes of each key, filled up with one of its own, and which are no filling.
+    """Returns the codes of each key, filled up with one of its own, and which are no filling.
 
     Shape: (m,), (m,) -> (n_keys, most codes) twice.
     """
@@ -395,7 +396,7 @@ def _log_sum(log_beta: Tensor, chosen: Tensor) -> Tensor:
 def order_with_rules(
     order: Sequence[int], columns: Sequence[ColumnShape], functions: Sequence[LevelFunction]
 ) -> list[int]:
-    """The order, with the columns that have to come after their parents behind these.
+    """Returns the order, with the columns that have to come after their parents behind these.
 
     Rules do not go in a circle.
     """

@@ -45,17 +45,18 @@ class MarginalParameters:
     numbers: Marginal
 
     def zeros(self, n_columns: int, n_rows: Sequence[int] = ()) -> Tensor:
-        """Zeros for the cells of the marginals, or of such rows. Shape: (..., n_columns)."""
+        """Returns zeros for the cells of the marginals, or of such rows. Shape: (...,
+        n_columns)."""
         return self.numbers.outputs.new_zeros((*self.shape_of(n_rows), n_columns))
 
     def shape_of(self, n_rows: Sequence[int]) -> torch.Size:
-        """The batch's shape, with rows of such a shape before it."""
+        """Returns the batch's shape, with rows of such a shape before it."""
         return broadcast_shape(self.numbers.outputs.shape[:-3], n_rows)
 
 
 @dataclass(frozen=True)
 class MarginalOutputs:
-    """What a network says of the marginals, before it is made into probabilities.
+    """Outputs of a network for the marginals, before they become probabilities.
 
     Outputs add up: those of the autoregressive network are added to those of the marginals.
 
@@ -74,11 +75,11 @@ class MarginalOutputs:
         return MarginalOutputs(logits, self.mixture + other.mixture, other.bins)
 
     def first(self, n: int) -> MarginalOutputs:
-        """The outputs of the first n of the leading dimension."""
+        """Returns the outputs of the first n of the leading dimension."""
         return MarginalOutputs(tuple(logits[:n] for logits in self.logits), self.mixture[:n])
 
     def flattened(self) -> MarginalOutputs:
-        """The outputs with all leading dimensions in one, (N, D_part, k)."""
+        """Returns the outputs with all leading dimensions in one, (N, D_part, k)."""
         return MarginalOutputs(
             tuple(logits.flatten(0, -3) for logits in self.logits), self.mixture.flatten(0, -3)
         )
@@ -120,7 +121,7 @@ class AtomShapes(nn.Module):
         self.register_buffer("real", torch.tensor(places, dtype=torch.long), persistent=False)
 
     def add_to(self, logits: Tensor, mixture: Tensor) -> Tensor:
-        """The logits with the shapes added.
+        """Returns the logits with the shapes added.
 
         Shape: (..., D_group, K_group), (..., D_real, 3 M) -> (..., D_group, K_group).
         """
@@ -129,7 +130,7 @@ class AtomShapes(nn.Module):
         return logits.index_add(-2, self.rows, self._shapes(mixture[..., self.real, :]))
 
     def add_to_row(self, logits: Tensor, mixture: Tensor | None, row: int) -> Tensor:
-        """The logits of one column, the group's `row`, with its shape added.
+        """Returns the logits of one column, the group's `row`, with its shape added.
 
         Shape: (N, K_group), (N, 3 M) -> (N, K_group).
         """
@@ -175,7 +176,7 @@ class AtomDensities:
     powers: Tensor
 
     def at_atoms(self, mixture: Tensor) -> Tensor:
-        """The density at each atom, and a little.
+        """Returns the density at each atom, and a little.
 
         The mixture goes component by component: sums of a few atoms stay in a core's cache.
 
@@ -189,7 +190,7 @@ class AtomDensities:
 
 
 def _exponent_terms(mixture: Tensor) -> Tensor:
-    """(A, B, C) of log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2 but for a constant.
+    """Returns (A, B, C) of log [w_m N(s; mu_m, sigma_m^2)] = A + B s + C s^2 but for a constant.
 
     Shape: (..., 3 M) -> (..., M, 3).
     """
@@ -232,9 +233,9 @@ class Marginals(nn.Module):
 
         Args:
             d_hidden: Units of the layer before.
-            columns: Of the codec.
-            family: Of the numbers' marginals.
-            n_components: Of their mixtures.
+            columns: Columns of the codec.
+            family: Family of the numbers' marginals.
+            n_components: Number of components of their mixtures.
             means_in_unit: Whether their means are a sigmoid of the output, within (0, 1).
         """
         super().__init__()
@@ -293,7 +294,7 @@ class Marginals(nn.Module):
                 bias -= shapes.add_to(torch.zeros_like(bias), mixture)
 
     def outputs(self, hidden: Tensor) -> MarginalOutputs:
-        """The heads' outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
+        """Returns the heads' outputs. Shape: (..., d_hidden) -> fields of `MarginalOutputs`."""
         shape = len(self.real_columns), 3 * self.n_components
         return MarginalOutputs(
             logits=tuple(group(hidden) for group in self.groups),
@@ -376,7 +377,7 @@ class Marginals(nn.Module):
         return log_prob
 
     def cells(self, parameters: MarginalParameters, rows: EncodedTable) -> CellProbabilities:
-        """How the marginals see the cells of `rows`.
+        """Returns the cells of `rows` as probabilities under the marginals.
 
         Shape: rows (n, D) and parameters (..., n, D) -> fields (..., n, D).
         """
@@ -408,7 +409,8 @@ class Marginals(nn.Module):
         )
 
     def quantile(self, parameters: MarginalParameters, score: Tensor) -> tuple[Tensor, Tensor]:
-        """(codes, values) of the cells that normal scores fall into: the inverse of `cells`.
+        """Returns (codes, values) of the cells that normal scores fall into: the inverse of
+        `cells`.
 
         Shape: (..., D) -> codes int32 (..., D), values float64 (..., D).
         Source: Appendix B (sampling from the copula), then the marginal quantile functions.
@@ -443,7 +445,8 @@ class Marginals(nn.Module):
 
 
 def padded_counts(counts: Tensor, n_codes: int) -> Tensor:
-    """The counts of n_codes codes, those beyond the last that comes up zero. Shape: (n_codes,)."""
+    """Returns the counts of n_codes codes, those beyond the last that comes up zero. Shape:
+    (n_codes,)."""
     return torch.nn.functional.pad(counts, (0, n_codes - len(counts)))
 
 

@@ -27,7 +27,7 @@ class MonotoneTransform:
     heights: Tensor
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """(S(v), log S'(v)). Shape: (N,) -> (N,), (N,), float64."""
+        """Returns (S(v), log S'(v)). Shape: (N,) -> (N,), (N,), float64."""
         return piecewise(values.double(), self.knots, self.heights)
 
     def inverse(self, transformed: Tensor) -> Tensor:
@@ -48,11 +48,12 @@ class MonotoneTransforms(nn.Module):
         self.register_buffer("heights", knots.repeat(n_columns, 1))
 
     def column(self, place: int) -> MonotoneTransform:
-        """The transform of one real column."""
+        """Returns the transform of one real column."""
         return MonotoneTransform(self.knots, self.heights[place])
 
     def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """(S(v), log S'(v)) of all real columns. Shape: (..., D_real) -> two of (..., D_real)."""
+        """Returns (S(v), log S'(v)) of all real columns. Shape: (..., D_real) -> two of (...,
+        D_real)."""
         if bool((self.heights == self.knots).all()):  # before calibration, and with no column
             return values, torch.zeros_like(values)
         columns = values.movedim(-1, 0).flatten(1)
@@ -62,7 +63,8 @@ class MonotoneTransforms(nn.Module):
 
 
 def piecewise(x: Tensor, knots: Tensor, heights: Tensor) -> tuple[Tensor, Tensor]:
-    """(y, log dy/dx) of the rising line through the knots, straight with slope one beyond them.
+    """Returns (y, log dy/dx) of the rising line through the knots, straight with slope one beyond
+    them.
 
     Shape: (N,), (k,), (k,) -> (N,), (N,).
     """

@@ -19,20 +19,21 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "si
 
 @dataclass(frozen=True)
 class ColumnShape:
-    """What the networks must know of a column."""
+    """Properties of a column that the networks need."""
 
     name: str
     n_codes: int
     point_code: int | None
     """The code whose cells hold a real value; None for a column of levels."""
     code_scores: tuple[float, ...] | None = None
-    """Where each code stands on the axis of the values; None where codes have no place on it."""
+    """Positions of the codes on the axis of the values; None for codes without one."""
     shaped_codes: range = range(0)
     """Codes that are numbers on that axis, of a column that has hardly any other cells."""
     parents: tuple[int, ...] = ()
     """Columns that come before this one in the chain rule: its cells are read from theirs."""
     other_places: tuple[float, ...] | None = None
-    """Where the codes other than the point code stand among the values; None: below them all."""
+    """Positions of the codes other than the point code on the axis of the values; None if all lie
+    below."""
 
     @property
     def places(self) -> tuple[float, ...]:
@@ -60,18 +61,18 @@ class EmptyLinear(nn.Module):
 
 
 def linear(d_in: int, d_out: int) -> nn.Linear | EmptyLinear:
-    """A linear layer of any size, the empty one included."""
+    """Returns a linear layer of any size, the empty one included."""
     return nn.Linear(d_in, d_out) if d_in and d_out else EmptyLinear(d_in, d_out)
 
 
 @dataclass(frozen=True)
 class Dropout:
-    """What is left out at random in a training step.
+    """Dropout of a training step.
 
     Attributes:
         columns: Mean rate of dropped input columns; each row has a rate of its own.
         hidden: Rate of the hidden units.
-        generator: Of the step, so that a resumed run drops the same.
+        generator: Random generator of the step, so that a resumed run drops the same.
     """
 
     columns: float
@@ -79,7 +80,7 @@ class Dropout:
     generator: torch.Generator
 
     def kept_columns(self, shape: torch.Size) -> Tensor:
-        """1 for the cells that are shown, 0 for the others. Shape: (n, D)."""
+        """Returns the mask of visible cells, 1 or 0. Shape: (n, D)."""
         rate = 2.0 * self.columns * self._uniform((shape[0], 1))
         return (self._uniform(tuple(shape)) > rate).float()
 
@@ -130,7 +131,7 @@ class MixedInput(nn.Module):
         nn.init.uniform_(self.levels.weight, -self.bound, self.bound)
 
     def forward(self, rows: EncodedTable) -> Tensor:
-        """The layer's output before its activation."""
+        """Returns the layer's output before its activation."""
         j = self.one_hot_columns
         codes = rows.codes[:, j].long()
         counts = (rows.observed[:, j] & (codes >= 0)).to(self.levels.weight.dtype)
@@ -168,7 +169,7 @@ class Encoder(nn.Module):
         self.log_tau = nn.Linear(widths[-1], d_latent)
 
     def forward(self, rows: EncodedTable) -> tuple[Tensor, Tensor]:
-        """(eta, log tau) of each row."""
+        """Returns (eta, log tau) of each row."""
         y = self.hidden(self.activation(self.input(rows)))
         return self.eta(y), self.log_tau(y).clamp(*LOG_TAU_RANGE)
 

@@ -1,7 +1,7 @@
-"""Marginals of numbers: p(v) of a column's values, where its code says that the cell holds one.
+"""Marginals of numbers: p(v) of a column's values, for cells whose code is the point code.
 
-Whatever needs a density, a quantile or a draw of numbers asks a `Marginal`, and never what kind it
-is; likelihoods, walks through columns, truncation and calibration alike.
+Density, quantiles, draws, truncation and calibration all use the interface of `Marginal`, whatever
+its kind.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Triple = tuple[Tensor, Tensor, Tensor]
 class Marginal(ABC):
     """p(v) = sum_m w_m p((v - mu_m) / sigma_m) / sigma_m of each number of a batch (...).
 
-    Of p the class asks for its density, cdf and quantiles, by the static methods: a kind of
-    marginal is a subclass that has them. p is symmetric about zero.
+    A subclass defines p by its density, cdf and quantiles, as static methods. p is symmetric about
+    zero.
 
     Attributes:
-        outputs: Of a network: weights, means and log deviations before they are made into such.
-            Shape: (..., 3, M).
+        outputs: Outputs of a network: weights, means and log deviations before they are made into
+            such. Shape: (..., 3, M).
     """
 
     LOG_NORMALISER: float
@@ -89,7 +89,7 @@ class Marginal(ABC):
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=MINIMUM_LOG_SIGMA)
 
     def components_in(self, dtype: torch.dtype) -> Triple:
-        """The components as numbers of this type."""
+        """Returns the components as numbers of this type."""
         weight, mean, log_sigma = self.components
         return weight.to(dtype), mean.to(dtype), log_sigma.to(dtype)
 
@@ -98,20 +98,20 @@ class Marginal(ABC):
         return type(self)(self.outputs[place])
 
     def double(self) -> Self:
-        """The marginals of the same outputs in float64."""
+        """Returns the marginals of the same outputs in float64."""
         return type(self)(self.outputs.double())
 
     def column(self, place: int) -> Self:
-        """The marginals of one column. Shape: batch (N, D_real) -> (N,)."""
+        """Returns the marginals of one column. Shape: batch (N, D_real) -> (N,)."""
         return type(self)(torch.stack([part[:, place] for part in self.components], -2))
 
     def at(self, values: Tensor) -> Numbers:
-        """Numbers before these marginals, computed in the numbers' dtype. Shape: (...)."""
+        """Returns numbers before these marginals, computed in the numbers' dtype. Shape: (...)."""
         _, mean, log_sigma = self.components_in(values.dtype)
         return Numbers(self, (values[..., None] - mean) * torch.exp(-log_sigma))
 
     def log_prob(self, values: Tensor) -> Tensor:
-        """log p(v). Shape: (...) -> (...)."""
+        """Returns log p(v). Shape: (...) -> (...)."""
         return self.at(values).log_prob
 
     def cdf(self, values: Tensor) -> Tensor:
@@ -121,12 +121,12 @@ class Marginal(ABC):
         return cdf
 
     def tails(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """(P(V < v), P(V > v)), each by itself. Shape: (...) -> (...) twice."""
+        """Returns (P(V < v), P(V > v)), each by itself. Shape: (...) -> (...) twice."""
         weight, t = self.components_in(values.dtype)[0].exp(), self.at(values).t
         return (weight * self.cdf_of(t)).sum(-1), (weight * self.cdf_of(-t)).sum(-1)
 
     def quantile(self, score: Tensor) -> Tensor:
-        """The number whose cdf is Phi(score), by bisection; exact for a single component.
+        """Returns the number whose cdf is Phi(score), by bisection; exact for a single component.
 
         Shape: (...) -> (...), float64.
         """
@@ -145,7 +145,7 @@ class Marginal(ABC):
         return 0.5 * (low + high)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Numbers at uniform noise. Shape: (N,) -> (N,), float64."""
+        """Returns numbers at uniform noise. Shape: (N,) -> (N,), float64."""
         weight, mean, log_sigma = self.components
         m, rest = inverted(weight, noise)
         mean, sigma = (t.double().gather(-1, m[:, None])[:, 0] for t in (mean, log_sigma.exp()))
@@ -204,7 +204,7 @@ class GaussianMarginal(Marginal):
 
     @classmethod
     def of_score(cls, score: Tensor) -> Tensor:
-        """The score itself."""
+        """Returns the score itself."""
         return score
 
     @staticmethod
@@ -260,7 +260,7 @@ class Inside:
         return self.log_terms.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Numbers in the interval, at uniform noise. Shape: (N,)."""
+        """Returns numbers in the interval, at uniform noise. Shape: (N,)."""
         _, mean, log_sigma = self.marginal.components
         m, rest = inverted(torch.log_softmax(self.log_terms, -1), noise)
         low, high = self.ends[torch.arange(len(m)), m].unbind(-1)
@@ -295,7 +295,7 @@ class Within:
         return self.log_piece.logsumexp(-1)
 
     def sample(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """(number, which interval it lies in) at uniform noise. Shape: (N,) twice."""
+        """Returns (number, which interval it lies in) at uniform noise. Shape: (N,) twice."""
         _, mean, log_sigma = self.marginal.components_in(torch.float64)
         _, piece, rest = chosen(self.log_piece, noise)
         m, interval = piece % mean.shape[-1], piece // mean.shape[-1]
@@ -306,7 +306,8 @@ class Within:
 
 
 def taken(ends: Tensor, at: Tensor) -> Tensor:
-    """The ends of one interval for each of N rows. Shape: (N, m) or (1, m), (N,) -> (N,)."""
+    """Returns the ends of one interval for each of N rows. Shape: (N, m) or (1, m), (N,)
+    -> (N,)."""
     return ends.expand(len(at), -1).gather(-1, at[:, None])[:, 0]
 
 
@@ -333,7 +334,8 @@ def truncated(
 
 
 def inverted(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """(code, what is left of the noise): the code whose stretch of (0, 1) the noise falls into.
+    """Returns (code, what is left of the noise): the code whose stretch of (0, 1) the noise falls
+    into.
 
     Given the code, where in its stretch the noise fell is uniform again.
 
@@ -349,7 +351,7 @@ def inverted(log_prob: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def chosen(log_mass: Tensor, noise: Tensor) -> Triple:
-    """(log of the total, which part the noise falls into, what is left of it).
+    """Returns (log of the total, which part the noise falls into, what is left of it).
 
     Where there is nothing to choose from, any part, with a total of -inf. Shape: (N, K), (N,).
     """

@@ -27,7 +27,7 @@ def posterior_draws(
 
     Args:
         row: One row.
-        names: Of the columns, for the error.
+        names: Names of the columns, for the error.
 
     Shape: (S, K), (S,).
     Raises: TableError for a row that the model gives no probability at any draw.

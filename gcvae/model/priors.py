@@ -43,7 +43,8 @@ class Prior(nn.Module, ABC):
 
     @abstractmethod
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """The draws of z that this noise makes. Shape: (n, `n_uniforms`), (n, K) -> (n, K)."""
+        """Returns the draws of z that this noise makes. Shape: (n, `n_uniforms`), (n, K)
+        -> (n, K)."""
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """Draws of z. Shape: (n, K)."""
@@ -73,7 +74,7 @@ class StandardNormalPrior(Prior):
         return log_normal_density(z).sum(-1)
 
     def at_noise(self, u: Tensor, eps: Tensor) -> Tensor:
-        """The normal noise itself. Shape: (n, 0), (n, K) -> (n, K)."""
+        """Returns the normal noise itself. Shape: (n, 0), (n, K) -> (n, K)."""
         return eps
 
     def divergence(self, eta: Tensor, log_tau: Tensor, z: Tensor) -> Tensor:
@@ -81,7 +82,7 @@ class StandardNormalPrior(Prior):
         return gaussian_kl(eta, log_tau)
 
     def quantiles(self, probability: Numbers, generator: torch.Generator) -> Numbers:
-        """The quantiles of N(0, 1), exactly. Shape: (S,) -> (S, K)."""
+        """Returns the quantiles of N(0, 1), exactly. Shape: (S,) -> (S, K)."""
         return np.repeat(ndtri(probability)[:, None], self.d_latent, axis=1)
 
 
@@ -200,7 +201,8 @@ class AutoregressiveMixturePrior(Prior):
         return self._of_outputs(self.leave(act(h)))
 
     def _of_outputs(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(log weights, means, log deviations). Shape: (..., 3 C k) -> three of (..., k, C)."""
+        """Returns (log weights, means, log deviations). Shape: (..., 3 C k) -> three of (..., k,
+        C)."""
         weight, mean, log_sigma = outputs.unflatten(-1, (-1, 3, self.n_components)).unbind(-2)
         return torch.log_softmax(weight, -1), mean, log_sigma.clamp(min=_LEAST_LOG_SIGMA)
 
@@ -256,7 +258,7 @@ def _of_group(k: int, width: int) -> slice:
 
 
 def fit_mixture(z: Tensor, n_components: int, seed: int) -> GaussianMixturePrior:
-    """The mixture by expectation maximisation over draws of z. Shape: (n, K)."""
+    """Returns the mixture by expectation maximisation over draws of z. Shape: (n, K)."""
     if z.shape[1] == 0:
         return GaussianMixturePrior(1, 0)
     fitted = fit_gaussian_mixture(z, n_components, generator_for(seed, "mixture"))
@@ -274,7 +276,7 @@ def fit_best_mixture(
     seed: int,
     report: Report = report_to_nobody,
 ) -> GaussianMixturePrior:
-    """The mixture whose number of components gives held-out draws the highest density.
+    """Returns the mixture whose number of components gives held-out draws the highest density.
 
     A component has fifty draws at least; the fewest components are tried in any case.
     """

@@ -1,9 +1,10 @@
-"""Where the draws of z of an importance-weighted bound come from.
+"""Proposal of the draws of z for importance-weighted bounds: a defensive mixture of encoder and
+prior.
 
 The encoder's posterior alone has light tails where the true one may have heavy ones, and knows
 little of rows with many blanks. So a share of the draws is from the prior, and every draw is
-weighted against the mixture of both (the balance heuristic): no weight is more than
-p(x|z) / share, and the weights of a row without any known cell are all near one.
+weighted against the mixture (balance heuristic): no weight exceeds p(x|z) / share, and all weights
+of a row without known cells are near one.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from gcvae.numerics.row_noise import RowNoise
 from gcvae.numerics.sobol import sobol_points
 
 _PRIOR_SHARE = 10
-"""One draw in so many is from the prior."""
+"""One draw in this many is from the prior."""
 _LEAST_DRAWS = 10
-"""Under so many draws of a row whose cells are all known none is, ..."""
+"""Least number of draws of a complete row for which some are from the prior, ..."""
 _LEAST_DRAWS_OF_BLANKS = 5
-"""... and under so many of others; fewer than these are from the posterior as it is."""
+"""... and of a row with missing cells; with fewer, all are from the unwidened posterior."""
 _WIDENED = 1.1
-"""Deviations of the draws, in the posterior's: too wide costs little, too narrow much."""
+"""Factor by which the posterior's deviations are widened: too wide costs little, too
+narrow much."""
 
 
 @dataclass(frozen=True)
 class LatentDraws:
     """Draws of z for each row, and log p(z) - log q(z), the prior against the mixture.
 
-    Shape: z (S', n, K), log_ratio (S', n) in float64. The first S count, those of one strand after
-    the other; what is behind them fills the batch up, so that a row's numbers are the same in any
-    company.
+    Shape: z (S', n, K), log_ratio (S', n) in float64. The first S are used, one replicate after the
+    other; the rest pads the batch, so that a row's result does not depend on the other rows.
 
     Beside each z stands the row's context, if it has one.
 
     Attributes:
-        n_prior: How many of each strand's draws, the last, are from the prior.
+        n_prior: Number of each replicate's draws, the last ones, that are from the prior.
     """
 
     z: Tensor
@@ -52,14 +53,13 @@ class LatentDraws:
 
 
 def draw_latents(
-    model: GenerativeModel, rows: EncodedTable, n_draws: int, strands: Sequence[RowNoise]
+    model: GenerativeModel, rows: EncodedTable, n_draws: int, replicates: Sequence[RowNoise]
 ) -> LatentDraws:
-    """S draws for each row and each strand, which know nothing of each other.
+    """Draws S latent vectors for each row and each independent replicate.
 
-    Of a strand's draws a fixed share is from the prior, the others from the posterior's
-    N(eta, (c tau)^2), c widening it, though not beyond the prior's deviation of one, at points of
-    Sobol's sequence, shifted for each row. The best of its dimensions are those of z that the row
-    says most of.
+    A fixed share of a replicate's draws is from the prior, the others from the widened posterior
+    N(eta, (c tau)^2), no wider than the prior's deviation of one, at points of a Sobol sequence,
+    shifted for each row. Its best dimensions go to those of z with the smallest tau.
 
     q(z) = (1 - a) N(eta, (c tau)^2) + a p(z), a the share that is drawn from the prior.
 
@@ -72,10 +72,10 @@ def draw_latents(
     if n_draws >= _LEAST_DRAWS_OF_BLANKS:
         tau = torch.minimum(_WIDENED * tau, tau.clamp(min=1.0))
     parts = []
-    for noise in strands:
+    for noise in replicates:
         parts.append(eta + tau * _even(noise, n_draws - n_prior, tau).to(eta))
         parts += [_of_prior(model, noise, n_prior, eta)] if n_prior else []
-    n_all = n_draws * len(strands)
+    n_all = n_draws * len(replicates)
     n_filled = draws_without_end(n_all, len(rows))
     z = torch.cat([*parts, eta.expand(n_filled - n_all, *eta.shape)])
     log_p = model.prior.log_prob(z).double()

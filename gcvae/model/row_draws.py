@@ -1,4 +1,4 @@
-"""Rows drawn from the autoregressive decoder, without the probabilities that no draw asks for.
+"""Generation of rows from the autoregressive decoder, without normalising probabilities.
 
 A code is drawn by inversion of masses that are not normalised (`ColumnWeights`): of u times their
 sum, the first code whose cumulated mass reaches it. Numbers are drawn in the rows alone that have
@@ -31,7 +31,7 @@ class _Noise:
 
 
 class RowDraws:
-    """The decoder's columns, ready to be drawn for as long as its weights stay as they are."""
+    """Sampler of the decoder's columns; valid while its weights do not change."""
 
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
@@ -42,13 +42,14 @@ class RowDraws:
 
     @torch.no_grad()
     def __call__(self, z: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """(codes, values) of one row for each z. Shape: (n, K) -> two of (n, D)."""
+        """Returns (codes, values) of one row for each z. Shape: (n, K) -> two of (n, D)."""
         context = through(self.trunk, z)
         return self.draw(context, generator)
 
     @torch.no_grad()
     def draw(self, context: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """(codes, values) of one row for each context. Shape: (n, d_context) -> two of (n, D)."""
+        """Returns (codes, values) of one row for each context. Shape: (n, d_context) -> two of (n,
+        D)."""
         n, n_columns, n_real = len(context), len(self.columns), len(self.network.real)
         noise = _Noise(
             uniform((n_columns, n), generator), uniform((n_real, n), generator, torch.float64)

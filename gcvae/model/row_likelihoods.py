@@ -1,4 +1,5 @@
-"""Likelihoods of rows under the autoregressive decoder, without the masses that no score asks for.
+"""Likelihoods of rows under the autoregressive decoder, computed from only the masses that scores
+need.
 
 Of a column's codes a score needs the logarithm of the sum of their masses and one mass
 (`ColumnWeights.log_code`); of what the cells before add to a column's running sum, one vector for
@@ -46,7 +47,7 @@ class _At:
 
 
 class RowLikelihoods:
-    """log p(x|z) of rows, for as long as the decoder's weights stay as they are."""
+    """Evaluator of log p(x|z) of rows; valid while the decoder's weights do not change."""
 
     def __init__(
         self, trunk: nn.Module, network: AutoregressiveNetwork, marginals: Marginals
@@ -69,7 +70,7 @@ class RowLikelihoods:
 
     @torch.no_grad()
     def through(self, rows: EncodedTable, context: Tensor, noise: Tensor) -> Cells:
-        """Goes through the columns: known cells are scored, blank ones drawn.
+        """Passes through the columns: known cells are scored, missing ones drawn.
 
         A number that stands for an interval is scored by the interval's mass, and drawn inside it.
 
@@ -93,7 +94,7 @@ class RowLikelihoods:
         return cells
 
     def _start(self, rows: EncodedTable, noise: Tensor) -> Cells:
-        """The cells as they are known, those of whole rows once for all draws."""
+        """Returns the cells as they are known, those of whole rows once for all draws."""
         n_all = noise[..., 0].numel()
         is_whole = rows.intervals is None and bool(rows.observed.all())
         times = 1 if is_whole else n_all // len(rows)
@@ -119,7 +120,7 @@ class RowLikelihoods:
         cells.log_prob[j, index] += numbers.log_prob(value.repeat(times)) + log_slope.repeat(times)
 
     def _draw_blanks(self, at: _At, rows: EncodedTable, cells: Cells, noise: Tensor) -> None:
-        """Draws the blank cells of a column, and what is known of them. Shape: noise (N, D)."""
+        """Draws the missing cells of a column within their regions. Shape: noise (N, D)."""
         j = at.column.number
         times = cells.codes.shape[1] // len(rows)
         blank = filled((~rows.observed[:, j]).repeat(times).nonzero()[:, 0])
@@ -148,7 +149,7 @@ class RowLikelihoods:
         cells.values[j, index] = within.draw(cells.values[j, index], noise[index])
 
     def _distribution(self, at: _At, index: Tensor, codes: Tensor) -> ColumnDistribution:
-        """The column at some of its places. Shape: index (b,), codes (D, N)."""
+        """Returns the column at some of its places. Shape: index (b,), codes (D, N)."""
         column, outputs, mixture = at.column, at.outputs[index], at.mixture[index]
         log_beta = column.log_beta(outputs, mixture, codes[:, index])
         if column.place is None:
@@ -157,7 +158,8 @@ class RowLikelihoods:
         return ColumnDistribution(log_beta, column.point_code, column.marginal(outputs), transform)
 
     def _step(self, column: ColumnWeights, cells: Cells, total: Tensor, lines: Tensor) -> None:
-        """Adds what a column's cells add, in place. Shape: total (N, d_sum), lines (N, D_real)."""
+        """Adds the contributions of a column's cells, in place. Shape: total (N, d_sum), lines (N,
+        D_real)."""
         codes, values = cells.codes[column.number], cells.values[column.number]
         cells_of = filled(torch.arange(len(codes), device=codes.device))
         added = self.network.added_by_all(

@@ -1,7 +1,8 @@
-"""A decoder's columns one after the other, each particle at a latent of its own.
+"""Autoregressive passes: a decoder's columns one after the other, each particle at its own latent
+vector.
 
-The latent of a walk is z and, where a factor f couples the columns, f beside it: given both, the
-columns are independent (copula, principal direction) or follow each other (autoregressive decoder).
+The latent vector is z and, if a factor f couples the columns, f: given both, the columns are
+independent (copula, principal direction) or depend on earlier ones (autoregressive decoder).
 
     autoregressive decoder   p_j(x_j | x_<j, z)
     Gaussian copula          q_j = (b_j . f + e_j) / psi_j,  f ~ N(0, I_r)
@@ -27,17 +28,17 @@ from gcvae.model.number_marginals import Marginal
 
 
 class ColumnWalk(Protocol):
-    """N particles on their way through the columns."""
+    """Pass of N particles through the columns."""
 
     @property
     def order(self) -> Sequence[int] | None:
         """The order of the columns; None where any order gives the same distribution."""
 
     def column(self, j: int) -> WalkedColumn:
-        """Column j, given the columns that came."""
+        """Returns column j, given the earlier columns."""
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Column j has these cells. Shape: (N,), (N,)."""
+        """Sets the cells of column j. Shape: (N,), (N,)."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,11 @@ class IndependentWalk:
         return CopulaColumn(alone, places, self.pull[:, j], self.scale[:, j])
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Nothing: given the latent, no column depends on another."""
+        """Does nothing: given the latent vector, columns are independent."""
 
 
 class AutoregressiveWalk:
-    """A walk through the columns of N rows, each with its z: what comes next, and what came.
+    """Pass of N rows through the columns, each at its z.
 
     Shape: all leading dimensions of the conditional in one, N.
     """
@@ -84,7 +85,7 @@ class AutoregressiveWalk:
         outputs: MarginalOutputs,
         context: Tensor,
     ) -> None:
-        """Stands before the first column."""
+        """Starts before the first column."""
         self.marginals, self.network = marginals, network
         self.outputs = outputs.flattened()
         self.total: Tensor = network.read(context.reshape(-1, context.shape[-1]))
@@ -97,13 +98,14 @@ class AutoregressiveWalk:
         return self.network.order
 
     def column(self, j: int) -> ColumnDistribution:
-        """p_j( . | x_<j, z) from the columns that came."""
+        """Returns p_j( . | x_<j, z) given the earlier columns."""
         return self.with_functions(j, self.column_alone(j))
 
     def with_functions(
         self, j: int, column: ColumnDistribution, rows: Tensor | slice = slice(None)
     ) -> ColumnDistribution:
-        """Column j of these rows with its functions of the columns that came."""
+        """Returns column j of these rows with the functional dependencies on earlier columns
+        applied."""
         log_beta = column.log_beta
         for step in self.network.function_steps:
             if step.last == j:
@@ -112,7 +114,7 @@ class AutoregressiveWalk:
         return replace(column, log_beta=log_beta)
 
     def column_alone(self, j: int) -> ColumnDistribution:
-        """Column j as the networks have it, before any function says what it can be."""
+        """Returns column j without functional dependencies."""
         added, steps = self.network.column_outputs(self.total, j), self.network.steps
         offsets = self.lines[:, len(self.network.real) :]
         log_beta = self.total.new_zeros(len(self.total), 1)
@@ -138,7 +140,7 @@ class AutoregressiveWalk:
         return ColumnDistribution(log_beta, int(self.marginals.point_codes[j]), marginal, transform)
 
     def step(self, j: int, codes: Tensor, values: Tensor) -> None:
-        """Column j has these cells. Shape: (N,), (N,)."""
+        """Sets the cells of column j. Shape: (N,), (N,)."""
         self._came[j] = codes
         at = (codes == self.marginals.point_codes[j]).nonzero()[:, 0]
         added, moved = self.network.added_by(codes, values, j, at)

@@ -38,7 +38,7 @@ def affine_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def through(network: nn.Module, x: Tensor) -> Tensor:
-    """The outputs of a network whose affine maps are those of `affine`."""
+    """Returns the outputs of a network whose affine maps are those of `affine`."""
     if isinstance(network, nn.Linear):
         return affine(x, network.weight, network.bias)
     if isinstance(network, nn.Sequential):
@@ -50,7 +50,7 @@ def through(network: nn.Module, x: Tensor) -> Tensor:
 
 
 def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Whether oneDNN has the product: of one row it has another, with other last digits."""
+    """Returns whether oneDNN has the product: of one row it has another, with other last digits."""
     return (
         _HAS_ONEDNN
         and x.dim() == 2

@@ -21,12 +21,14 @@ _LEAST = 64
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> torch.Size:
-    """The shape that these have together; torch's own function takes forty times as long."""
+    """Returns the shape that these have together; torch's own function takes forty times
+    as long."""
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 def draws_without_end(n_draws: int, n_rows: int) -> int:
-    """The least number of draws of each row, not under `n_draws`, that makes such a batch."""
+    """Returns the least number of draws of each row, not under `n_draws`, that makes such
+    a batch."""
     step = LANES // math.gcd(LANES, n_rows)
     return -(-max(n_draws, _LEAST // n_rows) // step) * step
 

@@ -18,7 +18,7 @@ _COUNT_BUDGET = 8e8
 
 
 def group(ranks: NDArray[np.float64]) -> Groups:
-    """A column's values as groups: its levels, or ten quantile bins if it has more than 50.
+    """Returns a column's values as groups: its levels, or ten quantile bins if it has more than 50.
 
     A value that fills a bin by itself is a group by itself: of a column of hardly anything but
     zeros all quantiles are zero, and yet it tells zeros from the others.
@@ -57,7 +57,7 @@ def cramers_v(groups: Sequence[Groups]) -> Matrix:
 
 
 def _first_rows(groups: Sequence[Groups]) -> list[Groups]:
-    """The rows that are counted, their groups numbered without gaps."""
+    """Returns the rows that are counted, their groups numbered without gaps."""
     n_rows = int(_COUNT_BUDGET / max(len(groups), 1) ** 2)
     return [np.unique(column[:n_rows], return_inverse=True)[1] for column in groups]
 

@@ -8,7 +8,7 @@ from gcvae.errors import SettingError
 
 
 def device_named(name: str) -> torch.device:
-    """The device: `auto` is CUDA where there is one.
+    """Returns the device: `auto` is CUDA where there is one.
 
     Raises: SettingError for an unknown name, or CUDA where there is none.
     """

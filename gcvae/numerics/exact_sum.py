@@ -47,6 +47,6 @@ class ExactSum:
 
     @classmethod
     def from_json(cls, document: list[str]) -> Self:
-        """The sum of a document that `to_json` wrote."""
+        """Returns the sum of a document that `to_json` wrote."""
         numerator, denominator, other = document
         return cls(Fraction(int(numerator, 16), int(denominator, 16)), float(other))

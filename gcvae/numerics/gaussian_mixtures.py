@@ -47,7 +47,7 @@ class GaussianMixture:
 def fit_gaussian_mixture(
     x: Tensor, n_components: int, generator: torch.Generator
 ) -> GaussianMixture:
-    """The mixture of the highest likelihood near its start, which is k-means++.
+    """Returns the mixture of the highest likelihood near its start, which is k-means++.
 
     Shape: x (n, K), K > 0 and n at least `n_components`.
     Source: Dempster, Laird & Rubin 1977; Arthur & Vassilvitskii 2007.
@@ -69,7 +69,7 @@ def fit_gaussian_mixture(
 
 
 def _of_shares(shares: Tensor, moments: Tensor, d: int) -> GaussianMixture:
-    """The mixture of points that belong to components by shares. Shape: (n, C), (n, F)."""
+    """Returns the mixture of points that belong to components by shares. Shape: (n, C), (n, F)."""
     sums = shares.T @ moments
     count = sums[:, 0].clamp(min=_LEAST_POINTS)
     means = sums / count[:, None]

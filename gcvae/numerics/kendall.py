@@ -58,7 +58,7 @@ def tau_b(ranks: Tensor) -> Matrix:
 
 
 def _shifts(n_rows: int, n_columns: int) -> list[int]:
-    """The shifts that are compared: all of 1 .. n/2, or as many as the budget allows."""
+    """Returns the shifts that are compared: all of 1 .. n/2, or as many as the budget allows."""
     pairs = min(_PRODUCT_BUDGET / n_columns**2, _DIFFERENCE_BUDGET / n_columns)
     most = max(1, int(pairs / max(n_rows, 1)))
     last = n_rows // 2
@@ -66,7 +66,7 @@ def _shifts(n_rows: int, n_columns: int) -> list[int]:
 
 
 def with_unit_diagonal(matrix: Matrix) -> Matrix:
-    """The symmetric part, with ones on the diagonal and clipped to [-1, 1]; NaN stays."""
+    """Returns the symmetric part, with ones on the diagonal and clipped to [-1, 1]; NaN stays."""
     symmetric = np.clip((matrix + matrix.T) / 2.0, -1.0, 1.0)
     np.fill_diagonal(symmetric, 1.0)
     return symmetric

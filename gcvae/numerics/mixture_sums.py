@@ -39,7 +39,7 @@ def log_mixture_sums(terms: Tensor, powers: Tensor, least: float) -> Tensor:
 
 
 def _sums(terms: Tensor, powers: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """The exponentials and their sums. Shape: (G, M, n, K), (G, n, K)."""
+    """Returns the exponentials and their sums. Shape: (G, M, n, K), (G, n, K)."""
     # Powers of two are faster than powers of e.
     flat = torch.bmm(terms.flatten(1, 2), powers / math.log(2.0)).exp2_()
     exponentials = flat.view(*terms.shape[:-1], powers.shape[-1])

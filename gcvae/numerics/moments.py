@@ -8,7 +8,8 @@ from gcvae.arrays import Numbers
 
 
 def mean_and_deviation(numbers: Numbers) -> tuple[float, float]:
-    """The mean and the standard deviation, of however large or small numbers; 0, 0 of none."""
+    """Returns the mean and the standard deviation, of however large or small numbers; 0, 0
+    of none."""
     size = float(np.abs(numbers).max(initial=0.0))
     if size == 0.0:
         return 0.0, 0.0

@@ -75,7 +75,7 @@ class _InverseLogNormalCdf(torch.autograd.Function):
 
 
 def _inverse_log_cdf(log_p: Tensor) -> Tensor:
-    """The direct inverse, or Newton's method on log Phi where exp(log_p) underflows."""
+    """Returns the direct inverse, or Newton's method on log Phi where exp(log_p) underflows."""
     far = log_p < -300.0
     x: Tensor = torch.special.ndtri(log_p.clamp(min=-300.0).exp())
     return x.masked_scatter(far, _far_inverse_log_cdf(log_p[far])) if bool(far.any()) else x

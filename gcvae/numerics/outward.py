@@ -35,7 +35,7 @@ class OuterRows:
 
     @classmethod
     def of(cls, found: npt.NDArray[Any], counts: npt.NDArray[np.int64], rows: int) -> OuterRows:
-        """The ends of distinct numbers, ascending, and how many rows have each.
+        """Returns the ends of distinct numbers, ascending, and how many rows have each.
 
         Args:
             found: Shape: (k,), k > 0.
@@ -55,13 +55,14 @@ class OuterRows:
 
 
 def exact(number: Any) -> Decimal:
-    """The number as it is written."""
+    """Returns the number as it is written."""
     value = number.item() if isinstance(number, np.generic) else number
     return _CONTEXT.create_decimal(repr(value))
 
 
 def plain_number(size: Decimal) -> Decimal:
-    """The largest of 1, 2 and 5 times a power of ten that is no larger than a positive size."""
+    """Returns the largest of 1, 2 and 5 times a power of ten that is no larger than a positive
+    size."""
     power = Decimal(1).scaleb(size.adjusted(), _CONTEXT)
     return max(power * n for n in (1, 2, 5) if power * n <= size)
 
@@ -77,7 +78,7 @@ def plain_limits(
         found: Distinct, ascending. Shape: (k,), k > 0.
         counts: Rows of each. Shape: (k,).
         rows: How many rows are enough.
-        unit: Of which all numbers are multiples; 0 where there is none.
+        unit: Unit of which all numbers are multiples; 0 where there is none.
     """
     ends = OuterRows.of(found, counts, rows)
     low = exact(ends.low) if ends.low_size is None else _below(ends.low, ends.low_size, unit)
@@ -86,7 +87,7 @@ def plain_limits(
 
 
 def _below(end: Any, size: Decimal, unit: Decimal) -> Decimal:
-    """The plain number that is next below a smallest one, of the same sign."""
+    """Returns the plain number that is next below a smallest one, of the same sign."""
     number = exact(end)
     size = size or abs(number) or Decimal(PARTS)  # there are no others
     step = plain_number(max(_CONTEXT.divide(size, Decimal(PARTS)), 2 * unit))

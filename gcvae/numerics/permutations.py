@@ -37,23 +37,24 @@ def mixed(numbers: Numbers, key: int) -> Numbers:
 
 
 def shuffled(numbers: Numbers, size: int, key: int) -> Numbers:
-    """The place of each number in the permutation. Shape: (n,), all in [0, size)."""
+    """Returns the place of each number in the permutation. Shape: (n,), all in [0, size)."""
     return _walked(numbers, size, list(_rounds(size, key)))
 
 
 def unshuffled(places: Numbers, size: int, key: int) -> Numbers:
-    """The number at each place: `unshuffled(shuffled(x)) = x`. Shape: (n,), in [0, size)."""
+    """Returns the number at each place: `unshuffled(shuffled(x)) = x`. Shape: (n,), in [0,
+    size)."""
     return _walked(places, size, [(half, k, -1) for half, k, _ in reversed([*_rounds(size, key)])])
 
 
 def _rounds(size: int, key: int) -> Iterator[tuple[int, int, int]]:
-    """(which half changes, key of the round, sign) of each round."""
+    """Yields (which half changes, key of the round, sign) of each round."""
     assert 1 <= size < 1 << 63, "places are 63 bits wide"
     yield from ((i % 2, (key + (i + 1) * _STEP) & _WHOLE, 1) for i in range(2 * _ROUNDS))
 
 
 def _walked(numbers: Numbers, size: int, rounds: list[tuple[int, int, int]]) -> Numbers:
-    """The numbers after the rounds, repeated for those that left the range."""
+    """Returns the numbers after the rounds, repeated for those that left the range."""
     found = _through(numbers, size, rounds)
     outside = np.flatnonzero(found >= size)
     while len(outside):

@@ -48,11 +48,11 @@ class RowNoise:
         return cls(np.concatenate([part.keys for part in parts]))
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.keys)
 
     def take(self, rows: Tensor) -> RowNoise:
-        """The noise of the rows of these numbers."""
+        """Returns the noise of the rows of these numbers."""
         return RowNoise(self.keys[rows.cpu().numpy()])
 
     def of(self, purpose: str) -> RowNoise:
@@ -60,7 +60,7 @@ class RowNoise:
         return RowNoise(_mixed(self.keys ^ _number_of(purpose)))
 
     def uniform(self, n_draws: int, width: int, first: int = 0) -> Tensor:
-        """Numbers from the open interval (0, 1), those of the draws from `first` on.
+        """Returns numbers from the open interval (0, 1), those of the draws from `first` on.
 
         Shape: (S, n, width), float64.
         """
@@ -89,7 +89,7 @@ def _number_of(text: str) -> np.uint64:
 
 
 def _mixed(x: Keys) -> Keys:
-    """The finaliser of SplitMix64, a bijection of 64 bits. Shape: as x."""
+    """Returns the finaliser of SplitMix64, a bijection of 64 bits. Shape: as x."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
     return x ^ (x >> np.uint64(31))

@@ -14,18 +14,18 @@ _FRESH_BITS = 53
 
 
 def fresh_seed() -> int:
-    """A seed that nobody else has, for those who do not say which."""
+    """Returns a seed that nobody else has, for those who do not say which."""
     return secrets.randbits(_FRESH_BITS)
 
 
 def derived_seed(*origin: str) -> int:
-    """The seed of these texts: the same for the same ones."""
+    """Returns the seed of these texts: the same for the same ones."""
     digest = hashlib.sha256("\x1f".join(origin).encode()).digest()
     return int.from_bytes(digest[:8], "little") >> (64 - _FRESH_BITS)
 
 
 def check_seed(seed: int) -> int:
-    """The seed itself.
+    """Returns the seed itself.
 
     Raises:
         SettingError: It is no whole number, negative or too large.

@@ -24,7 +24,8 @@ _SOBOL_BITS = 30
 
 @lru_cache(maxsize=64)
 def sobol_points(n: int, width: int) -> Keys:
-    """The first n points of Sobol's sequence, as numbers of N_BITS bits. Shape: (n, width)."""
+    """Returns the first n points of Sobol's sequence, as numbers of N_BITS bits. Shape:
+    (n, width)."""
     if not width:
         return np.zeros((n, 0), dtype=np.uint64)
     points = torch.quasirandom.SobolEngine(width).draw(n, dtype=torch.float64).numpy()

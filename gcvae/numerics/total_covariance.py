@@ -62,7 +62,7 @@ def covariance_parts(scores: NDArray[np.float64]) -> CovarianceParts:
 
 
 def _deviations(scores: Matrix, means: Matrix, mean: Matrix) -> tuple[Matrix, Matrix]:
-    """(rows less their z's mean, z's means less the mean of all)."""
+    """Returns (rows less their z's mean, z's means less the mean of all)."""
     inside = scores - means[:, None]
     return inside.reshape(-1, scores.shape[-1]), means - mean
 
@@ -73,7 +73,7 @@ def _square(rows: Matrix) -> Matrix:
 
 
 def _parts(parts: list[tuple[Matrix, Matrix, float]], n: int, scale: Matrix) -> Matrix:
-    """(within, between) from sums over groups of z. Shape: (2, D, D)."""
+    """Returns (within, between) from sums over groups of z. Shape: (2, D, D)."""
     m = sum(count for _, _, count in parts)
     within = sum(inside for inside, _, _ in parts) / (m * (n - 1))
     between = sum(outside for _, outside, _ in parts) / m - within / n

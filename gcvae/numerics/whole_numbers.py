@@ -9,7 +9,7 @@ from gcvae.errors import Problem, SettingError
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """The number as an int; NumPy's whole numbers are whole, too.
+    """Returns the number as an int; NumPy's whole numbers are whole, too.
 
     Raises:
         SettingError: it is no whole number, or out of range.

@@ -1,4 +1,4 @@
-"""What replaces a column that a formula computes in some rows: f(x), or a value of its own.
+"""Replacement of a column that a formula computes in some rows: f(x), or a value of its own.
 
     e = KEPT where y = f(x), else the place of y
 
@@ -51,7 +51,7 @@ class Alternative(Computed):
 
     @classmethod
     def of(cls, rule: Rule, table: TypedTable, schema: TableSchema) -> Alternative:
-        """The alternative of a rule on a table."""
+        """Returns the alternative of a rule on a table."""
         prediction = with_ties(Prediction.of(rule, schema), table)
         draft = cls(prediction, -1, (), False, 0)
         own, has_missing = dict[int, int](), False
@@ -101,7 +101,7 @@ class Alternative(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=self.kept, maximum=last),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """The cells of e; of a row in which f has no value unknown where blanks are."""
+        """Returns the cells of e; of a row in which f has no value unknown where blanks are."""
         own, said = frame[self.column], self.prediction.predicted(frame)
         known = own.notna().to_numpy()
         codes = np.full(len(own), self.kept, dtype=np.int64)
@@ -136,7 +136,8 @@ class Alternative(Computed):
         return placed_values(_plain(values), at, column.missing.allowed or self.has_missing)
 
     def base(self, frame: pd.DataFrame) -> tuple[Places, Mask]:
-        """(the places of f, or of what stands for it, where f has a value). Shape: (n,) twice."""
+        """Returns (the places of f, or of what stands for it, where f has a value). Shape: (n,)
+        twice."""
         said = self.prediction.predicted(frame)
         has_value = said.notna().to_numpy()
         base = np.full(len(frame), self.fallback, dtype=np.int64)
@@ -189,7 +190,7 @@ class Alternative(Computed):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Alternative:
-        """The alternative of a document that `to_json` wrote."""
+        """Returns the alternative of a document that `to_json` wrote."""
         return cls(
             prediction_of_document(document, schema),
             int(document["kept"]),
@@ -199,7 +200,7 @@ class Alternative(Computed):
         )
 
     def _agree(self, own: pd.Series[Any], said: pd.Series[Any]) -> Mask:
-        """Rows in which y is what f(x) is rounded to. Shape: (n,) twice -> (n,)."""
+        """Returns rows in which y is what f(x) is rounded to. Shape: (n,) twice -> (n,)."""
         both = own.notna().to_numpy() & said.notna().to_numpy()
         found = np.zeros(len(own), dtype=bool)
         places = [self.grid.places(cells[both]) for cells in (own, said)]

@@ -14,7 +14,7 @@ _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 
 
 def number_ending(text: str, per_unit: int) -> tuple[int, int]:
-    """(what is left, of which step), in places: .99 is left of 1, 95 of 100.
+    """Returns (what is left, of which step), in places: .99 is left of 1, 95 of 100.
 
     Args:
         text: Such as ".99" or "95".
@@ -33,7 +33,7 @@ def number_ending(text: str, per_unit: int) -> tuple[int, int]:
 
 
 def number_ending_text(rest: int, digits: int, per_unit: int) -> str:
-    """The ending of `rest` places left of 10^digits units.
+    """Returns the ending of `rest` places left of 10^digits units.
 
     >>> number_ending_text(99, 0, 100), number_ending_text(9500, 2, 100)
     ('.99', '95')
@@ -79,7 +79,8 @@ def _word(word: str, last: Step) -> int:
 
 
 def date_ending_text(left: int, last: Step, step: int) -> str:
-    """The text of `date_ending`: its first word is a weekday or a day, where there are any."""
+    """Returns the text of `date_ending`: its first word is a weekday or a day, where there
+    are any."""
     days, nanoseconds = divmod(left * step, DURATIONS["day"])
     words = []
     if last == "1 week":

@@ -31,7 +31,7 @@ class Grid:
     """The values of one column of numbers or dates: place k is the value k times the resolution.
 
     Attributes:
-        column: Of the schema.
+        column: Column of the schema.
         per_unit: Places per unit of the column: 10^decimals of numbers, 1 of dates.
         step: Nanoseconds between two places; None for numbers.
         low, high: The first and last place that the column's limits allow.
@@ -45,7 +45,7 @@ class Grid:
 
     @classmethod
     def of(cls, column: Column) -> Grid | None:
-        """The grid of a column; None where it has none, or is not of numbers or dates."""
+        """Returns the grid of a column; None where it has none, or is not of numbers or dates."""
         if column.has_times:
             return cls._of_dates(column)
         is_whole, is_ordered = column.kind.is_whole, column.kind.outcomes is _ORDERED
@@ -112,7 +112,7 @@ class Grid:
         return -math.log(self.per_unit)
 
     def places(self, present: pd.Series[Any]) -> Places:
-        """The places of typed cells, none missing. Shape: (n,) -> (n,)."""
+        """Returns the places of typed cells, none missing. Shape: (n,) -> (n,)."""
         if self.step is not None:
             return _nanoseconds(present) // self.step
         if not self.has_decimals:
@@ -129,7 +129,8 @@ class Grid:
         return times.astype(np.int64) // (self.step or 1)
 
     def values(self, places: Places, *, limited: bool = True) -> npt.NDArray[Any]:
-        """The values at places, within the column's limits if asked. Shape: (n,) -> (n,)."""
+        """Returns the values at places, within the column's limits if asked. Shape: (n,)
+        -> (n,)."""
         inside = np.clip(places, self.low, self.high) if limited else places
         if self.step is not None:
             return (inside * self.step).astype("datetime64[ns]")
@@ -144,7 +145,7 @@ class LevelGrid:
     """The levels of one column: place k is level k of the schema.
 
     Attributes:
-        column: Of the schema.
+        column: Column of the schema.
     """
 
     column: Column
@@ -160,13 +161,14 @@ class LevelGrid:
         return len(self.column.typed_levels) - 1
 
     def places(self, present: pd.Series[Any]) -> Places:
-        """The places of typed cells, NO_LEVEL of one that there is not. Shape: (n,) -> (n,)."""
+        """Returns the places of typed cells, NO_LEVEL of one that there is not. Shape: (n,) ->
+        (n,)."""
         places = {level: k for k, level in enumerate(self.column.typed_levels)}
         found = [places.get(level, NO_LEVEL) for level in present.tolist()]
         return np.array(found, dtype=np.int64)
 
     def values(self, places: Places) -> npt.NDArray[Any]:
-        """The levels at places. Shape: (n,) -> (n,)."""
+        """Returns the levels at places. Shape: (n,) -> (n,)."""
         levels = self.column.typed_levels
         taken = np.clip(places, 0, self.high)
         found = (
@@ -176,7 +178,7 @@ class LevelGrid:
 
 
 def grid_of(column: Column) -> Grid | LevelGrid:
-    """The grid of a column of numbers, dates or levels."""
+    """Returns the grid of a column of numbers, dates or levels."""
     return Grid.of(column) or LevelGrid(column)
 
 

@@ -1,4 +1,4 @@
-"""What a formula says of a column: f(x), on the column's own grid.
+"""Prediction of a formula for a column: f(x), on the column's own grid.
 
 The grid of a column is the whole multiples of 10^-decimals, of a date those of the smallest unit of
 its format. A prediction is rounded to it in whole multiples, so that y - f is a whole multiple too.
@@ -61,7 +61,7 @@ class Prediction:
 
     @classmethod
     def of(cls, rule: Rule, schema: Mapping[str, Column] | TableSchema) -> Self:
-        """The prediction of a rule that is a formula.
+        """Returns the prediction of a rule that is a formula.
 
         Raises:
             ValueError: Types do not fit each other, or a value beside is none of the column's.
@@ -152,7 +152,7 @@ class Prediction:
         return _typed(_on_grid(found, self.column, to_whole), self.column).set_axis(frame.index)
 
     def at_tie(self, frame: pd.DataFrame) -> Mask:
-        """Rows in which f lies half way between two places of y's grid. Shape: (n,)."""
+        """Returns rows in which f lies half way between two places of y's grid. Shape: (n,)."""
         unit = grid_unit(self.column)
         if unit is None or self.is_of_levels:
             return np.zeros(len(frame), dtype=bool)
@@ -160,7 +160,7 @@ class Prediction:
         return np.asarray(rest == 0.5)
 
     def keeps(self, frame: pd.DataFrame) -> tuple[Mask, Mask]:
-        """(all is known, the row keeps the rule) for each row. Shape: (n,), (n,).
+        """Returns (all is known, the row keeps the rule) for each row. Shape: (n,), (n,).
 
         Args:
             frame: The typed columns of the rule.
@@ -181,7 +181,7 @@ class Prediction:
         return found
 
     def agrees(self, values: npt.NDArray[Any], said: npt.NDArray[Any]) -> Mask:
-        """Whether each value of y keeps the rule. Shape: (n,), (n,) -> (n,)."""
+        """Returns whether each value of y keeps the rule. Shape: (n,), (n,) -> (n,)."""
         if values.dtype == object:
             return np.asarray(values == said, dtype=bool)
         size = np.maximum(np.abs(values), np.abs(said))
@@ -194,13 +194,13 @@ class Prediction:
 
 
 def keeps(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> tuple[Mask, Mask]:
-    """(all columns of a rule are known, the row keeps it) for each row. Shape: (n,), (n,).
+    """Returns (all columns of a rule are known, the row keeps it) for each row. Shape: (n,), (n,).
 
     Args:
         rule: Any but a functional dependency. Of missing cells "known" is where one asks for
             another, of a condition where it is true or false.
         frame: The typed columns of the rule.
-        schema: Of the columns.
+        schema: Schema of the columns.
     """
     if isinstance(rule.form, Missingness):
         here, there = (frame[name].isna().to_numpy() for name in rule.columns)

@@ -37,7 +37,7 @@ class Reduction:
     """The rewritings of a table, each after those of its parents; none leaves the table as it is.
 
     Attributes:
-        schema: Of the written table.
+        schema: Schema of the written table.
         rewritings: In an order in which they can be undone.
     """
 
@@ -54,7 +54,8 @@ class Reduction:
         whole: Iterable[str] = (),
         rare_rows: int = 1,
     ) -> Reduction:
-        """The reduction of a table by rules, but for those that name columns that are left out.
+        """Returns the reduction of a table by rules, but for those that name columns that are left
+        out.
 
         Columns that stay whole are not split. Residuals have limits that so many rows share, or
         plain ones.
@@ -115,7 +116,7 @@ class Reduction:
         return self.rewritten[self.owners[part]].log_unit(part)
 
     def parts_of(self, name: str) -> tuple[str, ...]:
-        """The columns of the reduced table that stand for a written one."""
+        """Returns the columns of the reduced table that stand for a written one."""
         rewriting = self.rewritten.get(name)
         return (name,) if rewriting is None else tuple(part.name for part in rewriting.parts)
 
@@ -126,11 +127,11 @@ class Reduction:
         *,
         blanks_unknown: bool = False,
     ) -> pd.DataFrame:
-        """The reduced rows of typed written ones.
+        """Returns the reduced rows of typed written ones.
 
         Args:
             frame: Typed.
-            names: Of the written columns that are wanted; all where not given.
+            names: Names of the written columns that are wanted; all where not given.
             blanks_unknown: A residual whose parents are blank is not known, and blank itself.
         """
         if not self.rewritings:
@@ -146,11 +147,11 @@ class Reduction:
         return pd.DataFrame(columns, index=frame.index)
 
     def restore(self, frame: pd.DataFrame, names: Iterable[str] | None = None) -> pd.DataFrame:
-        """The written rows of reduced ones.
+        """Returns the written rows of reduced ones.
 
         Args:
-            frame: Of all reduced columns, or of those that the names `need`.
-            names: Of the written columns that are wanted; all where not given.
+            frame: Frame of all reduced columns, or of those that the names `need`.
+            names: Names of the written columns that are wanted; all where not given.
         """
         if not self.rewritings:
             return frame if names is None else frame[list(names)]
@@ -166,7 +167,7 @@ class Reduction:
         return pd.DataFrame({name: columns[name] for name in wanted}, index=frame.index)
 
     def needed(self, names: Iterable[str]) -> set[str]:
-        """The reduced columns of which these written ones are made."""
+        """Returns the reduced columns of which these written ones are made."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -177,18 +178,19 @@ class Reduction:
         return found
 
     def reduced_table(self, table: TypedTable) -> TypedTable:
-        """The reduced table, in memory or, of one in files, column by column as it is asked."""
+        """Returns the reduced table, in memory or, of one in files, column by column as it is
+        asked."""
         if isinstance(table, pd.DataFrame):
             return self.reduce(table)
         return ReducedFiles(self, table) if self.rewritings else table  # type: ignore[return-value]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The rewritings as documents."""
+        """Returns the rewritings as documents."""
         return [rewriting.to_json() for rewriting in self.rewritings]
 
     @classmethod
     def from_json(cls, documents: Sequence[Mapping[str, Any]], schema: TableSchema) -> Reduction:
-        """The reduction of documents that `to_json` wrote."""
+        """Returns the reduction of documents that `to_json` wrote."""
         rewritings: list[Rewriting] = [
             Split.from_json(document, schema)
             if "split" in document
@@ -205,14 +207,14 @@ _LEAST_OF_DIFFERENCES = 0.5
 
 
 def _sides(rule: Rule) -> list[Rule]:
-    """A rule, and the same of two columns with the other one dependent."""
+    """Returns a rule, and the same of two columns with the other one dependent."""
     return [rule] if rule.turned is None else [rule, replace(rule, text=rule.turned)]
 
 
 def _rewriting(
     rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int
 ) -> Rewriting | None:
-    """What replaces the column that a formula computes; None where it has no grid."""
+    """Returns the replacement of a computed column; None if it has no grid."""
     is_rare = rule.share is not None and rule.share < _LEAST_OF_DIFFERENCES
     prediction = Prediction.of(rule, schema)
     if prediction.is_of_levels or (is_rare and prediction.form.relation == "=="):
@@ -224,7 +226,7 @@ def _rewriting(
 
 
 def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting]) -> bool:
-    """Whether one of some columns is computed from another column."""
+    """Returns whether one of some columns is computed from another column."""
     waiting, seen = list(names), set[str]()
     while waiting:
         name = waiting.pop()
@@ -237,7 +239,7 @@ def _depends_on(names: Sequence[str], column: str, found: Mapping[str, Rewriting
 
 
 def in_order(found: Mapping[str, Rewriting]) -> list[Rewriting]:
-    """The rewritings, each after those of its parents; those of a circle are left out."""
+    """Returns the rewritings, each after those of its parents; those of a circle are left out."""
     ordered: dict[str, Rewriting] = {}
     waiting = dict(found)
     while waiting:
@@ -269,15 +271,15 @@ class ReducedFiles:
         ]  # fmt: skip
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.table)
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
-        """A column, in memory."""
+        """Returns a column, in memory."""
         return self.at(slice(None), [name])[name]
 
     def at(self, places: slice | Places, names: Sequence[str]) -> pd.DataFrame:
-        """The named columns of some rows, in memory."""
+        """Returns the named columns of some rows, in memory."""
         owners = list(dict.fromkeys(self.reduction.owners.get(name, name) for name in names))
         parents = {
             parent

@@ -1,4 +1,4 @@
-"""What replaces a column that a formula computes from others: its residual e = y - f(x).
+"""Residuals, which replace a column that a formula computes from others: e = y - f(x).
 
 e is a whole number of steps of y's own grid, so that y <-> e is one to one given the others. What
 stands apart from an inequality, as 0 for "none", has a place of its own below all residuals. Of an
@@ -45,7 +45,7 @@ _USUAL_SHARE, _MOST_USUAL, _MOSTLY = 0.01, 4, 0.8
 
 
 class Rewriting(Protocol):
-    """What replaces one column of the written table.
+    """Replacement of one column of the original table.
 
     Attributes:
         column: The name of the written column.
@@ -61,22 +61,22 @@ class Rewriting(Protocol):
     def parts(self) -> tuple[Column, ...]: ...
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """The parts' cells of typed written rows. Shape: (n,) each."""
+        """Returns the parts' cells of typed written rows. Shape: (n,) each."""
         ...
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """The written cells, of the written parents and the parts. Shape: (n,)."""
+        """Returns the written cells, of the written parents and the parts. Shape: (n,)."""
         ...
 
     def part_places(
         self, part: str, earlier: pd.DataFrame, low: Places, high: Places
     ) -> tuple[Places, Places]:
-        """Where a part must lie for the written cell to lie between two places.
+        """Returns the interval of a part for which the original cell lies between two grid indices.
 
         Args:
             part: One of the parts.
             earlier: The written parents, and the parts before it. n rows.
-            low: Of the written column's grid. Shape: (n, m).
+            low: Low of the written column's grid. Shape: (n, m).
             high: The same.
 
         Returns: Ends of intervals, those that are empty with low > high. Shape: (n, m) twice.
@@ -84,7 +84,7 @@ class Rewriting(Protocol):
         ...
 
     def can_solve(self, parent: str) -> bool:
-        """Whether `solutions` finds the cells of a parent."""
+        """Returns whether `solutions` finds the cells of a parent."""
         ...
 
     def solutions(
@@ -112,7 +112,7 @@ class Rewriting(Protocol):
 
 @dataclass(frozen=True)
 class Computed:
-    """What a column that a formula computes is replaced by.
+    """Replacement of a column that a formula computes.
 
     Attributes:
         prediction: Gives f.
@@ -121,7 +121,7 @@ class Computed:
     prediction: Prediction
 
     def __str__(self) -> str:
-        """The rule in words."""
+        """Returns the rule in words."""
         return str(self.rule)
 
     @property
@@ -158,7 +158,7 @@ class Residual(Computed):
     is that of most rows in which the parent is blank, a fallback does.
 
     Attributes:
-        lowest, highest: Of the residuals of the table, or beyond where few rows have these.
+        lowest, highest: Lowest of the residuals of the table, or beyond where few rows have these.
         limits: The lowest and the highest where f has a value: a drawn residual stays within.
         has_missing: A cell of y was missing.
         fallback: The place of y's grid that stands for f where that has no value.
@@ -193,7 +193,7 @@ class Residual(Computed):
     def of(
         cls, rule: Rule, table: TypedTable, schema: TableSchema, rare_rows: int = 1
     ) -> Residual | None:
-        """The residual of a rule on a table; None where the column has no grid."""
+        """Returns the residual of a rule on a table; None where the column has no grid."""
         written = schema[rule.column]
         if Grid.of(written) is None:
             return None
@@ -279,7 +279,7 @@ class Residual(Computed):
         return (Column(self.column, ColumnKind.INTEGER, missing, minimum=low, maximum=high),)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """The residuals; of a row with a blank parent unknown where blanks are."""
+        """Returns the residuals; of a row with a blank parent unknown where blanks are."""
         own = frame[self.column]
         base, has_base = self.base(frame)
         known = own.notna().to_numpy()
@@ -322,7 +322,7 @@ class Residual(Computed):
         return placed_values(values, places, self.written.missing.allowed or self.has_missing)
 
     def _within(self, base: Places, steps: Places, has_base: Mask) -> Places:
-        """The places of y, moved within its limits where that costs no row its rule."""
+        """Returns the places of y, moved within its limits where that costs no row its rule."""
         low = self.grid.low + (self.offset - self.grid.low) % self.stride
         high = self.grid.high - (self.grid.high - self.offset) % self.stride
         inside = np.clip(base + steps, low, max(low, high))
@@ -333,7 +333,7 @@ class Residual(Computed):
         return found if held is None else found.clip(*held)
 
     def can_solve(self, parent: str) -> bool:
-        """Whether `solutions` finds the cells of a parent."""
+        """Returns whether `solutions` finds the cells of a parent."""
         return can_solve(self.prediction.form, parent)
 
     def part_places(
@@ -356,7 +356,8 @@ class Residual(Computed):
         return lower, upper
 
     def _place_beside(self, i: int, low: Places, high: Places) -> tuple[Places, Places]:
-        """The residual of the i-th place beside the rule, where y may be there. Shape: (n, 1)."""
+        """Returns the residual of the i-th place beside the rule, where y may be there. Shape: (n,
+        1)."""
         is_inside = np.asarray((low <= self.beside[i]) & (self.beside[i] <= high))
         is_asked = is_inside.any(axis=1, keepdims=True)
         residual = self.lowest + i
@@ -388,7 +389,8 @@ class Residual(Computed):
         return ((-most, most),)
 
     def base(self, frame: pd.DataFrame) -> tuple[npt.NDArray[np.int64], Mask]:
-        """(the places of f, or of what stands for it, where f has a value). Shape: (n,) twice."""
+        """Returns (the places of f, or of what stands for it, where f has a value). Shape: (n,)
+        twice."""
         given = self.prediction.predicted(frame)
         has_value = given.notna().to_numpy()
         if self.neutral and not has_value.all():
@@ -415,7 +417,8 @@ class Residual(Computed):
         return tuple(self.lowest + i for i, place in enumerate(self.beside) if place in places)
 
     def _has_never(self, frame: pd.DataFrame) -> Mask:
-        """Rows in which all parents are known, and g has no value for one is never. Shape: (n,)."""
+        """Returns rows in which all parents are known, and g has no value for one is never. Shape:
+        (n,)."""
         parents = [frame[name] for name in self.parents]
         never = np.any([are_never(cells) for cells in parents], axis=0)
         known = np.all([cells.notna().to_numpy() for cells in parents], axis=0)
@@ -451,7 +454,7 @@ class Residual(Computed):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Residual:
-        """The residual of a document that `to_json` wrote."""
+        """Returns the residual of a document that `to_json` wrote."""
         prediction = prediction_of_document(document, schema)
         if Grid.of(prediction.column) is None:
             raise ValueError(f"column {prediction.column.name!r} has no grid")
@@ -473,7 +476,7 @@ class Residual(Computed):
 
 
 def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> Prediction:
-    """The formula of a document of a rewriting.
+    """Returns the formula of a document of a rewriting.
 
     Raises:
         SchemaError, ValueError: It is none of the schema's.
@@ -489,7 +492,7 @@ def prediction_of_document(document: Mapping[str, Any], schema: TableSchema) -> 
 
 
 def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
-    """The formula with halves rounded as most rows of the table have them."""
+    """Returns the formula with halves rounded as most rows of the table have them."""
     if prediction.form.is_inequality or prediction.is_of_levels:
         return prediction
     away = replace(prediction, ties="away")
@@ -502,7 +505,7 @@ def with_ties(prediction: Prediction, table: TypedTable) -> Prediction:
 
 
 def _is_by_side(prediction: Prediction) -> bool:
-    """Whether a column is a formula to a few units of its grid."""
+    """Returns whether a column is a formula to a few units of its grid."""
     unit = grid_unit(prediction.column)
     if prediction.form.relation != "≈" or unit is None:
         return False
@@ -510,14 +513,14 @@ def _is_by_side(prediction: Prediction) -> bool:
 
 
 def _places_beside(prediction: Prediction) -> tuple[int, ...]:
-    """The places of a column that stand apart from its inequality."""
+    """Returns the places of a column that stand apart from its inequality."""
     grid = Grid.of(prediction.column)
     assert grid is not None, "asked before"
     return tuple(int(place) for place in grid.places(prediction.beside))
 
 
 def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int]:
-    """The number that a blank of a parent stands for in most rows that have one."""
+    """Returns the number that a blank of a parent stands for in most rows that have one."""
     if prediction.form.is_inequality:
         return {}
     names = [column.name for column in prediction.parents if column.has_numbers]
@@ -540,14 +543,14 @@ def _neutral_parents(prediction: Prediction, table: TypedTable) -> dict[str, int
 def _without_blanks(
     prediction: Prediction, frame: pd.DataFrame, numbers: Mapping[str, int]
 ) -> pd.DataFrame:
-    """The parents' cells, with these numbers for their blanks."""
+    """Returns the parents' cells, with these numbers for their blanks."""
     parents = frame[list(prediction.rule.parents)]
     return parents.assign(**{name: parents[name].fillna(x) for name, x in numbers.items()})
 
 
 def type_limits(column: Column) -> tuple[int, int] | None:
-    """The first and the last place that the type of a column of whole numbers holds, levels or not,
-    if it has one that decides."""
+    """Returns the first and the last place that the type of a column of whole numbers holds, levels
+    or not, if it has one that decides."""
     kind = None if column.parquet_type is None else parquet_type(column.parquet_type)
     if kind is None or column.decimals or not pa.types.is_integer(kind):
         return None
@@ -557,13 +560,13 @@ def type_limits(column: Column) -> tuple[int, int] | None:
 
 
 def _steps_kept(prediction: Prediction) -> tuple[int, int]:
-    """(stride, offset) of an inequality's column; (1, 0) of other formulas, on no step."""
+    """Returns (stride, offset) of an inequality's column; (1, 0) of other formulas, on no step."""
     split = Split.of(prediction.column) if prediction.form.is_inequality else None
     return (1, 0) if split is None else split.kept_by_all
 
 
 def _residuals_alone(residuals: pd.Series[Any]) -> pd.Series[Any]:
-    """The residuals of the cells that follow the rule, or break it. Shape: (n,) -> (m,)."""
+    """Returns the residuals of the cells that follow the rule, or break it. Shape: (n,) -> (m,)."""
     present = residuals.dropna()
     return present[present > MOST_BESIDE + MOST_NEVER - _FURTHEST]
 
@@ -581,7 +584,8 @@ def _usual(counts: Counter[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
-    """The lowest and the highest residual, or plain numbers beyond where few rows have these."""
+    """Returns the lowest and the highest residual, or plain numbers beyond where few rows have
+    these."""
     residuals = np.array(sorted(counts), dtype=np.int64)
     if len(residuals) == 1:
         return int(residuals[0]), int(residuals[0])
@@ -592,7 +596,7 @@ def _ends(counts: Counter[int], rare_rows: int) -> tuple[int, int]:
 
 
 def _middle(table: TypedTable, written: Column) -> int:
-    """The place of the middle of a column's cells; 0 where all are missing."""
+    """Returns the place of the middle of a column's cells; 0 where all are missing."""
     grid = Grid.of(written)
     assert grid is not None, "asked before"
     present = without_never(table[written.name]).dropna()

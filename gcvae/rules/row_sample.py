@@ -36,7 +36,7 @@ class Half:
     frame: pd.DataFrame
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.frame)
 
     @cached_property
@@ -66,7 +66,7 @@ class RowSample:
 
     @classmethod
     def of(cls, table: TypedTable, schema: TableSchema, seed: int = 0) -> Self:
-        """Rows drawn without replacement, of the columns that are modelled."""
+        """Returns rows drawn without replacement, of the columns that are modelled."""
         random = np.random.default_rng(seed)
         chosen = random.permutation(len(table))[:SAMPLE_ROWS]
         columns = tuple(c for c in schema if c.is_modelled and c.name in table.columns)
@@ -117,7 +117,7 @@ class Candidate:
 
     Attributes:
         nats: Gained in a row.
-        share: Of those rows, that keep it.
+        share: Share of those rows, that keep it.
     """
 
     rule: Rule
@@ -127,10 +127,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Where a column is what a rule says, and where it would be by chance.
+    """Rows in which a column agrees with a rule, and the agreement expected by chance.
 
     Attributes:
-        share: Of the rows in which all is known.
+        share: Share of the rows in which all is known.
         chance: That share, were the column independent of what the rule says.
         unusual: That share among rows where the column, or what the rule says, is not the most
             frequent value.
@@ -152,14 +152,14 @@ class Agreement:
         return s * math.log(s / p) + rest
 
     def is_news(self, n_tried: int) -> bool:
-        """Whether so much agreement is not what chance gives one of so many rules."""
+        """Returns whether so much agreement is not what chance gives one of so many rules."""
         return self.rows >= LEAST_ROWS and self.rows * self.nats > _LEAST_NATS + math.log(n_tried)
 
 
 def agreement_with(
     values: npt.NDArray[Any], said: npt.NDArray[Any], agree: Callable[..., Mask]
 ) -> Agreement:
-    """How far a column agrees with what a rule says of it.
+    """Returns the agreement of a column with a rule's prediction.
 
     Shape: (n,), (n,); NaN or None for unknown.
     """
@@ -182,7 +182,7 @@ def agreement_with(
 
 
 def most_frequent(values: npt.NDArray[Any]) -> Any:
-    """The value that most cells have. Shape: (n,), n > 0."""
+    """Returns the value that most cells have. Shape: (n,), n > 0."""
     codes, found = pd.factorize(values)
     return found[np.bincount(codes).argmax()]
 
@@ -190,7 +190,7 @@ def most_frequent(values: npt.NDArray[Any]) -> Any:
 def judged(
     rule: Rule, sample: RowSample, n_tried: int, least_share: float, *, finding: bool = False
 ) -> Candidate | None:
-    """The rule as a candidate, if rows that did not find it keep it, and not by chance."""
+    """Returns the rule as a candidate, if rows that did not find it keep it, and not by chance."""
     half = sample.finding if finding else sample.judging
     found = agreement_of(rule, half.frame, sample.schema)
     if found.share < least_share or found.unusual < least_share / 2 or not found.is_news(n_tried):
@@ -199,7 +199,7 @@ def judged(
 
 
 def agreement_of(rule: Rule, frame: pd.DataFrame, schema: TableSchema) -> Agreement:
-    """How far a column agrees with its formula in some rows."""
+    """Returns the agreement of a column with its formula in some rows."""
     formula = Prediction.of(rule, schema)
     values = formula.values(frame[rule.column])
     return agreement_with(values, formula.said(frame), formula.agrees)

@@ -59,14 +59,14 @@ class RuleFinding:
 def find_rules(
     table: TypedTable, schema: TableSchema, report: Report = report_to_nobody
 ) -> list[RuleFinding]:
-    """The rules that hold in most rows of a typed table, those that rewrite columns first.
+    """Returns the rules that hold in most rows of a typed table, those that rewrite columns first.
 
     The same table gives the same rules. Time grows linearly with rows and with the square of
     columns.
 
     Args:
         table: Values, as `parse_table` gives them.
-        schema: Of the table; its own rules are not asked.
+        schema: Schema of the table; its own rules are not asked.
         report: Takes the share that is done.
     """
     sample = RowSample.of(table, schema)
@@ -86,7 +86,7 @@ def find_rules(
 
 
 def _of_constraints(schema: TableSchema) -> list[Rule]:
-    """The formulas and inequalities among a schema's constraints, so that rows keep them by
+    """Returns the formulas and inequalities among a schema's constraints, so that rows keep them by
     construction, and drawing anew is left with the rest."""
     texts = [text for constraint in schema.constraints for text in formula_texts(constraint)]
     rules = [Rule(text, source="given") for text in texts]
@@ -94,7 +94,7 @@ def _of_constraints(schema: TableSchema) -> list[Rule]:
 
 
 def _candidates(sample: RowSample, taken: Sequence[Rule]) -> Iterator[Candidate]:
-    """What may be taken, in turn; each search knows what is taken so far.
+    """Yields candidate rules in turn; each search knows the rules taken so far.
 
     An inequality that every row keeps is looked at after formulas, of which it may follow.
     """
@@ -121,13 +121,15 @@ def _is_inequality(rule: Rule) -> bool:
 
 
 def _side_that_goes(rule: Rule, taken: Sequence[Rule]) -> Rule | None:
-    """The rule, or the same of two columns with the other one dependent, beside those taken."""
+    """Returns the rule, or the same of two columns with the other one dependent, beside those
+    taken."""
     sides = [rule] if rule.turned is None else [rule, replace(rule, text=rule.turned)]
     return next((side for side in sides if _goes_with(side, taken)), None)
 
 
 def _goes_with(rule: Rule, taken: Sequence[Rule]) -> bool:
-    """Whether a rule may stand beside others: no column follows twice, and none from itself."""
+    """Returns whether a rule may stand beside others: no column follows twice, and none from
+    itself."""
     if isinstance(rule.form, Missingness):
         return all(
             other.column != rule.column for other in taken if isinstance(other.form, Missingness)
@@ -166,7 +168,7 @@ def measured(rules: Sequence[Rule], table: TypedTable, schema: TableSchema) -> l
 
 
 def _fits(rule: Rule, schema: TableSchema) -> bool:
-    """Whether a rule can be counted: one that is off may say anything."""
+    """Returns whether a rule can be counted: one that is off may say anything."""
     if rule_problems([replace(rule, keep="hard")], schema):
         return False
     try:
@@ -180,7 +182,7 @@ def _fits(rule: Rule, schema: TableSchema) -> bool:
 
 
 def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
-    """(all is known, the cell is the one that most rows with its parents' cells have)."""
+    """Returns (all is known, the cell is the one that most rows with its parents' cells have)."""
     joint = joint_codes([value_codes(table, name) for name in rule.parents])
     codes = value_codes(table, rule.column)
     known = (joint >= 0) & (codes >= 0)
@@ -190,7 +192,7 @@ def _function_keeps(rule: Rule, table: TypedTable) -> tuple[Mask, Mask]:
 
 @dataclass
 class _Counts:
-    """What was counted of a rule so far."""
+    """Counts of a rule so far."""
 
     kept: int = 0
     rows: int = 0
@@ -205,6 +207,6 @@ class _Counts:
             self.exceptions += tuple((broken + first).tolist())
 
     def finding(self, rule: Rule) -> RuleFinding:
-        """The rule with its share."""
+        """Returns the rule with its share."""
         share = self.kept / self.rows if self.rows else None
         return RuleFinding(replace(rule, share=share), self.kept, self.rows, self.exceptions)

@@ -76,7 +76,7 @@ def find_date_parts(sample: RowSample) -> list[Candidate]:
 
 
 def _likely(values: Numbers) -> tuple[str, ...]:
-    """The parts of a date that a column of numbers may be, by its range."""
+    """Returns the parts of a date that a column of numbers may be, by its range."""
     low, high = np.nanmin(values), np.nanmax(values)
     if not (values[~np.isnan(values)] % 1 == 0).all():
         return ()
@@ -86,7 +86,8 @@ def _likely(values: Numbers) -> tuple[str, ...]:
 def _matching(
     sample: RowSample, of: str, likely: Mapping[str, Sequence[str]], zone: str | None
 ) -> Iterator[tuple[Rule, float]]:
-    """The parts of a date in a zone that columns agree with, and in what share of the rows."""
+    """Yields the parts of a date in a zone that columns agree with, and in what share of
+    the rows."""
     half = sample.finding
     column = sample.schema[of]
     said: dict[str, Numbers] = {}
@@ -116,7 +117,7 @@ def part_texts(date: Column, part: str, zone: str | None = None) -> list[str]:
 
 
 def numbers_of(text: str, frame: pd.DataFrame, schema: TableSchema) -> Numbers:
-    """The numbers of a term of dates, in each row; NaN where it has none. Shape: (n,)."""
+    """Returns the numbers of a term of dates, in each row; NaN where it has none. Shape: (n,)."""
     tree = parse_expression(text)
     cells = {name: without_never(frame[name]) for name in names_in(tree)}
     rows = Rows({name: column_values(series, schema[name]) for name, series in cells.items()})
@@ -131,7 +132,8 @@ def _share_equal(values: Numbers, said: Numbers) -> float:
 
 
 def _zone(sample: RowSample, date: Column, likely: Mapping[str, Sequence[str]]) -> str | None:
-    """The zone in which most columns agree with parts of a date that is in UTC; None for UTC."""
+    """Returns the zone in which most columns agree with parts of a date that is in UTC; None for
+    UTC."""
     if not has_offset(date.date_format):
         return None
     half = sample.finding
@@ -203,7 +205,7 @@ def find_spans(sample: RowSample) -> list[Candidate]:
 
 
 def _is_clock(values: Numbers) -> bool:
-    """Whether numbers look like times of day: no minutes beyond 59, no hours beyond 24."""
+    """Returns whether numbers look like times of day: no minutes beyond 59, no hours beyond 24."""
     known = values[~np.isnan(values)]
     if not len(known) or known.min() < 0 or known.max() > 2400 or known.max() < 100:
         return False

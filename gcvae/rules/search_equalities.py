@@ -39,7 +39,7 @@ def find_equalities(sample: RowSample) -> list[Candidate]:
 
 
 def _judged(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate | None:
-    """The rule that the later one of two columns equals the other."""
+    """Returns the rule that the later one of two columns equals the other."""
     if a.has_times != b.has_times or not b.kind.is_real:
         return None
     halves = (sample.finding, sample.judging)
@@ -58,7 +58,7 @@ def _judged(sample: RowSample, a: Column, b: Column, n_tried: int) -> Candidate 
 
 
 def _equal(half: Half, a: str, b: str) -> tuple[float, float, float] | None:
-    """(share of equal numbers, the share by chance of numbers that lie near, rows)."""
+    """Returns (share of equal numbers, the share by chance of numbers that lie near, rows)."""
     x, y = half.numbers[a], half.numbers[b]
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]

@@ -66,13 +66,13 @@ def find_features(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 
 
 def _best(candidates: Iterator[Candidate], is_free: Free) -> list[Candidate]:
-    """The candidate that gains most, of those that may be taken."""
+    """Returns the candidate that gains most, of those that may be taken."""
     found = [candidate for candidate in candidates if is_free(candidate.rule)]
     return [max(found, key=lambda c: (round(c.nats, 3), -_digits(c.rule)))] if found else []
 
 
 def _digits(rule: Rule) -> int:
-    """The length of a rule's tables."""
+    """Returns the length of a rule's tables."""
     entries = [entry for table in rule.tables.values() for entry in table.values()]
     return sum(len(str(entry)) for entry in entries)
 
@@ -120,7 +120,7 @@ def _feature(sample: RowSample, text: str, column: Column) -> _Feature:
 
 
 def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
-    """The values of a term as the keys of tables have them. Shape: (n,)."""
+    """Returns the values of a term as the keys of tables have them. Shape: (n,)."""
     tree = parse_expression(text)
     values = {}
     for name in names_in(tree):
@@ -133,7 +133,7 @@ def _keys(text: str, frame: pd.DataFrame, schema: TableSchema) -> Texts:
 def _lookups(
     sample: RowSample, column: Column, features: Sequence[_Feature], n_tried: int
 ) -> Iterator[Candidate]:
-    """The features that determine a column."""
+    """Yields the features that determine a column."""
     cells = sample.finding.frame[column.name]
     for feature in features:
         if feature.name == column.name:
@@ -172,7 +172,7 @@ def _key_order(key: str) -> tuple[float, str]:
 
 
 def _plain(value: Any) -> Level:
-    """A level as JSON has it."""
+    """Returns a level as JSON has it."""
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
 
 
@@ -191,7 +191,7 @@ def _lookup(column: Column, feature: str, table: Mapping[str, Level]) -> Rule:
 
 
 def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
-    """The numbers that two levels of a column lie on two sides of."""
+    """Yields the numbers that two levels of a column lie on two sides of."""
     half = sample.finding
     codes, levels = pd.factorize(half.frame[column.name])
     if len(levels) != 2:
@@ -226,7 +226,7 @@ def _thresholds(sample: RowSample, column: Column) -> Iterator[Candidate]:
 
 
 def plainest(low: float, high: float, slack: float = 1e-12) -> float:
-    """A number from low to high with as few digits as there are; the lowest of those.
+    """Returns a number from low to high with as few digits as there are; the lowest of those.
 
     Rounding may take it so far beyond an end, relative to that.
 
@@ -248,7 +248,8 @@ def plainest(low: float, high: float, slack: float = 1e-12) -> float:
 
 
 def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Numbers that are completed years, months or days from a date to another, or to a day."""
+    """Yields numbers that are completed years, months or days from a date to another, or
+    to a day."""
     dates = sample.dates[:_MOST_DATES]
     whole = [c for c in sample.numeric if _is_count(sample.finding.numbers[c.name])]
     whole = whole[:_MOST_COLUMNS]
@@ -273,13 +274,14 @@ def _spans(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 
 
 def _agree(y: Numbers, said: Numbers) -> bool:
-    """Whether nine of ten rows in which both are known have the same number. Shape: (n,) twice."""
+    """Returns whether nine of ten rows in which both are known have the same number. Shape: (n,)
+    twice."""
     known = ~(np.isnan(y) | np.isnan(said))
     return bool((y[known] == said[known]).sum() >= max(0.9 * known.sum(), 4))
 
 
 def _ages(sample: RowSample, column: Column, dates: Sequence[Column]) -> list[str]:
-    """The ages on one day of reckoning that a column may be."""
+    """Returns the ages on one day of reckoning that a column may be."""
     texts = []
     for date in dates:
         born, ages = (
@@ -298,7 +300,7 @@ def _is_count(values: Numbers) -> bool:
 
 
 def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
-    """A day on which most rows are so many years old; None where there is none.
+    """Returns a day on which most rows are so many years old; None where there is none.
 
     Each row bounds the day to a year, from the birthday of that age to the day before the next. Of
     the days that are left the end of a month is taken, or else the last. Shape: seconds (n,), (n,).
@@ -327,7 +329,8 @@ def _day_of_reckoning(born: Numbers, years: Numbers) -> str | None:
 
 
 def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:
-    """The days on which those born on these days are so old; 1 March of a leap day. Shape: (n,)."""
+    """Returns the days on which those born on these days are so old; 1 March of a leap day. Shape:
+    (n,)."""
     months = (days.year.to_numpy() + ages - 1970) * 12 + days.month.to_numpy() - 1
     first = months.astype("datetime64[M]").astype("datetime64[D]")
     return np.asarray(first + (days.day.to_numpy() - 1).astype("timedelta64[D]"))
@@ -337,7 +340,8 @@ def _birthdays(days: pd.DatetimeIndex, ages: npt.NDArray[Any]) -> npt.NDArray[np
 
 
 def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
-    """Numbers that are others times a factor, or plus a summand, that a column of levels fixes."""
+    """Yields numbers that are others times a factor, or plus a summand, that a column of levels
+    fixes."""
     half = sample.finding
     levels = [c for c in sample.columns if _has_few_levels(sample, c)][:_MOST_COLUMNS]
     numeric = [c for c in sample.numeric if c.kind.is_real][:_MOST_COLUMNS]
@@ -370,7 +374,8 @@ def _factors(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
 
 
 def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
-    """Whether y / x, or y - x, is one of a few numbers, to three digits. Shape: (n,) twice."""
+    """Returns whether y / x, or y - x, is one of a few numbers, to three digits. Shape:
+    (n,) twice."""
     known = ~(np.isnan(y) | np.isnan(x)) & (y != 0) & (x != 0)
     if known.sum() < 20:
         return False
@@ -390,7 +395,7 @@ def _are_few(form: str, y: Numbers, x: Numbers) -> bool:
 def _with_levels(
     sample: RowSample, columns: tuple[Column, Column, Column], form: str, near: float, n_tried: int
 ) -> Iterator[Candidate]:
-    """The factor of each level that all its rows allow, as plain as they do."""
+    """Yields the factor of each level that all its rows allow, as plain as they do."""
     y, x, level = columns
     half = sample.finding
     target, other = half.numbers[y.name], half.numbers[x.name]

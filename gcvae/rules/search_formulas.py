@@ -60,7 +60,7 @@ class _Terms:
     """Terms of which formulas are made, and their values in the sieve's rows.
 
     Attributes:
-        texts: Of each.
+        texts: Texts of each.
         names: The columns of each.
         sizes: How long each is.
         values: Shape: (n, number of terms).
@@ -78,7 +78,7 @@ def find_formulas(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Formulas, of each relation one, the plainest first; sums of more; those that hold nearly.
 
     Args:
-        sample: Of the table.
+        sample: Sample of the table.
         is_free: Whether a rule goes with those that are taken already.
     """
     columns = [c for c in sample.numeric if _is_spread(sample.finding.numbers[c.name])]
@@ -188,7 +188,8 @@ def _near(
 def _least_left(
     sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms
 ) -> list[tuple[str, float]]:
-    """The few products of a pair and a leaf whose logarithm leaves least of that of a column.
+    """Returns the few products of a pair and a leaf whose logarithm leaves least of that of a
+    column.
 
     With centred logarithms, |log y - log u - log P|² = |a|² + |p|² - 2 a·p for all pairs at once.
 
@@ -233,7 +234,7 @@ def _least_left(
 
 
 def _inverted(form: str, pair: str, u: str) -> str:
-    """The text of y = u / P, 1 / (P u) or 1 / P."""
+    """Returns the text of y = u / P, 1 / (P u) or 1 / P."""
     return {"{p} * {u}": f"{u} / {pair}", "{p} / {u}": f"1 / ({pair} * {u})", "{p}": f"1 / {pair}"}[
         form
     ]
@@ -287,13 +288,13 @@ class _Found:
 
 
 def _is_spread(values: Numbers) -> bool:
-    """Whether a column has more than two numbers."""
+    """Returns whether a column has more than two numbers."""
     known = values[~np.isnan(values)]
     return len(np.unique(known[:400])) > 2
 
 
 def _leaves(sample: RowSample, columns: Sequence[Column]) -> _Terms:
-    """The columns, and what rates are subtracted from or added to."""
+    """Returns the columns, and what rates are subtracted from or added to."""
     texts, names, sizes, values = list[str](), list[frozenset[str]](), list[float](), []
     for column in columns:
         x, name = sample.finding.numbers[column.name][:_ROWS], quoted_name(column.name)
@@ -354,7 +355,7 @@ def _pairs(leaves: _Terms) -> _Terms:
 def _of_column(
     sample: RowSample, column: Column, leaves: _Terms, pairs: _Terms, n_tried: int
 ) -> list[_Found]:
-    """The formulas of one column that hold, the plainest of each set of columns."""
+    """Returns the formulas of one column that hold, the plainest of each set of columns."""
     y = sample.finding.numbers[column.name][:_ROWS]
     rows = _telling_rows(y)
     if len(rows) < _LEAST_SIEVE:
@@ -382,7 +383,8 @@ def _of_column(
 
 
 def _telling_rows(y: Numbers) -> npt.NDArray[np.intp]:
-    """Rows in which a column has neither 0 nor its most frequent number, from large to small."""
+    """Returns rows in which a column has neither 0 nor its most frequent number, from large to
+    small."""
     known = np.flatnonzero(~np.isnan(y) & (y != 0))
     if not len(known):
         return known
@@ -401,7 +403,7 @@ class _Sieve:
     Attributes:
         column: y.
         y: Its numbers. Shape: (n,).
-        unit: Of its grid.
+        unit: Unit of its grid.
     """
 
     column: Column
@@ -415,7 +417,7 @@ class _Sieve:
         return noise if self.unit is None else (0.5 + 1e-6) * self.unit + noise
 
     def of_terms(self, terms: _Terms, rows: npt.NDArray[np.intp]) -> Iterator[tuple[str, float]]:
-        """The terms that y is in most rows, with a factor; (text, size)."""
+        """Yields the terms that y is in most rows, with a factor; (text, size)."""
         values = terms.values[rows]
         for factor in _FACTORS:
             off = np.abs(factor * values - self.y[:, None])
@@ -427,7 +429,7 @@ class _Sieve:
     def of_multiples(
         self, leaves: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[tuple[str, float]]:
-        """The columns that y is in most rows, times a plain factor; (text, size)."""
+        """Yields the columns that y is in most rows, times a plain factor; (text, size)."""
         with np.errstate(all="ignore"):
             ratios = self.y[:, None] / leaves.values[rows]
         for place, text in enumerate(leaves.texts):
@@ -448,7 +450,7 @@ class _Sieve:
     def of_triples(
         self, leaves: _Terms, pairs: _Terms, rows: npt.NDArray[np.intp]
     ) -> Iterator[tuple[str, float]]:
-        """A pair and a leaf that give y in most rows; (text, size)."""
+        """Yields a pair and a leaf that give y in most rows; (text, size)."""
         if not pairs.texts:
             return
         u, p = leaves.values[rows], pairs.values[rows]
@@ -522,12 +524,12 @@ class _Sieve:
 
 
 def _inner(pair: str, form: str) -> str:
-    """A pair as a part of a triple, in brackets where it needs them."""
+    """Returns a pair as a part of a triple, in brackets where it needs them."""
     return pair if form in ("{p} + {u}", "{p} - {u}") else f"({pair})"
 
 
 def _scaled(factor: float, text: str, size: float) -> tuple[str, float]:
-    """(factor · term, its size)."""
+    """Returns (factor · term, its size)."""
     if factor == 1.0:
         return text, size
     whole = f"({text})" if " + " in text or " - " in text else text

@@ -79,7 +79,7 @@ def _has_few_values(sample: RowSample, column: Column) -> bool:
 def _found(
     sample: RowSample, columns: Sequence[Column], fixing: Sequence[tuple[Column, ...]]
 ) -> list[Candidate]:
-    """The functions of each group of fixing columns."""
+    """Returns the functions of each group of fixing columns."""
     if not columns:
         return []
     names = [column.name for column in columns]
@@ -115,7 +115,7 @@ def _collision(codes: Codes) -> float:
 
 
 def _joint_of_codes(columns: Sequence[Codes]) -> Codes:
-    """A number for each combination of codes, -1 where one is. Shape: (n,) each -> (n,)."""
+    """Returns a number for each combination of codes, -1 where one is. Shape: (n,) each -> (n,)."""
     joint, blank = columns[0], columns[0] < 0
     for codes in columns[1:]:
         joint, blank = joint * (codes.max(initial=0) + 2) + codes, blank | (codes < 0)
@@ -153,7 +153,8 @@ def most_frequent_codes(joint: Codes, codes: Codes) -> Codes:
 
 
 def _counted(pairs: Codes) -> tuple[Codes, Codes]:
-    """The distinct numbers, rising, and how often each stands there. Shape: (n,) -> (U,) twice."""
+    """Returns the distinct numbers, rising, and how often each stands there. Shape: (n,) -> (U,)
+    twice."""
     if pairs.max(initial=0) > _COUNTED_PAIRS:
         found, counts = np.unique(pairs, return_counts=True)
         return found, counts
@@ -163,7 +164,7 @@ def _counted(pairs: Codes) -> tuple[Codes, Codes]:
 
 
 def _judged(sample: RowSample, rule: Rule, n_tried: int) -> Candidate | None:
-    """The function that one half has, in the other."""
+    """Returns the function that one half has, in the other."""
     n = len(sample.finding)
     joint = joint_codes([sample.codes[name] for name in rule.parents])
     codes = sample.codes[rule.column]

@@ -64,7 +64,7 @@ def find_orders(sample: RowSample) -> list[Candidate]:
 
 
 def _sieved(sample: RowSample, columns: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
-    """Pairs (low, high) whose order holds in nearly all of some rows, but not by chance."""
+    """Yields pairs (low, high) whose order holds in nearly all of some rows, but not by chance."""
     if len(columns) < 2:
         return
     numbers = sample.finding.numbers
@@ -139,7 +139,8 @@ def _of_few_rows(
 
 
 def inequality(low: str, high: str, beside: Iterable[float | str]) -> Rule:
-    """The rule that one column is no less than another, or one of the values that stand apart."""
+    """Returns the rule that one column is no less than another, or one of the values that stand
+    apart."""
     y = quoted_name(high)
     apart = [f"{y} == {value!r}" for value in beside]
     return Rule(" or ".join([f"{y} >= {quoted_name(low)}", *apart]), source="found")
@@ -154,7 +155,7 @@ def with_what_stands_apart(rule: Rule, column: Column, numbers: Numbers) -> Rule
     Args:
         rule: The inequality, with no values that stand apart.
         column: The dependent one.
-        numbers: Of that column, as `quantities`. Shape: (n,).
+        numbers: Numbers of that column, as `quantities`. Shape: (n,).
     """
     apart = _standing_apart(numbers)
     is_lower = isinstance(rule.form, Formula) and rule.form.relation == "<="
@@ -169,8 +170,9 @@ def with_what_stands_apart(rule: Rule, column: Column, numbers: Numbers) -> Rule
 
 
 def _standing_apart(values: Numbers) -> Numbers:
-    """The smallest and the largest number, if rows share it and it is farther from the next one
-    than all others from each other: no difference from another column leads there. Ascending."""
+    """Returns the smallest and the largest number, if rows share it and it is farther from the next
+    one than all others from each other: no difference from another column leads there. Ascending.
+    """
     found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     apart = []
     for end, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
@@ -184,7 +186,7 @@ def _standing_apart(values: Numbers) -> Numbers:
 
 
 def _as_written(value: float, column: Column) -> float | str:
-    """A number of a column, or a date as the schema has it."""
+    """Returns a number of a column, or a date as the schema has it."""
     if not column.has_times:
         return int(value) if value == int(value) else value
     times = np.array([int(value)]).astype("datetime64[s]").astype("datetime64[ns]")

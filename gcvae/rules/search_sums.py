@@ -44,7 +44,7 @@ def find_sums(sample: RowSample, is_free: Free) -> Iterator[Candidate]:
     """Sums, each as one rule: of the columns that it could be a rule of, the best by `_preference`.
 
     Args:
-        sample: Of the table.
+        sample: Sample of the table.
         is_free: Whether a rule goes with those that are taken already.
     """
     columns = sample.numeric[:_MOST_COLUMNS]
@@ -115,7 +115,7 @@ def _terms(correlations: Numbers, y: int) -> Iterator[list[int]]:
 
 
 def _factors(half: Half, y: str, names: Sequence[str]) -> Numbers:
-    """The factors of the terms by least absolute residuals. Shape: (number of terms,).
+    """Returns the factors of the terms by least absolute residuals. Shape: (number of terms,).
 
     Source: Schlossmacher, An iterative technique for absolute deviations curve fitting (1973).
     """
@@ -136,7 +136,7 @@ def _factors(half: Half, y: str, names: Sequence[str]) -> Numbers:
 
 
 def _counts(half: Half, y: Column, name: str, factor: float) -> bool:
-    """Whether a term moves y by more than rounding does."""
+    """Returns whether a term moves y by more than rounding does."""
     values = half.numbers[name]
     spread = np.nanmax(values) - np.nanmin(values)
     unit = grid_unit(y) or 1e-6 * np.nanstd(half.numbers[y.name])
@@ -153,7 +153,7 @@ class _Oriented:
 
 
 def _rules(sample: RowSample, relation: Mapping[str, float]) -> list[Rule]:
-    """A relation Σ c x = constant as a rule of each of its columns that it gives exactly.
+    """Returns a relation Σ c x = constant as a rule of each of its columns that it gives exactly.
 
     The dependent column is the one whose factors are plainest; then that with the largest spread
     c·σ, to a twentieth, for a total is spread wider than its terms; then the last one in the table,
@@ -206,7 +206,7 @@ def _rule(
 
 
 def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> bool:
-    """Whether the sum may lie between two numbers of y's grid."""
+    """Returns whether the sum may lie between two numbers of y's grid."""
     unit = grid_unit(y)
     for name, factor in factors.items():
         step = grid_unit(sample.schema[name])
@@ -219,8 +219,8 @@ def _is_rounded(sample: RowSample, y: Column, factors: Mapping[str, float]) -> b
 
 
 def _are_apart(half: Half, y: Column, factors: Mapping[str, float]) -> bool:
-    """Whether the remainders are a few values, and not the narrow noise of a near relation: one of
-    them has nearly all rows, or they leave most of the grid between them free."""
+    """Returns whether the remainders are a few values, and not the narrow noise of a near relation:
+    one of them has nearly all rows, or they leave most of the grid between them free."""
     _, remainders, _ = _held(half, y, factors)
     unit = grid_unit(y)
     alone = _held(half, y, factors, most=1)[2]
@@ -230,7 +230,7 @@ def _are_apart(half: Half, y: Column, factors: Mapping[str, float]) -> bool:
 
 
 def _all_needed(half: Half, y: Column, factors: Mapping[str, float], share: float) -> bool:
-    """Whether no term can be left out: the sum would hold in many rows less."""
+    """Returns whether no term can be left out: the sum would hold in many rows less."""
     for name in factors:
         rest = {other: factor for other, factor in factors.items() if other != name}
         if _held(half, y, rest)[2] > share - 0.02:
@@ -244,7 +244,8 @@ _Held = tuple[float, tuple[float, ...], float]
 def _plain(
     half: Half, y: Column, terms: Mapping[str, float]
 ) -> tuple[dict[str, float], _Held] | None:
-    """The plainest factors by which the sum holds as often as by any others, and how it holds."""
+    """Returns the plainest factors by which the sum holds as often as by any others, and how it
+    holds."""
     tried = list[tuple[dict[str, float], _Held]]()
     for digits in range(1, _MOST_DIGITS + 1):
         for rounding in (_to_digits, _to_whole_or_part, _to_part):
@@ -258,17 +259,17 @@ def _plain(
 
 
 def _to_digits(factor: float, digits: int) -> float:
-    """The factor to so many digits that count; whole where it can be."""
+    """Returns the factor to so many digits that count; whole where it can be."""
     return _whole(float(f"{factor:.{digits}g}"))
 
 
 def _to_part(factor: float, digits: int) -> float:
-    """One through a number of so many digits: 1/60."""
+    """Returns one through a number of so many digits: 1/60."""
     return _whole(1.0 / float(f"{1.0 / factor:.{digits}g}")) if factor else 0.0
 
 
 def _to_whole_or_part(factor: float, digits: int) -> float:
-    """The factor to so many digits if it is 1 or more, else one through such a number."""
+    """Returns the factor to so many digits if it is 1 or more, else one through such a number."""
     return _to_digits(factor, digits) if abs(factor) >= 1 else _to_part(factor, digits)
 
 
@@ -279,7 +280,7 @@ def _whole(factor: float) -> float:
 def _held(
     half: Half, y: Column, factors: Mapping[str, float], most: int = _MOST_REMAINDERS
 ) -> _Held:
-    """(constant, remainders, share of the rows) of a sum with these factors."""
+    """Returns (constant, remainders, share of the rows) of a sum with these factors."""
     said = sum((factor * half.numbers[name] for name, factor in factors.items()), np.zeros(1))
     unit = grid_unit(y)
     values = half.numbers[y.name]
@@ -302,5 +303,5 @@ def _held(
 
 
 def _clean(multiple: float, step: float) -> float:
-    """A whole multiple of a step, as decimals have it."""
+    """Returns a whole multiple of a step, as decimals have it."""
     return _whole(float(f"{multiple * step:.12g}"))

@@ -1,4 +1,4 @@
-"""What a rule asks of one parent where its result and its other parents are known."""
+"""Inverse solutions of a rule for one parent, given its result and the other parents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MONOTONE_NODES = (
 
 
 def can_solve(form: Formula, parent: str) -> bool:
-    """Whether `solutions` finds the cells of a parent: f rises or falls with it throughout.
+    """Returns whether `solutions` finds the cells of a parent: f rises or falls with it throughout.
 
     So it does where f names it once, in sums, products and quotients; of a quotient by numbers that
     are on both sides of 0 some solutions are not found.
@@ -52,7 +52,8 @@ def can_solve(form: Formula, parent: str) -> bool:
 
 
 def clock_of(form: Formula) -> tuple[str, str] | None:
-    """The start and the minutes of a formula that is the time of day minutes after a start."""
+    """Returns the start and the minutes of a formula that is the time of day minutes after
+    a start."""
     match form.value:
         case ast.Call(
             func=ast.Name(id="clock"), args=[ast.Name(id=start), ast.Name(id=minutes), *_]
@@ -64,7 +65,7 @@ def clock_of(form: Formula) -> tuple[str, str] | None:
 def solutions(
     prediction: Prediction, parent: Column, others: pd.DataFrame, low: Places, high: Places
 ) -> tuple[Places, Places]:
-    """The places of a parent for which f lies between low and high.
+    """Returns the places of a parent for which f lies between low and high.
 
     Args:
         prediction: Gives f.
@@ -137,7 +138,8 @@ def _of_monotone(
     first, last, falls = line.first, line.last, line.at_first > line.at_last
 
     def crossing(is_beyond: Callable[[Numbers], Mask], wanted: Numbers) -> Places:
-        """The smallest place at which g is beyond an end; one past the last where none is."""
+        """Returns the smallest place at which g is beyond an end; one past the last where
+        none is."""
         below, above = first - 1, last + 1
 
         def look(middle: Places) -> None:
@@ -166,7 +168,8 @@ def _of_monotone(
 def _of_clock(
     clock: tuple[str, str], parent: str, others: pd.DataFrame, wanted: Places
 ) -> tuple[Places, Places]:
-    """The one start, or the minutes of three days, that lead to the first of the wanted times."""
+    """Returns the one start, or the minutes of three days, that lead to the first of the wanted
+    times."""
     end = _minutes(wanted[:, 0])
     begin, gone = clock
     known = others[gone if parent == begin else begin]

@@ -62,7 +62,8 @@ class Split:
 
     @classmethod
     def of(cls, column: Column, taken: Collection[str] = ()) -> Split | None:
-        """The split that the steps and endings of a column ask for; None where they ask for none.
+        """Returns the split that the steps and endings of a column ask for; None where they ask for
+        none.
 
         Raises:
             SchemaError: They do not go together.
@@ -164,7 +165,8 @@ class Split:
         return tuple(names)
 
     def reduced(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> dict[str, pd.Series[Any]]:
-        """The parts of typed cells; all of them are missing where the cell is. Shape: (n,) each."""
+        """Returns the parts of typed cells; all of them are missing where the cell is. Shape: (n,)
+        each."""
         cells = frame[self.column]
         known = cells.notna().to_numpy()
         places = np.zeros(len(cells), dtype=np.int64)
@@ -182,7 +184,8 @@ class Split:
         }
 
     def restored(self, frame: pd.DataFrame, parts: pd.DataFrame) -> pd.Series[Any]:
-        """The cells of parts, within the column's limits; missing where a part is. Shape: (n,)."""
+        """Returns the cells of parts, within the column's limits; missing where a part is. Shape:
+        (n,)."""
         own = parts[list(self.part_names[: self._n_parts - self.has_ending])]
         known = own.notna().all(axis=1).to_numpy()
         digits = [own[name].where(known, 0).to_numpy(dtype=np.int64) for name in own]
@@ -221,7 +224,8 @@ class Split:
         return np.where(is_never, digit, lower), np.where(is_never, digit, upper)
 
     def whole_limits(self) -> tuple[Any, Any]:
-        """The smallest and the largest value whose first part is one of the column's limits'.
+        """Returns the smallest and the largest value whose first part is one of the column's
+        limits'.
 
         Whatever the other parts are, cells within are never cut.
         """
@@ -231,7 +235,8 @@ class Split:
         return low, high
 
     def _span(self, digits: list[Places]) -> tuple[Places, Places]:
-        """The first and the last place of cells that begin with these parts. Shape: (n,) twice."""
+        """Returns the first and the last place of cells that begin with these parts. Shape: (n,)
+        twice."""
         n_steps = len(digits) - self.months
         rest = [np.zeros(len(digits[0]), dtype=np.int64)] * (len(self.steps) - n_steps)
         if self.months and n_steps == 0:
@@ -271,7 +276,7 @@ class Split:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], schema: TableSchema) -> Split:
-        """The split of a document that `to_json` wrote."""
+        """Returns the split of a document that `to_json` wrote."""
         return cls(
             schema[document["split"]],
             tuple(document["steps"]),
@@ -314,7 +319,7 @@ class Split:
         return -DAYS_TO_MONDAY * self._day if has_weeks else 0
 
     def _digits(self, places: Places) -> list[Places]:
-        """The parts at places. Shape: (n,) -> (n,) each."""
+        """Returns the parts at places. Shape: (n,) -> (n,) each."""
         digits, left = [], places
         if self.months:
             days = left // self._day
@@ -329,7 +334,7 @@ class Split:
         return [*digits, left] if self.has_ending else digits
 
     def _joined(self, digits: list[Places]) -> Places:
-        """The places of parts, without the ending. Shape: (n,) each -> (n,)."""
+        """Returns the places of parts, without the ending. Shape: (n,) each -> (n,)."""
         own = digits[1:] if self.months else digits
         left = np.full(len(digits[0]), self.ending)
         for step, digit in zip(self.steps, own, strict=True):
@@ -366,10 +371,10 @@ class Split:
 
 
 def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split]:
-    """The splits that the steps and endings of a schema's columns ask for.
+    """Returns the splits that the steps and endings of a schema's columns ask for.
 
     Args:
-        schema: Of the written table.
+        schema: Schema of the written table.
         left_out: Columns that are not split.
 
     Raises:
@@ -386,7 +391,7 @@ def splits_of(schema: TableSchema, left_out: Collection[str] = ()) -> list[Split
 
 
 def step_of(places: int, grid: Grid) -> Step:
-    """A step in places as a schema document has it."""
+    """Returns a step in places as a schema document has it."""
     if grid.step is not None:
         return duration_text(places * grid.step)
     number = Fraction(places, grid.per_unit)
@@ -394,7 +399,7 @@ def step_of(places: int, grid: Grid) -> Step:
 
 
 def _places_of(step: Step, grid: Grid) -> int:
-    """A step in places of the grid. Raises: ValueError."""
+    """Returns a step in places of the grid. Raises: ValueError."""
     if grid.step is not None:
         length = duration(step)
         if length is None or length % grid.step:
@@ -429,7 +434,7 @@ def _ending(rests: Iterable[int], steps: list[int], months: bool) -> int:
 
 
 def _part_column(name: str, radix: int, missing: Missing) -> Column:
-    """The column of a part beyond the first: seven weekdays are levels, others count."""
+    """Returns the column of a part beyond the first: seven weekdays are levels, others count."""
     if radix == 7:
         return Column(name, ColumnKind.ORDINAL, missing, levels=tuple(range(7)))
     return Column(name, ColumnKind.INTEGER, missing, minimum=0, maximum=radix - 1)

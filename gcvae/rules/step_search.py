@@ -1,4 +1,4 @@
-"""Which steps and endings a column has, judged by rows that did not find them.
+"""Search of a column's steps and endings, validated on rows that did not propose them.
 
 One half of the cells names the remainders that are common, the other half says how many nats a cell
 they save beside remainders that are all alike. Of cells without steps the saving is that of a
@@ -78,7 +78,8 @@ Found = tuple[tuple[Step, ...], tuple[str, ...]]
 
 
 def may_have_steps(column: Column) -> bool:
-    """Whether steps of the column are to be looked for: nobody said them, and it has a grid."""
+    """Returns whether steps of the column are to be looked for: nobody said them, and it has a
+    grid."""
     is_open = column.steps is None and column.endings is None
     return is_open and column.is_modelled and column.kind.is_real and Grid.of(column) is not None
 
@@ -86,7 +87,7 @@ def may_have_steps(column: Column) -> bool:
 def with_steps(
     values: pd.Series[Any], codes: npt.NDArray[np.integer[Any]], column: Column
 ) -> Column:
-    """The column with the steps and endings that its typed cells have, if they have any.
+    """Returns the column with the steps and endings that its typed cells have, if they have any.
 
     Args:
         values: The distinct ones, none missing. Shape: (U,).
@@ -105,14 +106,14 @@ def with_steps(
 
 
 def are_exact(places: Places, present: pd.Series[Any], grid: Grid) -> bool:
-    """Whether every number lies on the grid."""
+    """Returns whether every number lies on the grid."""
     numbers = present.to_numpy(dtype=np.float64)
     decimals = grid.column.decimals or 0
     return bool((np.round(places / grid.per_unit, decimals) == numbers).all())
 
 
 def found_steps(places: Places, codes: npt.NDArray[np.integer[Any]], grid: Grid) -> Found:
-    """The steps and endings of a column's cells; both empty where it has none.
+    """Returns the steps and endings of a column's cells; both empty where it has none.
 
     Shape: (U,) distinct places, (n,).
     """
@@ -142,7 +143,7 @@ class Halves:
 
     Attributes:
         finding, judging: Places. Shape: (n / 2,) each.
-        share: Of all cells that are no atoms.
+        share: Share of all cells that are no atoms.
     """
 
     finding: Places
@@ -154,11 +155,12 @@ class Halves:
         return self.mapped(lambda places: places % step)
 
     def mapped(self, part: Callable[[Places], Places]) -> Halves:
-        """The places under a function."""
+        """Returns the places under a function."""
         return Halves(part(self.finding), part(self.judging), self.share)
 
     def log_shares(self, n_values: int) -> tuple[Numbers, float]:
-        """(log of the share that the one half gives each cell of the other, share of common ones).
+        """Returns (log of the share that the one half gives each cell of the other, share of common
+        ones).
 
         Where there are many values, those that are not common are all alike.
 
@@ -183,13 +185,13 @@ class Halves:
         return np.log(p), float(is_known.mean()) if 2 * n_values > n_cells else 1.0
 
     def is_worth(self, nats: float, least: float) -> bool:
-        """Whether so many nats are more than chance gives, and more than nothing."""
+        """Returns whether so many nats are more than chance gives, and more than nothing."""
         per_cell = nats / len(self.judging) * self.share
         return nats >= LEAST_NATS and per_cell >= least
 
 
 def _are_free(rows: Places) -> Mask:
-    """The cells whose value is no atom. Shape: (n,)."""
+    """Returns the cells whose value is no atom. Shape: (n,)."""
     found, counts = _counted(rows)
     is_heavy = counts >= max(HEAVY_CELLS, HEAVY_SHARE * len(rows))
     others = counts[~is_heavy]
@@ -201,12 +203,14 @@ def _are_free(rows: Places) -> Mask:
 
 
 def _are_many(quotients: Places, most: float = MOST_IN_ONE) -> bool:
-    """Whether no quotient has so large a share that its remainders tell the column's own shape."""
+    """Returns whether no quotient has so large a share that its remainders tell the column's own
+    shape."""
     return bool(_counted(quotients)[1].max() <= most * len(quotients))
 
 
 def _counted(values: Places) -> tuple[Places, Places]:
-    """The distinct values, rising, and how often each stands there. Shape: (n,) -> (U,) twice."""
+    """Returns the distinct values, rising, and how often each stands there. Shape: (n,) -> (U,)
+    twice."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if high - low > _COUNTED_WIDTH:
         found, counts = np.unique(values, return_counts=True)
@@ -217,7 +221,7 @@ def _counted(values: Places) -> tuple[Places, Places]:
 
 
 def _common_step(places: Places) -> int:
-    """The largest step from each place to each other. Shape: (U,)."""
+    """Returns the largest step from each place to each other. Shape: (U,)."""
     return int(np.gcd.reduce(places - places[0])) if len(places) else 0
 
 
@@ -249,7 +253,7 @@ def _number_steps(halves: Halves, common: int, grid: Grid) -> Found:
 
 
 def _usual_decimals(places: Places, decimals: int) -> int:
-    """The fewest decimals that nearly all numbers have, of at most so many. Shape: (n,)."""
+    """Returns the fewest decimals that nearly all numbers have, of at most so many. Shape: (n,)."""
     for usual in range(decimals):
         if (places % 10 ** (decimals - usual) == 0).mean() >= USUAL_SHARE:
             return usual
@@ -268,7 +272,7 @@ def _plain_steps(halves: Halves, common: int, grid: Grid) -> list[int]:
 
 
 def _best_step(halves: Halves, steps: list[int], common: int, decimals: int = 0) -> int | None:
-    """The smallest step whose remainders save nearly as much as those of any other."""
+    """Returns the smallest step whose remainders save nearly as much as those of any other."""
     alike = _log_decimals(halves, common, decimals)
     found = {}
     for step in steps:
@@ -292,9 +296,9 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
     learned there too, see `gcvae.codec.rounding`. Shape: (n / 2,).
 
     Args:
-        halves: Of the column.
+        halves: Halves of the column.
         common: The step that all cells keep.
-        decimals: Of the column, where it has numbers of fewer decimals too.
+        decimals: Decimals of the column, where it has numbers of fewer decimals too.
     """
     unit = 10**decimals // common if 10**decimals % common == 0 else 1
     most = len(str(unit)) - 1 if str(unit).strip("0") == "1" else 0
@@ -313,7 +317,7 @@ def _log_decimals(halves: Halves, common: int, decimals: int) -> Numbers:
 
 
 def _heavy_endings(remainders: Places, step: int, grid: Grid) -> tuple[str, ...]:
-    """The texts of the commonest remainders, where the step is a power of ten."""
+    """Returns the texts of the commonest remainders, where the step is a power of ten."""
     found, counts = np.unique(remainders, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     shares = counts[order] / len(remainders)
@@ -366,7 +370,8 @@ def _date_steps(
 
 
 def _whole_periods(places: Places, common: int, grid: Grid) -> Found | None:
-    """The steps of dates that all lie at one time of one day of the week or of the month."""
+    """Returns the steps of dates that all lie at one time of one day of the week or of the
+    month."""
     assert grid.step is not None
     day = DURATIONS["day"] // grid.step
     if common % day:
@@ -389,7 +394,8 @@ def _whole_periods(places: Places, common: int, grid: Grid) -> Found | None:
 
 
 def _calendar(halves: Halves, day: int, grid: Grid) -> tuple[Step | None, bool]:
-    """(weeks or months, whether days count from the month's end), whichever saves the most."""
+    """Returns (weeks or months, whether days count from the month's end), whichever saves
+    the most."""
     days = halves.mapped(lambda places: places // day)
     nats: dict[tuple[Step, bool], float] = {}
     if _are_many((days.finding + DAYS_TO_MONDAY) // 7):
@@ -408,7 +414,7 @@ def _calendar(halves: Halves, day: int, grid: Grid) -> tuple[Step | None, bool]:
 
 
 def _has_hours(halves: Halves, day: int, last: int) -> bool:
-    """Whether some times of day are commoner than others."""
+    """Returns whether some times of day are commoner than others."""
     if not _are_many(halves.finding // day):
         return False
     hour = max(day // 24, last)

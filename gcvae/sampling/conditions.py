@@ -1,10 +1,10 @@
-"""Conditions on columns, as documents, and the regions that they mean.
+"""Conditions on columns, as documents, and the regions that they define.
 
     {"sex": "Female", "age": {"min": 30, "max": 40}, "education": ["Masters", "Doctorate"],
      "occupation": null}
 
-A value is written as in the table or as JSON has it; null is a missing cell. A range holds for
-numbers, dates and ordered levels, both ends included. "2022", "2022-Q2" and "2022-05" are ranges of
+A value has the format of the table or of JSON; null is a missing cell. A range applies to numbers,
+dates and ordered levels, and includes both ends. "2022", "2022-Q2" and "2022-05" are ranges of
 dates, and "2022-05-17" is one of moments.
 """
 
@@ -44,7 +44,7 @@ from gcvae.rules.grids import grid_of
 from gcvae.rules.residuals import Residual
 from gcvae.sampling.dependent_regions import DependentRegion, regions_of_all, turn
 from gcvae.sampling.regions import AnyRegion, level_region, number_region
-from gcvae.sampling.wanted_places import WantedPlaces
+from gcvae.sampling.target_intervals import TargetIntervals
 from gcvae.schema.columns import Column, TableSchema
 from gcvae.schema.kinds import Outcomes
 from gcvae.schema.rules import Rule
@@ -56,17 +56,17 @@ from gcvae.spelling.number_formats import number_text
 _RANGE = ("min", "max")
 _FURTHEST = 2.0**53
 _FURTHEST_TIMES = np.datetime64(1 - 2**62, "ns"), np.datetime64(2**62 - 1, "ns")
-"""Ends of a range without limits: the places of no two of them are too far apart for int64."""
+"""Ends of a range without limits; their grid indices differ by less than int64 can hold."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What every row is to be.
+    """Condition that every row has to satisfy.
 
     Attributes:
-        regions: Of every modelled column; None where nothing is said.
-        grouped: For columns whose levels or atoms share codes and that are conditioned, which of
-            these are possible.
+        regions: Region of each modelled column; None for an unconditioned one.
+        grouped: For conditioned columns whose levels or frequent values share codes, the possible
+            ones among these.
     """
 
     regions: list[AnyRegion | None]
@@ -75,7 +75,7 @@ class Condition:
     def placed(
         self, rows: EncodedTable, codec: TableCodec, generator: torch.Generator
     ) -> EncodedTable:
-        """The rows with the members of codes drawn among those that are possible."""
+        """Returns the rows with values drawn for shared codes, among the possible ones."""
         values = rows.values.clone()
         for j, chosen in self.grouped.items():
             column = codec.columns[j]
@@ -93,17 +93,17 @@ def read_condition(
     order: Sequence[int] | None,
     functions: Sequence[LevelFunction] = (),
 ) -> Condition:
-    """The condition of a document, for the columns of a codec.
+    """Reads the condition of a document.
 
     Args:
         given: The document.
-        codec: Of the table.
-        order: Of the columns in the chain rule; None where a model has none.
-        functions: Of codes, that the model keeps.
+        codec: Codec of the table.
+        order: Order of the columns in the chain rule; None for models without one.
+        functions: Functional dependencies between codes that the model keeps.
 
     Raises:
-        ConditionError: A column is unknown or not modelled, or a value none of its column's; every
-            problem has its pointer.
+        ConditionError: A column is unknown or not modelled, or a value is invalid for its column;
+            every problem has its pointer.
     """
     condition = Condition([None] * len(codec.columns))
     given = dict(sorted(given.items(), key=lambda item: turn(codec, item[0])))
@@ -129,7 +129,7 @@ def read_condition(
 def _broken_rules(
     codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
 ) -> Iterator[Problem]:
-    """The formulas and functions that every row of the table keeps, and that known cells break."""
+    """Yields a problem for each rule without exceptions in the table that the known cells break."""
     for rule in codec.schema.rules or ():
         is_sure = rule.is_dependency and rule.share == 1.0 and rule.keep != "off"
         has_all = set(rule.columns) <= set(known.columns)
@@ -153,7 +153,7 @@ def _broken(column: str, rule: str) -> Problem:
 def _breaks(
     rule: Rule, codec: TableCodec, functions: Sequence[LevelFunction], known: pd.DataFrame
 ) -> bool:
-    """Whether rows of the table have the known cells of a rule's parents, and another one of y."""
+    """Returns whether rows of the table have the known cells of a rule's parents with another y."""
     names = [column.name for column in codec.columns]
     for function in functions:
         if [names[j] for j in function.columns] != [*rule.parents, rule.column]:
@@ -165,15 +165,15 @@ def _breaks(
 
 
 def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
-    """What is wanted as a document has it, where it is an object of NumPy's or pandas'.
+    """Returns a value of NumPy or pandas in the form that documents have.
 
-    A span of time, such as a `pandas.Period`, "2022-05" or a day of a column of moments, is the
-    range from its first moment to its last one; as an end of a range it is the one or the other.
+    A span of time, such as a `pandas.Period`, "2022-05", or a day in a column of moments, becomes
+    the range from its first to its last moment; as an end of a range, it becomes one of the two.
 
     Args:
         wanted: A value, a list of values, or a range.
-        column: That it is of.
-        end: `min` or `max`, where it is the end of a range.
+        column: Column of the value.
+        end: `min` or `max` for an end of a range.
     """
     if isinstance(wanted, Mapping):
         return {key: _as_document(item, column, key) for key, item in wanted.items()}
@@ -209,7 +209,7 @@ def _as_document(wanted: Any, column: Column, end: str | None = None) -> Any:
 
 
 def _date_text(time: pd.Timestamp, column: Column) -> Any:
-    """The time as the table writes it, or itself where the table could not write it."""
+    """Returns the time in the table's format, or unchanged if the format can not express it."""
     schema = TableSchema((column,))
     frame = pd.DataFrame({column.name: pd.Series([time])})
     text = format_table(frame, schema)
@@ -225,11 +225,11 @@ def _unknown(given: Mapping[str, Any], schema: TableSchema) -> list[Problem]:
 
 
 def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
-    """Lets a row pass whose numbers and dates the model could draw; those of a column that a rule
-    gives go as far as its parents.
+    """Checks that the model can generate the numbers and dates of rows; a column that a rule
+    computes may extend as far as its parents do.
 
     Raises:
-        TableError: One is beyond its column's limits.
+        TableError: A value is beyond its column's limits.
     """
     problems = []
     computed = {each.column for each in codec.reduction.rewritings if each.parents}
@@ -246,10 +246,10 @@ def refuse_beyond_limits(typed: pd.DataFrame, codec: TableCodec) -> None:
 
 
 class _NotUnderstoodError(Exception):
-    """(what is wrong, what would be right, and what was probably meant where that is known)."""
+    """Invalid value of a condition: (message, what is expected, suggestion if there is one)."""
 
     def problem(self, pointer: str, column: str) -> Problem:
-        """The problem, with its place."""
+        """Returns the problem, with its location."""
         message, expected, *meant = self.args
         suggestion = meant[0] if meant else None
         return Problem(message, pointer, None, column, expected, suggestion)
@@ -258,7 +258,7 @@ class _NotUnderstoodError(Exception):
 def _add(
     condition: Condition, name: str, wanted: Any, given: Mapping[str, Any], codec: TableCodec
 ) -> None:
-    """Adds what is said of one column."""
+    """Adds the condition on one column."""
     source = codec.copies.get(name, name)
     if source != name and source in given:
         message = f"it equals column {source!r} in every row, of which something is said too"
@@ -293,14 +293,14 @@ def _add(
 
 
 def _known_cells(given: Mapping[str, Any], codec: TableCodec) -> pd.DataFrame:
-    """The columns of which one value is given. One row, typed."""
+    """Returns the columns for which a single value is given. One row, typed."""
     cells = {}
     for name, wanted in given.items():
         is_one = name in codec.schema and codec.schema[name].is_modelled
         document = _as_document(wanted, codec.schema[name]) if is_one else None
         if document is None or isinstance(document, list | Mapping):
             continue
-        with suppress(_NotUnderstoodError):  # told of where the column's turn comes
+        with suppress(_NotUnderstoodError):  # reported when the column itself is read
             typed = _typed([document], codec.schema[name])
             if typed.notna().all():
                 cells[name] = typed
@@ -315,13 +315,13 @@ def _add_dependent(
     order: Sequence[int],
     known: pd.DataFrame,
 ) -> None:
-    """Adds what is said of a column that a rule gives from others; see `regions_of_all`."""
+    """Adds the condition on a column that a rule computes from others; see `regions_of_all`."""
     items = wanted if isinstance(wanted, list) else [wanted]
     if not items:
         raise _NotUnderstoodError("the list is empty", "at least one value")
     residual = codec.column_codec(name)
     column, grid = codec.schema[name], grid_of(codec.schema[name])
-    if codec.reduction.rewritten[name].parents:  # they decide how far it goes
+    if codec.reduction.rewritten[name].parents:  # the parents determine its range
         column = replace(column, minimum=None, maximum=None)
     missing = _has_missing(items, residual)
     items = [item for item in items if item is not None]
@@ -337,7 +337,7 @@ def _add_dependent(
     ends = [grid.places(cells)[None] if len(cells) else _NO_PLACES for cells in (low, high)]
     if not len(low):
         ends[0] = ends[0] + 1  # an empty interval
-    places = WantedPlaces(ends[0], ends[1], np.ones(1, dtype=bool), np.full(1, missing))
+    places = TargetIntervals(ends[0], ends[1], np.ones(1, dtype=bool), np.full(1, missing))
     for j, region in regions_of_all(codec, name, places, order, known).items():
         if condition.regions[j] is None or isinstance(region, DependentRegion):
             condition.regions[j] = region
@@ -347,7 +347,7 @@ _NO_PLACES = np.zeros((1, 1), dtype=np.int64)
 
 
 def _no_level(items: list[Any]) -> str:
-    """Says that no level is what was asked for."""
+    """Returns the message for levels that do not exist."""
     ends = items[0]
     if not isinstance(ends, Mapping):
         return f"no level of the column is {', '.join(map(_shown, items))}"
@@ -359,7 +359,7 @@ def _no_level(items: list[Any]) -> str:
 
 
 def _check_constant(name: str, wanted: Any, schema: TableSchema) -> None:
-    """Lets a constant pass that is asked to be what it is."""
+    """Checks that the condition on a constant column names its value."""
     column = schema[name]
     if column.drop:
         raise _NotUnderstoodError("the column is dropped: no row has it", None)
@@ -381,7 +381,7 @@ def _has_missing(items: list[Any], column: ColumnCodec) -> bool:
 
 
 def _typed(items: list[Any], column: Column) -> pd.Series[Any]:
-    """The values as the column has them."""
+    """Returns the values in the dtype of the column."""
     for item in items:
         if isinstance(item, Mapping | list):
             expected = 'a value, a list of values, or {"min": …, "max": …}'
@@ -395,7 +395,7 @@ def _typed(items: list[Any], column: Column) -> pd.Series[Any]:
 
 
 def _text(item: Any, column: Column) -> str:
-    """A value as the table writes it."""
+    """Returns a value in the table's format."""
     if isinstance(item, bool):
         return column.word(item)
     if isinstance(item, str):
@@ -419,11 +419,11 @@ def _is_range(items: list[Any]) -> bool:
 def _intervals(
     items: list[Any], codec: RealCodec | QuantileCodec, missing: bool
 ) -> tuple[pd.Series[Any], pd.Series[Any], bool]:
-    """(lows, highs, whether missing cells belong)."""
+    """Returns (lower ends, upper ends, whether missing cells are included)."""
     line = codec.line if isinstance(codec, QuantileCodec) else codec
     if not _is_range(items):
         typed = _typed(items, line.column)
-        if typed.isna().any():  # a text that means missing
+        if typed.isna().any():  # a text that stands for a missing value
             missing = missing or _has_missing([None], codec)
             typed = typed[typed.notna()].reset_index(drop=True)
         typed = _written(typed, line.column)
@@ -436,10 +436,10 @@ def _intervals(
 
 
 def _written(typed: pd.Series[Any], column: Column) -> pd.Series[Any]:
-    """Values as near as the column's decimals allow, none of them beyond its limits."""
+    """Rounds values to the column's decimals and clips them to its limits."""
     given = typed
     if typed.dtype == np.float64 and column.decimals is not None:
-        with np.errstate(over="ignore"):  # of a number that no column reaches
+        with np.errstate(over="ignore"):  # numbers far beyond any column
             typed = given.round(column.decimals)
     is_outside = np.zeros(len(typed), dtype=bool)
     if column.minimum is not None:
@@ -460,12 +460,12 @@ def _limits(column: Column) -> list[str]:
 
 
 def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
-    """The first and the last value of the column within a range; None where there is none."""
+    """Returns the first and the last value of the column within a range; None if there are none."""
     given = {key: _end(value, column, key) for key, value in wanted.items()}
     first, last = _FURTHEST_TIMES if column.has_times else (-_FURTHEST, _FURTHEST)
     first = first if column.minimum is None else _end(column.minimum, column, "min")
     last = last if column.maximum is None else _end(column.maximum, column, "max")
-    # Dates for never lie beyond the limits, and may be within a range.
+    # Sentinel dates never lie beyond the limits, and may be within a range.
     never = [_end(text, column, "max") for text in column.never]
     first, last = min([first, *never]), max([last, *never])
     low, high = max(first, given.get("min", first)), min(last, given.get("max", last))
@@ -474,7 +474,7 @@ def _ends(wanted: Mapping[str, Any], column: Column) -> tuple[Any, Any] | None:
 
 
 def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
-    """Why no number of the column lies in a range, and what would be right."""
+    """Returns why a range contains no number of the column, and what is expected."""
     shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
     if len(wanted) == len(_RANGE) and bool(
         _end(wanted["min"], column, "min") > _end(wanted["max"], column, "max")
@@ -488,7 +488,7 @@ def _empty(wanted: Mapping[str, Any], column: Column) -> tuple[str, str]:
 
 
 def _end(value: Any, column: Column, key: str) -> Any:
-    """The end of a range as a value of the column."""
+    """Returns the end of a range as a value of the column."""
     try:
         return END_READERS[column.kind](value, column)
     except ValueError as error:
@@ -496,14 +496,14 @@ def _end(value: Any, column: Column, key: str) -> Any:
 
 
 def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
-    """The nearest number that the column can write, upward or downward."""
+    """Returns the nearest number on the column's grid, rounded up or down."""
     if isinstance(end, np.datetime64):
         return end
     if column.kind.is_whole:
         return int(toward(end))
     if column.decimals is None:
         return float(end)
-    near = round(end, column.decimals)  # a given number that is written so already
+    near = round(end, column.decimals)  # a given number that is already on the grid
     step = 10.0**-column.decimals
     return near if math.isclose(near, end, rel_tol=1e-12) else float(toward(end / step) * step)
 
@@ -511,7 +511,7 @@ def _on_grid(end: Any, column: Column, toward: Callable[[Any], Any]) -> Any:
 def _chosen_levels(
     items: list[Any], codec: LevelCodec | GroupedLevelCodec, missing: bool
 ) -> tuple[Mask, bool]:
-    """(which levels are possible, whether missing cells are)."""
+    """Returns (mask of possible levels, whether missing cells are possible)."""
     levels = list(codec.levels)
     if _is_range(items):
         return _levels_between(items[0], codec), missing
@@ -546,7 +546,7 @@ def _levels_between(wanted: Mapping[str, Any], codec: LevelCodec | GroupedLevelC
 
 
 def _log_shares(codec: LevelCodec | GroupedLevelCodec, chosen: Mask, missing: bool) -> Numbers:
-    """log of the share of each code that is possible. Shape: (levels,) -> (codes,)."""
+    """Returns the log of the possible share of each code. Shape: (levels,) -> (codes,)."""
     if isinstance(codec, GroupedLevelCodec):
         log_shares = codec.log_shares(chosen)
     else:

@@ -1,7 +1,7 @@
-"""Rows of a model under constraints: drawn, kept where they satisfy all, drawn anew where not.
+"""Rejection sampling under constraints: rows that break one are drawn anew.
 
 Under constraints the model is p(x) 1[x satisfies all] / a, where the acceptance a is the share of
-the rows of p that satisfy all. It is measured once, on rows that nobody gets.
+p's rows that satisfy all. It is measured once, on rows that are then discarded.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from gcvae.progress import Report, report_to_nobody
 
 MEASURED_ROWS = 10_000
 LEAST_ACCEPTANCE = 0.01
-"""A model of which a smaller share of rows satisfies the constraints is refused."""
+"""Least acceptance; a model below it is refused."""
 _MORE_OFTEN = (
     f"at least {LEAST_ACCEPTANCE:.0%}: drop the constraint, or drop a column that follows from the "
     "others and compute it afterwards"
 )
 _ANOTHER_CONDITION = "a condition under which the constraint can hold"
 MOST_DRAWS = 300
-"""A block may cost this many times its rows: three times what the least acceptance asks."""
+"""Largest number of draws per row of a block: three times what the least acceptance needs."""
 _FEWEST_ROWS = 64
 Source = Callable[[int, torch.Generator], EncodedTable]
-"""So many rows, drawn with this generator."""
+"""Draws a number of rows with a generator."""
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """How many rows of a model satisfy its constraints.
+    """Counts of a model's rows that satisfy its constraints.
 
     Attributes:
-        rows: How many were drawn.
-        accepted: How many of them satisfy all constraints.
-        satisfied: How many of them satisfy each constraint.
+        rows: Number of rows drawn.
+        accepted: Number of rows that satisfy all constraints.
+        satisfied: Number of rows that satisfy each constraint.
     """
 
     rows: int
@@ -57,11 +57,11 @@ class Acceptance:
 
     @property
     def share(self) -> float:
-        """The share of rows that satisfy all constraints; 1 where nothing was measured."""
+        """Share of rows that satisfy all constraints; 1 if nothing was measured."""
         return self.accepted / self.rows if self.rows else 1.0
 
     def to_json(self, pointers: Sequence[str]) -> dict[str, Any]:
-        """What the training record keeps, with the place of each constraint in the schema.
+        """Returns the training record's entry, with the pointer of each constraint in the schema.
 
         `log_standard_error` is that of log(share): sqrt((1 - a) / (a n)).
         """
@@ -78,24 +78,24 @@ class Acceptance:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The acceptance of a document that `to_json` wrote."""
+        """Reads the document that `to_json` wrote."""
         satisfied = tuple(part["satisfied"] for part in document["constraints"])
         return cls(document["rows"], document["accepted"], satisfied)
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
-        """The acceptance that a training record keeps; that of no constraints where it has none."""
+        """Reads the acceptance from a training record; a record without one has no constraints."""
         measured = record.get("constraint_acceptance")
         return cls(0, 0, ()) if measured is None else cls.from_json(measured)
 
 
 NOT_MEASURED = Acceptance(0, 0, ())
-"""The acceptance of a model without constraints: every row is accepted."""
+"""Acceptance of a model without constraints: every row is accepted."""
 
 
 @dataclass(frozen=True)
 class ConstrainedModel:
-    """A model whose rows satisfy constraints."""
+    """Model whose rows satisfy constraints."""
 
     model: GenerativeModel
     codec: TableCodec
@@ -105,14 +105,14 @@ class ConstrainedModel:
     def draw(
         self, n: int, block_rows: int, generator: torch.Generator, source: Source | None = None
     ) -> EncodedTable:
-        """The first n rows of a block of `block_rows`, out of `source` where it is given.
+        """Draws the first n rows of a block of `block_rows`, from `source` if it is given.
 
-        Rows are drawn in rounds, each as large as the block's missing rows are likely to ask, until
-        n are accepted. How large a round is, follows from the block and not from n.
+        Rows are drawn in rounds until n are accepted. A round has the expected number of draws that
+        the block still needs, so that its size depends on the block and not on n.
 
         Raises:
-            ConstraintError: They cost more than MOST_DRAWS times the block, or none of
-                MEASURED_ROWS is accepted.
+            ConstraintError: The rows need more than MOST_DRAWS draws per row of the block, or none
+                of MEASURED_ROWS is accepted.
         """
         kept: list[EncodedTable] = []
         n_kept, n_drawn, size = 0, 0, block_rows
@@ -141,17 +141,18 @@ class ConstrainedModel:
             size = min(max(wanted, _FEWEST_ROWS), block_rows)
 
     def draw_at(self, z: Tensor, generator: torch.Generator) -> tuple[EncodedTable, Mask]:
-        """A row for each z, and which of them satisfy all constraints. Shape: (n, K) -> n, (n,)."""
+        """Draws a row for each z, with a mask of those that satisfy all constraints. Shape: (n, K)
+        -> n, (n,)."""
         rows = _drawn_at(self.codec, z, generator, self._row_draws)
         return rows, np.logical_and.reduce(self._satisfied(rows), axis=1)
 
     def draw_given(self, context: Tensor, generator: torch.Generator) -> EncodedTable:
-        """A row of a conditional model for each context. Shape: (n, 2 C) -> n rows.
+        """Draws a row of a conditional model for each context. Shape: (n, 2 C) -> n rows.
 
         A row that breaks a constraint is drawn anew at its context.
 
         Raises:
-            ConstraintError: Some context has no row that satisfies all within MOST_DRAWS.
+            ConstraintError: A context has no row that satisfies all constraints within MOST_DRAWS.
         """
         open_rows, rows = torch.arange(len(context)), None
         for _ in range(MOST_DRAWS):
@@ -173,12 +174,13 @@ class ConstrainedModel:
         return self.model.decoder.row_draws()
 
     def allowed(self, frame: pd.DataFrame, *, blanks_unknown: bool) -> Mask:
-        """Which typed rows have a probability; an unknown blank takes none. Shape: (n,)."""
+        """Returns the mask of typed rows that satisfy all constraints; an unknown cell breaks none.
+        Shape: (n,)."""
         satisfied = self.constraints.satisfied(frame, blanks_unknown=blanks_unknown)
         return np.logical_and.reduce(satisfied, axis=1)  # type: ignore[no-any-return]
 
     def _satisfied(self, rows: EncodedTable) -> Mask:
-        """Which rows satisfy which constraints; none has to satisfy none. Shape: (n, C)."""
+        """Returns which rows satisfy which constraints; (n, 0) without any. Shape: (n, C)."""
         if not len(self.constraints):
             return np.ones((len(rows), 0), dtype=bool)
         return self.constraints.satisfied(self.codec.decode(rows))
@@ -192,20 +194,20 @@ def measure_acceptance(
     batch: int,
     report: Report = report_to_nobody,
 ) -> tuple[Acceptance, pd.DataFrame, Mask]:
-    """How many of MEASURED_ROWS rows satisfy the constraints, these rows, and which of them do.
+    """Draws MEASURED_ROWS rows and returns the acceptance, the rows, and the mask of accepted ones.
 
-    NOT_MEASURED and no rows where there are no constraints.
+    Returns NOT_MEASURED and no rows if there are no constraints.
 
     Args:
-        model: Trained.
-        codec: Of the model's table.
-        constraints: May be none.
-        seed: Of the rows that are drawn.
-        batch: Rows that are drawn at once.
-        report: Takes the progress.
+        model: Trained model.
+        codec: Codec of the model's table.
+        constraints: Constraints; may be empty.
+        seed: Seed of the rows.
+        batch: Number of rows drawn at once.
+        report: Callback that receives the progress.
 
     Raises:
-        ConstraintError: Under LEAST_ACCEPTANCE of the rows satisfy all constraints.
+        ConstraintError: Less than LEAST_ACCEPTANCE of the rows satisfy all constraints.
     """
     if not len(constraints):
         return NOT_MEASURED, pd.DataFrame(), np.zeros(0, dtype=bool)
@@ -243,7 +245,7 @@ def _drawn_at(
 
 
 def joined(parts: list[EncodedTable]) -> EncodedTable:
-    """The rows of all parts, in order."""
+    """Concatenates the rows of all parts, in order."""
 
     def together(name: str) -> Tensor:
         return torch.cat([getattr(part, name) for part in parts])

@@ -1,11 +1,12 @@
-"""What mostly follows of a row's unknown cells from its known ones, by formulas, to a fixpoint.
+"""Unknown cells of a row that follow from its known cells by formulas, to a fixpoint.
 
-    forwards     y = f(x) where all x are known, be it with exceptions
-    backwards    the one x that gives y where all others are known and there is no other
-    apart        all x where y is known and one combination of them gives it: 2054 is 20 and 54
+    forwards     y = f(x) where all x are known, for formulas with exceptions too
+    backwards    the unique x that gives y, where y and the other parents are known
+    apart        all x, where y is known and a unique combination of them gives it: 2054 is 20 and
+    54
 
-Backwards and apart go by formulas alone that every row of the table keeps.
-Deduced cells say where others are to be proposed; they are drawn and scored as unknown ones are.
+Backwards and apart use only formulas that every row of the table keeps. Deduced cells only guide
+proposals: they are drawn and scored like other unknown cells.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _MOST_VALUES = 200
 
 
 def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
-    """The cells of rows with those that follow from known ones.
+    """Returns rows completed with the cells that follow from known ones.
 
     Args:
-        codec: Of the table.
-        frame: Typed; blank cells are not known.
+        codec: Codec of the table.
+        frame: Typed rows; missing cells are unknown.
     """
     cells: dict[str, pd.Series[Any]] = {str(name): frame[name] for name in frame}
     formulas = [
@@ -54,16 +55,17 @@ def deduced(codec: TableCodec, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def filled(cells: pd.Series[Any], by: pd.Series[Any]) -> pd.Series[Any]:
-    """Cells, and others where they are blank; of nothing but blanks the dtype says nothing."""
+    """Fills missing cells from another column; an entirely missing column takes the
+    other's dtype."""
     return by if cells.isna().all() else cells.where(cells.notna(), by)
 
 
 def _forwards(formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
     parents = pd.DataFrame({name: cells[name] for name in formula.parents})
-    is_told = cells[formula.column].isna() & parents.notna().all(axis=1)
-    if is_told.any():
-        said = formula.prediction.predicted(parents[is_told])
-        cells[formula.column] = filled(cells[formula.column], said.reindex(parents.index))
+    is_computable = cells[formula.column].isna() & parents.notna().all(axis=1)
+    if is_computable.any():
+        computed = formula.prediction.predicted(parents[is_computable])
+        cells[formula.column] = filled(cells[formula.column], computed.reindex(parents.index))
 
 
 def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
@@ -84,8 +86,8 @@ def _backwards(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[
         place = np.where(low <= high, low, np.iinfo(np.int64).min).max(axis=1)
         found = np.flatnonzero((n_found == 1) & (place >= own.low) & (place <= own.high))
         if len(found):
-            said = pd.Series(own.values(place[found]), index[found]).reindex(cells[name].index)
-            cells[name] = filled(cells[name], said)
+            computed = pd.Series(own.values(place[found]), index[found]).reindex(cells[name].index)
+            cells[name] = filled(cells[name], computed)
 
 
 def _apart(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]]) -> None:
@@ -106,10 +108,10 @@ def _apart(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]
             for i, (name, v) in enumerate(zip(formula.parents, listed, strict=True))
         }
     )
-    said = formula.prediction.predicted(parents)
-    known = said.notna().to_numpy()
+    computed = formula.prediction.predicted(parents)
+    known = computed.notna().to_numpy()
     made, first, counts = np.unique(
-        formula.grid.places(said[known]), return_index=True, return_counts=True
+        formula.grid.places(computed[known]), return_index=True, return_counts=True
     )
     combination = np.flatnonzero(known)[first[counts == 1]]
     made = made[counts == 1]
@@ -123,7 +125,7 @@ def _apart(codec: TableCodec, formula: Residual, cells: dict[str, pd.Series[Any]
 
 
 def _values(column: Column) -> npt.NDArray[Any] | None:
-    """All values that a column of few has; None of others."""
+    """Returns all values of a column that has few of them; None for others."""
     grid = grid_of(column)
     if isinstance(grid, LevelGrid) or not column.has_numbers:
         return None

@@ -1,10 +1,10 @@
-"""Which blanks an imputation fills, which it leaves, and which say something themselves.
+"""Columns whose missing cells an imputation fills, leaves or keeps.
 
-    filled   blanks are replaced by values
-    left     blanks stay; what they stand for is not known, and is integrated out
-    kept     blanks stay; they are values of their own ("no second applicant"), and are known
+    filled   missing cells are replaced by values
+    left     missing cells stay; their values are unknown, and are integrated out
+    kept     missing cells stay; missing is a value of its own ("no second applicant"), and known
 
-Loads without torch: the service checks a request before any worker sees it.
+Loads without torch, because the service checks a request before any worker receives it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gcvae.schema.suggestions import NO_SUCH_COLUMN, unknown_names
 
 @dataclass(frozen=True)
 class FilledColumns:
-    """The columns whose blanks are filled, and those whose blanks are values; all others are left.
+    """Columns whose missing cells are filled or kept; those of all others are left.
 
     Attributes:
-        filled: Never identifiers, nor dropped columns.
-        kept: None of `filled`.
-        asked: Were named to be filled, so the table has to have them.
+        filled: Columns to fill; never identifiers or dropped columns.
+        kept: Columns in which missing is a value; none of `filled`.
+        asked: Columns that the caller named to be filled, which the table therefore must have.
     """
 
     filled: frozenset[str]
@@ -39,17 +39,17 @@ def filled_columns(
     columns: Sequence[str] | None = None,
     keep_blanks: Sequence[str] | None = None,
 ) -> FilledColumns:
-    """What is asked of an imputation, checked.
+    """Checks the columns of an imputation and completes them by the schema.
 
     Args:
-        schema: Of the model's table.
-        columns: To be filled; where not given, all whose blanks are not kept.
-        keep_blanks: Columns whose blanks are values; where not given, those of which the schema
-            says so (`missing.is_value`) and which `columns` does not name.
+        schema: Schema of the model's table.
+        columns: Columns to fill; by default all whose missing cells are not kept.
+        keep_blanks: Columns in which missing is a value; by default those that the schema declares
+            so (`missing.is_value`) and that `columns` does not name.
 
     Raises:
-        UnknownColumnError: There is no such column.
-        SettingError: Nothing is named, a column can not be filled, or is to be filled and kept.
+        UnknownColumnError: The schema has no such column.
+        SettingError: No column is named, or a column can not be filled, or is both filled and kept.
     """
     _check_names(schema, columns, "columns")
     _check_names(schema, keep_blanks, "keep_blanks")
@@ -70,7 +70,7 @@ def filled_columns(
 
 
 def read_names(text: str, pointer: str) -> list[str]:
-    """Names with commas between; one that has a comma itself stands in quotes, as in CSV.
+    """Parses names separated by commas; a name that contains a comma stands in quotes, as in CSV.
 
     >>> read_names('age, "price, net"', "?columns")
     ['age', 'price, net']
@@ -88,7 +88,8 @@ def read_names(text: str, pointer: str) -> list[str]:
 
 
 def _check_names(schema: TableSchema, names: Sequence[str] | None, member: str) -> None:
-    """Lets a list of columns of the schema pass; of those to be filled one at least."""
+    """Checks that names are columns of the schema, and for those to fill, that there is at least
+    one."""
     if names is None:
         return
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):

@@ -1,9 +1,10 @@
-"""Codes of a function's columns drawn in view of what is known of those after them.
+"""Lookahead proposals: codes of a functional dependency drawn in view of constraints on later
+columns.
 
-Where a function's column y comes after its parents and is conditioned, few codes of a parent lead
-to a possible y: of a hundred destinations one has the distance that is known. Where a parent comes
-last, few codes of y do. So the codes before it are drawn with weights h, of those that can still
-lead there 1, of the others little, and what that favours is taken out of the particle's weight:
+If a dependency's column y comes after its parents and is conditioned, few codes of a parent lead to
+a possible y: one in a hundred destinations has a given distance. If a parent comes last, the same
+holds for y. The codes before it are therefore drawn with weights h: 1 for codes that can still lead
+to a possible code, little for the others. The particle's weight corrects for h:
 
     draw k from p(k) h(k) / Z,      weight by Z / h(k),      Z = sum_k p(k) h(k)
 
@@ -26,75 +27,78 @@ from gcvae.model.decoders import GenerativeModel
 from gcvae.model.level_functions import LevelFunction
 
 _LOG_SILENT = math.log(0.1)
-"""log h of a code that the function says nothing of."""
+"""log h of a code to which the dependency does not apply."""
 _LEAST = 1e-4
-"""h of a code that leads to no possible y; more where the function has more exceptions."""
+"""h of a code that leads to no possible y; dependencies with more exceptions use their share."""
 
 
 @dataclass(frozen=True)
-class ForeseenRegion:
-    """A region of one of a function's columns, in view of the regions of those after it.
+class LookaheadRegion:
+    """Region of a column of a functional dependency, in view of the regions of its later columns.
 
     Attributes:
         own: The column's own region.
-        function: Of which a later column is conditioned.
-        pairs: Its pairs, each code of this column in a line of its own. Shape: (m, r + 1).
-        at: Which of the function's columns this one is.
-        came: Those before it.
-        possible: Which codes of those after it are possible, as the pairs have them. Shape: (n, K)
-            or (1, K) each.
+        function: Dependency of which a later column is conditioned.
+        pairs: Pairs of the dependency, with one row for each code of this column. Shape: (m, r +
+            1).
+        at: Position of this column among the dependency's columns.
+        earlier: Positions of the earlier columns.
+        possible: Masks of the possible codes of the later columns, in the coding of the pairs.
+            Shape: (n, K) or (1, K) each.
     """
 
     own: Region
     function: LevelFunction
     pairs: Tensor
     at: int
-    came: tuple[int, ...]
+    earlier: tuple[int, ...]
     possible: Mapping[int, Tensor]
 
-    def take(self, rows: Tensor | None) -> ForeseenRegion:
-        """The region of these rows; of all rows where it is theirs."""
+    def take(self, rows: Tensor | None) -> LookaheadRegion:
+        """Returns the region of these rows; a region that all rows share stays."""
         if rows is None:
             return self
         taken = {i: p if len(p) == 1 else p[rows] for i, p in self.possible.items()}
         return replace(self, own=self.own.take(rows), possible=taken)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """A cell for each of N particles, and the log of Z / h."""
+        """Draws a cell for each of N particles, with the log of Z / h."""
         log_h = self._log_h(codes)
         drawn = column.draw_within(replace(self.own, log_share=self.own.log_share + log_h), noise)
         taken = log_h.gather(-1, drawn.codes.long()[:, None])[:, 0]
         return replace(drawn, log_prob=drawn.log_prob - taken)
 
     def _log_h(self, codes: Tensor) -> Tensor:
-        """log h of the column's codes, given the columns that came. Shape: (N, D) -> (N, K)."""
+        """Returns log h of the column's codes, given the earlier columns. Shape: (N, D) ->
+        (N, K)."""
         pairs = self.pairs
-        said = torch.ones(len(codes), len(pairs), dtype=torch.bool)
-        for i in self.came:
-            came = self.function.classes(codes[:, self.function.columns[i], None])
-            said &= came == pairs[:, i]
-        fits = said.clone()
+        listed = torch.ones(len(codes), len(pairs), dtype=torch.bool)
+        for i in self.earlier:
+            earlier = self.function.classes(codes[:, self.function.columns[i], None])
+            listed &= earlier == pairs[:, i]
+        fits = listed.clone()
         for i, possible in self.possible.items():
             fits &= possible[:, pairs[:, i]]
         shape = len(codes), self.own.log_share.shape[-1]
         own = pairs[:, self.at]
-        is_said, is_fit = (
-            torch.zeros(shape).index_add(1, own, flags.float()) > 0 for flags in (said, fits)
+        is_listed, is_fit = (
+            torch.zeros(shape).index_add(1, own, flags.float()) > 0 for flags in (listed, fits)
         )
         log_break = math.log(max(self.function.exceptions, _LEAST))
-        silent = torch.where(is_said, log_break, torch.tensor(_LOG_SILENT, dtype=torch.float64))
+        silent = torch.where(is_listed, log_break, torch.tensor(_LOG_SILENT, dtype=torch.float64))
         is_free = torch.stack([p.all(-1).expand(len(codes)) for p in self.possible.values()]).all(0)
         return torch.where(is_fit | is_free[:, None], 0.0, silent)
 
 
 def foreseen(
     model: GenerativeModel, order: Sequence[int] | None, regions: Sequence[object]
-) -> dict[int, ForeseenRegion]:
-    """The regions of a function's columns, parents or y, of which a later one is conditioned.
+) -> dict[int, LookaheadRegion]:
+    """Returns the lookahead regions of columns, parents or y, that precede a conditioned column of
+    their dependency.
 
-    A column of several such functions looks ahead to the one with the fewest exceptions.
+    A column of several dependencies uses the one with the fewest exceptions.
     """
-    found: dict[int, ForeseenRegion] = {}
+    found: dict[int, LookaheadRegion] = {}
     if order is None:
         return found
     rank = {j: place for place, j in enumerate(order)}
@@ -104,10 +108,10 @@ def foreseen(
             n_codes = model.marginals.columns[j].n_codes
             own = Region.everything(n_codes) if regions[j] is None else regions[j]
             later = {i: regions[k] for i, k in enumerate(columns) if rank[k] > rank[j]}
-            is_asked = any(isinstance(region, Region) for region in later.values())
-            if j in found or not is_asked or not isinstance(own, Region):
+            is_conditioned = any(isinstance(region, Region) for region in later.values())
+            if j in found or not is_conditioned or not isinstance(own, Region):
                 continue
-            found[j] = ForeseenRegion(
+            found[j] = LookaheadRegion(
                 own,
                 function,
                 torch.from_numpy(function.pairs_by_code(at, n_codes)),
@@ -123,7 +127,8 @@ def foreseen(
 
 
 def _possible(function: LevelFunction, codes: Tensor) -> Tensor:
-    """Which codes are possible, as the function's pairs have them. Shape: (n, K) -> (n, K or 2)."""
+    """Converts a mask of possible codes to the coding of the pairs. Shape: (n, K) -> (n, K
+    or 2)."""
     if function.blanks is None:
         return codes
     return torch.stack([codes[:, 0], codes[:, 1:].any(-1)], dim=-1)

@@ -1,12 +1,12 @@
-"""Blanks filled from p(missing | known), every known cell returned as it came.
+"""Missing cells filled from p(missing | known); known cells are returned unchanged.
 
-A blank becomes a value: it is drawn given that it is not missing. Text cells stay text, to the
-letter, and what is filled in is written like the schema's table; typed cells stay typed.
+A filled cell is a value: it is drawn given that it is not missing. Known text cells stay unchanged
+to the letter, and filled ones have the format of the schema's table; typed cells stay typed.
 
-Left blank: identifiers, columns that are dropped, and what `filled_columns` says. A blank that is
-left is a value that is not known, so the cells that are filled are those of an imputation of
-everything; one that is kept is the missing level. A column that equals another in every row of
-training is filled with that one's cell.
+Cells stay missing in identifiers, dropped columns, and the columns that `filled_columns` leaves or
+keeps. Left cells count as unknown, so that the filled cells are those of an imputation of
+everything; kept cells count as the missing level. A column that equals another in every training
+row is filled with the other's cell.
 """
 
 from __future__ import annotations
@@ -43,18 +43,19 @@ def impute_blocks(
     columns: Sequence[str] | None = None,
     keep_blanks: Sequence[str] | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """The completed rows in blocks, in order, a row's draws one after the other.
+    """Yields the completed rows in blocks, in order, the draws of one row one after the other.
 
     Args:
-        constrained: The model.
-        rows: Cells as text or typed; a modelled column that they lack is added, and all blank.
+        constrained: Model with its constraints.
+        rows: Cells as text or typed; a modelled column that they lack is added as entirely missing.
         draws: Completions of each row; more than one are numbered from 1 in a first column `draw`.
-        seed: Of all draws.
-        among: Only these rows, completed as among all; they begin at a multiple of BLOCK_ROWS.
-        columns, keep_blanks: As of `filled_columns`.
+        seed: Seed of all draws.
+        among: Range of the rows to complete, with the same result as in a full pass; begins at a
+            multiple of BLOCK_ROWS.
+        columns, keep_blanks: As in `filled_columns`.
 
     Raises:
-        SettingError: draws is no whole number or under 1, or a column can not be filled.
+        SettingError: draws is not a whole number of at least 1, or a column can not be filled.
         TableError: All modelled columns are absent, or a cell can not be read.
         UnknownColumnError: The table has a column that the schema has not.
     """
@@ -69,7 +70,7 @@ def impute_blocks(
     numbers = count(first_row // BLOCK_ROWS)
     for cells, typed in parsed_chunks(rows, schema, among):
         _check_present(cells, chosen)
-        if not len(cells):  # a frame without rows has its columns all the same
+        if not len(cells):  # a frame without rows still has its columns
             yield _completed_block(cells, typed, typed.iloc[:, :0], schema, draws)
         known = KnownRows.with_blanks(typed, constrained, chosen.kept)
         for number in range(known.n_blocks):
@@ -81,7 +82,7 @@ def impute_blocks(
 
 
 def _check_present(cells: pd.DataFrame, chosen: FilledColumns) -> None:
-    """Lets a table pass that has the columns which are asked; of constants it need not have any."""
+    """Checks that the table has the named columns; constant columns may be absent."""
     absent = [name for name in chosen.asked if name not in cells]
     if absent:
         raise TableError(*(Problem("the table lacks this column", column=name) for name in absent))
@@ -94,7 +95,8 @@ def _completed_block(
     schema: TableSchema,
     draws: int,
 ) -> pd.DataFrame:
-    """The cells, `draws` of each row, with the blanks of the completed columns filled."""
+    """Returns the cells, `draws` copies of each row, with missing cells of the completed columns
+    filled."""
     repeated = np.arange(len(cells)).repeat(draws)
     block = cells.iloc[repeated].reset_index(drop=True)
     blank = typed.iloc[repeated].isna().reset_index(drop=True)
@@ -110,8 +112,8 @@ def _completed_block(
 def _filled(
     series: pd.Series[Any], completed: pd.Series[Any], blank: Mask, column: Column
 ) -> pd.Series[Any]:
-    """The cells with the blanks among them replaced, in the column's own dtype if it can be."""
-    blank = blank & completed.notna().to_numpy()  # what is missing in every row stays as it is
+    """Replaces missing cells, in the column's own dtype if it can hold the values."""
+    blank = blank & completed.notna().to_numpy()  # cells that stay missing in the completion
     if not blank.any():
         return series
     if is_text(series):
@@ -124,8 +126,8 @@ def _filled(
 
 
 def _holding(values: pd.Series[Any], dtype: Any) -> Any:
-    """The dtype, which is to hold values that need not be among its categories yet, or that are
-    too far for nanoseconds."""
+    """Returns a dtype that can hold the values: new categories, or dates beyond the range of
+    nanoseconds."""
     if pd.api.types.is_datetime64_any_dtype(dtype) and values.dtype.kind == "M":
         return values.dtype
     if not isinstance(dtype, pd.CategoricalDtype):

@@ -1,6 +1,6 @@
-"""Completed tables that come in blocks as the bytes of one file.
+"""Completed tables streamed in blocks as the bytes of one file.
 
-Loads without pandas: the service names the formats before its port is open.
+Loads without pandas: the service lists the formats before its port is open.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DRAW_COLUMN = "draw"
 def stream_completed(
     blocks: Iterable[pd.DataFrame], schema: TableSchema, format: str, shard: FileShard = WHOLE
 ) -> Iterator[bytes]:
-    """The bytes of one file, block by block.
+    """Yields the bytes of one file, block by block.
 
-    In CSV text cells are written as they are, and separated as they were, so that known ones are
-    the file's own; other formats hold values.
+    In CSV text cells keep their text and delimiter, so that known cells are unchanged; other
+    formats hold values.
 
     Args:
         blocks: As `Synthesizer.impute_blocks` gives them; at least one.
-        schema: Of the model's table.
+        schema: Schema of the model's table.
         format: As in `gcvae.files.table_stream`.
         shard: Which of the file's shards the blocks are, as there.
 
@@ -43,7 +43,7 @@ def stream_completed(
         return _csv(blocks, schema, shard)
     number = Column(DRAW_COLUMN, ColumnKind.INTEGER)
     has_draws = DRAW_COLUMN not in schema
-    # The types of the completed table, which need not be the ones that the model learnt from.
+    # The completed table may have other types than the training table.
     first = next(rest := iter(blocks))
     types = first.attrs.get("parquet_types", {})
     columns = [replace(c, parquet_type=types.get(c.name, c.parquet_type)) for c in schema]
@@ -87,8 +87,8 @@ def _typed(blocks: Iterable[pd.DataFrame], schema: TableSchema) -> Iterator[pd.D
 
 
 def _dropped_cells(block: pd.DataFrame, schema: TableSchema) -> dict[str, pd.Series[Any]]:
-    """The cells of dropped columns, of which the schema knows nothing: numbers and truth values as
-    they came, all others as text.
+    """Returns the cells of dropped columns, which the schema does not describe: numbers and
+    booleans unchanged, all others as text.
     """
     from pandas.api.types import is_numeric_dtype
 

@@ -1,11 +1,11 @@
-"""Unknown columns of few values, drawn together so that the formulas of a row hold.
+"""Unknown columns of few values, drawn jointly so that the formulas of a row hold.
 
-Where a row's total is known and its price, quantity and discount are not, hardly any draw of these
-gives that total. Their combinations are few thousands: all are tried, and each column is drawn
-among the values that some combination with the columns before it still has. So every particle
-keeps the formulas, and its weight is the probability of what was possible.
+If a row's total is known and its price, quantity and discount are not, hardly any draw of these
+gives that total. They have only some thousand combinations: all are tried, and each column is drawn
+among the values that some combination with the earlier columns still has. So every particle
+satisfies the formulas, and its weight is the probability of the possible values.
 
-Only formulas that every row of the table keeps are met so; an exception would have no particle.
+Only formulas that every row of the table keeps are treated so; exceptions would get no particle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Drawn, Region, WalkedColumn
 from gcvae.rules.alternatives import Alternative
 from gcvae.rules.residuals import Residual
-from gcvae.sampling.wanted_places import WantedPlaces, places_of_rows
+from gcvae.sampling.target_intervals import TargetIntervals, places_of_rows
 
 if TYPE_CHECKING:
     from gcvae.codec.column_codec import ColumnCodec
@@ -39,15 +39,15 @@ _MOST_COMBINATIONS = 60_000
 
 @dataclass(frozen=True)
 class JointRegion:
-    """One of the columns that are drawn together.
+    """Region of one of the columns that are drawn jointly.
 
     Attributes:
-        at: Which of the columns it is.
-        columns: Their numbers in the codec, in the order in which they are drawn, of each table.
-        tables: The combinations of their codes. Shape: (m, number of columns) each.
-        which: The table of each row, -1 where there is none. Shape: (n,).
-        number: Of the codec's column.
-        n_codes: Of that column.
+        at: Position of the column among those drawn jointly.
+        columns: Indices of each table's columns in the codec, in the order in which they are drawn.
+        tables: Possible combinations of codes. Shape: (m, number of columns) each.
+        which: Index of each row's table, -1 for none. Shape: (n,).
+        number: Index of the column in the codec.
+        n_codes: Number of codes of the column.
     """
 
     columns: tuple[tuple[int, ...], ...]
@@ -62,18 +62,18 @@ class JointRegion:
         return False
 
     @property
-    def says_more(self) -> Mask:
-        """In which rows the column is among those drawn together. Shape: (n,) or (1,)."""
+    def is_informative(self) -> Mask:
+        """Mask of the rows in which the column is drawn jointly. Shape: (n,) or (1,)."""
         return self.which >= 0
 
     def take(self, rows: Tensor | None) -> JointRegion:
-        """The region of these rows."""
+        """Returns the region of these rows."""
         if rows is None:
             return self
         return replace(self, which=self.which[places_of_rows(rows, len(self.which))])
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """A cell for each particle, of those that some combination still has."""
+        """Draws a cell for each particle, among the codes that some combination still has."""
         n = len(noise)
         allowed = np.ones((n, self.n_codes), dtype=bool)
         which = np.broadcast_to(self.which, n)
@@ -91,28 +91,28 @@ class JointRegion:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What is asked of the unknown columns of one row.
+class _RowConstraint:
+    """Constraint of a row's formulas on its unknown columns.
 
     Attributes:
-        formulas: The computed columns, in an order in which they follow from each other.
-        unknown: The columns of which all else follows.
-        known: Cells of the row, each as a series of one.
-        wanted: Places of the known ones among the computed columns: (low, high) intervals.
-        checks: Formulas with exceptions, and inequalities, of known columns: a residual that no row
-            of the table has is none.
+        formulas: Computed columns, in an order in which they follow from each other.
+        unknown: Columns from which all others follow.
+        known: Known cells of the row, each as a series of length one.
+        target: (low, high) intervals of grid indices of the known computed columns.
+        checks: Formulas with exceptions and inequalities between known columns: a residual that no
+            row of the table has is impossible.
     """
 
     formulas: Sequence[Residual | Alternative]
     unknown: Sequence[str]
     known: Mapping[str, pd.Series[Any]]
-    wanted: Mapping[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+    target: Mapping[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
     checks: Sequence[Residual]
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What is the same of rows that ask the same."""
-        ends = [(name, *(end.tobytes() for end in pair)) for name, pair in self.wanted.items()]
+        """Hashable key; rows with equal constraints have equal keys."""
+        ends = [(name, *(end.tobytes() for end in pair)) for name, pair in self.target.items()]
         known = [(name, cell.iloc[0]) for name, cell in self.known.items()]
         return (*self.unknown, *ends, *known)
 
@@ -120,18 +120,16 @@ class _Asked:
 def joint_regions(
     codec: TableCodec,
     frame: pd.DataFrame,
-    wanted: Mapping[str, WantedPlaces],
+    target: Mapping[str, TargetIntervals],
     order: Sequence[int],
 ) -> dict[int, JointRegion]:
-    """The regions of unknown columns of few values, of rows whose formulas ask for these.
+    """Returns the joint regions of unknown columns of few values, by index of the codec's columns.
 
     Args:
-        codec: Of the table.
-        frame: What is known, typed; blank cells are not. n rows, or one for all.
-        wanted: Of each computed column that is known, its places.
-        order: Of the columns in the chain rule.
-
-    Returns: By the codec's columns.
+        codec: Codec of the table.
+        frame: Known cells, typed; missing ones are unknown. n rows, or one for all.
+        target: Possible values of each known computed column.
+        order: Order of the columns in the chain rule.
     """
     exact = {
         r.column: r
@@ -148,12 +146,12 @@ def joint_regions(
     seen: dict[tuple[Any, ...], tuple[list[str], Codes] | None] = {}
     is_blank = {name: series.isna().to_numpy() for name, series in cells.items()}
     for row in range(n):
-        asked = _asked(codec, exact, row, is_blank, cells, wanted)
-        if asked is None:
+        constraint = _row_constraint(codec, exact, row, is_blank, cells, target)
+        if constraint is None:
             continue
-        if asked.key not in seen:
-            seen[asked.key] = _combinations(codec, asked, order)
-        found = seen[asked.key]
+        if constraint.key not in seen:
+            seen[constraint.key] = _combinations(codec, constraint, order)
+        found = seen[constraint.key]
         if found is None:
             continue
         names, table = found
@@ -170,18 +168,19 @@ def joint_regions(
     }
 
 
-def _asked(
+def _row_constraint(
     codec: TableCodec,
     exact: Mapping[str, Residual | Alternative],
     row: int,
     is_blank: Mapping[str, Mask],
     cells: Mapping[str, pd.Series[Any]],
-    wanted: Mapping[str, WantedPlaces],
-) -> _Asked | None:
-    """What a row's formulas ask of two unknown columns or more; None where nothing is asked."""
+    target: Mapping[str, TargetIntervals],
+) -> _RowConstraint | None:
+    """Returns the constraint of a row's formulas on two or more unknown columns; None
+    without one."""
     said = {}
     for name in exact:
-        places = wanted.get(name)
+        places = target.get(name)
         if places is not None:
             at = row if len(places.is_known) > 1 else 0
             if places.is_known[at] and not places.missing[at]:
@@ -190,7 +189,8 @@ def _asked(
     unknown: list[str] = []
 
     def follow(name: str) -> bool:
-        """Adds what a column follows from; whether all of it can be tried."""
+        """Collects the columns from which a column follows; returns whether all can be
+        enumerated."""
         formula = exact[name]
         for parent in formula.parents:
             if not is_blank[parent][row] or parent in formulas or parent in unknown:
@@ -215,7 +215,7 @@ def _asked(
     if not taken or not unknown:
         return None
     if len(unknown) == 1 and all(_is_solved(formula, unknown[0]) for formula in formulas.values()):
-        return None  # it is proposed alone
+        return None  # it is proposed by itself
     checks = [
         r
         for r in codec.reduction.rewritings
@@ -226,17 +226,17 @@ def _asked(
     known = {
         name: cells[name].iloc[row : row + 1] for name in sorted(used) if not is_blank[name][row]
     }
-    return _Asked(list(formulas.values()), unknown, known, taken, checks)
+    return _RowConstraint(list(formulas.values()), unknown, known, taken, checks)
 
 
 def _is_solved(formula: Residual | Alternative, name: str) -> bool:
-    """Whether a column is proposed by itself, where it alone is unknown."""
+    """Returns whether a column is proposed by itself if it alone is unknown."""
     is_of_date = formula.prediction.parents.columns[0].has_times and len(formula.parents) == 1
     return name not in formula.parents or is_of_date or formula.can_solve(name)
 
 
 def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
-    """(codes, values) of a column of few values; None of others."""
+    """Returns (codes, values) of a column of few values; None for others."""
     if name not in codec.places:
         return None
     column: ColumnCodec = codec.column_codec(name)
@@ -251,13 +251,12 @@ def _support(codec: TableCodec, name: str) -> tuple[Codes, list[Any]] | None:
 
 
 def _combinations(
-    codec: TableCodec, asked: _Asked, order: Sequence[int]
+    codec: TableCodec, constraint: _RowConstraint, order: Sequence[int]
 ) -> tuple[list[str], Codes] | None:
-    """(columns in the order in which they are drawn, the combinations of codes that are possible).
-
-    None where there are too many, or none.
+    """Returns (columns in drawing order, possible combinations of codes); None if there are none or
+    too many.
     """
-    names = sorted(asked.unknown, key=lambda name: list(order).index(codec.places[name]))
+    names = sorted(constraint.unknown, key=lambda name: list(order).index(codec.places[name]))
     supports = [_support(codec, name) for name in names]
     found = [support for support in supports if support is not None]
     if len(found) < len(names) or math.prod(len(codes) for codes, _ in found) > _MOST_COMBINATIONS:
@@ -266,26 +265,26 @@ def _combinations(
     table = np.stack([codes[places[:, i]] for i, (codes, _) in enumerate(found)], axis=1)
     n = len(table)
     columns: dict[str, Any] = {
-        name: pd.Series(value.repeat(n).array) for name, value in asked.known.items()
+        name: pd.Series(value.repeat(n).array) for name, value in constraint.known.items()
     }
     for i, (name, (_, values)) in enumerate(zip(names, found, strict=True)):
         taken = pd.Series(values)
         columns[name] = taken.iloc[places[:, i]].reset_index(drop=True)
     is_possible = np.ones(n, dtype=bool)
-    for formula in asked.formulas:
+    for formula in constraint.formulas:
         parents = pd.DataFrame({name: columns[name] for name in formula.parents})
         kept = pd.DataFrame({formula.column: np.full(n, formula.kept)})
         computed = formula.restored(parents, kept).reset_index(drop=True)
         columns.setdefault(formula.column, computed)
-        if formula.column in asked.wanted:
-            low, high = asked.wanted[formula.column]
+        if formula.column in constraint.target:
+            low, high = constraint.target[formula.column]
             known = computed.notna().to_numpy()
             place = np.full(n, np.iinfo(np.int64).min)
             place[known] = formula.grid.places(computed[known])
             off = int(isinstance(formula, Residual) and formula.at_ties)
             is_near = (low - off <= place[:, None]) & (place[:, None] <= high + off)
             is_possible &= is_near.any(axis=1)
-    for check in asked.checks:
+    for check in constraint.checks:
         if all(name in columns for name in (check.column, *check.parents)):
             rows = pd.DataFrame({name: columns[name] for name in (check.column, *check.parents)})
             residuals = check.reduced(rows, blanks_unknown=True)[check.column]

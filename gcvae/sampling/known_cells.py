@@ -1,4 +1,4 @@
-"""Rows of which some cells are known, completed by a model in blocks, within its constraints."""
+"""Partially observed rows, completed by a model in blocks, within its constraints."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from gcvae.schema.kinds import Outcomes
 from gcvae.spelling.never_dates import are_never
 
 BLOCK_ROWS = 512
-"""Rows are completed in blocks of this many, each with a generator of (seed, block number)."""
+"""Rows of a block; each block has a generator of (seed, block number)."""
 _MOST_ROUNDS = 50
-"""How often a completion that breaks a constraint is drawn anew."""
+"""Largest number of times that a completion is redrawn because it breaks a constraint."""
 
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Typed rows, the same encoded, and the model that completes them.
+    """Typed rows with their encoding, and the model that completes them.
 
     Attributes:
-        blanks_missing: A blank may turn out to be a missing cell; else it is always a value.
-        lines: Of the rows, in the file that they come from.
+        blanks_missing: Whether an unknown cell may turn out to be missing; else it is always a
+            value.
+        lines: Physical lines of the rows in their file.
     """
 
     constrained: ConstrainedModel
@@ -49,9 +50,11 @@ class KnownRows:
 
     @classmethod
     def read(cls, frame: pd.DataFrame, constrained: ConstrainedModel) -> KnownRows:
-        """Rows to be drawn around their known cells; columns may be left out, cells blank.
+        """Reads rows to be completed around their known cells; columns may be absent and cells
+        missing.
 
-        A number beyond its column's limits or decimals is the nearest that the column has.
+        A number beyond its column's limits or decimals is replaced by the nearest one that the
+        column can have.
 
         Raises:
             ConditionError: A known cell is impossible, or breaks a constraint.
@@ -70,7 +73,7 @@ class KnownRows:
         lines = None if numbers is None else tuple(numbers[label] for label in frame.index)
         rows = codec.encode(typed, blanks_unknown=True)
         # Code 0, which unknown cells have too, is the missing level.
-        observed = rows.observed | _said_to_be_none(whole, codec)
+        observed = rows.observed | _declared_missing(whole, codec)
         rows = EncodedTable(rows.codes, rows.values, observed)
         known = cls(constrained, typed, rows, blanks_missing=True, lines=lines)
         known._check(whole)
@@ -80,10 +83,11 @@ class KnownRows:
     def with_blanks(
         cls, typed: pd.DataFrame, constrained: ConstrainedModel, kept: Collection[str]
     ) -> KnownRows:
-        """Rows whose blanks are to be filled by values; those of the `kept` columns are known.
+        """Reads rows whose missing cells are to be filled with values; those of the `kept` columns
+        are known.
 
-        So are blanks that a rule asks for: `is_missing(refund) if status != 'returned'`. A known
-        cell that the model has no outcome for says nothing of the others.
+        So are missing cells that a rule requires: `is_missing(refund) if status != 'returned'`. A
+        known cell to which the model gives no probability does not constrain the others.
         """
         typed, codec = typed.reset_index(drop=True), constrained.codec
         rows = codec.encode(typed, blanks_unknown=True)
@@ -99,35 +103,35 @@ class KnownRows:
         return cls(constrained, typed, EncodedTable(rows.codes, rows.values, observed), False)
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.rows)
 
     @property
     def n_blocks(self) -> int:
-        """The number of blocks."""
+        """Number of blocks."""
         return -(-len(self) // BLOCK_ROWS)
 
     def block_numbers(self, among: range) -> range:
-        """The blocks of some of the rows, which begin a block and end one or all."""
+        """Returns the block numbers of a range of rows, which begins at a block's first row and
+        ends at a block's or the table's last row."""
         assert among.start % BLOCK_ROWS == 0, "a run of rows begins with a block"
         return range(among.start // BLOCK_ROWS, -(-among.stop // BLOCK_ROWS))
 
     def rows_of(self, number: int) -> slice:
-        """The rows of a block."""
+        """Returns the rows of a block."""
         return slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, len(self)))
 
     def complete(
         self, number: int, n_outputs: int, generator: torch.Generator, seed: int
     ) -> tuple[pd.DataFrame, Tensor]:
-        """(typed completions of a block, effective particles of each row).
+        """Returns (typed completions of a block, effective number of particles of each row).
 
-        The seed is that of identifiers, which a row has by its number; the generator draws the
-        rest.
-        The completions of a row stand one after the other. Shape: (n * n_outputs rows), (n,).
+        The completions of a row stand one after the other. `seed` determines identifiers, by row
+        number; `generator` draws the rest. Shape: (n * n_outputs rows), (n,).
 
         Raises:
             ConstraintError: No completion of a row satisfies the constraints.
-            ConditionError: None is found that has all known cells of its row.
+            ConditionError: No completion has all known cells of its row.
         """
         at = self.rows_of(number)
         index = torch.arange(at.start, at.stop)
@@ -181,7 +185,7 @@ class KnownRows:
         generator: torch.Generator,
         exact: Collection[str],
     ) -> EncodedTable:
-        """The completions with the level of each group drawn, and known cells as they are.
+        """Draws the level of each group in the completions, and restores the known cells.
 
         Shape: (n, O, D) -> (n O, D).
         """
@@ -198,7 +202,7 @@ class KnownRows:
         return EncodedTable(table.codes, torch.where(known, own, table.values), table.observed)
 
     def _satisfied(self, table: EncodedTable) -> Tensor:
-        """Which rows satisfy the constraints. Shape: (n,)."""
+        """Returns the mask of the rows that satisfy the constraints. Shape: (n,)."""
         constraints = self.constrained.constraints
         if not len(constraints):
             return torch.ones(len(table), dtype=torch.bool)
@@ -206,7 +210,8 @@ class KnownRows:
         return torch.from_numpy(satisfied)
 
     def _check(self, written: pd.DataFrame) -> None:
-        """Lets rows pass that the model can draw; `written` has their cells as they came."""
+        """Checks that the model can generate the known cells; `written` has them in their original
+        form."""
         problems = [*self._made_up(), *self._impossible(written)]
         for copy, differ in self.constrained.codec.differing_copies(self.typed).items():
             if differ.any():
@@ -225,9 +230,10 @@ class KnownRows:
             raise ConditionError(*problems)
 
     def _check_kept(self, completed: pd.DataFrame, first: int, effective: Tensor) -> None:
-        """Lets rows pass whose known cells are in their completions, a block from `first` on.
+        """Checks that the completions of a block, which begins at row `first`, contain the known
+        cells.
 
-        Cells of rules that no row of the model has together are in none.
+        Combinations of cells that the model's rules exclude are in no completion.
         """
         lost = (effective == 0.0).nonzero()[:, 0].tolist()
         reduction = self.constrained.codec.reduction
@@ -256,7 +262,7 @@ class KnownRows:
         ]
 
     def _impossible(self, written: pd.DataFrame) -> list[Problem]:
-        """A problem for each column with a level that the model does not have."""
+        """Returns a problem for each column with a level that the model does not have."""
         problems = []
         are_hidden = self.constrained.codec.hidden_cells(self.rows)
         are_unseen = are_hidden | (self.rows.observed & (self.rows.codes < 0))
@@ -283,16 +289,16 @@ class KnownRows:
         return problems
 
     def _problem(self, row: int, message: str, **place: Any) -> Problem:
-        """A problem of one row, with its line where the rows have lines."""
+        """Returns a problem with a row, with its physical line if there is one."""
         numbers = {"row": row} if self.lines is None else {"line": self.lines[row]}
         return Problem(message, **numbers, **place)
 
 
 def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
-    """The rows, their numbers and dates as near as the columns' limits and decimals allow."""
+    """Clips and rounds numbers and dates to the columns' limits and decimals."""
     codecs = {column.name: column for column in codec.columns if column.is_real}
     columns = codecs | {c: codecs[s] for c, s in codec.copies.items() if s in codecs}
-    columns = {name: column for name, column in columns.items() if name in typed}  # no parts
+    columns = {name: column for name, column in columns.items() if name in typed}
     near = {}
     for name, column in columns.items():
         own = typed[name]
@@ -309,10 +315,11 @@ def _nearest(typed: pd.DataFrame, codec: TableCodec) -> pd.DataFrame:
     return _with_columns(typed, near)
 
 
-def _said_to_be_none(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
-    """Cells of which it is known that they have no value: a word for that, not an empty cell.
+def _declared_missing(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
+    """Returns the mask of cells that are declared to have no value, by a word for it rather than an
+    empty cell.
 
-    Shape: n rows as they are written -> (n, D).
+    Shape: n original rows -> (n, D).
     """
     found = torch.zeros(len(frame), len(codec.columns), dtype=torch.bool)
     for column in codec.schema:
@@ -329,7 +336,7 @@ def _said_to_be_none(frame: pd.DataFrame, codec: TableCodec) -> Tensor:
 
 
 def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """A copy with these columns; `assign` has no place for one that is called self."""
+    """Returns a copy with these columns; unlike `assign` it accepts a column called self."""
     whole = frame.copy()
     for name, cells in columns.items():
         whole[name] = cells
@@ -337,7 +344,7 @@ def _with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFra
 
 
 def _differ(own: pd.Series[Any], other: pd.Series[Any]) -> Mask:
-    """Where cells differ by more than what is lost in their encoding."""
+    """Returns where cells differ by more than their encoding loses."""
     if own.dtype.kind == "f" and other.dtype.kind == "f":
         return ~np.isclose(own, other, rtol=1e-9, atol=1e-9 * float(other.abs().max() or 0.0))
     return (own != other).fillna(False).to_numpy(dtype=bool)

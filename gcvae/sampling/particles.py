@@ -1,4 +1,4 @@
-"""Particles: latents with their columns drawn within regions, weighted by what the regions ask.
+"""Particles: latent vectors with columns drawn within regions, and importance weights.
 
 A particle's latent l comes from a proposal g; its columns are drawn one after the other, each
 within its region. Its weight
@@ -6,8 +6,8 @@ within its region. Its weight
     w = p(l) / g(l)  prod_j p_j(region_j | l, columns before j)
 
 makes the weighted particles those of p(l, x | x in the regions), and the mean of w estimates the
-probability (for points the density) of the regions without bias. The columns after the last one
-that is conditioned do not touch the weight: they are drawn for the chosen particles only.
+probability (for points the density) of the regions without bias. Columns after the last conditioned
+one do not change the weight: they are drawn for the chosen particles only.
 
 Source: sequential importance sampling; Liu 2001, chapter 3.
 """
@@ -30,7 +30,8 @@ from gcvae.sampling.regions import Regions
 
 @dataclass(frozen=True)
 class Particles:
-    """Latents, the cells drawn so far, and log weights. Shape: (N, K + F), (N, D) twice, (N,)."""
+    """Latent vectors, cells drawn so far, and log weights. Shape: (N, K + F), (N, D)
+    twice, (N,)."""
 
     latent: Tensor
     codes: Tensor
@@ -38,13 +39,13 @@ class Particles:
     log_weight: Tensor
 
     def take(self, at: Tensor) -> Particles:
-        """These particles, in this order."""
+        """Returns the particles with these indices, in this order."""
         parts = self.latent, self.codes, self.values, self.log_weight
         return Particles(*(part[at] for part in parts))
 
     @staticmethod
     def joined(parts: Sequence[Particles]) -> Particles:
-        """All of them."""
+        """Concatenates particles."""
         names = ("latent", "codes", "values", "log_weight")
         return Particles(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
 
@@ -57,15 +58,15 @@ def draw_particles(
     generator: torch.Generator,
     rows: Tensor | None = None,
 ) -> Particles:
-    """Particles at these latents, their columns drawn up to the last one with a region.
+    """Draws particles at given latent vectors, up to the last column that has a region.
 
     Args:
-        model: Of the columns.
-        regions: Of all columns.
-        latent: Of each particle. Shape: (N, K + F).
+        model: Model from which the columns are drawn.
+        regions: Regions of all columns.
+        latent: Latent vectors of each particle. Shape: (N, K + F).
         log_ratio: log p(latent) - log g(latent). Shape: (N,).
-        generator: Of the noise.
-        rows: Which row's regions each particle is of; None where they are those of all rows.
+        generator: Random generator.
+        rows: Index of the row whose regions each particle has; None if all rows share the regions.
     """
     walk = model.walk(latent)
     noise = uniform((len(latent), len(regions)), generator, torch.float64)
@@ -88,9 +89,9 @@ def draw_particles(
 def complete(
     model: GenerativeModel, regions: Regions, particles: Particles, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """(codes, values) of the particles with the rest of their columns drawn.
+    """Draws the remaining columns of particles and returns (codes, values).
 
-    Shape: two of (N, D).
+    Shape: two of (n, D).
     """
     walk = model.walk(particles.latent)
     codes, values = particles.codes.clone(), particles.values.clone()
@@ -106,33 +107,35 @@ def complete(
 
 
 def _order(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
-    """The walk's own order; where any will do, the conditioned columns first."""
+    """Returns the autoregressive pass's order; if any order will do, conditioned columns come
+    first."""
     by_region = sorted(range(len(regions)), key=lambda j: regions[j] is None)
     return by_region if walk.order is None else walk.order
 
 
 def _conditioned(walk: ColumnWalk, regions: Regions) -> Sequence[int]:
-    """The columns in their order up to the last one with a region."""
+    """Returns the columns in order up to the last one with a region."""
     order = _order(walk, regions)
     last = max((i for i, j in enumerate(order) if regions[j] is not None), default=-1)
     return order[: last + 1]
 
 
 def effective_size(log_weight: Tensor) -> Tensor:
-    """(sum w)^2 / sum w^2; 0 where every weight is 0. Shape: (..., N) -> (...)."""
+    """Returns the effective sample size (sum w)^2 / sum w^2; 0 if every weight is 0. Shape: (...,
+    N) -> (...)."""
     size = (2.0 * log_weight.logsumexp(-1) - (2.0 * log_weight).logsumexp(-1)).exp()
     return torch.where(torch.isneginf(log_weight).all(-1), 0.0, size)
 
 
 def log_mean(log_weight: Tensor) -> Tensor:
-    """log of the mean weight. Shape: (..., N) -> (...)."""
+    """Returns the log of the mean weight. Shape: (..., N) -> (...)."""
     return log_weight.logsumexp(-1) - math.log(log_weight.shape[-1])
 
 
 def systematic(log_weight: Tensor, n: int, generator: torch.Generator) -> Tensor:
-    """Which particles are chosen, n of each group, by their weights; in random order.
+    """Resamples n particles of each group by systematic resampling, in random order.
 
-    Each is chosen as often as n w / sum w says, rounded up or down. Shape: (G, N) -> (G, n).
+    Each is chosen n w / sum w times, rounded up or down. Shape: (G, N) -> (G, n).
     """
     weight = torch.softmax(log_weight, dim=-1)
     n_groups = len(weight)

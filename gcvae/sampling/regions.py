@@ -1,7 +1,7 @@
-"""Which cells of a column are possible: some codes, and some intervals of values.
+"""Regions of possible cells of a column: a set of codes, and intervals of values.
 
-A region is what a condition says of a column, in the codec's terms. A known cell is one code, and
-under the point code the values that round to its number.
+A region is a condition on a column in the codec's terms. A known cell is one code, and for numbers
+the interval of values that round to its number.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from gcvae.codec.encoded_table import EncodedTable
 from gcvae.codec.quantile_codec import QuantileCodec
 from gcvae.codec.region import Region
 from gcvae.codec.table_codec import TableCodec
-from gcvae.sampling.dependent_regions import AskedRegion, EitherRegion, regions_of_rows
+from gcvae.sampling.dependent_regions import ConstrainedRegion, EitherRegion, regions_of_rows
 
-AnyRegion = Region | AskedRegion | EitherRegion
+AnyRegion = Region | ConstrainedRegion | EitherRegion
 Regions = Sequence[AnyRegion | None]
-"""The regions of all columns; None where every cell is possible."""
+"""Regions of all columns; None for unconditioned ones."""
 
 
 def level_region(log_share: Numbers) -> Region:
-    """The region of a column of levels, for all rows. Shape: (K,)."""
+    """Returns the region of a column of levels, equal for all rows. Shape: (K,)."""
     nothing = torch.zeros(1, 0, dtype=torch.float64)
     return Region(torch.from_numpy(log_share)[None], nothing, nothing)
 
@@ -36,17 +36,18 @@ def level_region(log_share: Numbers) -> Region:
 def number_region(
     codec: RealCodec | QuantileCodec, low: pd.Series[Any], high: pd.Series[Any], missing: bool
 ) -> Region | None:
-    """The numbers between any low and its high, both included, and perhaps the missing cells.
+    """Returns the region of the numbers in intervals, ends included, and optionally the missing
+    cells.
 
-    A single number of which the model has no mass, but a density, is a point; beside anything that
-    has mass it adds nothing.
+    A single number that has a density but no mass is a point; beside anything with mass it adds
+    nothing.
 
     Args:
-        low: Typed cells. Shape: (m,).
-        high: The same.
-        missing: Missing cells belong too; the codec must have them.
+        low: Lower ends, typed cells. Shape: (m,).
+        high: Upper ends, typed cells. Shape: (m,).
+        missing: Whether missing cells are included; the codec must have them.
 
-    Returns: None where nothing belongs.
+    Returns: The region, or None if it is empty.
     """
     log_share = np.full(codec.n_codes, -np.inf)
     if len(low) and isinstance(codec, QuantileCodec):
@@ -64,7 +65,7 @@ def number_region(
     elif not possible.any():
         return None
     lower, upper = lower[kept], np.maximum(lower, upper)[kept]
-    if not len(lower):  # the point code is barred, and any interval under it with it
+    if not len(lower):  # excludes the point code and all intervals under it
         lower, upper = np.array([-np.inf]), np.array([np.inf])
     shares, *ends = (torch.from_numpy(found)[None] for found in (log_share, lower, upper))
     return Region(shares, *ends)
@@ -78,14 +79,14 @@ def known_regions(
     *,
     blanks_missing: bool,
 ) -> list[AnyRegion | None]:
-    """The regions of the known cells of rows, each its own.
+    """Returns the regions of the known cells of rows.
 
     Args:
-        codec: Of the table.
-        frame: Typed.
-        rows: The same rows, encoded; cells that are not `observed` are not known.
-        order: Of the columns in the chain rule; None where a model has none.
-        blanks_missing: A cell that is not known may turn out to be missing.
+        codec: Codec of the table.
+        frame: Typed rows.
+        rows: The same rows, encoded; cells that are not `observed` are unknown.
+        order: Order of the columns in the chain rule; None for models without one.
+        blanks_missing: Whether an unknown cell may turn out to be missing.
     """
     reduced = codec.reduced(frame)
     plain = [

@@ -1,9 +1,8 @@
-"""p(unknown cells | known cells) of rows, each with known cells of its own.
+"""p(unknown cells | known cells), for rows that each have their own known cells.
 
-Each row has particles of its own. The first come half from the prior and half from the encoder at
-the known cells alone; the rows that they become are encoded whole, and the second come from the
-mixture of those posteriors, with a share from the prior. A completion is one of the second, chosen
-by its weight.
+Each row has its own particles. Half of the first come from the prior and half from the encoder at
+the known cells; the resulting rows are encoded completely, and the second come from the mixture of
+those posteriors, with a share from the prior. A completion is one of the second, chosen by weight.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from gcvae.sampling.particles import Particles, complete, draw_particles, effect
 from gcvae.sampling.regions import Regions
 
 N_PARTICLES = 24
-"""How many particles a row has; half as many of the first proposal."""
+"""Particles of a row; the first proposal has half as many."""
 ROWS_PER_BATCH = 128
 LEAST_EFFECTIVE = 6.0
-"""A row of which fewer particles count is drawn anew with `_MORE` times as many."""
+"""Least effective number of particles; rows below are redrawn with `_MORE` times as many."""
 _MORE = 8
 _N_ENCODED = 6
 """Completions of a row that are encoded for the second proposal."""
@@ -38,7 +37,7 @@ _LEAST_FACTOR_SIGMA = 0.1
 
 @dataclass(frozen=True)
 class Completions:
-    """Rows with their unknown cells drawn, and each row's effective number of particles.
+    """Rows with their unknown cells drawn, and the effective number of particles of each.
 
     Shape: codes and values (n, O, D); effective (n,).
     """
@@ -49,7 +48,7 @@ class Completions:
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """All three."""
+        """The three tensors as a tuple."""
         return self.codes, self.values, self.effective
 
 
@@ -60,14 +59,14 @@ def complete_rows(
     n_outputs: int,
     generator: torch.Generator,
 ) -> Completions:
-    """Completions of rows, `n_outputs` of each; known cells keep their codes and values.
+    """Draws `n_outputs` completions of each row; known cells keep their codes and values.
 
     Args:
-        model: Of the rows.
-        regions: Of the rows' cells, as `known_regions` gives them.
-        rows: Encoded; cells that are not `observed` are drawn.
+        model: Model of the rows.
+        regions: Regions of the rows' cells, as `known_regions` gives them.
+        rows: Encoded rows; cells that are not `observed` are drawn.
         n_outputs: Completions of each row.
-        generator: Of all draws.
+        generator: Random generator of all draws.
     """
     n_particles = max(N_PARTICLES, 2 * n_outputs)
     found = _completed(model, regions, rows, n_outputs, n_particles, generator)
@@ -89,7 +88,7 @@ def _completed(
     n_particles: int,
     generator: torch.Generator,
 ) -> Completions:
-    """Completions from so many particles of each row; of many rows batch by batch."""
+    """Draws completions from `n_particles` particles of each row, in batches."""
     n, size = len(rows), max(1, ROWS_PER_BATCH * N_PARTICLES // n_particles)
     if n > size:
         found = [
@@ -122,7 +121,7 @@ def _taken(regions: Regions, at: Tensor) -> Regions:
 
 @dataclass(frozen=True)
 class _RowProposal:
-    """g_i(l) of each row i: a share of the prior, and a mixture of C Gaussians.
+    """Proposal g_i(l) of each row i: a mixture of the prior and C Gaussians.
 
     Shape: mean and sigma (n, C, K + F).
     """
@@ -134,7 +133,7 @@ class _RowProposal:
 
     @classmethod
     def of_known(cls, model: GenerativeModel, rows: EncodedTable) -> _RowProposal:
-        """The encoder at the known cells; the factor from its prior."""
+        """Returns the proposal from the encoder at the known cells; the factor f has its prior."""
         eta, log_tau = model.encoder(rows)
         proposal = Proposal(model.prior, model.decoder.n_factors)
         zeros = eta.new_zeros(len(rows), proposal.n_factors)
@@ -152,7 +151,8 @@ class _RowProposal:
         n: int,
         generator: torch.Generator,
     ) -> _RowProposal:
-        """The encoder at completed rows; the factor about where it was, as wide as it varied."""
+        """Returns the proposal from the encoder at completed rows; the factor f has their mean and
+        spread."""
         codes, values = complete(model, regions, chosen, generator)
         everything = torch.ones_like(codes, dtype=torch.bool)
         eta, log_tau = model.encoder(EncodedTable(codes, values, everything))
@@ -169,7 +169,8 @@ class _RowProposal:
         return cls(proposal, _PRIOR_SHARE, centre, torch.cat([sigma, spread], dim=-1))
 
     def draw(self, n_particles: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """n_particles latents of each row, and log p - log g. Shape: (n, S, K + F), (n, S)."""
+        """Draws n_particles latent vectors of each row, with log p - log g. Shape: (n, S, K + F),
+        (n, S)."""
         n, n_components, width = self.mean.shape
         n_prior = math.ceil(self.prior_share * n_particles)
         drawn, _ = self.prior.draw(n * n_prior, generator)
@@ -204,7 +205,8 @@ def _particles_of(
 
 
 def _chosen(particles: Particles, n: int, n_chosen: int, generator: torch.Generator) -> Particles:
-    """Particles of each row by their weights. Shape: n rows of n_chosen, one after the other."""
+    """Resamples `n_chosen` particles of each of n rows by weight, those of a row one after the
+    other."""
     n_particles = len(particles.log_weight) // n
     at = systematic(particles.log_weight.view(n, -1), n_chosen, generator)
     return particles.take((at + n_particles * torch.arange(n)[:, None]).flatten())

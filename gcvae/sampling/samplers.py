@@ -4,7 +4,7 @@
     given_rows      row i has the known cells of row i of a table
     distribution    the levels of one column have given shares
 
-A sampler knows what it is asked before it draws: the pilot estimates the condition's probability.
+Before rows are drawn, a pilot estimates the condition's probability.
 """
 
 from __future__ import annotations
@@ -32,40 +32,43 @@ from gcvae.sampling.dependent_regions import exact_columns
 from gcvae.sampling.known_cells import KnownRows
 
 SAMPLE_BLOCK_ROWS = 4096
-"""Rows are drawn in blocks of this many, each with a generator of (seed, block number)."""
+"""Rows of a block; each block has a generator of (seed, block number)."""
 _GOLDEN = 0.6180339887498949
-"""The fractional parts of its multiples fill (0, 1) evenly, however many are taken."""
+"""Golden ratio's fractional part: its multiples modulo 1 fill (0, 1) evenly, however many are
+taken."""
 _MOST_OFF = 1e-3
-"""Shares may add up to one but for this."""
+"""Tolerance of the sum of shares, which should be one."""
 
 
 class Sampler(Protocol):
-    """Draws rows that are conditioned."""
+    """Interface of samplers of conditioned rows."""
 
     @property
     def seed(self) -> int:
-        """The seed of all draws."""
+        """Seed of all draws."""
         ...
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Rows in blocks, typed; joined they do not depend on how they are cut.
+        """Yields typed rows in blocks; joined they do not depend on how they are cut.
 
-        With `among` only the blocks of these rows, which begin a block, out of all `rows`.
+        With `among`, which begins at a block's first row, only the blocks of these rows out of all
+        `rows`.
         """
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """What is known of them before they are drawn.
+        """Returns the estimates that are known before rows are drawn.
 
-        `probability` of the condition under the model (`density` where it names numbers that are
-        not rounded), and the `effective_sample_size`: how many independent rows they are worth, as
-        far as the condition goes.
+        `probability` of the condition under the model (`density` if it names numbers that are not
+        rounded), and `effective_sample_size`: the number of independent rows that the sample is
+        worth, as far as the condition goes.
         """
 
 
 def block_places(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
-    """(first row, number of rows) of each block of `among`, or of all rows; one where all are none.
+    """Yields (first row, number of rows) of each block of `among`, or of all rows; one empty block
+    if there are no rows.
 
-    A block is drawn by its number alone: whoever draws some of the blocks draws the same rows.
+    A block is determined by its number: all processes that draw it get the same rows.
     """
     among = range(rows) if among is None else among
     assert among.start % SAMPLE_BLOCK_ROWS == 0, "a run of rows begins with a block"
@@ -77,7 +80,7 @@ def block_places(rows: int, among: range | None) -> Iterator[tuple[int, int]]:
 def free_blocks(
     constrained: ConstrainedModel, rows: int, seed: int, among: range | None
 ) -> Iterator[pd.DataFrame]:
-    """Rows without a condition, in blocks. See `Sampler.blocks`."""
+    """Yields rows without a condition, in blocks. See `Sampler.blocks`."""
     for first_row, n in block_places(rows, among):
         generator = generator_for(seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
         block = constrained.draw(n, SAMPLE_BLOCK_ROWS, generator)
@@ -91,15 +94,15 @@ def make_sampler(
     given: Mapping[str, Any] | None = None,
     given_rows: pd.DataFrame | None = None,
     distribution: Mapping[str, Any] | None = None,
-    is_told: bool = True,
+    reveals_probability: bool = True,
 ) -> Sampler:
-    """The sampler of what is asked: given, given and distribution, or given_rows alone.
+    """Returns the sampler of a condition: given, given and distribution, or given_rows alone.
 
-    Without `is_told` neither its summary nor a refusal has the condition's probability: that of a
-    condition which names a whole row is the row's score.
+    Without `reveals_probability`, neither the summary nor an error message contains the condition's
+    probability: for a condition that names a whole row, it is the row's score.
 
     Raises:
-        ConditionError: Something is malformed, unknown, or too improbable under the model.
+        ConditionError: The condition is malformed, unknown, or too improbable under the model.
         TableError: A cell of `given_rows` can not be read.
     """
     if given is not None and not isinstance(given, Mapping):
@@ -112,50 +115,60 @@ def make_sampler(
             raise ConditionError(Problem(message, "/given_rows", expected="one of them"))
         return RowsSampler(KnownRows.read(given_rows, constrained), seed)
     if distribution is not None:
-        return SharesSampler.fit(constrained, seed, dict(given or {}), distribution, is_told)
-    return ConditionSampler.fit(constrained, seed, given or {}, is_told)
+        return SharesSampler.fit(
+            constrained, seed, dict(given or {}), distribution, reveals_probability
+        )
+    return ConditionSampler.fit(constrained, seed, given or {}, reveals_probability)
 
 
 @dataclass(frozen=True)
 class ConditionSampler:
-    """Rows that all meet one condition."""
+    """Sampler of rows that all satisfy one condition."""
 
     constrained: ConstrainedModel
     seed: int
     condition: Condition
     conditioned: ConditionedModel
-    is_told: bool
+    reveals_probability: bool
 
     @classmethod
     def fit(
-        cls, constrained: ConstrainedModel, seed: int, given: Mapping[str, Any], is_told: bool
+        cls,
+        constrained: ConstrainedModel,
+        seed: int,
+        given: Mapping[str, Any],
+        reveals_probability: bool,
     ) -> ConditionSampler:
         """Reads the condition and runs the pilot. Raises: ConditionError."""
         model = constrained.model
         functions = model.decoder.functions
         condition = read_condition(given, constrained.codec, model.order, functions)
         model, regions = constrained.model, condition.regions
-        conditioned = ConditionedModel.fit(model, regions, seed, is_told=is_told)
-        return cls(constrained, seed, condition, conditioned, is_told)
+        conditioned = ConditionedModel.fit(
+            model, regions, seed, reveals_probability=reveals_probability
+        )
+        return cls(constrained, seed, condition, conditioned, reveals_probability)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Probability, where it may be told, and effective sample size."""
+        """Returns the probability, if it may be revealed, and the effective sample size."""
         name = "density" if self.conditioned.has_density else "probability"
-        told = {name: math.exp(self.conditioned.log_probability)} if self.is_told else {}
+        told = (
+            {name: math.exp(self.conditioned.log_probability)} if self.reveals_probability else {}
+        )
         return told | {"effective_sample_size": round(self._effective_rows(rows), 1)}
 
     def _effective_rows(self, rows: int) -> float:
         return self.conditioned.effective_rows(SAMPLE_BLOCK_ROWS) / SAMPLE_BLOCK_ROWS * rows
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Rows in blocks; each is drawn whole and then cut."""
+        """Yields rows in blocks; each is drawn whole and then cut."""
         for first_row, n in block_places(rows, among):
             generator = generator_for(self.seed, "sample", first_row // SAMPLE_BLOCK_ROWS)
             block = self.draw(n, SAMPLE_BLOCK_ROWS, generator)
             yield self.constrained.codec.decode(block, first_row, self.seed)
 
     def draw(self, n: int, block_rows: int, generator: torch.Generator) -> EncodedTable:
-        """The first n rows of a block of so many. Raises: ConstraintError."""
+        """Draws the first n rows of a block of `block_rows`. Raises: ConstraintError."""
         return self.constrained.draw(n, block_rows, generator, self._drawn)
 
     def _drawn(self, n: int, generator: torch.Generator) -> EncodedTable:
@@ -169,7 +182,8 @@ class ConditionSampler:
 
 @dataclass(frozen=True)
 class SharesSampler:
-    """Rows of which given shares have given levels. Shape: shares (L,), adding up to one."""
+    """Sampler of rows with given shares of one column's levels. Shape: shares (L,), adding up to
+    one."""
 
     samplers: tuple[ConditionSampler, ...]
     shares: Numbers
@@ -182,9 +196,9 @@ class SharesSampler:
         seed: int,
         given: dict[str, Any],
         distribution: Mapping[str, Any],
-        is_told: bool,
+        reveals_probability: bool,
     ) -> SharesSampler:
-        """One sampler for each level. Raises: ConditionError."""
+        """Makes one sampler for each level. Raises: ConditionError."""
         name, wanted = _read_distribution(distribution, given)
         levels = [level for level, share in wanted.items() if share > 0]
         problems: list[Problem] = []
@@ -192,7 +206,7 @@ class SharesSampler:
         for level in levels:
             try:
                 each = given | {name: level}
-                samplers.append(ConditionSampler.fit(constrained, seed, each, is_told))
+                samplers.append(ConditionSampler.fit(constrained, seed, each, reveals_probability))
             except ConditionError as error:
                 problems += [_moved(problem, name, level) for problem in error.problems]
         if problems:
@@ -201,7 +215,8 @@ class SharesSampler:
         return cls(tuple(samplers), shares / shares.sum(), seed)
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """Probability that a row has one of the levels, and the effective sample size."""
+        """Returns the probability that a row has one of the levels, and the effective
+        sample size."""
         parts = [sampler.summary(rows) for sampler in self.samplers]
         told = [name for name in parts[0] if name != "effective_sample_size"]
         effective = sum(
@@ -212,7 +227,7 @@ class SharesSampler:
         return totals | {"effective_sample_size": round(float(effective), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """Rows in blocks; which row has which level follows from its number alone."""
+        """Yields rows in blocks; the level of a row depends on its number alone."""
         codec = self.samplers[0].constrained.codec
         for first_row, n in block_places(rows, among):
             block = self._block(first_row)
@@ -234,20 +249,20 @@ class SharesSampler:
 
 @dataclass(frozen=True)
 class RowsSampler:
-    """One completion of each of some rows."""
+    """Sampler of one completion for each row of a table of known cells."""
 
     known: KnownRows
     seed: int
 
     def summary(self, rows: int) -> dict[str, Any]:
-        """The rows' effective particles: their median over the first block."""
+        """Returns the rows' effective number of particles: the median over the first block."""
         return {"effective_particles": round(float(self._first[1].median()), 1)}
 
     def blocks(self, rows: int, among: range | None = None) -> Iterator[pd.DataFrame]:
-        """The completed rows in blocks, in order.
+        """Yields the completed rows in blocks, in order.
 
         Raises:
-            SettingError: `rows` is not their number.
+            SettingError: `rows` is not the number of rows of the table.
         """
         if rows != len(self.known):
             expected = f"{len(self.known)}, or leave rows out"
@@ -269,7 +284,7 @@ class RowsSampler:
 def _read_distribution(
     distribution: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[str, dict[str, float]]:
-    """(column, share of each level). Raises: ConditionError."""
+    """Reads a distribution: (column, share of each level). Raises: ConditionError."""
     expected = '{"column": {"level": share, ...}}, the shares adding up to 1'
     if len(distribution) != 1:
         message = f"it names {len(distribution)} columns"
@@ -299,6 +314,6 @@ def _read_distribution(
 
 
 def _moved(problem: Problem, name: str, level: str) -> Problem:
-    """The problem of one level, at its place in the distribution."""
+    """Returns the problem of one level, with its pointer in the distribution."""
     place = json_pointer("distribution", name, level)
     return replace(problem, pointer=place, column=name)

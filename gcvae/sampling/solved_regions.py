@@ -1,9 +1,9 @@
-"""Parents of rules that are not known, proposed near what is known of what follows from them.
+"""Inverse solutions: unknown parents of rules, proposed near the values that satisfy the rules.
 
-A free draw hardly ever meets a sharp rule: eight of ten particles draw a parent among the
-solutions, one leaves it blank, where the rule asks nothing, and the weights are those of a draw
-from the model. Where a later parent is unknown, too, the solutions are those with some value of
-that one. Where the parent follows from others itself, what is asked of it asks for these.
+Free draws hardly ever satisfy a sharp rule. Eight of ten particles therefore draw a parent among
+the solutions, and one leaves it missing, where the rule does not apply; the weights correct to
+draws from the model. If a later parent is unknown too, the solutions are those for some value of
+that one. If the parent itself follows from others, its constraint is passed on to them.
 
 Source: sequential importance sampling with a defensive mixture; Hesterberg 1995.
 """
@@ -26,11 +26,11 @@ from gcvae.codec.region import Drawn, WalkedColumn
 from gcvae.rules.grids import Grid
 from gcvae.rules.residuals import Residual
 from gcvae.rules.solutions import clock_of
-from gcvae.sampling.asked_dates import AskedDate
+from gcvae.sampling.date_constraints import DateConstraint
 from gcvae.sampling.deductions import filled
-from gcvae.sampling.wanted_places import (
+from gcvae.sampling.target_intervals import (
     Places,
-    WantedPlaces,
+    TargetIntervals,
     blanks_region,
     lies_in,
     places_of_rows,
@@ -44,48 +44,48 @@ if TYPE_CHECKING:
 _PROPOSED = 0.8
 """Share of the particles that draw a solved parent among its solutions."""
 _LEFT_BLANK = 0.1
-"""Share of those that leave it blank, if it can be; half of them where it has no solution."""
-_FAR_LESS = 20.0
-"""Nats by which solutions that are less likely than a blank parent are none: they lie beyond all
-that the parent can be."""
+"""Share of the particles that leave it missing, if it can be; half of those without a solution."""
+_NEGLIGIBLE_NATS = 20.0
+"""Nats by which a solution may be less likely than a missing parent; solutions below count as none,
+because they lie beyond all values that the parent can have."""
 _LEAST_LOG_MASS = -600.0
 _LARGEST_NOISE = 1.0 - 1e-15
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is known of a column that a rule gives asks of one of its parents.
+class ParentConstraint:
+    """Constraint that a computed column's known value implies for one of its parents.
 
     Attributes:
-        codec: Of the table.
-        name: The column that the rule gives.
-        parent: Its parent.
-        wanted: What is known of the column, or what another rule asks of it.
-        known: What is known of the rule's parents, typed. n rows, or one for all.
-        guessed: The same, and what follows from known cells.
-        later: Those parents that are not drawn yet where this is asked.
+        codec: Codec of the table.
+        name: The computed column.
+        parent: The constrained parent.
+        target: Known value of the computed column, or another rule's constraint on it.
+        known: Known cells of the rule's parents, typed. n rows, or one for all.
+        guessed: The same, completed with cells that follow from known ones.
+        later: Parents that are not drawn yet when the constraint applies.
     """
 
     codec: TableCodec
     name: str
     parent: str
-    wanted: WantedPlaces | Asked
+    target: TargetIntervals | ParentConstraint
     known: pd.DataFrame
     guessed: pd.DataFrame
     later: tuple[str, ...]
 
     def __len__(self) -> int:
-        """The number of rows; one for all."""
+        """Returns the number of rows; one for all."""
         return len(self.known)
 
     @property
-    def says_more(self) -> Mask:
-        """Of which rows something is known. Shape: (n,) or (1,)."""
-        return np.logical_and(self.wanted.says_more, ~self._is_open_round())
+    def is_informative(self) -> Mask:
+        """Mask of the rows with a constraint. Shape: (n,) or (1,)."""
+        return np.logical_and(self.target.is_informative, ~self._is_open_cyclic())
 
-    def _is_open_round(self) -> Mask:
-        """Where a parent that is drawn later is not known, and times of day have no ends between
-        which it would leave something out. Shape: (n,) or (1,)."""
+    def _is_open_cyclic(self) -> Mask:
+        """Returns where a later parent is unknown and the rule is cyclic (times of day), so that
+        the constraint excludes nothing. Shape: (n,) or (1,)."""
         rewriting = self.codec.reduction.rewritten[self.name]
         is_round = (
             isinstance(rewriting, Residual) and clock_of(rewriting.prediction.form) is not None
@@ -94,21 +94,21 @@ class Asked:
         found: Mask = np.logical_or.reduce(is_unknown, axis=1) & is_round
         return found
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Asked:
-        """What is asked in these rows."""
+    def take(self, rows: npt.NDArray[np.int64]) -> ParentConstraint:
+        """Returns the constraint of these rows."""
         known, guessed = (
             part.iloc[rows].reset_index(drop=True) for part in (self.known, self.guessed)
         )
-        return replace(self, wanted=self.wanted.take(rows), known=known, guessed=guessed)
+        return replace(self, target=self.target.take(rows), known=known, guessed=guessed)
 
-    def of_particles(self, codes: Tensor, values: Tensor) -> WantedPlaces:
-        """Places of the parent for each particle, of which earlier columns are drawn.
+    def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
+        """Returns the possible values of the parent for each particle, given the earlier columns.
 
         Shape: (N, D) twice.
         """
-        if len(self) < len(codes):  # the same is known of all rows
+        if len(self) < len(codes):  # all rows share the constraint
             return self.take(np.zeros(len(codes), dtype=np.int64)).of_particles(codes, values)
-        wanted = self.wanted.of_particles(codes, values)
+        target = self.target.of_particles(codes, values)
         rewriting = self.codec.reduction.rewritten[self.name]
         names = [name for name in rewriting.parents if name != self.parent]
         drawn = self.codec.written(names, codes, values)
@@ -118,34 +118,34 @@ class Asked:
             else filled(self.known[name], drawn[name])
             for name in names
         }
-        low, high = self._solutions(rewriting, others, wanted)
-        is_known = wanted.is_known & ~self._is_open_round()
-        return WantedPlaces(low, high, is_known, np.zeros_like(is_known))
+        low, high = self._solutions(rewriting, others, target)
+        is_known = target.is_known & ~self._is_open_cyclic()
+        return TargetIntervals(low, high, is_known, np.zeros_like(is_known))
 
     def _solutions(
         self,
         rewriting: Rewriting,
         others: Mapping[str, pd.Series[Any]],
-        wanted: WantedPlaces,
+        target: TargetIntervals,
     ) -> tuple[Places, Places]:
-        """Where the parent lies: what is drawn later is anything between its column's limits.
+        """Returns the interval of the parent; later parents range between their columns' limits.
 
-        The rule rises or falls with each parent, so its ends are at theirs.
+        The rule is monotone in each parent, so the ends of the interval lie at their ends.
         """
         column, ends = self.codec.schema[self.parent], []
         unknown = [name for name in self.later if others[name].isna().any()]
         for corner in product(("low", "high"), repeat=len(unknown)):
             limits = {
-                name: filled(others[name], self._limit(name, end, len(wanted.low)))
+                name: filled(others[name], self._limit(name, end, len(target.low)))
                 for name, end in zip(unknown, corner, strict=True)
             }
             frame = pd.DataFrame({**others, **limits}, index=self.known.index)
-            ends.append(rewriting.solutions(column, frame, wanted.low, wanted.high))
+            ends.append(rewriting.solutions(column, frame, target.low, target.high))
         lows, highs = zip(*ends, strict=True)
         return np.minimum.reduce(lows), np.maximum.reduce(highs)
 
     def _limit(self, name: str, end: str, n: int) -> pd.Series[Any]:
-        """The lowest or the highest cell of a column, n times."""
+        """Returns the lowest or highest value of a column, n times."""
         grid = Grid.of(self.codec.schema[name])
         assert grid is not None, "it is proposed, so it has one"
         return pd.Series(grid.values(np.full(n, getattr(grid, end))))
@@ -153,55 +153,55 @@ class Asked:
 
 @dataclass(frozen=True)
 class SolvedRegion:
-    """Where a parent that is not known is proposed, so that a sharp rule can be met.
+    """Proposal of an unknown parent among its solutions, so that a sharp rule can be satisfied.
 
     Attributes:
-        asked: Of the parent.
-        part: The column of the reduced table, of those that stand for the parent.
-        is_open: Where the parent is to be proposed. Shape: (n,), or (1,).
-        may_be_blank: The parent may turn out to be missing.
+        constraint: Constraint on the parent.
+        part: The proposed one of the transformed table's columns that represent the parent.
+        is_open: Rows in which the parent is to be proposed. Shape: (n,), or (1,).
+        may_be_blank: Whether the parent may turn out to be missing.
     """
 
-    asked: Asked | AskedDate
+    constraint: ParentConstraint | DateConstraint
     part: str
     is_open: Mask
     may_be_blank: bool = True
 
     @property
     def has_density(self) -> bool:
-        """False: nothing is said of the parent itself."""
+        """False: the parent itself has no condition."""
         return False
 
     @property
-    def says_more(self) -> Mask:
-        """In which rows the parent is asked for. Shape: (n,) or (1,)."""
-        return self.is_open & self.asked.says_more
+    def is_informative(self) -> Mask:
+        """Mask of the rows with a constraint on the parent. Shape: (n,) or (1,)."""
+        return self.is_open & self.constraint.is_informative
 
     def take(self, rows: Tensor | None) -> SolvedRegion:
-        """The region of these rows."""
+        """Returns the region of these rows."""
         if rows is None:
             return self
-        at = places_of_rows(rows, len(self.asked))
+        at = places_of_rows(rows, len(self.constraint))
         is_open = self.is_open if len(self.is_open) == 1 else self.is_open[at]
-        return replace(self, asked=self.asked.take(at), is_open=is_open)
+        return replace(self, constraint=self.constraint.take(at), is_open=is_open)
 
     def draw(self, column: WalkedColumn, noise: Tensor, codes: Tensor, values: Tensor) -> Drawn:
-        """A cell of the parent for each particle, and log p - log q of its proposal q."""
-        codec, parent = self.asked.codec, self.asked.parent
+        """Draws a cell of the parent for each particle, with log p - log q of its proposal q."""
+        codec, parent = self.constraint.codec, self.constraint.parent
         is_open = np.broadcast_to(self.is_open, len(noise))
-        solved = self.asked.of_particles(codes, values)
+        solved = self.constraint.of_particles(codes, values)
         low, high, own = solved.low, solved.high, codec.column_codec(self.part)
         if parent in codec.reduction.rewritten:
             split = codec.reduction.rewritten[parent]
             earlier = codec.earlier(split, self.part, codes, values)
             low, high = split.part_places(self.part, earlier, low, high)
         everywhere = np.ones(len(noise), dtype=bool)
-        region = region_of_wholes(own, WantedPlaces(low, high, everywhere, ~everywhere))
+        region = region_of_wholes(own, TargetIntervals(low, high, everywhere, ~everywhere))
         near = column.draw_within(region, (noise / _PROPOSED).clamp(max=_LARGEST_NOISE))
         blank = column.draw_within(blanks_region(own, alone=True), noise)
         is_asked = torch.from_numpy(is_open & solved.is_known)
         can_leave = is_asked & (blank.log_prob > _LEAST_LOG_MASS) & self.may_be_blank
-        least = torch.where(can_leave, blank.log_prob - _FAR_LESS, _LEAST_LOG_MASS)
+        least = torch.where(can_leave, blank.log_prob - _NEGLIGIBLE_NATS, _LEAST_LOG_MASS)
         can_solve = is_asked & (near.log_prob > least.clamp(min=_LEAST_LOG_MASS))
         share = torch.where(can_solve, _PROPOSED, 0.0).double()
         left = torch.where(can_leave, torch.where(can_solve, _LEFT_BLANK, 0.5), 0.0).double()

@@ -1,14 +1,14 @@
-"""How odd a row is: the tail probability of its oddest cell, and which cell that is.
+"""Anomaly of a row: the tail probability of its oddest cell.
 
     t_j = P(an outcome of column j that is no likelier than this one | the cells before it)
     T   = (number of known cells) · min_j t_j
 
-A density asks another question: a wrong category costs a row nine nats, which is little beside the
-noise of eighteen columns, and a tail probability of one in ten thousand. T is ranked among held-out
-rows of training, so that of rows like these a share p has an `anomaly` of at most p.
+A log density detects other rows: a wrong category costs a row nine nats, which is little beside the
+noise of eighteen columns, whereas its tail probability is one in ten thousand. T is ranked among
+held-out rows of training, so that a share p of similar rows has an `anomaly` of at most p.
 
-Of numbers, t is two-sided: twice the smaller tail of the conditional. The conditionals are those of
-an autoregressive decoder (presets `default`, `fast`); other models have no anomalies.
+For numbers, t is two-sided: twice the smaller tail of the conditional. The conditionals are those
+of an autoregressive decoder (presets `default`, `fast`); other models have no anomalies.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from gcvae.numerics.row_noise import RowNoise
 
 ANOMALY, ODD_CELL = "anomaly", "odd_cell"
 _DRAWS = 8
-"""Of z for each row."""
+"""Draws of z for each row."""
 _EVALUATIONS_AT_ONCE = 4096
 _EQUAL = 1.0 + 1e-6
-"""Probabilities whose ratio is less are the same."""
+"""Ratio of probabilities below which they count as equal."""
 
 
 def cell_tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tensor | None:
-    """t_j of each known cell, 1 of the others; None of models that are not autoregressive.
+    """Returns t_j of each known cell, 1 for the others; None for models that are not
+    autoregressive.
 
-    The conditionals are averaged over draws of z, each weighted by what the cells before say of it.
-    Shape: (n, D).
+    The conditionals are averaged over draws of z, each weighted by its likelihood of the earlier
+    cells. Shape: (n, D).
     """
     if not model.is_autoregressive:
         return None
@@ -79,7 +80,8 @@ def _tails(model: GenerativeModel, rows: EncodedTable, noise: RowNoise) -> Tenso
 
 
 def column_tails(column: ColumnDistribution, codes: Tensor, values: Tensor) -> Tensor:
-    """The mass of all outcomes that are no likelier than each cell. Shape: (N,), (N,) -> (N,)."""
+    """Returns the mass of all outcomes that are no likelier than each cell. Shape: (N,), (N,) ->
+    (N,)."""
     mass = column.log_beta.double().exp()
     own = mass.gather(-1, codes.long().clamp(min=0)[:, None])[:, 0]
     is_number = codes == column.point_code
@@ -91,7 +93,7 @@ def column_tails(column: ColumnDistribution, codes: Tensor, values: Tensor) -> T
 
 
 def _two_sided(column: ColumnDistribution, values: Tensor) -> Tensor:
-    """2 min(F, 1 - F) of the numbers of a column, whatever the code. Shape: (N,) -> (N,)."""
+    """Returns 2 min(F, 1 - F) of a column's numbers, whatever the code. Shape: (N,) -> (N,)."""
     log_share = torch.full((1, column.log_beta.shape[-1]), -torch.inf, dtype=torch.float64)
     log_share[0, column.point_code] = 0.0
     ends = torch.full_like(values, -torch.inf)[:, None], values[:, None].double()
@@ -109,7 +111,7 @@ def row_tails(tails: Numbers, known: Numbers) -> Numbers:
 
 
 def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
-    """The column of the smallest tail of each row; None where every cell is as usual as can be."""
+    """Returns the column of each row's smallest tail; None if no cell is odd at all."""
     owners = [codec.reduction.owners.get(c.name, c.name) for c in codec.columns]
     if not owners:
         return [None] * len(tails)
@@ -120,9 +122,9 @@ def odd_cells(codec: TableCodec, tails: Numbers) -> list[str | None]:
 
 
 def p_values(reference: Mapping[str, list[float]] | None, found: Numbers) -> Numbers:
-    """Of each T the share of held-out rows that are as odd; NaN without any.
+    """Returns the share of held-out rows that are at least as odd as each T; NaN without any.
 
-    Below all of them p falls with T, so that the oddest of odd rows stand first. Shape: (n,).
+    Below all reference values p decreases with T, so that the oddest rows rank first. Shape: (n,).
     """
     ranked = np.asarray((reference or {}).get(ANOMALY, ()), dtype=np.float64)
     if not len(ranked):

@@ -1,7 +1,7 @@
-"""Scores of a model's own rows with some cells blanked: what a row with blanks is ranked among.
+"""Reference scores for rows with missing cells: the model's own rows with the same cells missing.
 
-A row of which two cells are known is far likelier than whole rows are. Beside rows of the model
-that have the same cells blank it is as likely or unlikely as it is.
+A row with two known cells is far likelier than a complete row, so it is ranked only among generated
+rows with the same cells missing.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from gcvae.scoring.partly_known_rows import with_blank_cells
 from gcvae.scoring.score_options import BLANK_REFERENCE_ROWS, MOST_BLANK_SETS
 
 _WHOLE_ROWS = 1_000
-"""Of the model, among which a flag ranks a row without blanks."""
+"""Generated rows among which a flag ranks a row without missing cells."""
 _DRAWS = 16
-"""Of z for each row."""
+"""Draws of z for each row."""
 _MOST_KEPT = 256
-"""References that are kept for later calls."""
+"""Number of references that are cached."""
 
 
 @dataclass(frozen=True)
 class BlankReferences:
-    """Sorted scores of rows of a model, for each set of blank columns.
+    """Sorted scores of generated rows, for each set of missing columns.
 
-    They do not depend on what is scored, nor on its seed, and are kept.
+    They do not depend on the scored rows or their seed, and are cached.
     """
 
     constrained: ConstrainedModel
@@ -49,7 +49,8 @@ class BlankReferences:
         return self.constrained.draw(_WHOLE_ROWS, _WHOLE_ROWS, generator)
 
     def scores(self, is_blank: Mask) -> Numbers:
-        """Ascending scores of the model's rows with the cells blank that `blank_cells` names.
+        """Returns ascending scores of the model's rows with these cells missing, as in
+        `blank_cells`.
 
         Shape: (D + C,) -> (R,).
         """
@@ -75,20 +76,22 @@ class BlankReferences:
 
 
 class BlankRanks:
-    """Percentiles of rows with blanks in one run over a table, for its first sets of blanks.
+    """Percentiles of rows with missing cells in one pass over a table.
 
-    Each set costs a reference. Of SHARD_UNIT_ROWS rows, a unit, those have percentiles whose set is
-    among the first MOST_BLANK_SETS of the unit: so shards of a table say what the whole says.
+    Each set of missing columns costs a reference. Of a unit of SHARD_UNIT_ROWS rows, only the first
+    MOST_BLANK_SETS sets have percentiles, so that shards of a table give the same result as the
+    whole.
     """
 
     def __init__(self, references: BlankReferences) -> None:
-        """Nothing was seen yet."""
+        """Starts before the first row."""
         self._references = references
         self._unit = -1
         self._seen: set[bytes] = set()
 
     def percentiles(self, scores: Numbers, are_blank: Mask, first_row: int) -> Numbers:
-        """0 to 100 at rows with blanks; NaN at whole rows, and where there are too many sets.
+        """Returns percentiles, 0 to 100, of rows with missing cells; NaN for complete rows and
+        further sets.
 
         Args:
             scores: Shape: (n,).
@@ -100,7 +103,7 @@ class BlankRanks:
         found = np.full(len(scores), np.nan)
         for is_blank, at in _sets(are_blank):
             key = is_blank.tobytes()
-            if is_blank.all():  # nothing is known: all scores are 0, but for the error of draws
+            if is_blank.all():  # without known cells, all scores are 0 up to the error of draws
                 found[at] = 50.0
             elif key in self._seen or len(self._seen) < MOST_BLANK_SETS:
                 self._seen.add(key)
@@ -109,14 +112,14 @@ class BlankRanks:
 
 
 def mid_ranks(reference: Numbers, scores: Numbers) -> Numbers:
-    """Percentiles among ascending scores; of equal ones half are below. (R,), (n,) -> (n,)."""
+    """Returns percentiles among ascending scores; ties count half. Shape: (R,), (n,) -> (n,)."""
     below, not_above = (np.searchsorted(reference, scores, side) for side in ("left", "right"))
     percentiles: Numbers = 50.0 * (below + not_above) / len(reference)
     return percentiles
 
 
 def _sets(are_blank: Mask) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
-    """The different sets of blanks, in order of appearance, and the rows that have each."""
+    """Yields the sets of missing cells, in order of appearance, with the rows of each."""
     places: dict[bytes, list[int]] = {}
     for i in np.flatnonzero(are_blank.any(axis=1)):
         places.setdefault(are_blank[i].tobytes(), []).append(int(i))

@@ -1,8 +1,8 @@
-"""Bounds of rows to within an error: many draws where a row needs them, and few elsewhere.
+"""Adaptive number of draws: bounds of rows to within a standard error.
 
-A row has two halves of draws to begin with, and how far the weights of one half spread says how
-many draws the other half takes. So no draw is thrown away, and none had a say in its own number:
-draws that choose their own lean to where they stopped. The score is the mean of both halves.
+A row begins with two halves of draws, and the variance within one half determines the number of
+further draws of the other. So no draw is discarded, and no draw influences its own half's number,
+which would bias the result (optional stopping). The score is the mean of both halves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gcvae.scoring.score_options import FIRST_DRAWS, MOST_DRAWS
 
 _OF_HALF = FIRST_DRAWS // 2
 _FURTHER = (0, 6, 10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_DRAWS // 2 - _OF_HALF)
-"""Halves take one of these numbers of further draws, so that halves of one number go together."""
+"""Possible numbers of further draws of a half, so that halves of equal number form a batch."""
 
 
 def bound_by_need(
@@ -34,11 +34,11 @@ def bound_by_need(
     """`iwae_bound` of each row, with the draws that bring its standard error near the tolerance.
 
     Args:
-        model: Of the rows.
-        rows: Each has a number of draws of its own, that follows from nothing but it.
-        noise: Of the rows.
-        tolerance: In nats.
-        n_jitters: As in `iwae_bound`.
+        model: Model of the rows.
+        rows: Encoded rows; the number of draws of each depends on that row alone.
+        noise: Noise of the rows.
+        tolerance: Target standard error, nats.
+        n_jitters: Number of jitters, as in `iwae_bound`.
     """
     bounds = partial(
         iwae_bounds, model, n_jitters=n_jitters, likelihoods=model.decoder.row_likelihoods()
@@ -61,9 +61,10 @@ def bound_by_need(
 
 
 def _further(variance: Tensor, tolerance: float) -> Tensor:
-    """How many more draws a half needs beside a half of this variance. Shape: (n,) -> (n,).
+    """Returns the number of further draws of a half, given the variance of the other. Shape: (n,)
+    -> (n,).
 
-    It goes without where it lacks less than half of the fewest that it could take.
+    It is 0 if less than half of the smallest possible number is needed.
     """
     needed = _OF_HALF * variance / (2.0 * tolerance**2) - _OF_HALF
     needed = torch.where(needed < 0.5 * _FURTHER[1], 0.0, needed)

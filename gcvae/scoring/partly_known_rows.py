@@ -1,7 +1,7 @@
-"""Rows of which some cells are not known, as scores see them: integrated out.
+"""Partially observed rows, prepared for scoring: unknown cells are integrated out.
 
-What is known of a column that a rule gives, such as a total, says something of its terms, where
-these are blank. So a row is blank by the columns of its table and not only by those of the codec.
+A known value of a computed column, such as a total, is evidence on its unknown terms. So missing
+cells are tracked by the table's columns as well as by those of the codec.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from gcvae.sampling.dependent_regions import dependent_parts, regions_of_rows
 def partly_known(
     constrained: ConstrainedModel, typed: pd.DataFrame, *, per_unit: bool = True
 ) -> EncodedTable:
-    """The known cells of typed rows, and what they say of the others.
+    """Encodes the known cells of typed rows, with the regions that they imply for unknown ones.
 
     Args:
-        constrained: The model, which has an order of its columns where rules are in it.
-        typed: Rows; their blanks are not known.
-        per_unit: A cell that a rule gives counts per unit of its column, and not by its mass.
+        constrained: The model; needs an order of columns if it has rules.
+        typed: Typed rows; missing cells are unknown.
+        per_unit: Whether a computed cell counts by its density per unit of its column, or by its
+            mass.
     """
     codec = constrained.codec
     rows = codec.encode(typed, blanks_unknown=True)
@@ -40,26 +41,26 @@ def partly_known(
 
 
 def blank_cells(codec: TableCodec, typed: pd.DataFrame, rows: EncodedTable) -> Mask:
-    """Which cells are not known: of the codec's columns; and of the table's, in rows of which the
-    former do not say it, since a rule's column is known without all that it follows from.
+    """Returns the mask of unknown cells: of the codec's columns, and of the table's columns where
+    the former do not determine it, since a computed column may be known without its parents.
 
-    Shape: (n, D + C). All are blank of a row of which nothing is known.
+    Shape: (n, D + C). All cells are unknown in a row without any known cell.
     """
     are_blank = ~(rows.observed | codec.hidden_cells(rows)).numpy()
-    are_told = np.logical_and.reduce(are_blank, axis=1)
+    are_known = np.logical_and.reduce(are_blank, axis=1)
     for region in rows.dependent.values():
         for known in dependent_parts(region):
-            are_told |= known.says_more
-    written = typed[_written_columns(codec)].isna().to_numpy() & are_told[:, None]
+            are_known |= known.is_informative
+    written = typed[_written_columns(codec)].isna().to_numpy() & are_known[:, None]
     return np.concatenate([are_blank, written], axis=1)
 
 
 def with_blank_cells(
     constrained: ConstrainedModel, rows: EncodedTable, is_blank: Mask
 ) -> EncodedTable:
-    """A model's own rows with these cells blank. Shape: (D + C,).
+    """Returns a model's own rows with these cells missing. Shape: (D + C,).
 
-    Cells that a row of the model lacks itself are integrated out, as a table's are.
+    Cells that are missing in a generated row are integrated out, as in a table.
     """
     codec = constrained.codec
     coded, written = np.split(is_blank, [len(codec.columns)])

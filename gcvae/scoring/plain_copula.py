@@ -1,9 +1,9 @@
-"""Two models to compare with: independent columns, and one Gaussian copula for the whole table.
+"""Baseline models: independent columns, and one Gaussian copula for the whole table.
 
     log p(x) = sum_j log p_j(x_j)                       independent columns
     u_j = F_j(x_j), q_j = Phi^-1(u_j), q ~ N(0, R)      plain Gaussian copula
 
-Both see the table as a codec has it, so that their scores are in the units of the model's.
+Both use the table encoded by a codec, so that their scores have the units of the model's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gcvae.codec.table_codec import TableCodec
 
 _MOST_CENTRES = 400
 _SHRINKAGE = 1e-3
-"""Of the correlations, so that they stay positive definite."""
+"""Shrinkage of the correlations, which keeps them positive definite."""
 _LEAST = 1e-12
 _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 
@@ -34,8 +34,8 @@ class PlainMarginal:
     Shape: shares (K,), below (K,): the share of all that is below each code; centres (C,).
 
     Attributes:
-        point_code: The code that has values, if one has; its share is spread by the kernels.
-        places: Where each other code stands among the values. Shape: (K - 1,).
+        point_code: Code whose cells have values, or None; the kernels spread its share.
+        places: Positions of the other codes on the axis of the values. Shape: (K - 1,).
     """
 
     shares: Numbers
@@ -46,7 +46,7 @@ class PlainMarginal:
     bandwidth: float
 
     def cells(self, codes: npt.NDArray[np.int64], values: Numbers) -> tuple[Numbers, ...]:
-        """(log p, lower end of u, width of u); a point has no width. Shape: (n,) each."""
+        """Returns (log p, lower end of u, width of u); a point has no width. Shape: (n,) each."""
         known = np.maximum(codes, 0)
         log_p = np.log(self.shares[known])
         low, width = self.below[known], self.shares[known]
@@ -67,7 +67,7 @@ class PlainMarginal:
 
 
 def fit_marginal(codec: Any, codes: npt.NDArray[np.int64], values: Numbers) -> PlainMarginal:
-    """The marginal of a column's cells, half a cell added to each code."""
+    """Fits the marginal of a column's cells; each code gets half a count in addition."""
     counts = np.bincount(codes[codes >= 0], minlength=codec.n_codes) + 0.5
     shares = counts / counts.sum()
     if not codec.is_real:
@@ -109,7 +109,7 @@ class PlainCopula:
 
     @classmethod
     def fit(cls, codec: TableCodec, rows: EncodedTable) -> PlainCopula:
-        """Counts the codes, and correlates the normal scores of the cells' middles."""
+        """Counts the codes, and correlates the normal scores of the cells' midpoints."""
         codes, values = _arrays(rows)
         marginals = tuple(
             fit_marginal(column, codes[:, j], values[:, j])
@@ -124,12 +124,12 @@ class PlainCopula:
         scores /= np.where(spread > 0, spread, 1.0)
         R = (1 - _SHRINKAGE) * (scores.T @ scores) / len(scores)
         n, d = len(scores), len(marginals)
-        R *= n / (n + d)  # fewer rows than columns leave no full rank
+        R *= n / (n + d)  # with few rows, the matrix would be singular
         np.fill_diagonal(R, 1.0)
         return cls(marginals, np.asarray(np.linalg.cholesky(R), dtype=np.float64))
 
     def scores(self, rows: EncodedTable, seed: int, n_draws: int = 16) -> PlainScores:
-        """log p by the sequential simulator: exact for numbers, unbiased for masses of codes.
+        """Returns log p by sequential simulation: exact for numbers, unbiased for masses of codes.
 
         Source: Geweke 1991; Hajivassiliou; Keane.
         """
@@ -155,7 +155,8 @@ class PlainCopula:
 def _step(
     low: Numbers, width: Numbers, mean: Numbers, scale: float, random: np.random.Generator
 ) -> tuple[Numbers, Numbers]:
-    """(log weight, noise) of one column given those before. Shape: (n,), (n, draws) each."""
+    """Returns (log weight, noise) of one column given the earlier ones. Shape: (n,), (n, draws)
+    each."""
     q = ndtri(low)[:, None]
     end = ndtri(np.clip(low + width, _LEAST, 1.0))[:, None]
     start = (q - mean) / scale

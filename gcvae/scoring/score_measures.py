@@ -1,7 +1,7 @@
-"""The interval of values that a number stands for: its rounding cell, or its quantile bin.
+"""Intervals of values that a number represents: its rounding cell, or its quantile bin.
 
-A number counts with a density where it stands for itself alone, and with the mass of the interval
-where a measure gives it one. Levels, atoms and the missing level have masses in every measure.
+A number contributes a density, or, in measures with intervals, the mass of its interval. Levels,
+frequent values and the missing level have masses in every measure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gcvae.errors import Problem, SettingError
 
 
 def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTable:
-    """The rows with the intervals of a measure, a key of `MEASURES`.
+    """Returns the rows with the intervals of a measure, a key of `MEASURES`.
 
     Raises: SettingError for `pmf` where numbers are coded without bins.
     """
@@ -40,7 +40,7 @@ def measured(codec: TableCodec, table: EncodedTable, measure: str) -> EncodedTab
 
 
 def _intervals(column: RealCodec | QuantileCodec, values: Numbers, measure: str) -> Numbers:
-    """Shape: (n,) -> (n, 2)."""
+    """Returns the interval of each value. Shape: (n,) -> (n, 2)."""
     if measure == "pmf":
         assert isinstance(column, QuantileCodec), "bins were looked for"
         return column.bins(values)

@@ -1,6 +1,6 @@
-"""What may be asked of a score, and what the numbers then mean, in words.
+"""Options of a score, and descriptions of what the numbers then mean.
 
-Loads without torch, pandas and NumPy: the service knows both before its port is open.
+Loads without torch, pandas and NumPy: the service needs both before its port is open.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ MEASURES = {
     ),
     "pmf": "mass of the quantile bin that a continuous value lies in",
 }
-"""How a continuous value counts. Discrete columns and atoms always count with their mass."""
+"""Measures of continuous values. Discrete columns and frequent values always contribute
+their mass."""
 _TRUE_OR_FALSE = {"True", "False", "np.True_", "np.False_"}
-"""By name, for NumPy is not loaded here."""
+"""Type names, compared as text because NumPy is not loaded here."""
 BLANK_REFERENCE_ROWS = 300
-"""Rows of the model among which a row with blanks is ranked, with the same cells blanked."""
+"""Generated rows among which a row with missing cells is ranked, with the same cells missing."""
 MOST_BLANK_SETS = 32
-"""Of every 4,096 rows those have a percentile whose set of blanks is among the first so many."""
+"""Number of sets of missing columns that have percentiles, in each 4,096 rows."""
 
 
 TOLERANCE = 0.1
-"""Nats: the standard error of a row's score where nobody asks for another, or for draws."""
+"""Default standard error of a row's score, in nats."""
 FIRST_DRAWS, MOST_DRAWS = 12, 1000
-"""By tolerance a row has so many draws of z at least and at most."""
+"""Least and largest number of draws of z of a row, if a tolerance determines it."""
 _LEAST_TOLERANCE = 0.001
 _TYPICAL_SPREAD = 0.33
-"""Deviation of a typical row's weights, relative to their mean: what jobs are estimated by."""
+"""Standard deviation of a typical row's weights, relative to their mean; used to estimate jobs."""
 
 
 def _is_tolerance(value: Any) -> bool:
@@ -52,7 +53,7 @@ def _is_whole(value: Any, least: int) -> bool:
 
 
 def _plain_seed(seed: Any) -> Any:
-    """A whole number as Python has it; what is none is refused where it is used."""
+    """Returns an integer as Python's own type; other values are rejected where they are used."""
     return int(seed) if _is_whole(seed, 0) else seed
 
 
@@ -64,7 +65,7 @@ _PLAIN: dict[str, Callable[[Any], Any]] = {
     "score_missingness": bool,
     "tolerance": float,
 }
-"""From an option's value to the same one of Python's own type."""
+"""Converters of option values to Python's own types."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +73,15 @@ class ScoreOptions:
     """How rows are scored.
 
     Attributes:
-        draws: Of z for each row; None leaves them to the tolerance.
-        seed: The same seed gives the same scores.
+        draws: Draws of z for each row; None for as many as the tolerance needs.
+        seed: Seed of the random generator; equal seeds give equal scores.
         jitters: Draws of the continuous extension within each draw of z, where a copula joins
             discrete columns; 0 integrates exactly instead.
         measure: A key of `MEASURES`.
-        score_missingness: A blank counts with the probability of being missing, and is not
-            integrated out.
-        tolerance: The standard error in nats that a row's draws are to come near; MOST_DRAWS bounds
-            them. None is TOLERANCE where no `draws` are given.
+        score_missingness: Whether a missing cell contributes its probability of being missing, or
+            is integrated out.
+        tolerance: Target standard error of a row in nats, within MOST_DRAWS. None means TOLERANCE
+            if `draws` is None.
     """
 
     draws: int | None = None
@@ -106,12 +107,12 @@ class ScoreOptions:
             raise SettingError(*problems)
         if self.draws is None and self.tolerance is None:
             object.__setattr__(self, "tolerance", TOLERANCE)
-        for name, plain in _PLAIN.items():  # numpy's numbers are no JSON
+        for name, plain in _PLAIN.items():  # NumPy's numbers are not JSON
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, plain(getattr(self, name)))
 
     def _problems_of_draws(self) -> list[Problem]:
-        """What is wrong with the draws and the tolerance."""
+        """Returns the problems of the draws and the tolerance."""
         problems = []
         if self.draws is not None and not _is_whole(self.draws, 1):
             problem = f"draws is {self.draws!r}; it must be a whole number, at least 1"
@@ -130,7 +131,7 @@ class ScoreOptions:
 
     @property
     def typical_draws(self) -> int:
-        """How many draws of z a row is likely to take."""
+        """Expected number of draws of z for a row."""
         if self.draws is not None:
             return self.draws
         assert self.tolerance is not None, "it is one of both"
@@ -139,7 +140,7 @@ class ScoreOptions:
 
     @property
     def most_draws(self) -> int:
-        """How many draws of z a row takes at most."""
+        """Largest number of draws of z for a row."""
         return MOST_DRAWS if self.draws is None else self.draws
 
     @property
@@ -148,14 +149,14 @@ class ScoreOptions:
         return self.measure == "density" and self.jitters == 0
 
     def to_json(self) -> dict[str, Any]:
-        """The options by name; of `draws` and `tolerance` the one that rules."""
+        """Returns the options by name; of `draws` and `tolerance` only the effective one."""
         without = "tolerance" if self.draws is not None else "draws"
         return {name: value for name, value in asdict(self).items() if name != without}
 
     def heading(
         self, order: Sequence[str], *, has_reference: bool = True, scoring: str = FULL
     ) -> dict[str, Any]:
-        """What stands before the scores: the options, and what the numbers mean.
+        """Returns the heading of a file of scores: the options, and what the numbers mean.
 
         Args:
             order: The modelled columns in the model's order.
@@ -172,7 +173,7 @@ class ScoreOptions:
         }
 
     def _meaning(self) -> str:
-        """What a score is, in one sentence."""
+        """Returns the definition of a score in one sentence."""
         blank = (
             "a blank cell counts with its probability of being missing"
             if self.score_missingness
@@ -195,7 +196,7 @@ class ScoreOptions:
         )
 
     def _notes(self, order: Sequence[str], has_reference: bool) -> list[str]:
-        """How the numbers were got."""
+        """Returns notes on how the numbers were computed."""
         return [
             f"importance-weighted with {self._draws_in_words()}, about a tenth of them from "
             "the prior; standard_error is that of the bound's estimate over such draws, its bias "

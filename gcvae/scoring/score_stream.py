@@ -1,6 +1,6 @@
-"""Scores that come in blocks as the bytes of one file, with what the numbers mean.
+"""Scores streamed in blocks as the bytes of one file, with what the numbers mean.
 
-Loads without pandas: the service names the formats before its port is open.
+Loads without pandas: the service lists the formats before its port is open.
 """
 
 from __future__ import annotations
@@ -19,41 +19,42 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONTRIBUTION = "contributions."
-"""What the names of the columns of contributions begin with."""
+"""Prefix of the names of contribution columns."""
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
-"""The formats, and what HTTP calls them."""
+"""Media types by format."""
 
 
 class ScoreTotals:
     """Sum and mean of the bounds of all rows, and the standard error of the sum.
 
-    A single impossible row, of likelihood 0, makes the sum -inf: how many there are stands beside.
+    A single impossible row, of likelihood 0, makes the sum -inf; the number of such rows is given
+    too.
     """
 
     def __init__(self) -> None:
-        """Nothing is counted yet."""
+        """Starts with no rows."""
         self.rows = 0
         self.n_impossible = 0
         self._sum = ExactSum()
         self._variance = ExactSum()
 
     def add(self, block: pd.DataFrame) -> None:
-        """Counts the rows of a block."""
+        """Adds the rows of a block."""
         self.rows += len(block)
         self.n_impossible += int((block["log_likelihood"] == -math.inf).sum())
         self._sum.add(float(block["log_likelihood"].sum(skipna=False)))
         self._variance.add(float((block["standard_error"] ** 2).sum()))
 
     def add_all(self, totals: ScoreTotals) -> None:
-        """Counts the rows of other blocks."""
+        """Adds the rows of other totals."""
         self.rows += totals.rows
         self.n_impossible += totals.n_impossible
         self._sum.add_all(totals._sum)
         self._variance.add_all(totals._variance)
 
     def to_json(self) -> dict[str, Any]:
-        """The totals; rows are independent, so their variances add up."""
+        """Returns the totals; rows are independent, so their variances add up."""
         bound = self._sum.value
         totals = {
             "rows": self.rows,
@@ -65,7 +66,7 @@ class ScoreTotals:
         return {name: json_number(value) for name, value in totals.items()}
 
     def state(self) -> dict[str, Any]:
-        """What `of_state` needs: sums that others are added to without loss."""
+        """Returns the state that `of_state` reads: sums that can be added without loss."""
         return {
             "rows": self.rows,
             "n_impossible": self.n_impossible,
@@ -75,7 +76,7 @@ class ScoreTotals:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> Self:
-        """The totals that `state` describes."""
+        """Restores the totals from `state`."""
         totals = cls()
         totals.rows, totals.n_impossible = state["rows"], state["n_impossible"]
         totals._sum = ExactSum.from_json(state["sum"])
@@ -84,26 +85,26 @@ class ScoreTotals:
 
 
 class RareTotals:
-    """How many rows there are, how many of them are rare, and of how many nobody can say."""
+    """Numbers of rows, of rare rows, and of rows that could not be ranked."""
 
     def __init__(self, rows: int = 0, n_rare: int = 0, n_unknown: int = 0) -> None:
-        """Nothing is counted yet, or so many are."""
+        """Starts with these numbers."""
         self.rows, self.n_rare, self.n_unknown = rows, n_rare, n_unknown
 
     def add(self, block: pd.DataFrame) -> None:
-        """Counts the rows of a block."""
+        """Adds the rows of a block."""
         self.rows += len(block)
         self.n_rare += int(block[IS_RARE].sum())
         self.n_unknown += int(block[IS_RARE].isna().sum())
 
     def add_all(self, totals: RareTotals) -> None:
-        """Counts the rows of other blocks."""
+        """Adds the rows of other totals."""
         self.rows += totals.rows
         self.n_rare += totals.n_rare
         self.n_unknown += totals.n_unknown
 
     def to_json(self) -> dict[str, Any]:
-        """The totals."""
+        """Returns the totals."""
         return {"rows": self.rows, "n_rare": self.n_rare, "n_unknown": self.n_unknown}
 
     state = to_json
@@ -113,12 +114,12 @@ Totals = ScoreTotals | RareTotals
 
 
 def new_totals(scoring: str) -> Totals:
-    """Totals of what a model says of rows, before any is counted."""
+    """Returns empty totals for a model with this scoring."""
     return RareTotals() if scoring == FLAG else ScoreTotals()
 
 
 def joined_totals(states: Sequence[Mapping[str, Any]]) -> Totals:
-    """The totals of all shards, at least one, by what each one's `state` describes."""
+    """Returns the sum of the totals of all shards, at least one, from their `state`."""
     if "n_rare" in states[0]:
         flags = RareTotals()
         for state in states:
@@ -137,14 +138,14 @@ def stream_scores(
     totals: Totals,
     shard: FileShard = WHOLE,
 ) -> Iterator[bytes]:
-    """The bytes of one file, block by block.
+    """Yields the bytes of one file, block by block.
 
     Args:
         blocks: Lines of scores, as `Synthesizer.score_blocks` gives them.
         format: `csv`, or `json`: an object with the heading, `scores` and `totals`.
-        heading: What stands first in the JSON object, such as what the numbers mean.
-        totals: Counts the blocks as they pass.
-        shard: Which of the file's shards the blocks are; only the last ends with `scores_end`.
+        heading: First members of the JSON object, such as what the numbers mean.
+        totals: Totals to which the blocks are added.
+        shard: Shard of the file that the blocks form; only the last ends with `scores_end`.
 
     Raises:
         SettingError: There is no such format.
@@ -156,21 +157,21 @@ def stream_scores(
 
 
 def scores_end(format: str, totals: Totals) -> bytes:
-    """What stands behind the last score."""
+    """Returns the bytes that follow the last score."""
     if format == "csv":
         return b""
     return f'\n], "totals": {json.dumps(totals.to_json(), allow_nan=False)}}}\n'.encode()
 
 
 def counted(blocks: Iterable[pd.DataFrame], totals: Totals) -> Iterator[pd.DataFrame]:
-    """The blocks, each added to the totals as it passes."""
+    """Yields the blocks after adding each to the totals."""
     for block in blocks:
         totals.add(block)
         yield block
 
 
 def json_number(value: float | str | None) -> float | int | str | None:
-    """A number that JSON has, or text; an infinite number as text that every language reads."""
+    """Returns a number that JSON can express, or an infinite number as text."""
     if value is None or isinstance(value, int | str) or math.isfinite(value):
         return value
     if math.isnan(value):
@@ -179,7 +180,7 @@ def json_number(value: float | str | None) -> float | int | str | None:
 
 
 def _nested(line: dict[str, Any]) -> dict[str, Any]:
-    """A line with its contributions as an object of their own."""
+    """Returns a row with its contributions as a nested object."""
     parts = [name for name in line if name.startswith(CONTRIBUTION)]
     contributions = {name.removeprefix(CONTRIBUTION): line.pop(name) for name in parts}
     return {**line, "contributions": contributions} if parts else line
@@ -201,7 +202,7 @@ def _json(
         yield head[:-2].encode()
     comma = "" if shard.is_first else ","
     for block in blocks:
-        if IS_RARE in block:  # of what nobody can say JSON has null
+        if IS_RARE in block:  # null for rows that could not be ranked
             block = block.astype(object).replace({float("nan"): None})
         for row in block.to_dict(orient="records"):
             line = _nested({str(name): json_number(value) for name, value in row.items()})

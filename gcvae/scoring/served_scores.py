@@ -1,10 +1,10 @@
-"""What a model that is handed on says of rows: their scores, whether they are rare, or nothing.
+"""How much a published model reveals about rows: scores, whether they are rare, or nothing.
 
-A score tells a row that a model has learned from others like it. `flag` leaves of it whether the
-row is rare under the model, `off` nothing. Whoever has a model file has its weights, and other code
-can score with them: the setting binds this library and the services that serve the model.
+A score reveals that a model has learned from similar rows. `flag` reduces it to whether the row is
+rare under the model, `off` to nothing. The setting binds this library and the services that serve
+the model; anyone with the file has the weights, and can score with other code.
 
-Loads without torch and pandas: the service asks before any worker does.
+Loads without torch and pandas: the service checks it before any worker does.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ SCORINGS = (FULL, FLAG, OFF)
 """From the loosest to the strictest."""
 IS_RARE = "is_rare"
 RARE_PERCENTILE = 1.0
-"""A row is rare that is less likely than 99 in 100 rows of the model with the same blanks."""
+"""Percentile below which a row is rare, among generated rows with the same cells missing."""
 PLAIN_OPTIONS = {"measure": "density", "jitters": 0, "score_missingness": False}
-"""Under `flag` these options are as they are: the model's own rows were scored so."""
+"""Fixed options under `flag`, with which the model's own rows were scored."""
 RARE_NOTE = (
     f"{IS_RARE} says whether a row is less likely than 99 in 100 rows of the model with the same "
     "cells blank; the model gives no more of its scores (scoring: flag)"
@@ -27,19 +27,19 @@ RARE_NOTE = (
 
 
 def stricter(one: str, other: str) -> str:
-    """The stricter of two.
+    """Returns the stricter of two settings.
 
     >>> stricter("flag", "full")
     'flag'
 
     Raises:
-        SettingError: One is not known.
+        SettingError: One is unknown.
     """
     return max(checked_scoring(one), checked_scoring(other), key=SCORINGS.index)
 
 
 def checked_scoring(scoring: str) -> str:
-    """A word of SCORINGS. Raises: SettingError for another."""
+    """Returns a setting of SCORINGS unchanged. Raises: SettingError for others."""
     if scoring not in SCORINGS:
         message = f"scoring is {scoring!r}"
         raise SettingError(unknown_name(message, scoring, SCORINGS, pointer="/scoring"))
@@ -47,13 +47,13 @@ def checked_scoring(scoring: str) -> str:
 
 
 def not_looser(asked: str, now: str) -> str:
-    """What a model is to say of rows, where that is no more than it says.
+    """Returns the requested scoring, if it is no looser than the current one.
 
     >>> not_looser("off", "flag")
     'off'
 
     Raises:
-        SettingError: It is more, or one is not known.
+        SettingError: It is looser, or one is unknown.
     """
     if stricter(asked, now) != asked:
         message = f"the model's scoring is {now!r} and is never made looser, as {asked!r} is"
@@ -64,7 +64,7 @@ def not_looser(asked: str, now: str) -> str:
 
 
 def require_scores(scoring: str) -> None:
-    """Lets models pass that say something of rows.
+    """Checks that a model may reveal anything about rows.
 
     Raises:
         ScoringError: Scoring is off.
@@ -80,7 +80,7 @@ def require_scores(scoring: str) -> None:
 
 
 def require_plain(scoring: str, options: object) -> None:
-    """Lets options pass that the model's scoring has.
+    """Checks that options the model's scoring has.
 
     Raises:
         ScoringError: Scoring is off.

@@ -26,7 +26,7 @@ _POSTERIOR_SPREAD = 4.0
 
 
 def column_shapes(codec: TableCodec) -> list[ColumnShape]:
-    """What the networks must know of the codec's columns, in its order."""
+    """Returns the properties of the codec's columns that the networks need, in order."""
     places, parents = codec.places, codec.reduction.parents
     return [
         ColumnShape(
@@ -45,7 +45,7 @@ def column_shapes(codec: TableCodec) -> list[ColumnShape]:
 
 
 def context_shapes(codec: ContextCodec | None) -> list[ColumnShape]:
-    """What the networks must know of the columns of a context."""
+    """Returns the properties of a context's columns that the networks need."""
     columns = () if codec is None else codec.columns
     return [
         ColumnShape(
@@ -84,7 +84,7 @@ def build_model(
 
 
 def _prior(config: SettledConfig) -> Prior:
-    """The prior that the model is trained with; a mixture takes its place afterwards."""
+    """Returns the prior that the model is trained with; a mixture takes its place afterwards."""
     if config.prior == "autoregressive":
         return AutoregressiveMixturePrior(config.d_latent)
     return StandardNormalPrior(config.d_latent)

@@ -88,7 +88,8 @@ class ImaginedRows:
         return drawn.to(self._device)
 
     def _between_neighbours(self, at: Tensor, nearest: Tensor) -> Tensor:
-        """The values at fractional places of the sorted columns. Shape: (n, D) twice -> (n, D).
+        """Returns the values at fractional places of the sorted columns. Shape: (n, D) twice -> (n,
+        D).
 
         Only between two numbers: beside an atom or a blank it is the nearest cell's own.
         """
@@ -101,7 +102,7 @@ class ImaginedRows:
 
 
 def _with_context(rows: EncodedTable) -> EncodedTable:
-    """Rows with their context as further columns. Shape: (n, D), (n, 2 C) -> (n, D + C)."""
+    """Returns rows with their context as further columns. Shape: (n, D), (n, 2 C) -> (n, D + C)."""
     if rows.context is None:
         return rows
     codes, values = rows.context.chunk(2, dim=-1)
@@ -136,7 +137,7 @@ def _correlation(places: Tensor) -> Matrix:
 
 
 def _possible(correlation: Matrix) -> Matrix:
-    """The positive definite correlations next to these, by their eigenvalues."""
+    """Returns the positive definite correlations next to these, by their eigenvalues."""
     eigenvalues, vectors = np.linalg.eigh(correlation)
     covariance = (vectors * eigenvalues.clip(min=_LEAST_EIGENVALUE)) @ vectors.T
     scale = np.sqrt(np.diag(covariance))

@@ -81,7 +81,7 @@ def calibrate(
     Args:
         model: Trained.
         code_counts: For each column how many rows of the table have each code. Shape: (K_j,) each.
-        seed: Of the model's own rows.
+        seed: Seed of the model's own rows.
         report: Takes the progress; what it raises ends the calibration.
     """
     generator = generator_for(seed, "calibration")
@@ -235,9 +235,9 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
 
     Args:
         model: Whose network, if it has one.
-        rows: Of the table.
+        rows: Rows of the table.
         held_out: Places of the rows that training did not see; of all rows where it saw them.
-        seed: Of their latents.
+        seed: Seed of their latents.
 
     Returns:
         The factor of each column, 1 without a network, or without enough held-out rows.
@@ -261,7 +261,8 @@ def shrink(model: GenerativeModel, rows: TrainingRows, held_out: Tensor, seed: i
 
 
 def _factor(walk: AutoregressiveWalk, j: int, codes: Tensor, values: Tensor) -> float:
-    """The factor of column j: 1 less tenths, while each makes rows likelier by more than chance."""
+    """Returns the factor of column j: 1 less tenths, while each makes rows likelier by more than
+    chance."""
     if walk.network.group_of(j)[0] is None:
         return 1.0
     before = best = walk.column(j).log_prob(codes, values)
@@ -297,7 +298,7 @@ def _multiply(network: AutoregressiveNetwork, j: int, factor: float) -> None:
 
 
 def _additions(network: AutoregressiveNetwork, j: int) -> tuple[Tensor, Tensor]:
-    """The weights and the shift of what the network adds to the logits of column j."""
+    """Returns the weights and the shift of what the network adds to the logits of column j."""
     g, at = network.group_of(j)
     assert g is not None, "the column has several codes"
     return network.to_logits[g][at], network.shifts[g][at]
@@ -318,7 +319,7 @@ def mixture_prior(
     seed: int,
     report: Report = report_to_nobody,
 ) -> GaussianMixturePrior:
-    """The prior mixture, fitted to draws of the posterior over the training rows.
+    """Returns the prior mixture, fitted to draws of the posterior over the training rows.
 
     In the dimensions that the model uses; the others keep their standard normal prior.
     """

@@ -59,15 +59,15 @@ def find_change_points(
     functions: Sequence[LevelFunction],
     seed: int,
 ) -> list[ChangePoints]:
-    """The change points of all columns of numbers that have any.
+    """Returns the change points of all columns of numbers that have any.
 
     Args:
-        columns: Of the model.
+        columns: Columns of the model.
         rows: The whole table.
         training: Indices of the rows that the model learns from; held-out rows judge it. Shape:
             (m,), m at most n.
-        functions: Of the model, whose order of columns rests on them.
-        seed: Of the sample of rows that is looked at.
+        functions: Functions of the model, whose order of columns rests on them.
+        seed: Seed of the sample of rows that is looked at.
     """
     generator = generator_for(seed, "change points")
     at = training[torch.randperm(len(training), generator=generator)[:_MOST_ROWS]]
@@ -84,7 +84,7 @@ def find_change_points(
 
 
 def _has_categories(column: ColumnShape) -> bool:
-    """Whether the column's cells are codes, and not too many."""
+    """Returns whether the column's cells are codes, and not too many."""
     is_coded = column.point_code is None or len(column.shaped_codes) > 0
     return is_coded and 1 < column.n_codes <= _MOST_PARENT_CODES
 
@@ -92,7 +92,7 @@ def _has_categories(column: ColumnShape) -> bool:
 def _of_column(
     j: int, columns: Sequence[ColumnShape], codes: Codes, values: Numbers, parents: Sequence[int]
 ) -> ChangePoints | None:
-    """The change points of column j, of the best of its parents. Shape: codes (n, D)."""
+    """Returns the change points of column j, of the best of its parents. Shape: codes (n, D)."""
     column = columns[j]
     if column.point_code is None:
         return None
@@ -137,7 +137,7 @@ class _Segmentation:
     categories: Sequence[Codes]
 
     def starts(self) -> Codes:
-        """The row behind each change point, ascending. Shape: (m,)."""
+        """Returns the row behind each change point, ascending. Shape: (m,)."""
         first = np.flatnonzero(np.diff(self.numbers, prepend=-np.inf) > 0)
         n = len(first)
         if not self.categories or n < 4 * _WINDOWS[0]:
@@ -166,7 +166,7 @@ def _counts_below(codes: Codes) -> Codes:
 
 
 def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float, int, int]:
-    """(nats, window, number): the best evidence for a change point in a segment."""
+    """Returns (nats, window, number): the best evidence for a change point in a segment."""
     best = 0.0, 0, start
     for counts in below:
         for w in _WINDOWS:
@@ -187,7 +187,7 @@ def _most_evidence(below: Sequence[Codes], start: int, stop: int) -> tuple[float
 
 
 def _likeliest(below: Sequence[Codes], first: int, last: int) -> int:
-    """The number within a window before which all columns together change most."""
+    """Returns the number within a window before which all columns together change most."""
     near = np.arange(first + 1, last)
     total = sum(
         _statistic(counts[near] - counts[first], counts[last] - counts[near]) for counts in below
@@ -206,7 +206,8 @@ def _statistic(left: Codes, right: Codes) -> Numbers:
 
 
 def _log_ratio(bins: Codes, codes: Codes, n_bins: int, n_codes: int) -> tuple[float, Numbers]:
-    """(nats a row that a parent's categories foretell of the bins, log P(b | code) - log P(b)).
+    """Returns (nats a row that a parent's categories foretell of the bins, log P(b | code) - log
+    P(b)).
 
     P(b | code) = (n_code,b + a P(b)) / (n_code + a), a such that rows that are left out of the
     counts are likeliest.

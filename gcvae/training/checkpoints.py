@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class CheckpointStore(Protocol):
-    """Where a run keeps its checkpoint. `save` replaces the last one atomically."""
+    """Store of a run's checkpoint. `save` replaces the last one atomically."""
 
     interval_seconds: float
 
@@ -16,7 +16,7 @@ class CheckpointStore(Protocol):
         raises ends the run. One that goes on with the private rows that it had does not ask."""
 
     def load(self) -> bytes | None:
-        """The last checkpoint saved, None when there is none."""
+        """Returns the last checkpoint saved, None when there is none."""
 
     def restored(self, *, is_continued: bool) -> None:
         """Hears whether the run continues from what was loaded, or begins anew: it is another's."""
@@ -29,10 +29,10 @@ class Resumable(Protocol):
     """A run that can be written down and taken up again."""
 
     def fingerprint(self) -> str:
-        """What makes two runs the same."""
+        """Identity of a run: a checkpoint resumes only a run with an equal fingerprint."""
 
     def to_bytes(self, fingerprint: str) -> bytes:
-        """Where the run stands."""
+        """Returns the state of the run."""
 
     def continue_from(self, data: bytes, fingerprint: str) -> bool:
         """Takes up what `to_bytes` wrote, if it is of this very run; whether it is."""

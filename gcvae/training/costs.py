@@ -1,4 +1,4 @@
-"""What work is likely to take before it starts: CPU seconds and memory, from the table's size.
+"""Estimated cost of work before it starts: CPU seconds and memory, from the table's size.
 
     cost = sum over features of coefficient x feature
 
@@ -44,7 +44,7 @@ class Cost:
     memory_bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """The estimate, with how far to trust it."""
+        """Returns the estimate, with how far to trust it."""
         return asdict(self) | {"accuracy": ACCURACY}
 
 
@@ -60,12 +60,12 @@ def training_cost(
 
 
 def sampling_cost(preset: str, rows: int, columns: int) -> Cost:
-    """What it takes to draw so many rows without conditions."""
+    """Returns the cost of generating rows without conditions."""
     return _cost(f"sample {coefficients_of(preset)}", sampling_features(rows, columns))
 
 
 def scoring_cost(preset: str, rows: int, columns: int, draws: int) -> Cost:
-    """What it takes to score so many rows."""
+    """Returns the cost of scoring rows."""
     return _cost(f"score {coefficients_of(preset)}", scoring_features(rows, columns, draws))
 
 
@@ -101,12 +101,12 @@ def training_features(settled: SettledConfig, rows: int, columns: float) -> Feat
 
 
 def sampling_features(rows: int, columns: int) -> Features:
-    """Rows are drawn block by block: memory does not grow with them."""
+    """Returns rows are drawn block by block: memory does not grow with them."""
     return {"seconds": [1.0, rows * columns], "memory_bytes": [1.0, columns]}
 
 
 def scoring_features(rows: int, columns: int, draws: int) -> Features:
-    """The table is read and scored chunk by chunk."""
+    """Returns the table is read and scored chunk by chunk."""
     return {
         "seconds": [1.0, rows * columns, rows * columns * draws],
         "memory_bytes": [1.0, min(rows, _CHUNK_ROWS) * columns, columns * draws],
@@ -114,7 +114,7 @@ def scoring_features(rows: int, columns: int, draws: int) -> Features:
 
 
 def reporting_features(rows: int, columns: int, unseen: int) -> Features:
-    """The table is read whole, compared by columns and pairs, predicted, and attacked."""
+    """Returns the table is read whole, compared by columns and pairs, predicted, and attacked."""
     taken = min(rows, _MOST_REPORT_ROWS) * columns
     compared = min(rows, _MOST_COMPARED) * columns
     attacked = min(unseen, _MOST_ATTACKED) * columns
@@ -125,7 +125,7 @@ def reporting_features(rows: int, columns: int, unseen: int) -> Features:
 
 
 def coefficients_of(preset: str) -> str:
-    """The preset whose coefficients hold: those of the paper differ little."""
+    """Returns the preset whose coefficients hold: those of the paper differ little."""
     return "paper-gcvae" if preset.startswith("paper-") else preset
 
 

@@ -1,4 +1,4 @@
-"""What follows on training: the prior and the margins of a model, and what is measured of it."""
+"""Steps after training: fitting the prior and the margins of a model, and measuring it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ KEPT_ROWS = 4_096
 
 
 def kept_rules(constrained: ConstrainedModel, seed: int) -> list[dict[str, Any]]:
-    """The rules that a model was made with, and the share of its own rows that keep each."""
+    """Returns the rules that a model was made with, and the share of its own rows that
+    keep each."""
     schema = constrained.codec.schema
     rules = [rule for rule in schema.rules or () if rule.keep != "off"]
     if not rules:
@@ -109,7 +110,7 @@ def measure(
 def memory_gap(
     model: GenerativeModel, rows: EncodedRows, result: TrainingResult, seed: int
 ) -> dict[str, float]:
-    """How much likelier the model finds rows that it was trained on than rows that it was not.
+    """Returns the log-likelihood gap between training rows and rows that were not trained on.
 
     Returns:
         The mean difference in nats per row, its standard error, in which share of pairs the one is

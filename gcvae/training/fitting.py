@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit leaves; the members are those of `Synthesizer`."""
+    """Result of a fit; the members are those of `Synthesizer`."""
 
     schema: TableSchema
     codec: TableCodec
@@ -110,7 +110,7 @@ def fit_prepared(
 
 
 def _settled(prepared: PreparedTable, config: TrainingConfig, line: FitProgress) -> SettledConfig:
-    """The settings for a table of this size, with the time that they are likely to take."""
+    """Returns the settings for a table of this size, with the time that they are likely to take."""
     size = TableSize(len(prepared.rows), len(prepared.codec.columns), prepared.codec.n_numbers)
     line.plan(config, size, has_constraints=len(prepared.constraints) > 0)
     _log.info("training %s on %s rows, %s columns", line.preset, size.rows, size.columns)

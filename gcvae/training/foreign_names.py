@@ -1,4 +1,4 @@
-"""What other tools call a setting: such names are refused, with the name here."""
+"""Names of settings in other tools: they are refused, with a suggestion of the name here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOREIGN_NAMES: dict[str, str] = {
     }.items()
     for foreign in names.split()
 }
-"""What other tools call a setting, and its name here."""
+"""Names of settings in other tools, with the name here."""
 EXPLAINED = {
     "max_passes": "an epoch is a pass over the rows; max_passes limits those where max_steps, which"
     " counts updates, is null, as in the presets default, fast and gcvae",

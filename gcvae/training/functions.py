@@ -25,17 +25,18 @@ from gcvae.training.settings import TrainingConfig
 
 
 def is_coded(codec: ColumnCodec) -> bool:
-    """Whether every cell of the codec's own table is a code: a level, or a number of few values."""
+    """Returns whether every cell of the codec's own table is a code: a level, or a number of few
+    values."""
     return not codec.is_real or (isinstance(codec, QuantileCodec) and codec.is_discrete)
 
 
 def keeps_rules(config: TrainingConfig) -> bool:
-    """Whether a model of this configuration keeps rules of codes: its decoder does."""
+    """Returns whether a model of this configuration keeps rules of codes: its decoder does."""
     return config.rules != "none" and config.refinement
 
 
 def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
-    """The functions among a schema's rules that a model of this configuration keeps.
+    """Returns the functions among a schema's rules that a model of this configuration keeps.
 
     Without rules, or without an autoregressive decoder to keep them, there are none.
     """
@@ -47,13 +48,14 @@ def kept_functions(rules: Sequence[Rule], config: TrainingConfig) -> list[Rule]:
 def level_functions(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], config: TrainingConfig
 ) -> list[LevelFunction]:
-    """The functions among the rules that the model keeps: all of their columns are of codes.
+    """Returns the functions among the rules that the model keeps: all of their columns are of
+    codes.
 
     Args:
-        codec: Of the rows.
+        codec: Codec of the rows.
         rows: The whole table.
-        rules: Of its schema.
-        config: Of the model.
+        rules: Rules of its schema.
+        config: Settings of the model.
 
     Raises:
         SchemaError: A function is demanded, or given to a model of rules, that it can not keep.
@@ -114,7 +116,8 @@ def _refuse_to_leave(rules: Sequence[Rule], kept: Sequence[Rule], config: Traini
 
 
 def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rule) -> LevelFunction:
-    """The function of these columns, the dependent one last, in the rows that know them all."""
+    """Returns the function of these columns, the dependent one last, in the rows that know them
+    all."""
     has_missing = [codec.columns[j].has_missing for j in columns]
     codes = _codes(rows, columns)
     known = codes[(codes >= has_missing).all(axis=1)]
@@ -126,8 +129,8 @@ def _counted(codec: TableCodec, rows: EncodedRows, columns: list[int], rule: Rul
 def _of_blanks(
     codec: TableCodec, rows: EncodedRows, rules: Sequence[Rule], order: Sequence[int]
 ) -> Iterator[LevelFunction]:
-    """The rules of blanks, with those that follow from several: blanks of a date and its weight
-    that both follow the blanks of a third column go together, whichever is drawn last.
+    """Yields the rules of blanks, with those that follow from several: blanks of a date and its
+    weight that both follow the blanks of a third column go together, whichever is drawn last.
 
     Of columns that are blank together each has one with the first of them in the order, and of two
     sets of them the first columns have one.
@@ -163,7 +166,8 @@ def _beside_blank_parents(codec: TableCodec, rows: EncodedRows) -> Iterator[Leve
 
 
 def _first_part(codec: TableCodec, name: str) -> int | None:
-    """The number of the column that says whether a written column's cell is blank, if it is one."""
+    """Returns the number of the column that says whether a written column's cell is blank, if it is
+    one."""
     part = codec.reduction.parts_of(name)[0]
     return next((j for j, column in enumerate(codec.columns) if column.name == part), None)
 

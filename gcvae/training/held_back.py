@@ -13,7 +13,7 @@ MOST_REPORT_ROWS = 20_000
 
 
 def report_rows(n_rows: int, share: float, seed: int) -> npt.NDArray[np.int64]:
-    """The numbers of the rows that are held back, in ascending order. Shape: (m,).
+    """Returns the numbers of the rows that are held back, in ascending order. Shape: (m,).
 
     m = share * n_rows, rounded, at most `MOST_REPORT_ROWS`. The same for the same three numbers:
     who knows the table and the training's record knows which rows these were.

@@ -58,7 +58,7 @@ elsewhere, or a checkpoint holds other tensors."""
 def split(
     n_rows: int, share: float, seed: int, groups: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(training rows, held-out rows): indices, disjoint but for tables of under 10 rows.
+    """Returns (training rows, held-out rows): indices, disjoint but for tables of under 10 rows.
 
     Those are too small to spare any: all their rows train and decide. Rows of one group are held
     out together; fewer than 10 groups are too small to spare any. Shape: groups (n,).
@@ -169,12 +169,12 @@ class _Run:
         return ImaginedRows(rows, self.model.marginals.columns, self.model.context_columns)
 
     def _some_of_training(self) -> EncodedTable:
-        """Rows of training that are looked at beside the held-out ones."""
+        """Returns rows of training that are looked at beside the held-out ones."""
         n_rows = max(len(self.held_out_index), _LEAST_ROWS_OF_A_GAP)
         return self._taken(self.train_index[:: max(1, len(self.train_index) // n_rows)])
 
     def _taken(self, index: Tensor) -> EncodedTable:
-        """Rows of the table, where the model is."""
+        """Returns rows of the table, where the model is."""
         return self.rows.take(index).to(self.device)
 
     def _new_optimiser(self) -> AdamW:
@@ -266,12 +266,13 @@ class _Run:
         torch._foreach_lerp_([self.averaged[name] for name in state], list(state.values()), share)
 
     def _kept_weights(self) -> dict[str, Tensor]:
-        """The weights that are judged: the average, or the present ones. Copies."""
+        """Returns the weights that are judged: the average, or the present ones. Copies."""
         state = self.averaged or self.model.state_dict()
         return {name: tensor.detach().clone() for name, tensor in state.items()}
 
     def _batch(self) -> Tensor:
-        """Rows of this step: the epoch's permutation is cut into minibatches. Shape: (M,)."""
+        """Returns rows of this step: the epoch's permutation is cut into minibatches.
+        Shape: (M,)."""
         epoch, at = divmod(self.step, self.steps_per_epoch)
         if self._order_of is None or self._order_of[0] != epoch:
             generator = generator_for(self.seed, "order", epoch)
@@ -313,7 +314,8 @@ class _Run:
         return loss
 
     def _with_imagined(self, batch: EncodedTable) -> EncodedTable:
-        """The minibatch, and after it its share of imagined rows, drawn anew in every step."""
+        """Returns the minibatch, and after it its share of imagined rows, drawn anew in
+        every step."""
         if self.imagined_rows is None:
             return batch
         n = round(self.config.imagined_rows * len(batch) / len(self.train_index))
@@ -354,7 +356,7 @@ class _Run:
             self.averaged = {name: t.clone() for name, t in self.best_weights.items()}
 
     def _bound(self, rows: EncodedTable) -> float:
-        """The mean bound of rows, always with the same noise."""
+        """Returns the mean bound of rows, always with the same noise."""
         generator = generator_for(self.seed, "held-out", device=self.device)
         exact = self.config.objective == "exact"
         with torch.no_grad():
@@ -381,7 +383,7 @@ class _Run:
         return digest.hexdigest()
 
     def to_bytes(self, fingerprint: str) -> bytes:
-        """The checkpoint: weights, best weights, optimiser, and where the run stands."""
+        """Returns the checkpoint: weights, best weights, optimiser, and where the run stands."""
         tensors = {f"weights/{name}": t for name, t in self.model.state_dict().items()}
         tensors |= {f"best/{name}": t for name, t in self.best_weights.items()}
         tensors |= {f"averaged/{name}": t for name, t in self.averaged.items()}

@@ -1,4 +1,4 @@
-"""What there is to say of a model at a glance."""
+"""Overview of a model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gcvae.schema.columns import TableSchema
 def model_facts(
     schema: TableSchema, preset: str, record: Mapping[str, Any], notes: Sequence[str]
 ) -> dict[str, str]:
-    """The facts by name, in a few words each that can stand without it.
+    """Returns the facts by name, in a few words each that can stand without it.
 
     Args:
         record: The training record.
-        notes: Of the table; they name its cells, and are only counted.
+        notes: Notes of the table; they name its cells, and are only counted.
     """
     n_modelled = sum(column.is_modelled for column in schema)
     facts = {

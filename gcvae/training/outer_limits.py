@@ -37,7 +37,7 @@ Given = Mapping[str, Any] | TableSchema | None
 def with_outer_limits(
     schema: TableSchema, table: TypedTable, given: Given, rows: int, *, with_atoms: bool
 ) -> TableSchema:
-    """The schema with limits that fewer than so many rows have rounded outward.
+    """Returns the schema with limits that fewer than so many rows have rounded outward.
 
     Every cell of the table stays within. What was said of a column stays as it was said.
 
@@ -74,7 +74,7 @@ def _with_limits(
     *,
     with_atoms: bool,
 ) -> Column:
-    """The column with its limits rounded outward, but for those that were declared."""
+    """Returns the column with its limits rounded outward, but for those that were declared."""
     times = column.has_times
     cells = present.to_numpy(dtype="datetime64[ns]" if times else column.kind.dtype)
     found, counts = np.unique(cells.astype(np.int64) if times else cells, return_counts=True)
@@ -92,8 +92,8 @@ def _with_limits(
 
 
 def _at_whole_parts(column: Column, changed: Mapping[str, Any]) -> Column:
-    """The column with its changed limits where a first part begins or ends: inside of one they
-    would cut drawn cells to what is no step of the column."""
+    """Returns the column with its changed limits where a first part begins or ends: inside of one
+    they would cut drawn cells to what is no step of the column."""
     split = Split.of(column) if changed else None
     if split is None:
         return column
@@ -105,7 +105,7 @@ def _at_whole_parts(column: Column, changed: Mapping[str, Any]) -> Column:
 
 
 def _is_own(column: Column, key: str, own: Any) -> bool:
-    """Whether a limit is that of the cells."""
+    """Returns whether a limit is that of the cells."""
     limit = getattr(column, key)
     if limit is None or not column.has_times:
         return limit is None or bool(limit == own)
@@ -130,7 +130,7 @@ def _numbers(
 
 
 def _held(column: Column) -> tuple[Decimal, Decimal]:
-    """The smallest and the largest number that a column's types have."""
+    """Returns the smallest and the largest number that a column's types have."""
     largest = Decimal(LARGEST_WHOLE) if column.kind.is_whole else _LARGEST
     least, most = -largest, largest
     for low, high in _of_types(column):
@@ -170,8 +170,8 @@ def _dates(
 
 
 def _outside(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
-    """The begin or the end of a unit of time around a time; of a smaller unit, where the format
-    or the years that times have do not reach so far."""
+    """Returns the begin or the end of a unit of time around a time; of a smaller unit, where the
+    format or the years that times have do not reach so far."""
     written = column.date_format
     step = int(resolution(written, column.decimals).astype("timedelta64[ns]").astype(np.int64))
     for unit, number in _units(written, size):
@@ -187,7 +187,7 @@ def _outside(column: Column, end: int, size: Decimal, *, above: bool) -> Bound:
 
 
 def _text(column: Column, time: Any) -> str:
-    """A time as the column writes it."""
+    """Returns a time as the column writes it."""
     times = np.array([time]).astype("datetime64[ns]")
     texts = write_dates(times, column.date_format, column.decimals)
     return str(texts[0].as_py())
@@ -206,6 +206,6 @@ def _units(written: str, size: Decimal) -> list[tuple[str, int]]:
 
 
 def _nanoseconds(column: Column, text: Any) -> int | None:
-    """The time that a limit is; None where the format does not read it."""
+    """Returns the time that a limit is; None where the format does not read it."""
     time = read_dates(pa.array([str(text)]), column.date_format)[0]
     return None if np.isnat(time) else int(time.astype("datetime64[ns]").astype(np.int64))

@@ -45,7 +45,7 @@ _READ, _INFERRED, _TYPED = 0.2, 0.6, 0.8
 
 @dataclass(frozen=True)
 class Context:
-    """What the rows of a table are given: the model is p(row | context).
+    """Context of the rows of a table: the model is p(row | context).
 
     Attributes:
         cells: Typed, a row for each of the table's.
@@ -64,7 +64,7 @@ class Context:
         return Context(cells, np.concatenate([self.groups, self.groups]), self.parents)
 
     def codec(self, rare: int) -> ContextCodec:
-        """The codec of the contexts; values of fewer than `rare` parents have no code."""
+        """Returns the codec of the contexts; values of fewer than `rare` parents have no code."""
         if self.parents is not None:
             return ContextCodec.fit(self.parents, None, rare)
         return ContextCodec.fit(self.cells, self.groups, rare)
@@ -77,7 +77,7 @@ class PreparedTable:
     Attributes:
         schema: Complete.
         codec: Fitted on the table.
-        constraints: Of the schema, with the table's combinations.
+        constraints: Constraints of the schema, with the table's combinations.
         context: Of what each row is given, if it is.
         typed: The table's values.
         learned: The same without the levels that are withheld.
@@ -116,7 +116,7 @@ def prepared_table(
         schema: What is known of the columns.
         config: Which codec.
         line: Takes the preparation's reports; what it raises ends that.
-        seed: Of the rows that are held back for a report.
+        seed: Seed of the rows that are held back for a report.
         context: What each row is given, of a conditional model.
         checkpoints: Where the run is kept. Under differential privacy the private rows are kept
             with it: a run that is taken up again does not ask the table a second time.
@@ -181,8 +181,8 @@ def _coded(
     given: TableSchema | Mapping[str, Any] | None,
     config: TrainingConfig,
 ) -> tuple[LearnedTable, TableCodec]:
-    """The table as the model learns it, and its codec. Levels are withheld where they are learned:
-    a codec that lists them has no mass for those that are not there."""
+    """Returns the table as the model learns it, and its codec. Levels are withheld where they are
+    learned: a codec that lists them has no mass for those that are not there."""
     rows = config.rare_level_rows if config.levels == "learned" else 1
     functions = kept_functions(schema.rules or (), config)
     said = {name for name in schema.names if "levels" in (declared(name, given) or {})}
@@ -202,7 +202,8 @@ def _coded(
 
 
 def _with_asked(schema: TableSchema, config: TrainingConfig) -> TableSchema:
-    """The schema with the rules that the settings ask for: without them those that users gave."""
+    """Returns the schema with the rules that the settings ask for: without them those that users
+    gave."""
     if config.rules != "none":
         return schema
     given = [r for r in schema.rules or () if r.source == "given" or r.keep == "hard"]

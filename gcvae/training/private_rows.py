@@ -40,7 +40,8 @@ def private_rows(
     seed: int,
     checkpoints: CheckpointStore | None,
 ) -> tuple[PrivateTable | None, CheckpointStore | None]:
-    """(the private rows, where training keeps its checkpoints); none where nothing is promised.
+    """Returns (the private rows, where training keeps its checkpoints); none where nothing is
+    promised.
 
     Raises:
         SchemaError, SettingError, TableError, ConstraintError: As `private_table`.
@@ -66,7 +67,8 @@ def _kept_rows(
     report: PhaseReport,
     checkpoints: CheckpointStore,
 ) -> tuple[PrivateTable, CheckpointStore]:
-    """The private rows of the run that the store keeps; drawn and kept there if it is another."""
+    """Returns the private rows of the run that the store keeps; drawn and kept there if it is
+    another."""
     document = schema.to_json() if isinstance(schema, TableSchema) else dict(schema or {})
     run = [asdict(budget), document, seed, _digest(table)]
     key = hashlib.sha256(json.dumps(run, sort_keys=True, default=str).encode()).hexdigest()
@@ -95,7 +97,7 @@ class PrivateCheckpoints:
     """A store of checkpoints that keeps private rows in front of each.
 
     Attributes:
-        rows: Of the run, as far as the store has them.
+        rows: Rows of the run, as far as the store has them.
     """
 
     def __init__(self, store: CheckpointStore, key: str) -> None:

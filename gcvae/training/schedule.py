@@ -24,7 +24,7 @@ of it loses nothing (Shoppers, bank, orders, Adult)."""
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where a run stands between its first and its last step.
+    """Schedule of a run between its first and its last step.
 
     Attributes:
         step: Updates so far.

@@ -1,4 +1,4 @@
-"""What values the settings may have: choices, and the least and the most of numbers."""
+"""Valid values of the settings: choices, and the limits of numbers."""
 
 from __future__ import annotations
 

@@ -276,13 +276,13 @@ _LOW_MEMORY: dict[str, Any] = {"gap_weight": 1.0, "rare_level_rows": 12}
 
 
 def usual_settings() -> list[str]:
-    """The names of the settings that people set."""
+    """Returns the names of the settings that people set."""
     hints = get_type_hints(TrainingConfig, include_extras=True)
     return [name for name, hint in hints.items() if USUAL in getattr(hint, "__metadata__", ())]
 
 
 def preset_named(name: str) -> Preset:
-    """The preset of that name.
+    """Returns the preset of that name.
 
     Raises: SettingError that lists the names there are.
     """
@@ -294,7 +294,7 @@ def preset_named(name: str) -> Preset:
 
 
 def configure(preset: str, settings: Mapping[str, object] | None = None) -> TrainingConfig:
-    """The preset's configuration with `settings` in the place of its own.
+    """Returns the preset's configuration with `settings` in the place of its own.
 
     Raises: SettingError that names every setting which is unknown or out of range.
     """
@@ -365,8 +365,8 @@ _TYPE_NAMES = {type(None): "null", Mapping: "an object"}
 
 
 def meant_setting(name: str) -> str | None:
-    """The setting, or what stands beside the settings, that a name means: it may be misspelled, or
-    another tool's. None where it is like none.
+    """Returns the setting, or what stands beside the settings, that a name means: it may be
+    misspelled, or another tool's. None where it is like none.
 
     >>> meant_setting("n_epochs"), meant_setting("max_step"), meant_setting("colour")
     ('max_passes', 'max_steps', None)
@@ -386,14 +386,14 @@ def _unknown_setting(key: str, known: list[str]) -> Problem:
 
 
 def _is_a(value: object, types: tuple[type, ...]) -> bool:
-    """Whether a value from JSON is of one of the types; a boolean is no number."""
+    """Returns whether a value from JSON is of one of the types; a boolean is no number."""
     if isinstance(value, bool):
         return bool in types
     return isinstance(value, types) or (float in types and isinstance(value, int))
 
 
 def settle(config: TrainingConfig, *, n_rows: int, n_columns: int) -> SettledConfig:
-    """The configuration with every setting that is left open replaced by its rule.
+    """Returns the configuration with every setting that is left open replaced by its rule.
 
     `n_rows` counts the table's rows, `n_columns` its modelled columns.
     """

@@ -72,7 +72,8 @@ class Targets:
         return np.concatenate([self.members, self.unseen])
 
     def are_isolated(self) -> Mask:
-        """The tenth of all attacked rows that is farthest from the reference rows. Shape: (2n,)."""
+        """Returns the tenth of all attacked rows that is farthest from the reference rows. Shape:
+        (2n,)."""
         far = nearest(self.attacked, self.reference)[0][:, 0]
         n_isolated = round(ISOLATED_SHARE * len(far))
         found = np.zeros(len(far), dtype=bool)
@@ -116,7 +117,8 @@ def density_ratio_scores(targets: Targets) -> Numbers:
 def copied_rows(
     members: pd.DataFrame, unseen: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema
 ) -> tuple[Mask, Mask]:
-    """Which members and which unseen rows stand among the drawn ones, cell by cell."""
+    """Returns masks of the members and of the unseen rows that are copied exactly by synthetic
+    rows."""
     of_members, of_unseen, made = row_keys((members, unseen, drawn), schema)
     return np.isin(of_members, made), np.isin(of_unseen, made)
 
@@ -138,7 +140,7 @@ def inference_gains(targets: Targets) -> tuple[Numbers, Numbers]:
 
 
 def _are_guessed(targets: Targets, secret: int, known: Places) -> Numbers:
-    """Whether each attacked row's secret is that of the known row nearest in all else."""
+    """Returns whether each attacked row's secret is that of the known row nearest in all else."""
     axes = targets.space.slices[secret]
     others = np.delete(np.arange(targets.drawn.shape[1]), np.arange(axes.start, axes.stop))
     attacked = targets.attacked
@@ -213,7 +215,7 @@ def _predicates(cells: Numbers, are_numbers: list[bool], seed: int) -> Iterator[
 
 
 def _rows_with(cells: Numbers, conditions: list[Condition]) -> npt.NDArray[np.int64]:
-    """The rows that satisfy all conditions; missing equals missing."""
+    """Returns the rows that satisfy all conditions; missing equals missing."""
     hold = np.ones(len(cells), dtype=bool)
     for j, value, side in conditions:
         x = cells[:, j]

@@ -40,7 +40,7 @@ class ExactCopies:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as a JSON document."""
+        """Returns the counts as a JSON document."""
         return {
             "drawn_rows": self.n_drawn,
             "drawn_rows_that_are_real": self.drawn,

@@ -24,7 +24,7 @@ _NEIGHBOURS = 5
 
 
 def coverage(real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema) -> tuple[float, float]:
-    """(alpha-precision, beta-recall), integrated. Tables of equal size."""
+    """Returns (alpha-precision, beta-recall), integrated. Tables of equal size."""
     space = fit_space(real, schema)
     places = space.places(real), space.places(drawn)
     return _precision(*places), _recall(*places)

@@ -28,7 +28,7 @@ class Decision:
     sentence: str
 
     def to_json(self) -> dict[str, str]:
-        """The decision as a JSON document."""
+        """Returns the decision as a JSON document."""
         return {"of": self.of, "verdict": self.verdict, "sentence": self.sentence}
 
 
@@ -98,12 +98,13 @@ def _of_model(privacy: Part) -> Decision:
 
 
 def _leak(privacy: Part, of: str) -> str:
-    """The verdict on leaks of one thing; that of the part where it was not measured at all."""
+    """Returns the verdict on leaks of one thing; that of the part where it was not
+    measured at all."""
     return str(privacy.tables.get("leaks", {}).get(of, privacy.verdict))
 
 
 def headline(parts: Mapping[str, Part], *, are_from_model: bool) -> str:
-    """The decisions in a line, and how many questions have no answer."""
+    """Returns the decisions in a line, and how many questions have no answer."""
     asked = [part.verdict for name, part in parts.items() if are_from_model or name != "likelihood"]
     if worst(asked) == NOT_MEASURED:
         return "Nothing could be measured."

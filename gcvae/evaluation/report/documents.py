@@ -38,12 +38,12 @@ class TableReport:
     are_from_model: bool
 
     def __repr__(self) -> str:
-        """The verdicts in a line; `to_json` says the rest."""
+        """Returns the verdicts in a line; `to_json` says the rest."""
         said = (f"{name} {_words(self.parts[name])}" for name in PARTS)
         return f"<TableReport: {', '.join(said)}>"
 
     def _repr_html_(self) -> str:
-        """The headline, and each part in a sentence, for notebooks."""
+        """Returns the headline, and each part in a sentence, for notebooks."""
         parts = ((name, self.parts[name]) for name in PARTS)
         lines = ((name, _words(part), part.sentence) for name, part in parts)
         return paragraphs([self.headline]) + lines_table(
@@ -72,7 +72,7 @@ class TableReport:
         return headline(self.parts, are_from_model=self.are_from_model)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as a JSON document."""
+        """Returns the report as a JSON document."""
         return {
             "format": "gcvae-report",
             "version": VERSION,
@@ -91,7 +91,7 @@ class TableReport:
         }
 
     def to_html(self, subject: str = "") -> str:
-        """The report as one page that needs nothing but itself.
+        """Returns the report as one page that needs nothing but itself.
 
         Args:
             subject: Whose report it is, for the line under its title: names of files, a date.

@@ -69,7 +69,7 @@ class Compared:
     drawn: pd.DataFrame
 
     def head(self, n_rows: int) -> Compared:
-        """The first rows of each."""
+        """Returns the first rows of each."""
         return Compared(*(t.head(n_rows) for t in (self.real, self.other, self.drawn)))
 
 
@@ -146,7 +146,8 @@ def _distances(tables: Compared, schema: TableSchema) -> dict[str, Any]:
 
 
 def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
-    """The strongest dependencies of all real rows, seen or not, and how many were compared."""
+    """Returns the strongest dependencies of all real rows, seen or not, and how many were
+    compared."""
     unseen = [] if rows.unseen is None else [rows.unseen]
     real = pd.concat([rows.seen, *unseen], ignore_index=True)
     n = min(len(real), len(rows.drawn), MOST_ROWS)
@@ -154,7 +155,7 @@ def _dependencies(rows: ReportRows) -> tuple[list[Dependency], int]:
 
 
 def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
-    """The share that drawn rows keep of the dependency of which they keep the least.
+    """Returns the share that drawn rows keep of the dependency of which they keep the least.
 
     Not measured where none is found in rows so few that a dependency that matters may hide.
     """
@@ -182,12 +183,14 @@ def _kept_dependencies(found: Sequence[Dependency], n_rows: int) -> Figure:
 
 
 def _undecided(figures: Sequence[Figure]) -> list[Figure]:
-    """The figures by which a loss that matters would not have been noticed in so few rows."""
+    """Returns the figures by which a loss that matters would not have been noticed in so
+    few rows."""
     return [figure for figure in figures if figure.judged == NOT_MEASURED]
 
 
 def _worst_first(each: Mapping[Any, float], floors: Mapping[Any, float]) -> list[dict[str, Any]]:
-    """Rows of a table: the name or names, the difference and its floor, by what is above it."""
+    """Returns rows of a table: the name or names, the difference and its floor, by what is above
+    it."""
     order = sorted(each, key=lambda name: floors[name] - each[name])
     return [
         {
@@ -263,7 +266,7 @@ def _drift(c2st: Figure, rows: ReportRows, n_rows: int) -> str | None:
 
 
 def _tau(tables: Compared, schema: TableSchema) -> list[Figure]:
-    """The mean difference of Kendall's tau over pairs of numbers."""
+    """Returns the mean difference of Kendall's tau over pairs of numbers."""
     numbers = [column for column in measured_columns(schema) if is_number(column)]
     label = "Difference of rank correlations (Kendall's tau), mean over pairs of numbers"
     if len(numbers) < 2:
@@ -309,7 +312,8 @@ def _coverage(tables: Compared, schema: TableSchema) -> list[Figure]:
 
 
 def _rules(rows: ReportRows) -> list[Figure]:
-    """The share of drawn rows that keep a rule, of the rule that they fall short of the most."""
+    """Returns the share of drawn rows that keep a rule, of the rule that they fall short of the
+    most."""
     label = "Rows that keep the table's rules"
     if not rows.rules_kept:
         return [Figure("rules", label, None, note="no rules known")]
@@ -348,7 +352,8 @@ def _pictures(
 
 
 def _rule_lines(rows: ReportRows) -> list[dict[str, Any]]:
-    """Rows of a table: each rule, the share of drawn rows that keep it, and that of real rows."""
+    """Returns rows of a table: each rule, the share of drawn rows that keep it, and that of real
+    rows."""
     kept = sorted(rows.rules_kept, key=_shortfall, reverse=True)
     return [
         {

@@ -68,7 +68,7 @@ class Finding:
         return self.verdict if self.counts else SHOWN
 
     def corrected_for(self, n_attacks: int, p_holm: float) -> Finding:
-        """The finding among so many."""
+        """Returns the finding among so many."""
         level = 1.0 - (1.0 - LEVEL) / n_attacks
         return replace(
             self,
@@ -78,7 +78,7 @@ class Finding:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as a row of the report's table."""
+        """Returns the finding as a row of the report's table."""
         return {
             "name": self.name,
             "label": self.label,

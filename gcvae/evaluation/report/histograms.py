@@ -28,7 +28,7 @@ _EPOCH = np.datetime64("1970-01-01")
 def column_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, name: str
 ) -> dict[str, Any]:
-    """The shares of a column's bins or levels in both tables."""
+    """Returns the shares of a column's bins or levels in both tables."""
     labels, codes = _binned(real, drawn, schema[name], _MOST_BARS)
     counts = [np.bincount(part, minlength=len(labels)) for part in codes]
     return {"column": name, "labels": labels} | _shares(counts, (len(labels),))
@@ -37,7 +37,7 @@ def column_shares(
 def pair_shares(
     real: pd.DataFrame, drawn: pd.DataFrame, schema: TableSchema, a: str, b: str
 ) -> dict[str, Any]:
-    """The two-way shares of two columns in both tables, `a` down and `b` across."""
+    """Returns the two-way shares of two columns in both tables, `a` down and `b` across."""
     labels_a, codes_a = _binned(real, drawn, schema[a], _MOST_OF_A_PAIR)
     labels_b, codes_b = _binned(real, drawn, schema[b], _MOST_OF_A_PAIR)
     size = len(labels_a), len(labels_b)

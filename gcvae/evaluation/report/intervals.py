@@ -23,7 +23,7 @@ def area(members: Numbers, unseen: Numbers) -> float:
 
 
 def area_interval(members: Numbers, unseen: Numbers, level: float) -> Interval:
-    """The area's confidence interval, on the scale of log-odds.
+    """Returns the area's confidence interval, on the scale of log-odds.
 
     The variance is DeLong's, and at least the one of a half more and a half less of a pair.
 
@@ -61,7 +61,8 @@ def area_p_value(members: Numbers, unseen: Numbers) -> float:
 
 
 def visible_area(n_rows: int, level: float) -> float:
-    """The area that is found with power 0.8 at this level of each test, n rows in each class."""
+    """Returns the area that is found with power 0.8 at this level of each test, n rows in each
+    class."""
     error = math.sqrt((2 * n_rows + 1) / (12 * n_rows * n_rows))
     found = 0.5 + float(norm.ppf(0.5 + level / 2) + norm.ppf(POWER)) * error
     return min(found, 1.0)

@@ -22,9 +22,9 @@ class RowLikelihoods:
     Attributes:
         members: Under the model.
         unseen: Under the model; -inf where it can not draw the row.
-        percentiles: Of the unseen rows among those that decided when to stop, 0 to 100.
-        independent: Of the unseen rows under independent columns.
-        copula: Of the unseen rows under a plain Gaussian copula.
+        percentiles: Percentiles of the unseen rows among those that decided when to stop, 0 to 100.
+        independent: Scores of the unseen rows under independent columns.
+        copula: Scores of the unseen rows under a plain Gaussian copula.
     """
 
     members: Numbers
@@ -123,7 +123,7 @@ def _gap(members: Numbers, unseen: Numbers) -> Figure:
 
 
 def _calibration(percentiles: Numbers) -> Figure:
-    """The largest gap between the percentiles of unseen rows and an even spread."""
+    """Returns the largest gap between the percentiles of unseen rows and an even spread."""
     found = percentiles[np.isfinite(percentiles)] / 100
     if len(found) < LEAST_ROWS:
         note = "too few rows" if len(found) else "the model gives none: its file is minimal"

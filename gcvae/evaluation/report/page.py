@@ -92,12 +92,12 @@ def _number(value: float | None) -> str:
 
 
 def _chance(p: float | None) -> str:
-    """A p-value, to three decimals."""
+    """Returns a p-value, to three decimals."""
     return "–" if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _share(value: float | None) -> str:
-    """A share or an area in percent, with a decimal; two where that would be a zero.
+    """Returns a share or an area in percent, with a decimal; two where that would be a zero.
 
     >>> [_share(x) for x in (0.1234, -0.0004, None)]
     ['12.3\\xa0%', '−0.04\\xa0%', '–']
@@ -109,7 +109,7 @@ def _share(value: float | None) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in percent, with a decimal below ten, without the sign."""
+    """Returns a share in percent, with a decimal below ten, without the sign."""
     return f"{100 * share:.0f}" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}"
 
 
@@ -122,5 +122,6 @@ def _interval(ends: Sequence[float | None] | None, unit: str) -> str:
 
 
 def _short(text: str) -> str:
-    """A label without its middle where it is long: labels that begin alike often end apart."""
+    """Returns a label without its middle where it is long: labels that begin alike often
+    end apart."""
     return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 5] + "…" + text[-4:]

@@ -71,7 +71,7 @@ class Figure:
         return GREEN
 
     def to_json(self) -> dict[str, Any]:
-        """The figure as a JSON document; what is no finite number is null."""
+        """Returns the figure as a JSON document; what is no finite number is null."""
         ends = None if self.interval is None else [_finite(end) for end in self.interval]
         return {
             "name": self.name,
@@ -106,7 +106,7 @@ class Part:
     tables: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The part as a JSON document."""
+        """Returns the part as a JSON document."""
         return {
             "verdict": self.verdict,
             "sentence": self.sentence,
@@ -116,12 +116,12 @@ class Part:
 
 
 def not_measured(reason: str, advice: str = "") -> Part:
-    """A part of which nothing can be said."""
+    """Returns a part of which nothing can be said."""
     return Part(NOT_MEASURED, f"Not measured: {reason}.", advice)
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """A share in a sentence.
+    """Returns a share in a sentence.
 
     >>> percent(0.984, 1)
     '98.4 %'
@@ -130,7 +130,8 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def worst(verdicts: Any) -> str:
-    """The worst of some verdicts, of those that were measured; `not_measured` if none was."""
+    """Returns the worst of some verdicts, of those that were measured; `not_measured` if
+    none was."""
     found = set(verdicts)
     return next((v for v in (RED, AMBER, GREEN) if v in found), NOT_MEASURED)
 

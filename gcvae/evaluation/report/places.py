@@ -61,7 +61,7 @@ class Space:
 
 
 def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
-    """The space of a table; which rows are members has no part in it."""
+    """Returns the space of a table; which rows are members has no part in it."""
     columns = measured_columns(schema)
     features = fit_features(frame, columns)
     n_level_columns = sum(features.are_levels)
@@ -78,7 +78,7 @@ def fit_space(frame: pd.DataFrame, schema: TableSchema) -> Space:
 
 
 def axes_of(space: Space, columns: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The axes of some columns, by their numbers."""
+    """Returns the axes of some columns, by their numbers."""
     listed = [np.arange(space.slices[j].start, space.slices[j].stop) for j in columns]
     return np.concatenate(listed) if listed else np.zeros(0, np.int64)
 

@@ -57,12 +57,12 @@ def privacy_part(
     """Judges what attacks find, and whether cells that are to stay in the real table come out.
 
     Args:
-        rows: Of the report; members and unseen ones in an order that has no meaning.
+        rows: Rows of the report; members and unseen ones in an order that has no meaning.
         model_scores: The model's own likelihood of the first `n_rows` members and unseen rows, and
             its difference to a reference model's; empty without a model. Shape: (2 n_rows,) each.
         n_rows: Members, and unseen rows, that are attacked.
         mismatch: Why unseen rows are no fair comparison, if they are none.
-        seed: Of the attacks.
+        seed: Seed of the attacks.
     """
     part = _attacked(rows, model_scores, n_rows, mismatch=mismatch, seed=seed, report=report)
     return _with_replay(part, replay_of(rows))
@@ -102,7 +102,7 @@ def _attacked(
 
 
 def _with_replay(part: Part, replay: Replay) -> Part:
-    """The part with the replay, which is 0 or red whatever the attacks found."""
+    """Returns the part with the replay, which is 0 or red whatever the attacks found."""
     figure = Figure("replay", _REPLAY, float(replay.count), 0.0, red=1.0)
     part = replace(
         part,
@@ -317,7 +317,7 @@ _NO_REAL_ROWS = (
 
 
 def _descriptive(rows: ReportRows, seed: int) -> dict[str, Any]:
-    """The share of drawn rows nearer to members than to unseen rows: it misses leaks."""
+    """Returns the share of drawn rows nearer to members than to unseen rows: it misses leaks."""
     assert rows.unseen is not None
     n = min(len(rows.members), len(rows.unseen), MOST_ROWS)
     found = dcr_share(

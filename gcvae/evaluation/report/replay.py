@@ -51,7 +51,7 @@ class Replay:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as a JSON document."""
+        """Returns the counts as a JSON document."""
         return {"cells": self.count, "personal": self.personal, "rare_texts": self.rare}
 
 
@@ -66,7 +66,7 @@ def replayed(
     """Counts drawn cells that are the real table's.
 
     Args:
-        schema: Of both.
+        schema: Schema of both.
         real: The rows that were learned from, typed.
         drawn: Typed.
         rare_rows: A text that fewer real rows have is rare; 1: none is.
@@ -90,7 +90,7 @@ def replayed(
 
 
 def replay_of(rows: ReportRows) -> Replay:
-    """The replay of a report's drawn rows."""
+    """Returns the replay of a report's drawn rows."""
     return replayed(
         rows.schema,
         rows.seen,
@@ -101,7 +101,8 @@ def replay_of(rows: ReportRows) -> Replay:
 
 
 def _personal_cells(columns: Sequence[Column]) -> Iterator[list[str]]:
-    """The columns of each kind of cell: each personal one, and first and last names together."""
+    """Yields the columns of each kind of cell: each personal one, and first and last names
+    together."""
     of_names = [c for c in columns if c.is_made_up and c.personal in _PARTS_OF_NAMES]
     first, last = ([c.name for c in of_names if c.personal is kind] for kind in _PARTS_OF_NAMES)
     yield from (list(pair) for pair in zip(first, last, strict=False))
@@ -115,7 +116,8 @@ def _n_replayed(real: pd.DataFrame, drawn: pd.DataFrame) -> int:
 
 
 def _has_rare_texts(column: Column) -> bool:
-    """Whether the column is of words, whose rare ones a model withholds, or of texts as keys."""
+    """Returns whether the column is of words, whose rare ones a model withholds, or of texts as
+    keys."""
     if column.drop or column.personal is False:
         return False
     if column.kind.outcomes is Outcomes.KEYS:

@@ -49,7 +49,8 @@ class ReportRows:
         is_training_table: Whether the real table is the one that the model was trained on, row by
             row, so that members are known.
         are_from_model: Whether the drawn rows are the model's, and not those of a table.
-        rules_kept: Of each rule of the model that speaks of drawn rows.
+        rules_kept: Share of rows that keep each rule,  of each rule of the model that speaks of
+            drawn rows.
         rare_rows: A text that fewer real rows have is rare, and stands in no drawn row.
         has_model_schema: Whether the schema is a model's, with the levels that it kept.
         moved: The columns that the model's constraints move, as `moved_columns` gives them.
@@ -82,7 +83,7 @@ class ReportRows:
         return "The real table is not, row by row, the one that a model was trained on"
 
     def counts(self) -> dict[str, int]:
-        """How many rows there are of each sort."""
+        """Returns the number of rows of each sort."""
         return {
             "members": len(self.members),
             "reference": len(self.reference),

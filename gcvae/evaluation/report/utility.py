@@ -68,7 +68,7 @@ class TargetScores:
         return min(max((self.drawn - self.chance) / (self.real - self.chance), 0.0), 1.2)
 
     def to_json(self) -> dict[str, Any]:
-        """A row of the report's table."""
+        """Returns a row of the report's table."""
         return {
             "target": self.target,
             "learner": self.learner,
@@ -110,7 +110,8 @@ def utility_part(
 
 
 def _targets(schema: TableSchema, named: Sequence[str] | None) -> list[Column]:
-    """The columns that are predicted: those that are named, or all, at most so many of them."""
+    """Returns the columns that are predicted: those that are named, or all, at most so many of
+    them."""
     columns = measured_columns(schema)
     if named is None:
         at = np.unique(

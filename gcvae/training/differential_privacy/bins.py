@@ -41,7 +41,7 @@ class Bins:
 
     Attributes:
         starts: The first value of each bin, and the number of values. Shape: (n_bins + 1,).
-        parts: Of each bin the starts of its parts, and the share of its rows in each.
+        parts: Starts of the parts of each bin, and the share of its rows in each.
         has_missing: One more bin is that of the missing cells.
     """
 
@@ -55,12 +55,12 @@ class Bins:
         return len(self.starts) - 1 + self.has_missing
 
     def of(self, codes: Codes) -> Codes:
-        """The bin of each value; missing cells have the last. Shape: (n,) -> (n,)."""
+        """Returns the bin of each value; missing cells have the last. Shape: (n,) -> (n,)."""
         found = np.searchsorted(self.starts, codes, side="right") - 1
         return np.where(codes == MISSING, self.n - 1, found)
 
     def values(self, bins: Codes, uniform: Numbers) -> Codes:
-        """A value in each bin, by the shares of its parts; -1 for missing.
+        """Returns a value in each bin, by the shares of its parts; -1 for missing.
 
         Shape: bins (n,), uniform (n, 2) in [0, 1) -> (n,).
         """
@@ -74,7 +74,7 @@ class Bins:
 
 
 def plain_bins(n: int, has_missing: bool) -> Bins:
-    """A bin for each of n values."""
+    """Returns a bin for each of n values."""
     starts = np.arange(n + 1)
     return Bins(starts, tuple((starts[i : i + 1], np.ones(1)) for i in range(n)), has_missing)
 
@@ -86,7 +86,7 @@ def n_values(column: Column) -> int:
 
 
 def needs_tree(column: Column) -> bool:
-    """Whether a column has too many values for a bin each."""
+    """Returns whether a column has too many values for a bin each."""
     return column.kind.outcomes is Outcomes.LINE and n_values(column) > MOST_PLAIN
 
 
@@ -115,16 +115,17 @@ def n_bins(n_rows: float, cell_deviation: float) -> int:
 def tree_bins(
     codes: Codes, column: Column, rho: Fraction, ledger: Ledger, cell_deviation: float
 ) -> Bins:
-    """The bins of a line that has too many values for one each, for at most rho.
+    """Returns the bins of a line that has too many values for one each, for at most rho.
 
     Shape: codes (n,), those of missing cells too.
 
     Args:
-        codes: Of the cells.
+        codes: Codes of the cells.
         column: The line's.
         rho: To be spent.
         ledger: It is written to.
-        cell_deviation: Of the noise that a cell of two columns will have, in rows.
+        cell_deviation: Standard deviation of the noise that a cell of two columns will have, in
+            rows.
     """
     n = n_values(column)
     widths = tree_widths(n)
@@ -164,7 +165,7 @@ def tree_bins(
 def within_parents(
     counts: Numbers, widths: Codes, parents: Codes, held: Numbers, deviation: float
 ) -> Numbers:
-    """The rows of nodes that add up to those of their parents.
+    """Returns the rows of nodes that add up to those of their parents.
 
     What children seem to differ by beyond an even spread is taken as far as it exceeds the noise:
     by 1 - deviation^2 / (mean square difference), as James and Stein shrink means.
@@ -182,7 +183,7 @@ def within_parents(
 
 
 def _with_sum(numbers: Numbers, total: float) -> Numbers:
-    """The nearest numbers that are not negative and have a sum. Shape: (m,) -> (m,)."""
+    """Returns the nearest numbers that are not negative and have a sum. Shape: (m,) -> (m,)."""
     falling = np.sort(numbers)[::-1]
     over = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
     return np.asarray(np.maximum(numbers - over[np.flatnonzero(falling >= over)[-1]], 0.0))
@@ -195,7 +196,7 @@ def column_bins(
     ledger: Ledger,
     cell_deviation: float,
 ) -> list[Bins]:
-    """The bins of each column, for at most rho: those that need a tree share it.
+    """Returns the bins of each column, for at most rho: those that need a tree share it.
 
     Shape: codes (n, D), of every cell. `cell_deviation` is that of `tree_bins`.
     """
@@ -227,6 +228,6 @@ def _merged(starts: Codes, counts: Numbers, n: int, n_wanted: int, has_missing: 
 
 
 def _shares(counts: Numbers, widths: Codes) -> Numbers:
-    """The share of each part; by width where the noise has left none with rows."""
+    """Returns the share of each part; by width where the noise has left none with rows."""
     weights = counts if counts.sum() > 0 else widths.astype(np.float64)
     return np.asarray(weights / weights.sum())

@@ -20,7 +20,7 @@ LEAST_EPSILON, LEAST_DELTA = 0.01, 1e-15
 
 @dataclass(frozen=True)
 class Budget:
-    """What a model may tell of any one row.
+    """Privacy budget: the bound on what a model may reveal about any single row.
 
     Attributes:
         epsilon: The most by which a row changes the log odds of anything that comes out.
@@ -41,7 +41,7 @@ class Budget:
 
     @classmethod
     def of(cls, setting: Mapping[str, Any]) -> Budget | None:
-        """The budget of a setting; None of an empty one, which promises nothing.
+        """Returns the budget of a setting; None of an empty one, which promises nothing.
 
         >>> Budget.of({"epsilon": 3, "delta": 1e-6}).epsilon
         3.0

@@ -28,7 +28,7 @@ MISSING, UNFIT = -1, -2
 
 
 def column_codes(source: SourceColumns, column: Column) -> Codes:
-    """The number of each cell's value: of its level, or of its place between the bounds.
+    """Returns the number of each cell's value: of its level, or of its place between the bounds.
 
     Shape: (n,), in [0, number of values), or MISSING or UNFIT.
     """
@@ -46,7 +46,7 @@ def column_codes(source: SourceColumns, column: Column) -> Codes:
 
 
 def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
-    """The distinct cells of a column, and the rows in which there is an infinite number."""
+    """Returns the distinct cells of a column, and the rows in which there is an infinite number."""
     series: pd.Series[Any] | TextColumn = source[column.name]
     infinite = np.zeros(len(source), dtype=bool)
     if not isinstance(series, TextColumn) and series.dtype.kind == "f":
@@ -56,7 +56,7 @@ def column_cells(source: SourceColumns, column: Column) -> tuple[Cells, Mask]:
 
 
 def _line_codes(cells: Cells, column: Column) -> Codes:
-    """The places of numbers and dates between the column's bounds. Shape: (U,)."""
+    """Returns the places of numbers and dates between the column's bounds. Shape: (U,)."""
     line = ValueLine.of(column)
     codes = np.full(len(cells.texts), UNFIT, dtype=np.int64)
     if column.has_times:
@@ -74,7 +74,8 @@ def _line_codes(cells: Cells, column: Column) -> Codes:
 
 
 def _level_codes(cells: Cells, column: Column) -> Codes:
-    """The numbers of the declared levels; `OTHER`'s of a level that is none. Shape: (U,)."""
+    """Returns the numbers of the declared levels; `OTHER`'s of a level that is none.
+    Shape: (U,)."""
     numbers = {level: i for i, level in enumerate(column.typed_levels)}
     other = numbers.get(OTHER, UNFIT)
     return np.array([numbers.get(x, other) for x in read_levels(column, cells)], dtype=np.int64)

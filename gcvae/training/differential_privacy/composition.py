@@ -43,7 +43,8 @@ def promised(setting: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float | None:
-    """The epsilon of all trainings together at this delta; None where the thresholds took it all.
+    """Returns the epsilon of all trainings together at this delta; None where the thresholds took
+    it all.
 
     >>> round(joint_epsilon(2 * 185069683, 0.0, 1e-6), 2)
     4.41
@@ -56,7 +57,7 @@ def joint_epsilon(nano_rho: int, threshold_delta: float, delta: float) -> float 
 
 
 def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
-    """The name of the cap that lets the least rho through.
+    """Returns the name of the cap that lets the least rho through.
 
     >>> strictest({"one": {"epsilon": 3, "delta": 1e-6}, "other": {"epsilon": 2, "delta": 1e-6}})
     'other'
@@ -69,13 +70,13 @@ def strictest(caps: Mapping[str, Mapping[str, Any]]) -> str:
 def require_within(
     caps: Sequence[Mapping[str, Any]], total: Mapping[str, Any] | None, spent: int
 ) -> None:
-    """Lets trainings pass that keep within each cap, together with all of the table before them.
+    """Checks that trainings keep within each cap, together with all of the table before them.
 
     Args:
         caps: Each with `epsilon` and `delta`, and in `of` whose it is.
         total: `nano_rho` and `threshold_delta` of all, with those of the one that is asked; None
             where the one that is asked promises nothing.
-        spent: Of `nano_rho`, what is spent or set aside without the one that is asked.
+        spent: Sum of `nano_rho` that is spent or reserved, without the requested one.
 
     Raises:
         BudgetError: They exceed a cap.

@@ -32,11 +32,11 @@ class BinnedRows:
     target: int | None = None
 
     def one_way(self, column: int) -> Codes:
-        """How many rows are in each bin of a column. Shape: (n_j,)."""
+        """Returns the number of rows in each bin of a column. Shape: (n_j,)."""
         return np.bincount(self.bins[:, column], minlength=self.sizes[column])
 
     def shape(self, pair: tuple[int, int]) -> tuple[int, ...]:
-        """The shape of a pair's table: its target comes first, if there is one."""
+        """Returns the shape of a pair's table: its target comes first, if there is one."""
         a, b = pair
         target = () if self.target is None else (self.sizes[self.target],)
         return (*target, self.sizes[a], self.sizes[b])
@@ -52,7 +52,8 @@ class BinnedRows:
 def candidate_pairs(
     sizes: Sequence[int], target: int | None, random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """The pairs of columns that may be measured: neither is the target, and no table is too large.
+    """Returns the pairs of columns that may be measured: neither is the target, and no table is too
+    large.
 
     A pair is left out by the number of its bins, which is public; chance takes no part in privacy.
     """

@@ -1,4 +1,4 @@
-"""What must be declared of a table before noise can protect it.
+"""Declarations that differential privacy needs for a table.
 
 Bounds, steps and levels that are found in a table are facts about its rows: the largest income is
 one person's. So under differential privacy the schema says them, and what it leaves out is asked
@@ -45,7 +45,8 @@ class DeclaredTable:
         return TableSchema.from_json(self.document)
 
     def with_levels(self, levels: Mapping[str, Sequence[str]]) -> DeclaredTable:
-        """The table with the levels that were found, in text order, and `OTHER` at the end."""
+        """Returns the table with the levels that were found, in text order, and `OTHER` at
+        the end."""
         listed = {name: [*sorted(set(found) - {OTHER}), OTHER] for name, found in levels.items()}
         columns = [
             column | ({"levels": listed[column["name"]]} if column["name"] in listed else {})
@@ -61,7 +62,7 @@ class DeclaredTable:
 def declared_table(
     names: Sequence[str], given: TableSchema | Mapping[str, Any] | None, budget: Budget
 ) -> DeclaredTable:
-    """What the schema declares of a table with these columns.
+    """Returns the schema's declarations for a table with these columns.
 
     Raises:
         SchemaError: Something is left to be found; each problem has the line to add.
@@ -160,7 +161,8 @@ _LINES: dict[Outcomes, dict[str, str]] = {
 
 
 def _filled(column: Mapping[str, Any], name: str, budget: Budget) -> dict[str, Any]:
-    """The column's document; of one to be discovered with the level that it has in any case."""
+    """Returns the column's document; of one to be discovered with the level that it has in any
+    case."""
     is_open = name in budget.discover and not column.get("levels")
     return dict(column) | ({"levels": [OTHER]} if is_open else {})
 
@@ -191,7 +193,7 @@ def _check_grids(columns: Sequence[Column]) -> None:
 
 
 def _check_roles(schema: TableSchema, budget: Budget) -> None:
-    """Lets a target pass that has levels, and columns to discover that are categorical."""
+    """Checks that a target has levels, and columns to discover that are categorical."""
     problems = []
     if budget.target is not None:
         of_levels = [column.name for column in schema if column.kind.has_levels]
@@ -213,7 +215,7 @@ class ValueLine:
     """The values of a column of numbers or dates between its bounds, numbered from 0.
 
     Attributes:
-        grid: Of the column.
+        grid: Grid of the column.
         first: The place of value 0.
         stride: Places from one value to the next.
         n: Values in all.
@@ -226,7 +228,7 @@ class ValueLine:
 
     @classmethod
     def of(cls, column: Column) -> ValueLine:
-        """The line of a declared column."""
+        """Returns the line of a declared column."""
         grid = Grid.of(column)
         assert grid is not None, "a declared column has a grid"
         stride = _stride(column, grid)

@@ -30,7 +30,7 @@ _FURTHEST = 60.0
 def discovered_levels(
     source: SourceColumns, columns: Sequence[Column], rho: Fraction, ledger: Ledger
 ) -> dict[str, list[str]]:
-    """The levels of each column that pass its threshold, for at most rho in all."""
+    """Returns the levels of each column that pass its threshold, for at most rho in all."""
     found = {}
     for column in columns:
         variance = variance_of(rho / len(columns))
@@ -57,7 +57,8 @@ def _passing(counts: dict[str, int], variance: Fraction, delta: float) -> list[s
 
 
 def threshold(variance: Fraction, delta: float) -> int:
-    """The least t with P(LEAST_ROWS + noise > t) <= delta, by the discrete Gaussian's tail."""
+    """Returns the least t with P(LEAST_ROWS + noise > t) <= delta, by the discrete
+    Gaussian's tail."""
     sigma = math.sqrt(variance)
     y = np.arange(0, math.ceil(_FURTHEST * sigma) + 2)
     masses = np.exp(-(y.astype(np.float64) ** 2) / (2 * float(variance)))

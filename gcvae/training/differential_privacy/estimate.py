@@ -53,7 +53,7 @@ class Estimate:
 
     Attributes:
         sizes: Bins of each column.
-        target: Of the measured tables; None where they are of pairs.
+        target: Target of the measured tables; None where they are of pairs.
         n_rows: Rows that the counts speak of, itself an estimate.
         one_way: Noisy counts of each column, and their precisions.
         measured: Tables of pairs.
@@ -93,7 +93,7 @@ class Estimate:
         return p[:, self._part(self.target)].T[:, :, None] * p[None]
 
     def _table(self, p: Tensor, weighted: Tensor, pair: tuple[int, int]) -> Tensor:
-        """The estimated counts of a pair. Shape: ([n_t,] n_a, n_b)."""
+        """Returns the estimated counts of a pair. Shape: ([n_t,] n_a, n_b)."""
         a, b = pair
         found = weighted[:, :, self._part(a)].transpose(1, 2) @ p[:, self._part(b)]
         found = found * (self.n_rows / self.n_components)
@@ -101,7 +101,7 @@ class Estimate:
 
     @torch.no_grad()
     def tables(self, pairs: Sequence[tuple[int, int]]) -> list[Numbers]:
-        """The estimated counts of pairs."""
+        """Returns the estimated counts of pairs."""
         p = self.probabilities()
         weighted = self._with_target(p)
         return [self._table(p, weighted, pair).double().numpy() for pair in pairs]
@@ -130,7 +130,7 @@ class Estimate:
 
     @torch.no_grad()
     def draw(self, n: int, random: np.random.Generator) -> Codes:
-        """Rows of the mixture, in bins. Shape: (n, D).
+        """Returns rows of the mixture, in bins. Shape: (n, D).
 
         Every component gives as many rows, and its bins in each column come as often as they can by
         their probabilities: chance only joins them.

@@ -27,7 +27,7 @@ _ATTACK_POINTS = 1_001
 
 
 def delta_of(rho: float, epsilon: float) -> float:
-    """The delta for which rho-zCDP is (epsilon, delta)-DP.
+    """Returns the delta for which rho-zCDP is (epsilon, delta)-DP.
 
     delta = min over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) (1 - 1/a)^a
     """
@@ -37,7 +37,7 @@ def delta_of(rho: float, epsilon: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> Fraction:
-    """The most rho for which rho-zCDP is (epsilon, delta)-DP, rounded down.
+    """Returns the most rho for which rho-zCDP is (epsilon, delta)-DP, rounded down.
 
     >>> float(rho_of(3.0, 0.9e-6)) > float(rho_of(1.0, 0.9e-6)) > 0
     True
@@ -50,14 +50,15 @@ def rho_of(epsilon: float, delta: float) -> Fraction:
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """The least epsilon for which rho-zCDP is (epsilon, delta)-DP, to a part in a million."""
+    """Returns the least epsilon for which rho-zCDP is (epsilon, delta)-DP, to a part in a
+    million."""
     a = _ORDERS
     found = a * rho + (a * np.log1p(-1 / a) - np.log(a - 1) - math.log(delta)) / (a - 1)
     return float(max(0.0, found.min()))
 
 
 def variance_of(rho: Fraction) -> Fraction:
-    """The noise variance of a count that costs at most rho: 1/(2 rho), rounded up.
+    """Returns the noise variance of a count that costs at most rho: 1/(2 rho), rounded up.
 
     >>> variance_of(Fraction(1, 3))
     Fraction(3, 2)
@@ -66,7 +67,8 @@ def variance_of(rho: Fraction) -> Fraction:
 
 
 def selection_epsilon(rho: Fraction) -> Fraction:
-    """The epsilon of an exponential mechanism that costs at most rho: sqrt(8 rho), rounded down."""
+    """Returns the epsilon of an exponential mechanism that costs at most rho: sqrt(8 rho), rounded
+    down."""
     return Fraction(math.isqrt(math.floor(8 * rho * 2**40)), 2**20)
 
 
@@ -78,7 +80,7 @@ class Entry:
         what: Was measured: "bins", "one-way", "selection", "pair", ...
         columns: It is about.
         rho: That it cost.
-        deviation: Of the noise, in rows; None where nothing was counted.
+        deviation: Standard deviation of the noise, in rows; None where nothing was counted.
         delta: The chance that it protects less, which it cost beside rho.
     """
 
@@ -89,7 +91,7 @@ class Entry:
     delta: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of a document."""
+        """Returns the entry of a document."""
         document: dict[str, Any] = {
             "what": self.what,
             "columns": list(self.columns),
@@ -149,7 +151,7 @@ class Ledger:
         return discrete_gaussians(n, variance)
 
     def to_json(self) -> dict[str, Any]:
-        """What the training record shows."""
+        """Returns the entry of the training record."""
         spent = float(self.spent)
         return {
             "epsilon": self.epsilon,
@@ -181,7 +183,8 @@ def attack_ceilings(rho: float, delta: float = 0.0) -> dict[str, float]:
 
 
 def _most_true_positives(x: Numbers, rho: float) -> Numbers:
-    """The highest rate of true positives at each rate of false ones. Shape: (n,) -> (n,)."""
+    """Returns the highest rate of true positives at each rate of false ones. Shape: (n,)
+    -> (n,)."""
     orders = _ORDERS[(_ORDERS < 2_000.0) & (_ORDERS > 1.01)][::32, None]
     low, high = x.copy(), np.ones_like(x)
     for _ in range(24):

@@ -40,7 +40,7 @@ def _bernoulli_exp_of_fraction(n: int, d: int, below: Below) -> bool:
 
 
 def _discrete_laplace(t: int, below: Below) -> int:
-    """A whole number y with probability proportional to exp(-|y|/t)."""
+    """Returns a whole number y with probability proportional to exp(-|y|/t)."""
     while True:
         u = below(t)
         if not _bernoulli_exp_of_fraction(u, t, below):
@@ -55,7 +55,7 @@ def _discrete_laplace(t: int, below: Below) -> int:
 
 
 def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> int:
-    """A whole number y with probability proportional to exp(-y^2 / (2 variance)).
+    """Returns a whole number y with probability proportional to exp(-y^2 / (2 variance)).
 
     Added to a count that one row changes by at most one, it is 1/(2 variance)-zCDP.
     """
@@ -79,7 +79,8 @@ def discrete_gaussians(
 
 
 def choose(scores: Sequence[int], epsilon: Fraction, below: Below = secrets.randbelow) -> int:
-    """The exponential mechanism: i with probability proportional to exp(epsilon scores_i / 2).
+    """Returns the exponential mechanism: i with probability proportional to exp(epsilon scores_i /
+    2).
 
     Where one row changes each score by at most one it is epsilon-DP with range epsilon, and so
     epsilon^2/8-zCDP (Cesar and Rogers 2021). Exact: a candidate is proposed evenly, and accepted by

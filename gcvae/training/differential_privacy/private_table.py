@@ -72,13 +72,13 @@ def private_table(
     report: PhaseReport = lambda phase, share: None,
     begins: Callable[[], None] = lambda: None,
 ) -> PrivateTable:
-    """The private rows of a real table.
+    """Returns the private rows of a real table.
 
     Args:
         table: Real.
         schema: Declares its columns.
         budget: To be spent whole.
-        seed: Of what follows on the noisy counts. The noise has none.
+        seed: Seed of what follows on the noisy counts. The noise has none.
         report: Takes what is done, by noisy counts only.
         begins: Is called when the declaration is whole, before anything is counted.
 
@@ -127,7 +127,7 @@ def _noisy_count(chosen: Any, ledger: Ledger) -> int:
 
 
 def private_bins(columns: tuple[Column, ...], codes: Codes, ledger: Ledger) -> list[Bins]:
-    """The bins of each column, for their part of the whole budget. Shape: codes (n, D)."""
+    """Returns the bins of each column, for their part of the whole budget. Shape: codes (n, D)."""
     for_pairs = ledger.left - ledger.rho * (_BINS_SHARE + _ONE_WAY_SHARE)
     deviation = first_deviation(for_pairs, len(columns))
     return column_bins(columns, codes, ledger.rho * _BINS_SHARE, ledger, deviation)
@@ -137,7 +137,7 @@ class _Counts:
     """The rows in bins, and their one-way counts.
 
     Attributes:
-        bins: Of each column.
+        bins: Bins of each column.
         rows: Real, in bins.
         one_way: Noisy counts of each column, and their precisions.
         n_rows: Estimated.
@@ -176,7 +176,7 @@ def _estimated(
     random: np.random.Generator,
     report: PhaseReport,
 ) -> Estimate:
-    """The estimate after all rounds.
+    """Returns the estimate after all rounds.
 
     Raises:
         TableError: There seem to be hardly any rows.
@@ -236,7 +236,7 @@ def values_of_bins(
     schema: TableSchema,
     random: np.random.Generator,
 ) -> pd.DataFrame:
-    """The typed values of rows in bins."""
+    """Returns the typed values of rows in bins."""
     columns = {}
     for j, name in enumerate(names):
         codes = of_columns[j].values(bins[:, j], random.random((len(bins), 2)))
@@ -245,7 +245,7 @@ def values_of_bins(
 
 
 def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
-    """The typed values of a column, by their numbers. Shape: (n,)."""
+    """Returns the typed values of a column, by their numbers. Shape: (n,)."""
     if column.kind.outcomes is not Outcomes.LINE:
         return placed_values(list(column.typed_levels), codes, column.missing.allowed)
     line = ValueLine.of(column)
@@ -256,7 +256,8 @@ def _column_values(codes: Codes, column: Column) -> pd.Series[Any]:
 
 
 def _with_unmodelled(rows: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
-    """The rows with the columns that are not counted: a constant's value, keys that number them."""
+    """Returns the rows with the columns that are not counted: a constant's value, keys that number
+    them."""
     n = len(rows)
     width = len(str(n))
     for column in schema:

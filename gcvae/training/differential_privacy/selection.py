@@ -1,4 +1,4 @@
-"""Which pairs of columns are measured: round by round those that the estimate gets most wrong.
+"""Selection of the measured pairs of columns: in each round those with the largest errors.
 
 A round spends a tenth of its share on the choice and the rest on the count. A round that moved the
 estimate by less than its own noise makes the next ones four times as large.
@@ -34,7 +34,7 @@ class Selection:
 
     Attributes:
         rows: Real.
-        names: Of the columns.
+        names: Names of the columns.
         pairs: Among which is chosen.
     """
 
@@ -78,7 +78,7 @@ class Selection:
         variance: Fraction,
         rho: Fraction,
     ) -> int:
-        """The pair of the round, by the exponential mechanism."""
+        """Returns the pair of the round, by the exponential mechanism."""
         epsilon = selection_epsilon(rho)
         columns = tuple(self.names)
         self.ledger.spend(Entry("selection", columns, epsilon * epsilon / 8))
@@ -98,12 +98,12 @@ class Selection:
 
 
 def first_round(rho: Fraction, n_columns: int) -> Fraction:
-    """The part of rho that a round takes before rounds grow."""
+    """Returns the part of rho that a round takes before rounds grow."""
     return rho / max(_ROUNDS_PER_COLUMN * n_columns, 1)
 
 
 def first_deviation(rho: Fraction, n_columns: int) -> float:
-    """The deviation of the noise in a cell of the first round's table, in rows."""
+    """Returns the deviation of the noise in a cell of the first round's table, in rows."""
     return math.sqrt(variance_of(first_round(rho, n_columns) * (1 - SELECTION_SHARE)))
 
 
@@ -124,5 +124,5 @@ def round_scores(
 
 
 def noise_size(variance: Fraction, n_cells: int) -> float:
-    """The expected sum of the absolute noise of so many cells: sqrt(2/pi) sigma n."""
+    """Returns the expected sum of the absolute noise of so many cells: sqrt(2/pi) sigma n."""
     return math.sqrt(2.0 / math.pi * float(variance)) * n_cells

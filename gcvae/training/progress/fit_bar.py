@@ -77,7 +77,7 @@ def _move(bar: tqdm[Any], report: Progress) -> None:
 
 
 def _note(report: Progress) -> str:
-    """The held-out bound, and the time that is left.
+    """Returns the held-out bound, and the time that is left.
 
     >>> _note(Progress("training", 0.5, 3, 9, bound_held_out=-2.5, seconds_left=75.2))
     'held out -2.50 nats a row, 1:15 left'

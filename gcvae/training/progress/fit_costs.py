@@ -1,4 +1,4 @@
-"""What the parts of a fit take, in seconds on one core of the CPU, before the fit shows it itself.
+"""Estimated seconds of the parts of a fit on one core of the CPU, before the fit measures them.
 
 The coefficients were measured by `python -m benchmarks.progress`; a fit's own speed corrects them.
 """
@@ -37,7 +37,7 @@ _MOST_PAIRS = 2e8
 
 @dataclass(frozen=True)
 class TableSize:
-    """How large a table is.
+    """Size of a table.
 
     Attributes:
         numbers: Columns of numbers that are not all atoms.

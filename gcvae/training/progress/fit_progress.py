@@ -38,7 +38,7 @@ class Pace:
     reported_at: float = field(default_factory=lambda: clock())
 
     def move(self, seconds_left: float) -> float:
-        """The fraction now."""
+        """Returns the fraction now."""
         now = clock()
         passed, self.reported_at = now - self.reported_at, now
         grown = self.fraction + (1.0 - self.fraction) * passed / max(passed + seconds_left, 1e-9)

@@ -1,4 +1,4 @@
-"""Where a fit stands, and when it reports that."""
+"""Progress of a fit, and when it is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REPORT_EVERY_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit stands. A field is None before it is known.
+    """Progress of a fit. A field is None before it is known.
 
     Attributes:
         phase: `preparing`, `training` or `finishing`; under differential privacy `counting` and
@@ -28,7 +28,7 @@ class Progress:
         bound_train: Nats per row, higher is better.
         bound_held_out: The same, of the rows that decide when to stop.
         rows_per_second: In training.
-        seconds_left: Of the whole fit, as far as is known now.
+        seconds_left: Estimated remaining seconds of the whole fit, as far as is known now.
     """
 
     phase: str
@@ -112,7 +112,7 @@ class Evaluation:
     """The bounds at one step, nats per row.
 
     Attributes:
-        bound_train: Of the steps since the last look, with their dropout.
+        bound_train: Mean bound of the steps since the last look, with their dropout.
         gap: By how much rows of training have a higher bound than held-out ones, under the same
             weights; None where nothing asks for it.
     """
@@ -125,7 +125,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Where a run left the finite numbers, and the step size with which it did."""
+    """Step at which the loss stopped being finite, and the step size there."""
 
     step: int
     learning_rate: float
@@ -133,7 +133,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What training leaves beside the weights."""
+    """Result of training, other than the weights."""
 
     history: tuple[Evaluation, ...]
     best: Evaluation
@@ -145,7 +145,7 @@ class TrainingResult:
     """The divergences of earlier runs, each begun anew with a smaller step size."""
 
     def record(self, config: SettledConfig, seed: int) -> dict[str, Any]:
-        """What the manifest keeps of the training."""
+        """Returns the manifest's record of the training."""
         return {
             "seed": seed,
             "settings": asdict(config),

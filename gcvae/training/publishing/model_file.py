@@ -1,4 +1,4 @@
-"""What a model file holds: all of a fitted model, or only what drawing, completing and maps need.
+"""Content of a model file: a whole model, or only the parts for generating, completing and maps.
 
 whole      the model, and what training knows of its table: record, scores, map, counts
 minimal    the model alone
@@ -55,11 +55,12 @@ class ModelFile:
     scoring: str = FULL
 
     def with_scoring(self, scoring: str | None) -> Self:
-        """The file with this setting; None leaves it. Raises: SettingError: it is looser."""
+        """Returns the file with this setting; None leaves it. Raises: SettingError: it is
+        looser."""
         return self if scoring is None else replace(self, scoring=not_looser(scoring, self.scoring))
 
     def minimal(self) -> Self:
-        """The file without what is known of the training table beside the model."""
+        """Returns the file without what is known of the training table beside the model."""
         record = {
             name: self.training_record[name]
             for name in _KEPT_OF_RECORD
@@ -73,7 +74,7 @@ class ModelFile:
         )
 
     def to_bytes(self) -> bytes:
-        """The file's content. Equal parts give equal bytes."""
+        """Returns the file's content. Equal parts give equal bytes."""
         names = [column.name for column in self.codec.columns]
         manifest = {
             "format": FORMAT,
@@ -94,7 +95,7 @@ class ModelFile:
 
     @classmethod
     def of_parts(cls, tensors: Mapping[str, Tensor], manifest: Mapping[str, Any]) -> Self:
-        """The file of a manifest of this version, and of its weights."""
+        """Returns the file of a manifest of this version, and of its weights."""
         schema = TableSchema.from_json(manifest["schema"])
         codec = TableCodec.from_json(manifest["codec"])
         if codec.schema != schema:
@@ -142,7 +143,7 @@ def _model(
 def _data_map(
     document: Mapping[str, Any] | None, codec: TableCodec, record: Mapping[str, Any]
 ) -> DependencyMap | None:
-    """The training table's map; a minimal file has none."""
+    """Returns the training table's map; a minimal file has none."""
     if document is None:
         if not record.get("is_minimal"):
             raise ArtifactError("the file has no map of its table, and is not minimal")

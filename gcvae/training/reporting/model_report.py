@@ -37,7 +37,7 @@ def make_report(
     targets: Sequence[str] | None = None,
     progress: Report | None = None,
 ) -> TableReport:
-    """Whether drawn rows are good, useful and safe.
+    """Returns whether drawn rows are good, useful and safe.
 
     Args:
         model: A synthesizer; None where only a synthetic table is judged.

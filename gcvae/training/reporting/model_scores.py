@@ -1,4 +1,4 @@
-"""What a model's own likelihood says of members and unseen rows, for a report."""
+"""Scores of members and unseen rows under the model itself, for a report."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def _plain(model: Model, fitted: pd.DataFrame, scored: pd.DataFrame, seed: int) 
 
 
 def _less(scores: Numbers, reference: Numbers) -> Numbers:
-    """The difference; rows that the model can not draw tie below all others."""
+    """Returns the difference; rows that the model can not draw tie below all others."""
     is_known = np.isfinite(scores) & np.isfinite(reference)
     return np.where(is_known, scores - np.where(is_known, reference, 0.0), -np.inf)

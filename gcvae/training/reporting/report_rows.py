@@ -34,7 +34,7 @@ RowNumbers = npt.NDArray[np.int64]
 
 
 class Model(Protocol):
-    """What a report asks of a synthesizer."""
+    """Interface of a synthesizer that a report needs."""
 
     schema: TableSchema
     codec: TableCodec
@@ -47,7 +47,7 @@ class Model(Protocol):
     def log_likelihood(
         self, frame: Rows, draws: int, seed: int, *, score_missingness: bool
     ) -> pd.DataFrame:
-        """How likely rows are, a line each."""
+        """Returns the score of each row."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def rows_of_report(
 
 
 def _rare_rows(record: Mapping[str, Any], share: float) -> int:
-    """A text that fewer of the rows have is rare: as the model was told, else one of few rows of
-    the real table, of which a share was taken."""
+    """Returns a text that fewer of the rows have is rare: as the model was told, else one of few
+    rows of the real table, of which a share was taken."""
     settings = record.get("settings")
     if settings is None:
         return max(int(LEAST_SHARED_ROWS * share), 1)
@@ -125,7 +125,7 @@ def _inferred(real: Rows) -> TableSchema:
 
 
 def _drawn(model: Model | None, synthetic: Rows | None, n_seen: int, seed: int) -> Rows:
-    """The table to judge: rows of the model where none is given."""
+    """Returns the table to judge: rows of the model where none is given."""
     if model is None or synthetic is not None:
         return synthetic
     return model.sample(min(n_seen, MOST_REPORT_ROWS), seed, frames="pandas")
@@ -133,7 +133,7 @@ def _drawn(model: Model | None, synthetic: Rows | None, n_seen: int, seed: int) 
 
 @contextmanager
 def _typed(rows: Rows, schema: TableSchema, what: str) -> Iterator[TypedTable]:
-    """The values of a table; its problems name which table it is."""
+    """Yields the values of a table; its problems name which table it is."""
     with ExitStack() as files:
         try:
             source = files.enter_context(source_columns(rows))

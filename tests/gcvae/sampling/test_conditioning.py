@@ -238,7 +238,7 @@ def test_a_condition_that_the_model_holds_for_impossible_is_refused_with_its_pro
     with refuses(ConditionError):
         ConditionedModel.fit(model, [_only(2, 1), None, None], 0)
     with refuses(ConditionError):
-        ConditionedModel.fit(model, [_only(2, 1), None, None], 0, is_told=False)
+        ConditionedModel.fit(model, [_only(2, 1), None, None], 0, reveals_probability=False)
 
 
 @pytest.mark.parametrize("preset", ["fast", "paper-gcvae", "paper-vae-roc"])

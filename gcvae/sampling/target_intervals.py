@@ -1,6 +1,7 @@
-"""What is known of columns that rules give: places of their grids, and the regions that these are.
+"""Possible values of columns, as intervals of grid indices, and the regions that they define.
 
-A place is a whole multiple of what a column's numbers or dates are told to (`gcvae.rules.grids`).
+A grid index is the multiple of the resolution to which a column's numbers or dates are given
+(`gcvae.rules.grids`).
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ if TYPE_CHECKING:
 Places = npt.NDArray[np.int64]
 
 _NOWHERE = 38.0
-"""A normal score above which no double has a mass: the lower end of an empty interval."""
+"""Normal score above which no double has a mass: the lower end of an empty interval."""
 
 
 @dataclass(frozen=True)
-class WantedPlaces:
-    """What is known of one written column of n rows, or of all rows alike (n = 1).
+class TargetIntervals:
+    """Possible values of an original column in n rows, or in all rows alike (n = 1).
 
-    Shape: low, high (n, m), places of the column's grid; an interval with low > high is empty.
+    Shape: low, high (n, m), indices of the column's grid; an interval with low > high is empty.
 
     Attributes:
-        is_known: Where something is known at all. Shape: (n,).
-        missing: Where a missing cell is possible. Shape: (n,).
+        is_known: Rows with a constraint. Shape: (n,).
+        missing: Rows in which a missing cell is possible. Shape: (n,).
     """
 
     low: Places
@@ -46,16 +47,16 @@ class WantedPlaces:
     is_known: Mask
     missing: Mask
 
-    def take(self, rows: npt.NDArray[np.int64]) -> WantedPlaces:
-        """What is known of these rows."""
+    def take(self, rows: npt.NDArray[np.int64]) -> TargetIntervals:
+        """Returns the possible values of these rows."""
         low, high, is_known, missing = self.low[rows], self.high[rows], self.is_known, self.missing
-        return WantedPlaces(low, high, is_known[rows], missing[rows])
+        return TargetIntervals(low, high, is_known[rows], missing[rows])
 
     @classmethod
     def of_cells(
         cls, grid: Grid | LevelGrid, series: pd.Series[Any], *, blanks_missing: bool
-    ) -> WantedPlaces:
-        """What typed cells say, of which blank ones are not known."""
+    ) -> TargetIntervals:
+        """Returns the values of typed cells; missing cells are unknown."""
         is_known = series.notna().to_numpy()
         places = np.zeros(len(series), dtype=np.int64)
         places[is_known] = grid.places(series[is_known])
@@ -63,28 +64,28 @@ class WantedPlaces:
         return cls(places[:, None], places[:, None], is_known, missing)
 
     @property
-    def says_more(self) -> Mask:
-        """Of which rows something is known. Shape: (n,) or (1,)."""
+    def is_informative(self) -> Mask:
+        """Mask of the rows with a constraint. Shape: (n,) or (1,)."""
         return self.is_known
 
-    def of_particles(self, codes: Tensor, values: Tensor) -> WantedPlaces:
-        """What is known, for each particle. Shape: (N, D) twice."""
+    def of_particles(self, codes: Tensor, values: Tensor) -> TargetIntervals:
+        """Returns the possible values for each particle. Shape: (N, D) twice."""
         return self.take(np.zeros(len(codes), dtype=np.int64)) if len(self.low) == 1 else self
 
 
-def region_of_wholes(codec: ColumnCodec, wanted: WantedPlaces) -> Region:
-    """The region of whole numbers within intervals; everything where nothing is known.
+def region_of_wholes(codec: ColumnCodec, target: TargetIntervals) -> Region:
+    """Returns the region of grid indices within intervals; everything in rows without a constraint.
 
     Args:
-        codec: Of numbers on a grid, or of levels that are whole numbers.
-        wanted: In places of the codec's column.
+        codec: Codec of numbers on a grid, or of levels that are whole numbers.
+        target: Possible values, on the grid of the codec's column.
     """
-    wanted_low, wanted_high = _disjoint(wanted.low, wanted.high)
-    n, m = wanted_low.shape
-    log_share = np.where(wanted.is_known, -np.inf, 0.0)[:, None].repeat(codec.n_codes, 1)
+    target_low, target_high = _disjoint(target.low, target.high)
+    n, m = target_low.shape
+    log_share = np.where(target.is_known, -np.inf, 0.0)[:, None].repeat(codec.n_codes, 1)
     if codec.has_missing:
-        log_share[wanted.is_known & wanted.missing, 0] = 0.0
-        log_share[~wanted.is_known & ~wanted.missing, 0] = -np.inf
+        log_share[target.is_known & target.missing, 0] = 0.0
+        log_share[~target.is_known & ~target.missing, 0] = -np.inf
     if isinstance(codec, LevelCodec):
         grid = Grid.of(codec.column)
         levels = (
@@ -92,25 +93,25 @@ def region_of_wholes(codec: ColumnCodec, wanted: WantedPlaces) -> Region:
             if grid is None
             else (grid.places(pd.Series(codec.levels)))
         )
-        inside = (wanted_low[..., None] <= levels) & (levels <= wanted_high[..., None])
+        inside = (target_low[..., None] <= levels) & (levels <= target_high[..., None])
         at = log_share[:, codec.has_missing :]
-        at[inside.any(1) & wanted.is_known[:, None]] = 0.0
+        at[inside.any(1) & target.is_known[:, None]] = 0.0
         nothing = torch.zeros(n, 0, dtype=torch.float64)
         return Region(torch.from_numpy(log_share), nothing, nothing)
     assert isinstance(codec, QuantileCodec | RealCodec), "numbers or levels"
     grid = Grid.of(codec.column)
     assert grid is not None, "only columns that have one are parts of rules"
-    low, high = np.maximum(wanted_low, grid.low), np.minimum(wanted_high, grid.high)
-    is_empty = (low > high) & wanted.is_known[:, None]
+    low, high = np.maximum(target_low, grid.low), np.minimum(target_high, grid.high)
+    is_empty = (low > high) & target.is_known[:, None]
     first, last = np.where(is_empty, grid.low, low), np.where(is_empty, grid.low, high)
     cells = [pd.Series(grid.values(ends.ravel())) for ends in (first, last)]
     lower, upper = (ends.reshape(n, m) for ends in codec.edges(*cells))
     if isinstance(codec, QuantileCodec):
         atoms = codec.codes_between(*cells).reshape(n, m, codec.n_codes) & ~is_empty[..., None]
-        log_share[atoms.any(1) & wanted.is_known[:, None]] = 0.0
+        log_share[atoms.any(1) & target.is_known[:, None]] = 0.0
         is_empty |= atoms.any(-1) & (lower >= upper)  # no other number is between
-    log_share[(~is_empty).any(1) & wanted.is_known, -1] = 0.0
-    is_free = ~wanted.is_known
+    log_share[(~is_empty).any(1) & target.is_known, -1] = 0.0
+    is_free = ~target.is_known
     lower, upper = np.where(is_empty, _NOWHERE, lower), np.where(is_empty, np.inf, upper)
     lower[is_free], upper[is_free] = _NOWHERE, np.inf
     lower[is_free, 0] = -np.inf
@@ -119,7 +120,7 @@ def region_of_wholes(codec: ColumnCodec, wanted: WantedPlaces) -> Region:
 
 
 def _disjoint(low: Places, high: Places) -> tuple[Places, Places]:
-    """The same places in intervals of which no two have one in common. Shape: (n, m) twice."""
+    """Returns equal sets of indices in disjoint intervals. Shape: (n, m) twice."""
     if low.shape[1] == 1:
         return low, high
     order = np.argsort(low, axis=1)
@@ -130,7 +131,8 @@ def _disjoint(low: Places, high: Places) -> tuple[Places, Places]:
 
 
 def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
-    """The missing cell alone, which a column without has not; or all others. Of all rows."""
+    """Returns the region of the missing cell alone, empty in columns without one, or of all other
+    cells; for all rows."""
     everything = Region.everything(codec.n_codes)
     is_blank = torch.arange(codec.n_codes) == (0 if codec.has_missing else -1)
     if not alone:
@@ -141,7 +143,7 @@ def blanks_region(codec: ColumnCodec, *, alone: bool) -> Region:
 
 
 def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
-    """Which cells a region of as many rows holds. Shape: (N,), (N,) -> (N,)."""
+    """Returns the mask of cells within a region of as many rows. Shape: (N,), (N,) -> (N,)."""
     is_code = ~torch.isneginf(region.log_share.gather(-1, codes.long()[:, None])[:, 0])
     if not region.lower.shape[-1]:
         return is_code
@@ -152,6 +154,6 @@ def lies_in(region: Region, codes: Tensor, values: Tensor) -> Tensor:
 
 
 def places_of_rows(rows: Tensor, n_known: int) -> npt.NDArray[np.int64]:
-    """The rows' numbers; 0 where what is known is of all rows alike."""
+    """Returns the row numbers; all 0 if all rows share the constraint."""
     found: npt.NDArray[np.int64] = rows.numpy()
     return found if n_known > 1 else np.zeros_like(found)
