@@ -100,7 +100,8 @@ class Conditional(ABC):
 
     @abstractmethod
     def walk(self, factor: Tensor) -> ColumnWalk:
-        """Returns the columns one after the other, at z and the factor beside it. Shape: (N, F)."""
+        """Returns an autoregressive pass through the columns, at z and the factor f.
+        Shape: (N, F)."""
 
     @abstractmethod
     def correlation(self) -> Tensor:
@@ -133,16 +134,16 @@ class Decoder(nn.Module, ABC):
         """p(x|z); an autoregressive decoder has dropout in training steps. Shape: z (..., K)."""
 
     def row_draws(self) -> Draws:
-        """What draws rows at z, for as long as the weights stay as they are."""
+        """Returns a sampler of rows at z; valid while the weights do not change."""
         return lambda z, generator: self(z).sample(generator)
 
     def row_likelihoods(self) -> Likelihoods:
-        """What evaluates rows at z, for as long as the weights stay as they are."""
+        """Returns an evaluator of rows at z; valid while the weights do not change."""
         return lambda rows, z, noise: self(z).log_prefixes(rows, noise)
 
     @property
     def n_uniforms(self) -> int:
-        """How many numbers of noise a row takes; a copula's integral of rank r asks for r."""
+        """Number of uniforms that a row takes; a copula's integral of rank r needs r."""
         return max(len(self.marginals.columns), self.n_factors)
 
     @property
@@ -151,8 +152,8 @@ class Decoder(nn.Module, ABC):
         return None
 
     def ordered_walk(self, z: Tensor) -> AutoregressiveWalk | None:
-        """Returns the columns one after the other; None where their order is of no
-        account. (N, K)."""
+        """Returns an autoregressive pass at z, or None if the order does not matter.
+        Shape: (N, K)."""
         return None
 
 
@@ -183,7 +184,7 @@ class CopulaConditional(Conditional):
         Source: Eq. (elbo_gcvae), its first four lines; exact: `LowRankCopula.log_mixed`.
         """
         cells = self.marginals.cells(self.parameters, rows)
-        # A level that the table never had: the copula is not asked, the marginal says -inf.
+        # The table never had such a level: the marginal gives -inf, without the copula.
         impossible = (torch.isneginf(cells.log_prob) & rows.observed).any(-1)
         present = rows.observed & ~torch.isneginf(cells.log_prob)
         log_marginals = torch.where(present, cells.log_prob, 0.0)
