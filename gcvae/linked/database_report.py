@@ -27,7 +27,7 @@ from gcvae.evaluation.report.page import database_page
 from gcvae.evaluation.report.privacy import LEAST_ROWS
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.plan import TablePlan, key_columns
-from gcvae.linked.references import NO_ROW, row_numbers
+from gcvae.linked.references import NO_ROW, all_row_numbers
 from gcvae.training.reporting.model_report import make_report
 
 _FEW_VALUES = 20
@@ -103,7 +103,7 @@ def database_report(
     seed: int,
     progress: Callable[[str, float], None] | None,
 ) -> DatabaseReport:
-    """The report of typed tables, of which no catalogue is judged.
+    """Returns the report of typed tables; catalogues, which are copies, are left out.
 
     Args:
         links, plans: Of the model.
@@ -112,7 +112,7 @@ def database_report(
         progress: Takes the name of a table and the share of its report that is done.
     """
     sides = [real, drawn, *([] if holdout is None else [holdout])]
-    rows = [_all_rows(links, side) for side in sides]
+    rows = [all_row_numbers(side, links) for side in sides]
     reports, left_out = {}, {}
     for name, plan in plans.items():
         if plan.is_kept:
@@ -139,14 +139,6 @@ def database_report(
 
 def _telling(progress: Callable[[str, float], None], name: str) -> Callable[[float], None]:
     return lambda done: progress(name, done)
-
-
-def _all_rows(links: DatabaseSchema, tables: Tables) -> dict[str, list[Codes]]:
-    """For each reference the row of each of its rows."""
-    return {
-        name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
-        for name, table in links.tables.items()
-    }
 
 
 def view(
@@ -183,7 +175,7 @@ def _without_keys(name: str, links: DatabaseSchema, tables: Tables) -> pd.DataFr
 
 
 def _aggregates(child: str, frame: pd.DataFrame, parents: Codes, n: int) -> pd.DataFrame:
-    """What each parent has of a child table. Shape: (m,) -> n rows."""
+    """Returns number, means and level counts of each parent's children. Shape: (m,) -> n rows."""
     found: dict[str, Any] = {f"{child} count": np.bincount(parents, minlength=n)}
     for column in map(str, frame.columns):
         cells = frame[column].reset_index(drop=True)

@@ -201,7 +201,9 @@ class DatabaseSynthesizer:
     def log_likelihood(
         self, tables: Mapping[str, Any], *, draws: int = 8, seed: int = 0
     ) -> dict[str, pd.Series[Any]]:
-        """How likely each row of the tables without a parent is, with all rows below it, in nats.
+        """Returns the log-likelihood of each household, in nats.
+
+        A household is a row of a table without a parent, with all rows below it.
 
         The random effect is integrated out by importance sampling from its posterior. The columns
         of references that are chosen (all but the parent's) count by the columns of the rows that
@@ -232,7 +234,7 @@ class DatabaseSynthesizer:
     def extend(
         self, tables: Mapping[str, Any], rows: int, *, seed: int | None = None
     ) -> dict[str, pd.DataFrame]:
-        """Further rows of every sequence: what comes after the last row of each parent.
+        """Generates further rows of every sequence, after the last row of each parent.
 
         Args:
             tables: A database of the same tables: parents with the first rows of their sequences.
@@ -263,7 +265,7 @@ class DatabaseSynthesizer:
         return found
 
     def anomalies(self, tables: Mapping[str, Any], *, seed: int = 0) -> dict[str, pd.DataFrame]:
-        """How odd each row of the tables without a parent is, with all rows below it.
+        """Returns a p-value for each household (see `log_likelihood`), and its oddest cell.
 
         Args:
             tables, seed: As of `log_likelihood`.
@@ -302,7 +304,7 @@ class DatabaseSynthesizer:
         seed: int = 0,
         progress: Callable[[str, float], None] | None = None,
     ) -> DatabaseReport:
-        """Whether drawn databases are good, useful and safe, table by table beside its relatives.
+        """Judges fidelity, utility and privacy of a synthetic database, table by table.
 
         Args:
             real: The tables of training.
@@ -316,13 +318,9 @@ class DatabaseSynthesizer:
         """
         judged = self.sample(seed=seed) if synthetic is None else synthetic
         plans = {name: part.plan for name, part in self._parts.items()}
-        sides = [
-            None if tables is None else self._typed_tables(tables)
-            for tables in (real, judged, holdout)
-        ]
-        return database_report(
-            self.schema, plans, sides[0] or {}, sides[1] or {}, sides[2], seed, progress
-        )
+        unseen = None if holdout is None else self._typed_tables(holdout)
+        sides = self._typed_tables(real), self._typed_tables(judged), unseen
+        return database_report(self.schema, plans, *sides, seed, progress)
 
     def _typed_tables(self, tables: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
         """The values of all tables, with entities as tables of their own."""

@@ -30,7 +30,7 @@ from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.entities import Split, divided_tables
 from gcvae.linked.linked_rows import LinkedRows
 from gcvae.linked.plan import LEAST_EQUAL as EQUAL_COPIES
-from gcvae.linked.references import NO_ROW, checked_references, row_numbers
+from gcvae.linked.references import NO_ROW, all_row_numbers, checked_references
 from gcvae.linked.table_model import GAP, Steps
 from gcvae.linked.totals import LEAST_EQUAL as EQUAL_TOTALS
 from gcvae.linked.totals import SLACK
@@ -92,7 +92,14 @@ class _Broken:
 
 
 class Households(LinkedRows):
-    """Rows of a database under its model."""
+    """Scores households: rows of a root table, each with all rows below it.
+
+    Attributes:
+        parts: Fitted tables, and `models` those of them that are no catalogues.
+        frames: Rows of each table with what stands beside their own columns (`linked_rows`).
+        broken: Rows that break what the fit found to be computed, copied or determined.
+        index: Index of the caller's rows, by table; keys for an entity that was split off.
+    """
 
     def __init__(
         self,
@@ -118,12 +125,9 @@ class Households(LinkedRows):
             self.index[split.parent] = pd.Index(frames[split.parent][split.key[-1]])
             for column, breaks in differing[split.parent].items():
                 self.broken[split.parent].add(column, breaks, -np.inf)
-        checked_references(frames, links)
+        frames = checked_references(frames, links)
         typed = {name: self._typed(name, frame) for name, frame in frames.items()}
-        rows = {
-            name: [row_numbers(typed[name], key, typed[key.table])[0] for key in table.foreign_keys]
-            for name, table in links.tables.items()
-        }
+        rows = all_row_numbers(typed, links)
         for name, part in parts.items():
             if part.plan.parent is not None:
                 key = links[name].foreign_keys[part.plan.parent]
@@ -149,7 +153,7 @@ class Households(LinkedRows):
         return found
 
     def log_likelihood(self, name: str, draws: int, seed: int) -> Numbers:
-        """Of each row of a root table. Shape: (n,)."""
+        """Returns the log-likelihood of each household of a root table, in nats. Shape: (n,)."""
         found = [np.zeros(0)]
         for first in range(0, len(self.typed[name]), _ROOTS_AT_ONCE):
             at = np.arange(first, min(first + _ROOTS_AT_ONCE, len(self.typed[name])))
@@ -157,7 +161,10 @@ class Households(LinkedRows):
         return np.concatenate(found)
 
     def tails(self, name: str, seed: int, most: int | None = None) -> Tails:
-        """Of each row of a root table, or of so many, given the mean effect of its children."""
+        """Returns the tails of all households of a root table, or of at most `most` random ones.
+
+        The random effect is at its posterior mean.
+        """
         at = np.arange(len(self.typed[name]))
         if most is not None and len(at) > most:
             at = np.sort(numpy_generator(seed, "households").choice(at, most, replace=False))

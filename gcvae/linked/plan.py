@@ -19,7 +19,7 @@ from gcvae.arrays import Codes
 from gcvae.errors import Problem, SchemaError, json_pointer
 from gcvae.linked.database_schema import DatabaseSchema
 from gcvae.linked.random_effect import share_between
-from gcvae.linked.references import NO_ROW, row_numbers
+from gcvae.linked.references import NO_ROW, all_row_numbers
 from gcvae.schema.columns import TableSchema
 
 _LEAST_PARENTS = 20
@@ -54,10 +54,7 @@ def plan_database(
     schema: DatabaseSchema,
 ) -> tuple[dict[str, TablePlan], dict[str, list[Codes]]]:
     """(plans, row numbers of each foreign key) of typed tables, parents before their children."""
-    rows = {
-        name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
-        for name, table in schema.tables.items()
-    }
+    rows = all_row_numbers(tables, schema)
     kept = _catalogues(tables, schemas, schema)
     parents: dict[str, int | None] = {}
     for name, table in schema.tables.items():

@@ -70,6 +70,16 @@ def row_numbers(frame: pd.DataFrame, key: ForeignKey, parents: pd.DataFrame) -> 
     return found, np.flatnonzero((found == NO_ROW) & ~is_missing)
 
 
+def all_row_numbers(
+    tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema
+) -> dict[str, list[Codes]]:
+    """Returns, for each foreign key of each table, the row that each of its rows refers to."""
+    return {
+        name: [row_numbers(tables[name], key, tables[key.table])[0] for key in table.foreign_keys]
+        for name, table in schema.tables.items()
+    }
+
+
 def checked_references(
     tables: Mapping[str, pd.DataFrame], schema: DatabaseSchema, dirty: str = "refuse"
 ) -> dict[str, pd.DataFrame]:
